@@ -1,0 +1,58 @@
+# Everything runs from .venv, which `make install` builds (again only when the pins change).
+#   make test | lint | reproduce-quick | reproduce-all     JOBS=2 and UV=no are understood.
+PYTHON ?= python3
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())')
+UV ?= $(shell command -v uv 2>/dev/null)
+BIN := .venv/bin
+STAMP := .venv/installed
+INSTALL_ARGS := -c constraints.txt -e '.[dev]'
+
+.PHONY: install test lint reproduce-quick reproduce-all models bench constraints wheel clean
+
+install: $(STAMP)
+
+# uv where it is there and works; otherwise (or with UV=no) the standard library's venv and pip.
+$(STAMP): pyproject.toml constraints.txt
+	rm -rf .venv
+	if [ -n "$(UV)" ] && [ "$(UV)" != no ] \
+	  && "$(UV)" venv -q --python "$$(command -v $(PYTHON))" .venv \
+	  && "$(UV)" pip install -q --python $(BIN)/python $(INSTALL_ARGS); then \
+	    echo "installed with uv"; \
+	else \
+	    rm -rf .venv && $(PYTHON) -m venv .venv \
+	    && $(BIN)/python -m pip install -q --disable-pip-version-check $(INSTALL_ARGS) \
+	    && echo "installed with pip"; \
+	fi
+	touch $@
+
+test: install
+	$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+reproduce-quick: install
+	$(BIN)/thesis-cli reproduce --preset quick --jobs $(JOBS)
+
+reproduce-all: install
+	$(BIN)/thesis-cli reproduce --preset paper --jobs $(JOBS)
+
+models: install
+	$(BIN)/python -m thesis_cli.models.examples data/models
+
+bench: install
+	$(BIN)/python benchmarks/full_rank.py
+
+# Maintainers: new pins for every extra; needs uv. No line may name a package host.
+constraints:
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade \
+	  --no-header --no-annotate -o constraints.txt
+
+wheel: install
+	$(BIN)/python -m build --wheel
+
+clean:
+	rm -rf .venv build dist results/.store results/quick results/runs

@@ -1,0 +1,3 @@
+"""Experiments on hard problems turned into optimisation problems."""
+
+__version__ = "0.1.0"

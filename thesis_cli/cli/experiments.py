@@ -1,0 +1,218 @@
+"""`thesis-cli reproduce | plot | claims | list`: the experiments of a checkout."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thesis_cli.cli import options, output
+from thesis_cli.errors import InputError
+
+if TYPE_CHECKING:
+    from thesis_cli.reproduction.claims import Verdict
+    from thesis_cli.reproduction.registry import Checkout
+
+REPRODUCE_EXAMPLES = """\b
+Examples, in a checkout:
+  thesis-cli reproduce
+  thesis-cli reproduce fig-2-1 --preset paper --jobs 2
+"""
+PLOT_EXAMPLES = """\b
+Examples, in a checkout:
+  thesis-cli plot fig-2-1
+  thesis-cli plot --all
+"""
+CLAIMS_EXAMPLES = """\b
+Examples, in a checkout:
+  thesis-cli claims
+  thesis-cli claims fig-2-1 --json
+"""
+LIST_EXAMPLES = """\b
+Examples, in a checkout:
+  thesis-cli list
+  thesis-cli list --json
+"""
+
+Ids = Annotated[list[str] | None, typer.Argument(help="Experiments; none means all.", show_default=False)]
+
+
+def reproduce(
+    ids: Ids = None,
+    preset: Annotated[str, typer.Option(help="quick: seconds; paper: the sizes of the sources.")] = "quick",
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Compute anew what older code computed.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Root of all random numbers.")] = 0,
+    jobs: options.Jobs = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Run experiments, draw their figures and check the claims. What is done already is not done again."""
+    options.set_messages(quiet, verbose)
+    from thesis_cli.reproduction.engines import LocalEngine
+    from thesis_cli.reproduction.registry import find_checkout
+    from thesis_cli.reproduction.runner import reproduce as run
+
+    checkout = find_checkout()
+    engine = LocalEngine(options.jobs_or_all(jobs))
+
+    @contextmanager
+    def bar(total: int, name: str) -> Iterator[options.Tick]:
+        with options.progress(total, "task", quiet, name) as tick:
+            yield tick
+
+    failed = 0
+    for path in checkout.select(ids or []).values():
+        done = run(path, preset, checkout, engine, seed=seed, refresh=refresh, bar=bar)
+        name = done.experiment.id
+        for parameters, error in done.errors:
+            options.logger.error("%s failed at %s%s", name, parameters, error)
+        failed += len(done.errors)
+        options.logger.info(
+            "%-22s %4d tasks run, %4d kept, %6.1f s", name, done.computed, done.kept, done.seconds
+        )
+    verdicts = _judge(checkout, preset, ids or [])
+    _report(verdicts, checkout, preset, as_json)
+    if failed:
+        options.logger.error("error: %d tasks failed; the same command runs them again", failed)
+    if failed or any(v.unexplained for v in verdicts):
+        raise typer.Exit(1)
+
+
+def plot(
+    ids: Ids = None,
+    every: Annotated[bool, typer.Option("--all", help="Draw every figure.")] = False,
+    preset: Annotated[str, typer.Option(help="Whose results to draw.")] = "paper",
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Redraw figures, PDF and PNG, from the CSV files alone."""
+    options.set_messages(quiet, verbose)
+    if bool(ids) == every:
+        raise InputError("which figure is wanted?", "name experiments, or give --all")
+    from thesis_cli.reproduction.figures import draw
+    from thesis_cli.reproduction.registry import find_checkout, load
+
+    checkout = find_checkout()
+    for path in checkout.select(ids or []).values():
+        for figure in draw(load(path), checkout.results(preset)):
+            typer.echo(_short(figure))
+
+
+def claims(
+    ids: Ids = None,
+    preset: Annotated[str, typer.Option(help="Whose results to judge.")] = "paper",
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Hold the statements of the sources against the results. Exit status 1 if one fails without a finding."""
+    options.set_messages(quiet, verbose)
+    from thesis_cli.reproduction.registry import find_checkout
+
+    checkout = find_checkout()
+    verdicts = _judge(checkout, preset, ids or [])
+    _report(verdicts, checkout, preset, as_json)
+    if any(v.unexplained for v in verdicts):
+        raise typer.Exit(1)
+
+
+def list_experiments(
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """List the experiments of this checkout."""
+    options.set_messages(quiet, verbose)
+    from thesis_cli.reproduction.registry import find_checkout, load
+
+    checkout = find_checkout()
+    rows = []
+    for path in checkout.files().values():
+        experiment = load(path)
+        done = [p for p in experiment.presets if (checkout.results(p) / f"{experiment.id}.csv").is_file()]
+        rows.append(
+            {
+                "id": experiment.id,
+                "title": experiment.title,
+                "source": experiment.source,
+                "claims": len(experiment.claims),
+                "presets": list(experiment.presets),
+                "results": done,
+            }
+        )
+    if as_json:
+        output.print_json({"experiments": rows})
+        return
+    for row in rows:
+        typer.echo(
+            f"{row['id']:<22} {row['title']} ({row['source']}; results: {', '.join(row['results']) or 'none'})"
+        )
+
+
+def _judge(checkout: Checkout, preset: str, ids: Sequence[str]) -> list[Verdict]:
+    from thesis_cli.reproduction.claims import judge
+    from thesis_cli.reproduction.registry import load
+
+    return [
+        v for path in checkout.select(list(ids)).values() for v in judge(load(path), checkout.results(preset))
+    ]
+
+
+def _report(verdicts: Sequence[Verdict], checkout: Checkout, preset: str, as_json: bool) -> None:
+    """Print the table of claims; when it covers all experiments it is the file claims.csv too."""
+    from thesis_cli.reproduction.claims import FAILS, HOLDS, NOT_RUN, write_csv
+
+    if {v.experiment for v in verdicts} >= set(checkout.files()):
+        write_csv(verdicts, checkout.results(preset) / "claims.csv")
+    if as_json:
+        output.print_json({"preset": preset, "claims": [asdict(v) for v in verdicts]})
+        return
+    _print_claims(verdicts)
+    count = {kind: sum(v.verdict == kind for v in verdicts) for kind in (HOLDS, FAILS, NOT_RUN)}
+    unexplained = sum(v.unexplained for v in verdicts)
+    typer.echo(
+        f"{len(verdicts)} claims at preset {preset}: {count[HOLDS]} hold, {count[FAILS]} do not "
+        f"({count[FAILS] - unexplained} of them findings of docs/errata.md), {count[NOT_RUN]} not run"
+    )
+
+
+def _print_claims(verdicts: Sequence[Verdict]) -> None:
+    from thesis_cli.reproduction.figures import nice
+
+    width = max(60, shutil.get_terminal_size((110, 24)).columns)
+    room = width - 52
+    typer.echo(f"{'statement':<{room}} {'published':>11} {'measured':>11} {'tolerance':>10}  verdict")
+    for experiment in dict.fromkeys(v.experiment for v in verdicts):
+        typer.echo(f"\n{experiment}")
+        for v in (v for v in verdicts if v.experiment == experiment):
+            lines = textwrap.wrap(f"{v.statement} ({v.source})", room - 2)
+            published = ("" if v.relation == "=" else f"{v.relation} ") + nice(v.published)
+            typer.echo(
+                f"  {lines[0]:<{room - 2}} {published:>11} {nice(v.measured):>11} {nice(v.tolerance):>10}  {v.verdict}"
+            )
+            for line in lines[1:]:
+                typer.echo(f"  {line}")
+            if v.verdict != "holds" and v.finding:
+                typer.echo(f"    see docs/errata.md, {v.finding}")
+    typer.echo("")
+
+
+def _short(path: Path) -> str:
+    """The path from here, where that is shorter."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,71 @@
+"""Options that commands share, and what they do: seeds, messages, progress bars."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Seed = Annotated[
+    int | None,
+    typer.Option(min=0, help="Seed of the noise. Left out, one is drawn and printed.", show_default=False),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, help="Cores to use; the result does not depend on it.", show_default="all"),
+]
+Out = Annotated[Path | None, typer.Option(help="Where the result goes: .csv, beside it a .json.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No messages and no progress bar.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More messages.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+logger = logging.getLogger("thesis_cli")
+
+
+Tick = Callable[[int], None]
+"""Called with a number of units just done."""
+
+
+def set_messages(quiet: bool, verbose: bool) -> None:
+    """Messages of the library go to standard error."""
+    logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING, force=True)
+    logger.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO)
+
+
+def jobs_or_all(jobs: int | None) -> int:
+    if jobs is not None:
+        return jobs
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def seed_or_fresh(seed: int | None) -> int:
+    return secrets.randbits(32) if seed is None else seed
+
+
+@contextmanager
+def progress(total: int, unit: str, quiet: bool, name: str | None = None) -> Iterator[Tick]:
+    """A bar on standard error, when that is a terminal; yields a function that takes a number of units done."""
+    from tqdm import tqdm
+
+    with tqdm(
+        total=total,
+        desc=name,
+        unit=unit,
+        unit_scale=True,
+        disable=True if quiet else None,
+        file=sys.stderr,
+        leave=False,
+    ) as bar:
+
+        def tick(done: int) -> None:
+            bar.update(done)
+
+        yield tick

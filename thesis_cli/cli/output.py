@@ -1,0 +1,50 @@
+"""What a command leaves behind: a table with a record beside it, and a summary."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import typer
+
+from thesis_cli.errors import InputError
+from thesis_cli.reproduction.records import finite, provenance, to_json, write_atomic
+
+
+def check_out(path: Path) -> None:
+    """Refuse, before the work, a place where the result cannot be written."""
+    if path.suffix.lower() != ".csv":
+        raise InputError(f"--out {path}", "a file name that ends in .csv is wanted")
+    if path.is_dir():
+        raise InputError(f"--out {path} is a folder", "a file is wanted")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"--out {path}: {folder} cannot be written to", "another --out is wanted")
+
+
+def write_table(
+    path: Path, rows: Sequence[Mapping[str, object]], settings: Mapping[str, object], seconds: float
+) -> None:
+    """A tidy CSV, and beside it a JSON record of how it came about."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomic(path, text.getvalue())
+    record = {"settings": settings, "seconds": round(seconds, 3), **provenance()}
+    write_atomic(path.with_suffix(".json"), to_json(record))
+
+
+def print_json(summary: Mapping[str, object]) -> None:
+    typer.echo(json.dumps(finite(summary), ensure_ascii=False))
+
+
+def print_table(lines: Sequence[tuple[str, str]]) -> None:
+    """Two aligned columns."""
+    width = max(len(name) for name, _ in lines)
+    for name, text in lines:
+        typer.echo(f"{name:<{width}}  {text}")

@@ -1,0 +1,28 @@
+"""What is wrong with an input, in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class InputError(ValueError):
+    """Bad input: says where it is, what is wrong and what would be right.
+
+    Parameters
+    ----------
+    problem : what is wrong.
+    remedy : what would be right.
+    source : file (or other name of the input) that is at fault.
+    line : 1-based line in that file.
+    """
+
+    def __init__(
+        self, problem: str, remedy: str = "", *, source: str | Path = "", line: int | None = None
+    ) -> None:
+        self.problem, self.remedy, self.source, self.line = problem, remedy, str(source), line
+        place = f"{self.source}:{line}: " if line is not None else f"{self.source}: " if self.source else ""
+        super().__init__(place + problem + (f"; {remedy}" if remedy else ""))
+
+
+class ModelTooLarge(InputError):
+    """The model is well formed, but beyond what the method asked for can take."""

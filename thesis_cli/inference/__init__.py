@@ -1,0 +1,1 @@
+"""Exact answers about a model: the sum over its configurations."""

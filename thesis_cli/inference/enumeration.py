@@ -1,0 +1,128 @@
+"""Every configuration of a model in turn, a block at a time, in constant memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from thesis_cli.errors import InputError, ModelTooLarge
+from thesis_cli.models.factor_graph import FactorGraph, Floats, LogPotentials, Model
+
+BLOCK = 2**16
+"""Configurations in a block: 512 KiB of potentials, which stay in a core's cache."""
+
+MAX_CONFIGURATIONS = 2**30
+"""Default limit on |X|; a sweep over as many takes tens of seconds a perturbation."""
+
+Progress = Callable[[int], None]
+"""Called with the number of configurations just done."""
+
+
+class Enumeration:
+    """The configurations of a model in their order: last variable fastest, or the vector's own.
+
+    Parameters
+    ----------
+    model : what is enumerated.
+    max_configurations : refuse a model with more.
+
+    Raises
+    ------
+    ModelTooLarge : |X| exceeds the limit.
+    """
+
+    def __init__(self, model: Model, max_configurations: int = MAX_CONFIGURATIONS) -> None:
+        if model.size > max_configurations:
+            raise ModelTooLarge(
+                f"{model.describe()}: more than the {max_configurations:,} that are enumerated",
+                "raise --max-configurations, or use a method that exploits the factors: variable elimination or "
+                "low-rank perturbations take such a model",
+            )
+        self.size = model.size
+        self._fill = _filler(model)
+
+    def blocks(self) -> Iterator[Floats]:
+        """phi of the configurations, in consecutive blocks; each array is overwritten by the next.
+
+        Raises
+        ------
+        InputError : a vector has a NaN or a `+inf`.
+        """
+        buffer = np.empty(min(BLOCK, self.size))
+        for start in range(0, self.size, BLOCK):
+            block = buffer[: min(BLOCK, self.size - start)]
+            self._fill(start, block)
+            yield block
+
+
+def _filler(model: Model) -> Callable[[int, Floats], None]:
+    if isinstance(model, LogPotentials):
+        return _vector_filler(model.values)
+    return _graph_filler(model)
+
+
+def _vector_filler(values: Floats) -> Callable[[int, Floats], None]:
+    def fill(start: int, out: Floats) -> None:
+        out[:] = values[start : start + out.size]
+        wrong = np.isnan(out) | (out == np.inf)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise InputError(
+                f"log-potential {start + at} is {out[at]}",
+                "they are finite, or -inf where a configuration is impossible",
+            )
+
+    return fill
+
+
+def _graph_filler(graph: FactorGraph) -> Callable[[int, Floats], None]:
+    """Lay the factors out flat for the compiled kernel."""
+    from thesis_cli.inference import enumeration_kernels
+
+    constant = float(sum(f.table for f in graph.factors if not f.scope))
+    factors = sorted((f for f in graph.factors if f.scope), key=lambda f: max(f.scope))
+    last = [max(f.scope) for f in factors]
+    n = len(graph.cardinalities)
+    layout = (
+        np.array(graph.cardinalities, np.int64),
+        constant,
+        np.searchsorted(last, np.arange(n + 1)).astype(np.int64),
+        _offsets([len(f.scope) for f in factors]),
+        np.array([i for f in factors for i in f.scope], np.int64),
+        np.array([s // 8 for f in factors for s in f.table.strides], np.int64),
+        _offsets([f.table.size for f in factors]),
+        np.concatenate([f.table.reshape(-1) for f in factors] or [np.empty(0)]),
+    )
+    return lambda start, out: enumeration_kernels.fill(start, out, *layout)
+
+
+def _offsets(sizes: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def log_partition_function(
+    model: Model, *, max_configurations: int = MAX_CONFIGURATIONS, progress: Progress | None = None
+) -> float:
+    """Exact ln Z = ln sum_x exp(phi(x)), by one sweep over the configurations.
+
+    Returns
+    -------
+    ln Z in nats; `-inf` when no configuration is possible.
+
+    Raises
+    ------
+    ModelTooLarge, InputError : as `Enumeration`.
+    """
+    highest, total = -math.inf, 0.0
+    for block in Enumeration(model, max_configurations).blocks():
+        top = float(block.max())
+        if top > highest:
+            total *= math.exp(highest - top)
+            highest = top
+        if highest > -math.inf:
+            total += float(np.exp(block - highest).sum())
+        if progress:
+            progress(block.size)
+    return highest + math.log(total) if total > 0 else -math.inf

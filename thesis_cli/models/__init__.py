@@ -1,0 +1,1 @@
+"""What is summed over: factor graphs, vectors of log-potentials, and the files they live in."""

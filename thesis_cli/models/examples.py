@@ -1,0 +1,98 @@
+"""The small models in data/models, each with an answer that is known: `python -m thesis_cli.models.examples FOLDER`."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from thesis_cli.models import uai
+from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
+
+ASIA = ("asia", "tub", "smoke", "lung", "bronc", "either", "xray", "dysp")
+"""Names of the variables of `asia`, in order; state 0 is yes."""
+
+
+def asia() -> FactorGraph:
+    """The chest clinic network of Lauritzen and Spiegelhalter (1988), normalised: Z = 1.
+
+    One of its tables, `either = tub or lung`, is a hard constraint.
+    """
+    yes = {
+        ("asia",): 0.01,
+        ("tub", "asia"): [0.05, 0.01],
+        ("smoke",): 0.5,
+        ("lung", "smoke"): [0.1, 0.01],
+        ("bronc", "smoke"): [0.6, 0.3],
+        ("either", "lung", "tub"): [[1, 1], [1, 0]],
+        ("xray", "either"): [0.98, 0.05],
+        ("dysp", "bronc", "either"): [[0.9, 0.8], [0.7, 0.1]],
+    }
+    factors = []
+    for scope, table in yes.items():
+        p = np.asarray(table, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            factors.append(Factor(tuple(map(ASIA.index, scope)), np.log(np.stack([p, 1 - p]))))
+    return FactorGraph([2] * len(ASIA), factors)
+
+
+def ising(rows: int, columns: int, coupling: float, rng: np.random.Generator) -> FactorGraph:
+    """A ferromagnet: theta_i x_i + coupling x_i x_j over grid edges, x in {-1, +1}, theta_i ~ U[-1, 1]."""
+    spin = np.array([-1.0, 1.0])
+    at = np.arange(rows * columns).reshape(rows, columns)
+    factors = [Factor((i,), rng.uniform(-1, 1) * spin) for i in range(at.size)]
+    edges = [*zip(at[:, :-1].flat, at[:, 1:].flat, strict=True), *zip(at[:-1].flat, at[1:].flat, strict=True)]
+    factors += [Factor((int(i), int(j)), coupling * np.outer(spin, spin)) for i, j in edges]
+    return FactorGraph([2] * at.size, factors)
+
+
+def random_3_sat(variables: int, clauses: int, rng: np.random.Generator) -> FactorGraph:
+    """A random 3-SAT formula as hard constraints: Z is its number of solutions."""
+    factors = []
+    for _ in range(clauses):
+        scope = tuple(int(i) for i in rng.choice(variables, 3, replace=False))
+        table = np.zeros((2, 2, 2))
+        table[tuple(rng.integers(0, 2, 3))] = -np.inf
+        factors.append(Factor(scope, table))
+    return FactorGraph([2] * variables, factors)
+
+
+def zipf(size: int, exponent: float) -> Floats:
+    """Log-potentials -exponent ln(rank): Z is a generalised harmonic number."""
+    return -exponent * np.log(np.arange(1, size + 1))
+
+
+def solutions(graph: FactorGraph) -> int:
+    """Number of configurations of finite potential, by looking at each."""
+    states = np.array(list(itertools.product(*map(range, graph.cardinalities))))
+    return int(np.isfinite(graph.log_potential(states)).sum())
+
+
+def files() -> dict[str, str]:
+    """Name -> content of every file."""
+    names = "\n".join(f"variable {i}: {name} (0 yes, 1 no)" for i, name in enumerate(ASIA))
+    sat = random_3_sat(16, 60, np.random.default_rng(2))
+    return {
+        "asia.uai": uai.write(asia(), f"Chest clinic, Lauritzen and Spiegelhalter (1988). Z = 1.\n{names}"),
+        "asia-xray.evid": "# A positive x-ray. Z = P(xray = yes) = 0.11029004\n1\n6 0\n",
+        "ising-4x4.uai": uai.write(
+            ising(4, 4, 1.0, np.random.default_rng(1)),
+            "Ising grid 4x4, coupling 1, fields U[-1, 1] from numpy.random.default_rng(1).",
+        ),
+        "sat-16-60.uai": uai.write(
+            sat,
+            f"3-SAT, 16 variables, 60 clauses from numpy.random.default_rng(2). Z = {solutions(sat)} solutions.",
+        ),
+        "zipf-1000.csv": "log_potential\n" + "".join(f"{value!r}\n" for value in zipf(1000, 1.1).tolist()),
+    }
+
+
+def main(folder: str) -> None:
+    for name, content in files().items():
+        Path(folder, name).write_text(content, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

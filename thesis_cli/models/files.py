@@ -1,0 +1,119 @@
+"""Open a model file, whatever its format; `-` is standard input."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from thesis_cli.errors import InputError
+from thesis_cli.models import bif, uai, vector
+from thesis_cli.models.factor_graph import FactorGraph, Model
+
+FORMATS = ("uai", "bif", "csv", "npy", "npz")
+"""Names of formats, which are also the extensions of their files."""
+
+MAX_BYTES = 2**28
+"""Largest text or NPZ file that is read. NPY files are mapped, of any size."""
+
+
+def load_model(path: str | Path, format: str | None = None, evidence: str | Path | None = None) -> Model:
+    """Read a model.
+
+    Parameters
+    ----------
+    path : UAI (MARKOV or BAYES), BIF, or a vector of log-potentials as CSV, NPY or NPZ; `-` reads
+        standard input.
+    format : one of `FORMATS`; by default told from the extension, else from the first bytes.
+    evidence : a UAI evidence file, which conditions a factor graph.
+
+    Raises
+    ------
+    InputError : naming file, line, what is wrong and what would be right.
+    """
+    name = "standard input" if str(path) == "-" else str(path)
+    try:
+        data = _read(path, format)
+        if data is None:
+            return _refuse_evidence(vector.map_npy(path), evidence, name)
+        kind = format or _format_of(path, data, name)
+        if kind == "npz":
+            return _refuse_evidence(vector.parse_npz(data, name, MAX_BYTES), evidence, name)
+        if kind == "npy":
+            return _refuse_evidence(vector.parse_npy(data, name), evidence, name)
+        text = _decode(data, name)
+        if kind == "csv":
+            return _refuse_evidence(vector.parse_csv(text, name), evidence, name)
+        graph = uai.parse(text, name) if kind == "uai" else bif.parse(text, name)
+    except OSError as error:
+        raise _unreadable(error, name) from error
+    return graph if evidence is None else _condition(graph, evidence)
+
+
+def _read(path: str | Path, format: str | None) -> bytes | None:
+    """The bytes of the file, or None for an NPY file, which is mapped instead."""
+    if str(path) == "-":
+        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    else:
+        with open(path, "rb") as file:
+            if vector.is_npy(file.read(8)) and format in (None, "npy"):
+                return None
+            file.seek(0)
+            data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise InputError(
+            f"the file is larger than {MAX_BYTES >> 20} MiB",
+            "write a vector as NPY, which is read a block at a time",
+            source=path,
+        )
+    return data
+
+
+def _format_of(path: str | Path, data: bytes, name: str) -> str:
+    extension = Path(path).suffix.lower().lstrip(".")
+    if extension in FORMATS:
+        return extension
+    if vector.is_npy(data):
+        return "npy"
+    if data[:4] == b"PK\x03\x04":
+        return "npz"
+    words = data[:4096].split()
+    first = words[0].upper() if words else b""
+    if first in (b"MARKOV", b"BAYES") or first.startswith(b"#"):
+        return "uai"
+    if first.startswith((b"NETWORK", b"//", b"/*")):
+        return "bif"
+    if not first or first[:1] in b"0123456789+-.INE":
+        return "csv"
+    raise InputError(
+        f"the format is not told by the name, nor by the first word '{words[0][:20].decode(errors='replace')}'",
+        f"give --format {'|'.join(FORMATS)}",
+        source=name,
+    )
+
+
+def _decode(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError("not text", "a UAI, BIF or CSV file is text", source=name, line=line) from error
+
+
+def _condition(graph: FactorGraph, evidence: str | Path) -> FactorGraph:
+    try:
+        text = _decode(Path(evidence).read_bytes(), str(evidence))
+    except OSError as error:
+        raise _unreadable(error, str(evidence)) from error
+    return graph.condition(uai.parse_evidence(text, graph.cardinalities, str(evidence)))
+
+
+def _refuse_evidence(model: Model, evidence: str | Path | None, name: str) -> Model:
+    if evidence is not None:
+        raise InputError("evidence wants variables, this is a vector", "drop --evidence", source=name)
+    return model
+
+
+def _unreadable(error: OSError, name: str) -> InputError:
+    return InputError(
+        f"cannot be read ({(error.strerror or str(error)).lower()})", "a model file is wanted", source=name
+    )

@@ -1,0 +1,133 @@
+"""Vectors of log-potentials: CSV, NPY and NPZ."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from thesis_cli.errors import InputError
+from thesis_cli.models.factor_graph import LogPotentials, check_log_potentials
+
+_WANTED = "one log-potential for each configuration is wanted: a float64 vector"
+
+
+def is_npy(head: bytes) -> bool:
+    return head.startswith(b"\x93NUMPY")
+
+
+def map_npy(path: str | Path) -> LogPotentials:
+    """Map an NPY file; its entries are read and checked a block at a time."""
+    try:
+        values = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise InputError(f"not a whole NPY file ({_first_line(error)})", _WANTED, source=path) from error
+    return _model(values, str(path))
+
+
+def parse_npy(data: bytes, source: str) -> LogPotentials:
+    """An NPY file already in memory (from standard input)."""
+    stream = io.BytesIO(data)
+    try:
+        promised = _promised_bytes(stream)
+        stream.seek(0)
+        if promised > len(data):
+            raise InputError(
+                f"the header promises {promised:,} bytes, the file has {len(data):,}", _WANTED, source=source
+            )
+        return _model(np.load(stream, allow_pickle=False), source)
+    except (ValueError, EOFError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"not a whole NPY file ({_first_line(error)})", _WANTED, source=source) from error
+
+
+def parse_npz(data: bytes, source: str, max_bytes: int) -> LogPotentials:
+    """The one array of an NPZ file, or the one named `log_potentials`."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = archive.namelist()
+            wanted = "log_potentials.npy"
+            if len(names) != 1 and wanted not in names:
+                raise InputError(
+                    f"holds {len(names)} arrays and none is called log_potentials",
+                    "an NPZ file with one array is wanted",
+                    source=source,
+                )
+            member = archive.getinfo(wanted if wanted in names else names[0])
+            if member.file_size > max_bytes:
+                raise InputError(
+                    f"unpacks to {member.file_size:,} bytes, more than {max_bytes >> 20} MiB",
+                    "write the vector as NPY, which is read a block at a time",
+                    source=source,
+                )
+            return parse_npy(archive.read(member), source)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise InputError(f"not a whole NPZ file ({_first_line(error)})", _WANTED, source=source) from error
+
+
+def parse_csv(text: str, source: str) -> LogPotentials:
+    """One number a line (a first line that is no number is a heading), or one line of many."""
+    lines = text.split("\n")
+    filled = [i for i, line in enumerate(lines) if line.strip()]
+    if filled and not _is_number(lines[filled[0]].split(",")[0]):
+        filled = filled[1:]
+    if not filled:
+        raise InputError("has no numbers", "one log-potential a line is wanted", source=source)
+    first = filled[0]
+    words = lines[first].split(",") if len(filled) == 1 else [lines[i] for i in filled]
+    try:
+        values = np.array(words, dtype=np.float64)
+    except ValueError:
+        bad = next(k for k, word in enumerate(words) if not _is_number(word))
+        raise InputError(
+            f"'{words[bad].strip()[:40]}' is not a number",
+            "one log-potential a line is wanted",
+            source=source,
+            line=(first if len(filled) == 1 else filled[bad]) + 1,
+        ) from None
+    wrong = np.flatnonzero(np.isnan(values) | (values == np.inf))
+    if wrong.size:
+        raise InputError(
+            f"'{words[wrong[0]].strip()}' is no log-potential",
+            "they are finite, or -inf where a configuration is impossible",
+            source=source,
+            line=(first if len(filled) == 1 else filled[wrong[0]]) + 1,
+        )
+    return _model(values, source)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _model(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]], source: str) -> LogPotentials:
+    if values.dtype.kind not in "fiu":
+        raise InputError(f"holds {values.dtype}, not real numbers", _WANTED, source=source)
+    try:
+        model = LogPotentials(values)
+        if not isinstance(values, np.memmap):
+            check_log_potentials(values.astype(np.float64), "the vector")
+    except InputError as error:
+        raise InputError(error.problem, error.remedy, source=source) from error
+    return model
+
+
+def _promised_bytes(stream: io.BytesIO) -> int:
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    count = 1
+    for length in shape:
+        count *= length
+    return count * dtype.itemsize
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,1 @@
+"""Perturb-and-MAP: noise in, estimates out."""

@@ -1,0 +1,105 @@
+"""An estimated number with its meaning, and the one place where it is turned into text."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an estimator returns.
+
+    Attributes
+    ----------
+    value, standard_error, low, high : the estimate, its standard error (inf where it has none) and its confidence interval, all in units of 10**exponent10.
+    target : what is estimated: `ln Z`, `Z`, ...
+    kind : `unbiased`, `consistent`, `exact`, ...
+    confidence : probability that the interval covers the target.
+    map_calls : number of MAP problems that were solved for it.
+    method : the estimator's name.
+    source : where it is defined.
+    exponent10 : 0, unless the number would leave the range of a double.
+    """
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
+    target: str
+    kind: str
+    confidence: float
+    map_calls: int
+    method: str
+    source: str
+    exponent10: int = 0
+
+    def row(self) -> dict[str, object]:
+        """The fields in order, for a CSV file or a JSON object."""
+        return asdict(self)
+
+    def text(self) -> str:
+        """For a terminal: value, standard error, interval, with the digits that the error allows."""
+        if self.kind == "exact":
+            return f"{self.value:.12g}"
+        shift = _display_exponent(self.value)
+        unit = 10.0**shift
+        digits = _digits(self.standard_error / unit, self.value / unit)
+        scale = f"e{self.exponent10 + shift:+d}" if self.exponent10 + shift else ""
+
+        def show(x: float) -> str:
+            return f"{x / unit:.{digits}f}{scale}" if math.isfinite(x) else str(x)
+
+        error = show(self.standard_error) if math.isfinite(self.standard_error) else "infinite"
+        return (
+            f"{show(self.value)}  standard error {error}  "
+            f"{100 * self.confidence:g}% interval [{show(self.low)}, {show(self.high)}]"
+        )
+
+
+def _display_exponent(value: float) -> int:
+    """Power of ten to print apart: 0 for numbers that are read at a glance."""
+    if not math.isfinite(value) or value == 0 or 1e-4 <= abs(value) < 1e7:
+        return 0
+    return math.floor(math.log10(abs(value)))
+
+
+def _digits(error: float, value: float) -> int:
+    """Decimals that show two digits of the error (four of the value, where there is no error)."""
+    if math.isfinite(error) and error > 0:
+        return max(0, 1 - math.floor(math.log10(error)))
+    if math.isfinite(value) and value != 0:
+        return max(0, 3 - math.floor(math.log10(abs(value))))
+    return 4
+
+
+def from_logs(
+    log_value: float, relative_error: float, log_low: float, log_high: float
+) -> tuple[float, float, float, float, int]:
+    """Value, standard error and interval of a positive number given by logarithms, and a power of ten.
+
+    The power is 0 unless one of the numbers would leave the range of a double.
+    """
+    finite = [x for x in (log_value, log_low, log_high) if math.isfinite(x)]
+    exponent = 0
+    if finite and max(map(abs, finite)) > 690:
+        exponent = math.floor((log_value if math.isfinite(log_value) else finite[0]) / math.log(10))
+    shift = exponent * math.log(10)
+    value, low, high = (_exp(x - shift) for x in (log_value, log_low, log_high))
+    return value, value * relative_error, low, high, exponent
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x < 709 else math.inf
+
+
+def exact_estimate(log_z: float, target: str) -> Estimate:
+    """The exact ln Z (or Z, for target `Z`) in the form of an estimate without error."""
+    if target == "Z":
+        value, _, _, _, exponent = from_logs(log_z, 0.0, log_z, log_z)
+    else:
+        value, exponent = log_z, 0
+    name = "Z" if target == "Z" else "ln Z"
+    return Estimate(
+        value, 0.0, value, value, name, "exact", 1.0, 0, "enumeration", "Thesis section 2.2", exponent
+    )

@@ -1,0 +1,229 @@
+r"""The relatives of the Gumbel trick (Thesis sections 2.2.2 and 2.2.3, Table 2.1; errata T2.1).
+
+The first of the exponential clocks with rates exp(phi(x)) rings at T ~ Exp(Z), and
+T = e^-c exp(-max_x {phi(x) + gamma(x)}), gamma ~ Gumbel(-c) (eqs. 2.1, 2.3, 2.4 as corrected). A trick
+averages g(T), whose mean is f(Z), and applies f^-1. All tricks can use the same MAP values.
+
+Averages are taken of ln T, in a space of the trick's own in which nothing overflows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from thesis_cli.errors import InputError
+from thesis_cli.models.factor_graph import Floats
+
+Function = Callable[[Floats], Floats]
+
+TAIL_OPTIMUM = 1.5936242600400403
+"""The t Z at which the asymptotic variance (e^{tZ} - 1) / t^2 of a tail trick is least."""
+
+
+@dataclass(frozen=True)
+class Trick:
+    """One row of Table 2.1.
+
+    Attributes
+    ----------
+    name, label : family; with its parameter, if it has one.
+    g : the transform of T.
+    mean : f(Z) = E g(T); nan outside the domain.
+    inverse : f^-1.
+    variance : variance of g(T) as a function of Z; inf where it is infinite, nan outside the domain.
+    printed_variance, printed_asymptotic_variance : as Table 2.1 prints them.
+    relative_variance : M var(Z^) / Z^2 as M grows, which is M var(ln Z^) too; a function of ln Z.
+    average : (..., M) values of ln T -> (...), the mean of g(T) in the trick's own space.
+    log_z : that average -> the estimate of ln Z.
+    log_transform : that average -> ln of the mean of g(T); None if g takes both signs.
+    target : f as text.
+    source : where the trick is defined.
+    """
+
+    name: str
+    label: str
+    g: Function
+    mean: Function
+    inverse: Function
+    variance: Function
+    printed_variance: Function
+    printed_asymptotic_variance: Function
+    relative_variance: Function
+    average: Function
+    log_z: Function
+    log_transform: Function | None
+    target: str
+    source: str = "Thesis Table 2.1"
+
+    def asymptotic_variance(self, z: Floats) -> Floats:
+        """lim M var(Z^) by the delta method, (f^-1)'(f(Z))^2 var g(T), as a function of Z."""
+        return z**2 * self.relative_variance(np.log(z))
+
+    def estimate_log_z(self, log_t: Floats) -> Floats:
+        """f^-1 of the mean of g(T): ln T of shape (..., M) -> consistent estimates of ln Z, shape (...)."""
+        return self.log_z(self.average(log_t))
+
+
+def gumbel() -> Trick:
+    """g(T) = -ln T - c, whose mean is ln Z."""
+    c = np.euler_gamma
+    constant = math.pi**2 / 6
+    return Trick(
+        name="gumbel",
+        label="gumbel",
+        g=lambda t: -np.log(t) - c,
+        mean=np.log,
+        inverse=np.exp,
+        variance=lambda z: np.full_like(z, constant),
+        printed_variance=lambda z: np.full_like(z, constant),
+        printed_asymptotic_variance=lambda z: constant * z**2,
+        relative_variance=lambda log_z: np.full_like(log_z, constant),
+        average=lambda log_t: -log_t.mean(axis=-1) - c,
+        log_z=lambda a: a,
+        log_transform=None,
+        target="ln Z",
+        source="Thesis eq. 2.1'",
+    )
+
+
+def power(alpha: float) -> Trick:
+    """g(T) = T^alpha: the Weibull tricks (alpha > 0, with Exponential at 1) and the Frechet tricks (-1 < alpha < 0).
+
+    Raises
+    ------
+    InputError : alpha is 0 (the limit is the Gumbel trick), -1 or less, or not finite.
+    """
+    if not math.isfinite(alpha) or alpha <= -1 or alpha == 0:
+        raise InputError(
+            f"alpha is {alpha:g}", "alpha > 0 (weibull) or -1 < alpha < 0 (frechet); 0 is the Gumbel trick"
+        )
+    log_mean = float(gammaln(1 + alpha))
+    excess = _excess(alpha)
+
+    def variance(z: Floats) -> Floats:
+        return np.exp(2 * log_mean) * excess * z ** (-2 * alpha)
+
+    name = "exponential" if alpha == 1 else "weibull" if alpha > 0 else "frechet"
+    return Trick(
+        name=name,
+        label=name if alpha == 1 else f"{name}({alpha:g})",
+        g=lambda t: t**alpha,
+        mean=lambda z: math.exp(log_mean) * z**-alpha,
+        inverse=lambda y: (y / math.exp(log_mean)) ** (-1 / alpha),
+        variance=variance,
+        printed_variance=variance,
+        printed_asymptotic_variance=lambda z: z**2 * excess / alpha**2,
+        relative_variance=lambda log_z: np.full_like(log_z, excess / alpha**2),
+        average=lambda log_t: log_mean_exp(alpha * log_t),
+        log_z=lambda a: (log_mean - a) / alpha,
+        log_transform=lambda a: a,
+        target="1/Z" if alpha == 1 else f"Gamma({1 + alpha:g}) Z^{-alpha:g}",
+        source="Thesis Example 6",
+    )
+
+
+def _excess(alpha: float) -> float:
+    """Gamma(1 + 2 alpha) / Gamma(1 + alpha)^2 - 1; infinite from alpha = -1/2 down."""
+    if alpha <= -0.5:
+        return math.inf
+    return float(np.expm1(gammaln(1 + 2 * alpha) - 2 * gammaln(1 + alpha)))
+
+
+def pareto(log_scale: float = 0.0) -> Trick:
+    """g(T) = e^{sT}, whose mean is Z / (Z - s) for Z > s; its variance is finite for Z > 2s.
+
+    Parameters
+    ----------
+    log_scale : ln s. Table 2.1 has s = 1; any other lets the trick see Z in units of s.
+    """
+    s = float(np.exp(log_scale))
+
+    def mean(z: Floats) -> Floats:
+        with np.errstate(all="ignore"):
+            return np.where(z > s, z / (z - s), np.nan)
+
+    def variance(z: Floats) -> Floats:
+        return _from_two(z / s, lambda r: r / ((r - 1) ** 2 * (r - 2)))
+
+    return Trick(
+        name="pareto",
+        label="pareto" if log_scale == 0 else f"pareto({_size(log_scale)})",
+        g=lambda t: np.exp(s * t),
+        mean=mean,
+        inverse=lambda y: s * y / (y - 1),
+        variance=variance,
+        printed_variance=variance,
+        printed_asymptotic_variance=lambda z: _from_two(z / s, lambda r: (s * r / (r - 2)) ** 2),
+        # (r-1)^2 / (r (r-2)) in a form that does not overflow
+        relative_variance=lambda log_z: _from_two(np.exp(log_z - log_scale), lambda r: 1 + 1 / r / (r - 2)),
+        # the mean of e^{sT} - 1, by its logarithm: Z = s + s / that
+        average=lambda log_t: log_mean_exp(_log_expm1_exp(log_t + log_scale)),
+        log_z=lambda a: np.logaddexp(0, -a) + log_scale,
+        log_transform=lambda a: np.logaddexp(0, a),
+        target="Z/(Z-1)" if log_scale == 0 else f"Z/(Z-{_size(log_scale)})",
+    )
+
+
+def _from_two(ratio: Floats, function: Function) -> Floats:
+    """A variance of the Pareto trick as a function of Z/s: finite above 2, infinite to 1, no mean below."""
+    with np.errstate(all="ignore"):
+        return np.where(ratio > 2, function(ratio), np.where(ratio > 1, np.inf, np.nan))
+
+
+def tail(log_threshold: float) -> Trick:
+    """g(T) = 1{T > t}, whose mean is e^{-tZ}.
+
+    Parameters
+    ----------
+    log_threshold : ln t.
+    """
+    t = float(np.exp(log_threshold))
+
+    def log_z(a: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.log(-np.log(a)) - log_threshold
+
+    def relative_variance(log_z: Floats) -> Floats:
+        with np.errstate(all="ignore"):
+            u = np.exp(log_z + log_threshold)
+            return np.expm1(u) / u**2
+
+    return Trick(
+        name="tail",
+        label=f"tail({_size(log_threshold)})",
+        g=lambda time: (time > t).astype(np.float64),
+        mean=lambda z: np.exp(-t * z),
+        inverse=lambda y: -np.log(y) / t,
+        variance=lambda z: -np.exp(-t * z) * np.expm1(-t * z),
+        printed_variance=lambda z: np.exp(-t * z) * (1 - np.exp(-t * z)),
+        printed_asymptotic_variance=lambda z: (1 - np.exp(-t * z)) ** 2 / t**2,
+        relative_variance=relative_variance,
+        average=lambda log_t: (log_t > log_threshold).mean(axis=-1),
+        log_z=log_z,
+        log_transform=np.log,
+        target=f"exp(-{_size(log_threshold)} Z)",
+    )
+
+
+def _size(log_value: float) -> str:
+    """A positive number by its logarithm, as text."""
+    return f"{np.exp(log_value):.4g}" if abs(log_value) < 690 else f"e^{log_value:.6g}"
+
+
+def log_mean_exp(x: Floats) -> Floats:
+    """ln of the mean of exp(x) over the last axis."""
+    return np.asarray(logsumexp(x, axis=-1)) - math.log(x.shape[-1])
+
+
+def _log_expm1_exp(log_t: Floats) -> Floats:
+    """ln(e^T - 1) from ln T: T + ln(1 - e^-T), which is ln T where T is small."""
+    with np.errstate(over="ignore"):
+        t = np.exp(log_t)
+    small = log_t < -37
+    safe = np.where(small, 1.0, t)
+    return np.where(small, log_t, safe + np.log(-np.expm1(-safe)))

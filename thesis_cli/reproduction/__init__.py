@@ -1,0 +1,1 @@
+"""What runs experiments: registry, tasks, store, engines, claims, figures."""

@@ -1,0 +1,93 @@
+"""Verdicts on what the sources say."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from thesis_cli.reproduction.experiment import Claim, Experiment
+from thesis_cli.reproduction.figures import read_result
+from thesis_cli.reproduction.records import write_atomic
+
+HOLDS, FAILS, NOT_RUN = "holds", "does not hold", "not run"
+SIGMAS = 5.0
+"""A measurement may miss the published number by so many of its standard errors, and the printed digits."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One row of the table of claims.
+
+    Attributes
+    ----------
+    measured, tolerance : nan where it was not run.
+    finding : heading of docs/errata.md, for a claim that is known not to hold.
+    """
+
+    experiment: str
+    claim: str
+    source: str
+    statement: str
+    published: float
+    relation: str
+    measured: float
+    tolerance: float
+    verdict: str
+    finding: str
+
+    @property
+    def unexplained(self) -> bool:
+        return self.verdict == FAILS and not self.finding
+
+
+def judge(experiment: Experiment, folder: Path) -> list[Verdict]:
+    """The verdicts on an experiment's claims, from its CSV in `folder`."""
+    csv_file = folder / f"{experiment.id}.csv"
+    frame = read_result(csv_file) if csv_file.is_file() else None
+    rows = []
+    for claim in experiment.claims:
+        measured = None if frame is None else claim.measure(frame)
+        if measured is None:
+            value, tolerance, verdict = math.nan, math.nan, NOT_RUN
+        else:
+            value, tolerance = measured.value, SIGMAS * measured.standard_error + claim.rounding
+            verdict = HOLDS if _holds(claim, value, tolerance) else FAILS
+        rows.append(
+            Verdict(
+                experiment.id,
+                claim.id,
+                claim.source,
+                claim.statement,
+                claim.published,
+                claim.relation,
+                value,
+                tolerance,
+                verdict,
+                claim.finding,
+            )
+        )
+    return rows
+
+
+def _holds(claim: Claim, value: float, tolerance: float) -> bool:
+    if claim.relation == "=":
+        return abs(value - claim.published) <= tolerance
+    return (
+        value > claim.published - tolerance if claim.relation == ">" else value < claim.published + tolerance
+    )
+
+
+def write_csv(verdicts: Iterable[Verdict], path: Path) -> None:
+    text = io.StringIO()
+    rows = [asdict(verdict) for verdict in verdicts]
+    writer = csv.DictWriter(text, fieldnames=list(Verdict.__dataclass_fields__), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
+    data = text.getvalue()
+    if not path.is_file() or path.read_text() != data:
+        write_atomic(path, data)

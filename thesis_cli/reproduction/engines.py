@@ -1,0 +1,74 @@
+"""Where tasks run. An engine only tries: a task is done when its file exists, never because it says so."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from thesis_cli.reproduction.store import Task
+from thesis_cli.reproduction.worker import run_task
+
+logger = logging.getLogger(__name__)
+
+
+class Engine(Protocol):
+    """Runs tasks in any order, anywhere."""
+
+    def run(self, tasks: Sequence[Task], progress: Callable[[int], None]) -> dict[str, str]:
+        """Try every task; returns key -> traceback of those that raised.
+
+        `progress` is called with the number of tasks just finished.
+        """
+        ...
+
+
+class LocalEngine:
+    """Processes of this machine, through joblib's loky.
+
+    Parameters
+    ----------
+    jobs : processes; 1 runs the tasks in this one.
+    retries : how often in a row workers may die without finishing a task.
+    """
+
+    def __init__(self, jobs: int = 1, retries: int = 3) -> None:
+        self.jobs, self.retries = jobs, retries
+
+    def run(self, tasks: Sequence[Task], progress: Callable[[int], None]) -> dict[str, str]:
+        if self.jobs == 1 or len(tasks) == 1:
+            return self._collect(map(_attempt, tasks), progress)
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+        errors: dict[str, str] = {}
+        left, lives = list(tasks), self.retries
+        while left:
+            try:
+                return errors | self._parallel(left, progress)
+            except TerminatedWorkerError:
+                still = [task for task in left if not task.file.exists()]
+                lives = self.retries if len(still) < len(left) else lives - 1
+                left = still
+                if lives < 0:
+                    return errors | {task.key: "its process was killed, again and again" for task in left}
+                logger.warning("a worker process died; %d tasks are run again", len(left))
+        return errors
+
+    def _parallel(self, tasks: Sequence[Task], progress: Callable[[int], None]) -> dict[str, str]:
+        from joblib import Parallel, delayed
+
+        run = Parallel(n_jobs=self.jobs, backend="loky", batch_size=1, return_as="generator_unordered")
+        return self._collect(run(delayed(_attempt)(task) for task in tasks), progress)
+
+    @staticmethod
+    def _collect(outcomes: object, progress: Callable[[int], None]) -> dict[str, str]:
+        errors = {}
+        for key, error in outcomes:  # type: ignore[attr-defined]
+            if error is not None:
+                errors[key] = error
+            progress(1)
+        return errors
+
+
+def _attempt(task: Task) -> tuple[str, str | None]:
+    return task.key, run_task(task)

@@ -1,0 +1,82 @@
+"""What an experiment declares (one file in `experiments/` each)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+Parameters = Mapping[str, Any]
+"""Names to JSON values: what a task is, apart from its seed."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A number read off a result.
+
+    Attributes
+    ----------
+    value : the number.
+    standard_error : of its sampling; 0 for one that was computed exactly.
+    """
+
+    value: float
+    standard_error: float = 0.0
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a source that a result can bear out or contradict.
+
+    Attributes
+    ----------
+    id : unique within the experiment.
+    source : section, equation, table or figure that makes it.
+    statement : in our words.
+    published : the number it puts forward.
+    relation : the measured number is equal to it, above it or below it.
+    measure : result -> measurement; None when this preset has no such row.
+    rounding : half a unit of the last digit that the source prints.
+    finding : heading of docs/errata.md with the evidence, for a statement that is known not to hold.
+    """
+
+    id: str
+    source: str
+    statement: str
+    published: float
+    relation: Literal["=", ">", "<"]
+    measure: Callable[[pd.DataFrame], Measurement | None]
+    rounding: float = 0.0
+    finding: str = ""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure.
+
+    Attributes
+    ----------
+    id : name on the command line and of the files.
+    title : one line.
+    source : section and figure or table.
+    version : raise it when a change of code changes results: what is stored then no longer counts.
+    presets : settings by name; `quick` takes seconds, `paper` has the sizes of the source.
+    tasks : settings -> parameters of each task, in the order of the rows of the result.
+    run : (seed, **parameters) -> tidy frame; a pure function, seconds to minutes long.
+    plot : result -> figure.
+    claims : statements to check on the result.
+    """
+
+    id: str
+    title: str
+    source: str
+    version: int
+    presets: Mapping[str, Parameters]
+    tasks: Callable[[Parameters], Sequence[Parameters]]
+    run: Callable[..., pd.DataFrame]
+    plot: Callable[[pd.DataFrame], Figure]
+    claims: Sequence[Claim] = field(default=())

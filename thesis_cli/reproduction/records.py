@@ -1,0 +1,91 @@
+"""Files that are written whole or not at all, and the record of how a result came about."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGES = ("thesis-cli", "numpy", "scipy", "numba", "pandas", "matplotlib", "pgmpy")
+
+
+def write_atomic(path: Path, data: str | bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, whatever dies meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def to_json(record: object) -> str:
+    """Indented JSON; numbers that JSON has no word for (inf, nan) become null."""
+    return json.dumps(finite(record), indent=2, ensure_ascii=False) + "\n"
+
+
+def finite(value: object) -> object:
+    """The same record with None for inf and nan, which JSON has no word for."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(k): finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    return value
+
+
+def provenance(folder: Path | None = None) -> dict[str, object]:
+    """Versions, machine and, inside a git checkout, its commit and whether it was changed since."""
+    return {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "argv": sys.argv[1:],
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in PACKAGES},
+        "machine": {"system": platform.system(), "cpu": platform.machine(), "cores": os.cpu_count()},
+        **git_state(folder or Path.cwd()),
+    }
+
+
+def git_state(folder: Path) -> dict[str, object]:
+    """Commit of the checkout, and whether tracked files other than results differ from it."""
+    try:
+        commit = _git(folder, "rev-parse", "HEAD")
+        changed = _git(
+            folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude,top)results"
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return {"git_commit": None, "git_dirty": None}
+    return {"git_commit": commit, "git_dirty": bool(changed)}
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
