@@ -16,9 +16,7 @@ class InputError(ValueError):
     line : 1-based line in that file.
     """
 
-    def __init__(
-        self, problem: str, remedy: str = "", *, source: str | Path = "", line: int | None = None
-    ) -> None:
+    def __init__(self, problem: str, remedy: str = "", *, source: str | Path = "", line: int | None = None) -> None:
         self.problem, self.remedy, self.source, self.line = problem, remedy, str(source), line
         place = f"{self.source}:{line}: " if line is not None else f"{self.source}: " if self.source else ""
         super().__init__(place + problem + (f"; {remedy}" if remedy else ""))
@@ -26,3 +24,7 @@ class InputError(ValueError):
 
 class ModelTooLarge(InputError):
     """The model is well formed, but beyond what the method asked for can take."""
+
+
+class WorkFailed(RuntimeError):
+    """The input was good, the work was not: one line that says what failed."""

@@ -11,7 +11,7 @@ import typer
 
 from thesis_cli import __version__
 from thesis_cli.cli import estimate_z, experiments
-from thesis_cli.errors import InputError
+from thesis_cli.errors import InputError, WorkFailed
 
 app = typer.Typer(
     name="thesis-cli",
@@ -29,7 +29,7 @@ app.command("claims", epilog=experiments.CLAIMS_EXAMPLES)(experiments.claims)
 app.command("list", epilog=experiments.LIST_EXAMPLES)(experiments.list_experiments)
 
 
-UsageError = typer.BadParameter.__base__
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """The base of every complaint about usage; newer releases of Typer carry a click of their own."""
 
 
@@ -55,16 +55,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = typer.main.get_command(app)(arguments, prog_name="thesis-cli", standalone_mode=False)
         sys.stdout.flush()
     except UsageError as error:
-        context = getattr(error, "ctx", None)
-        where = context.command_path if context else "thesis-cli"
-        return _fail(f"{_one_line(error.format_message()).rstrip('.')}; see {where} --help", 2)
+        where = getattr(getattr(error, "ctx", None), "command_path", "thesis-cli")
+        return _fail(f"{_one_line(error.format_message()).rstrip('.')}; see {where} --help", 2)  # type: ignore[attr-defined]
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted; what was finished is kept", 130)
     except BrokenPipeError:
         # The reader of a pipe has gone: nothing is left to say, and no traceback at shutdown either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (InputError, OSError, MemoryError) as error:
+    except (InputError, WorkFailed, OSError, MemoryError) as error:
         if "--debug" in arguments:
             raise
         return _fail(_describe(error), 2 if isinstance(error, InputError) else 1)

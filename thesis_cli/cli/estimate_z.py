@@ -40,18 +40,14 @@ PILOT_CALLS = 16
 
 def estimate_z(
     model: Annotated[str, typer.Argument(help="UAI, BIF, CSV, NPY or NPZ file; - reads standard input.")],
-    trick: Annotated[
-        TrickName, typer.Option(help="Estimator; 'all' compares them on the same MAP values.")
-    ] = "gumbel",
+    trick: Annotated[TrickName, typer.Option(help="Estimator; 'all' compares them on the same MAP values.")] = "gumbel",
     alpha: Annotated[
         float | None,
         typer.Option(help="Of weibull (above 0) or frechet (-1 to 0).", show_default="0.5 or -0.2"),
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(
-            help="t of the tail trick.", show_default="1.59 / Z, where Z is from 16 further MAP calls"
-        ),
+        typer.Option(help="t of the tail trick.", show_default="1.59 / Z, where Z is from 16 further MAP calls"),
     ] = None,
     samples: Annotated[int, typer.Option(min=0, help="M, the number of MAP calls.")] = 100,
     target: Annotated[
@@ -202,9 +198,7 @@ def _exact(model: Model, target: str, limit: int, tick: options.Tick) -> Estimat
 
     log_z = log_partition_function(model, max_configurations=limit, progress=tick)
     if log_z == -math.inf:
-        raise InputError(
-            "no configuration is possible (Z = 0)", "a configuration of finite potential is wanted"
-        )
+        raise InputError("no configuration is possible (Z = 0)", "a configuration of finite potential is wanted")
     return exact_estimate(log_z, "Z" if target == "Z" else "lnZ")
 
 
@@ -240,7 +234,5 @@ def _print(
                 f"{100 * confidence:g}% credible interval [{low:.4g}, {high:.4g}]  (Jeffreys prior)",
             )
         )
-    lines.append(
-        ("cost", f"{summary['samples']:,} MAP calls, {summary['seconds']} s, seed {summary['seed']}")
-    )
+    lines.append(("cost", f"{summary['samples']:,} MAP calls, {summary['seconds']} s, seed {summary['seed']}"))
     output.print_table(lines)

@@ -46,9 +46,7 @@ Ids = Annotated[list[str] | None, typer.Argument(help="Experiments; none means a
 def reproduce(
     ids: Ids = None,
     preset: Annotated[str, typer.Option(help="quick: seconds; paper: the sizes of the sources.")] = "quick",
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="Compute anew what older code computed.")
-    ] = False,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Compute anew what older code computed.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Root of all random numbers.")] = 0,
     jobs: options.Jobs = None,
     as_json: options.Json = False,
@@ -77,9 +75,7 @@ def reproduce(
         for parameters, error in done.errors:
             options.logger.error("%s failed at %s%s", name, parameters, error)
         failed += len(done.errors)
-        options.logger.info(
-            "%-22s %4d tasks run, %4d kept, %6.1f s", name, done.computed, done.kept, done.seconds
-        )
+        options.logger.info("%-22s %4d tasks run, %4d kept, %6.1f s", name, done.computed, done.kept, done.seconds)
     verdicts = _judge(checkout, preset, ids or [])
     _report(verdicts, checkout, preset, as_json)
     if failed:
@@ -139,7 +135,7 @@ def list_experiments(
     from thesis_cli.reproduction.registry import find_checkout, load
 
     checkout = find_checkout()
-    rows = []
+    rows: list[dict[str, object]] = []
     for path in checkout.files().values():
         experiment = load(path)
         done = [p for p in experiment.presets if (checkout.results(p) / f"{experiment.id}.csv").is_file()]
@@ -153,22 +149,18 @@ def list_experiments(
                 "results": done,
             }
         )
+        if not as_json:
+            state = f"results: {', '.join(done) or 'none'}"
+            typer.echo(f"{experiment.id:<22} {experiment.title} ({experiment.source}; {state})")
     if as_json:
         output.print_json({"experiments": rows})
-        return
-    for row in rows:
-        typer.echo(
-            f"{row['id']:<22} {row['title']} ({row['source']}; results: {', '.join(row['results']) or 'none'})"
-        )
 
 
 def _judge(checkout: Checkout, preset: str, ids: Sequence[str]) -> list[Verdict]:
     from thesis_cli.reproduction.claims import judge
     from thesis_cli.reproduction.registry import load
 
-    return [
-        v for path in checkout.select(list(ids)).values() for v in judge(load(path), checkout.results(preset))
-    ]
+    return [v for path in checkout.select(list(ids)).values() for v in judge(load(path), checkout.results(preset))]
 
 
 def _report(verdicts: Sequence[Verdict], checkout: Checkout, preset: str, as_json: bool) -> None:

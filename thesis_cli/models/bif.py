@@ -32,7 +32,7 @@ def parse(text: str, source: str) -> FactorGraph:
 
     try:
         reader = BIFReader(string=text)
-    except Exception as error:  # noqa: BLE001  pgmpy and pyparsing raise whatever comes
+    except Exception as error:  # pgmpy and pyparsing raise whatever comes
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"pgmpy cannot read it ({detail})", "a BIF file is wanted", source=source) from error
     names: list[str] = list(reader.variable_names)
@@ -51,9 +51,7 @@ def parse(text: str, source: str) -> FactorGraph:
         scope = [name, *reader.variable_parents[name]]
         unknown = [parent for parent in scope if parent not in index]
         if unknown:
-            raise InputError(
-                f"{name} has a parent {unknown[0]}", "every parent is declared", source=source, line=line
-            )
+            raise InputError(f"{name} has a parent {unknown[0]}", "every parent is declared", source=source, line=line)
         shape = tuple(cardinalities[index[v]] for v in scope)
         table = _checked(np.asarray(reader.variable_cpds[name]), shape, name, source, line)
         factors.append(Factor(tuple(index[v] for v in scope), table))

@@ -66,9 +66,7 @@ class FactorGraph:
         for i, k in enumerate(self.cardinalities):
             if k < 1:
                 raise InputError(f"variable {i} has {k} states", "a variable has at least one state")
-        self.factors = tuple(
-            Factor(tuple(f.scope), np.asarray(f.table, dtype=np.float64, order="C")) for f in factors
-        )
+        self.factors = tuple(Factor(tuple(f.scope), np.asarray(f.table, dtype=np.float64, order="C")) for f in factors)
         for j, factor in enumerate(self.factors):
             self._check(j, factor)
 
@@ -78,14 +76,10 @@ class FactorGraph:
             if not 0 <= i < n:
                 raise InputError(f"factor {j} names variable {i}", f"variables are 0 to {n - 1}")
         if len(set(factor.scope)) < len(factor.scope):
-            raise InputError(
-                f"factor {j} names a variable twice: {factor.scope}", "each variable once in a scope"
-            )
+            raise InputError(f"factor {j} names a variable twice: {factor.scope}", "each variable once in a scope")
         shape = tuple(self.cardinalities[i] for i in factor.scope)
         if factor.table.shape != shape:
-            raise InputError(
-                f"factor {j} has a table of shape {factor.table.shape}", f"its variables make it {shape}"
-            )
+            raise InputError(f"factor {j} has a table of shape {factor.table.shape}", f"its variables make it {shape}")
         check_log_potentials(factor.table.reshape(-1), f"the table of factor {j}")
 
     @cached_property
@@ -116,9 +110,7 @@ class FactorGraph:
         """
         for i, state in evidence.items():
             if not 0 <= i < len(self.cardinalities):
-                raise InputError(
-                    f"evidence names variable {i}", f"variables are 0 to {len(self.cardinalities) - 1}"
-                )
+                raise InputError(f"evidence names variable {i}", f"variables are 0 to {len(self.cardinalities) - 1}")
             if not 0 <= state < self.cardinalities[i]:
                 raise InputError(
                     f"evidence puts variable {i} in state {state}",
@@ -126,14 +118,10 @@ class FactorGraph:
                 )
         factors = []
         for j, factor in enumerate(self.factors):
-            seen = tuple(
-                slice(evidence[i], evidence[i] + 1) if i in evidence else slice(None) for i in factor.scope
-            )
+            seen = tuple(slice(evidence[i], evidence[i] + 1) if i in evidence else slice(None) for i in factor.scope)
             table = factor.table[seen]
             if table.max() == -np.inf:
-                raise InputError(
-                    f"factor {j} forbids the evidence", "evidence of positive probability is wanted"
-                )
+                raise InputError(f"factor {j} forbids the evidence", "evidence of positive probability is wanted")
             factors.append(Factor(factor.scope, table))
         left = [1 if i in evidence else k for i, k in enumerate(self.cardinalities)]
         return FactorGraph(left, factors)

@@ -136,9 +136,7 @@ def _table(words: _Words, j: int, shape: tuple[int, ...]) -> Floats:
     wanted = math.prod(shape)
     entries = words.whole(f"the number of entries of factor {j}", 0)
     if entries != wanted:
-        raise words.error(
-            f"factor {j} has {entries} entries", f"the cardinalities of its variables make {wanted}"
-        )
+        raise words.error(f"factor {j} has {entries} entries", f"the cardinalities of its variables make {wanted}")
     words.promise(entries, f"factor {j} has {entries} entries")
     first = words.at
     text = words.words[first : first + entries]

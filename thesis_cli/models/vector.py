@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from thesis_cli.errors import InputError
 from thesis_cli.models.factor_graph import LogPotentials, check_log_potentials
@@ -107,7 +109,7 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _model(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]], source: str) -> LogPotentials:
+def _model(values: npt.NDArray[Any], source: str) -> LogPotentials:
     if values.dtype.kind not in "fiu":
         raise InputError(f"holds {values.dtype}, not real numbers", _WANTED, source=source)
     try:

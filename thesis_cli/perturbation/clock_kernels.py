@@ -44,9 +44,7 @@ def race(rng: np.random.Generator, waits: Floats, top: float, start: int, best: 
             winner[g] = start + at
 
 
-def race_reference(
-    rng: np.random.Generator, waits: Floats, top: float, start: int, best: Floats, winner: Ints
-) -> None:
+def race_reference(rng: np.random.Generator, waits: Floats, top: float, start: int, best: Floats, winner: Ints) -> None:
     """`race` in plain NumPy."""
     for g in range(best.size):
         times = -np.log1p(-(rng.random(waits.size) + HALF_STEP)) * waits

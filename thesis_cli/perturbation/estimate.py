@@ -12,7 +12,8 @@ class Estimate:
 
     Attributes
     ----------
-    value, standard_error, low, high : the estimate, its standard error (inf where it has none) and its confidence interval, all in units of 10**exponent10.
+    value, standard_error, low, high : the estimate, its standard error (inf where it has none) and its
+        confidence interval, all in units of 10**exponent10.
     target : what is estimated: `ln Z`, `Z`, ...
     kind : `unbiased`, `consistent`, `exact`, ...
     confidence : probability that the interval covers the target.
@@ -100,6 +101,4 @@ def exact_estimate(log_z: float, target: str) -> Estimate:
     else:
         value, exponent = log_z, 0
     name = "Z" if target == "Z" else "ln Z"
-    return Estimate(
-        value, 0.0, value, value, name, "exact", 1.0, 0, "enumeration", "Thesis section 2.2", exponent
-    )
+    return Estimate(value, 0.0, value, value, name, "exact", 1.0, 0, "enumeration", "Thesis section 2.2", exponent)

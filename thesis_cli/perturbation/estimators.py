@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv, digamma, gammaln, ndtri, polygamma
+from scipy.special import betaincinv, digamma, ndtri, polygamma
 
 from thesis_cli.errors import InputError
 from thesis_cli.models.factor_graph import Floats
+from thesis_cli.perturbation import mse
 from thesis_cli.perturbation.estimate import Estimate, from_logs
 from thesis_cli.perturbation.posterior import GammaPosterior
 from thesis_cli.perturbation.tricks import Trick
 
 TARGETS = ("lnZ", "Z", "f")
+_ERROR_OF_Z: dict[str, Any] = {"gumbel": mse.gumbel_z, "exponential": mse.exponential_z}
+"""Bias and variance of Z^, where they are known."""
 
 
 def estimate(
@@ -62,9 +66,7 @@ def estimate(
         log_z -= shift or 0.0
         value, spread, low, high, exponent = from_logs(log_z, _relative_error_z(trick, error, m), low, high)
         kind = "consistent" if shift is None else "unbiased"
-        return Estimate(
-            value, spread, low, high, "Z", kind, confidence, m, trick.label, trick.source, exponent
-        )
+        return Estimate(value, spread, low, high, "Z", kind, confidence, m, trick.label, trick.source, exponent)
     unbiased = trick.name == "gumbel"
     if trick.name == "exponential" and debias:
         log_z, unbiased = log_z - (math.log(m) - float(digamma(m))), True
@@ -81,28 +83,23 @@ def _error_log_z(trick: Trick, log_z: float, m: int) -> float:
 
 
 def _log_bias_factor(trick: Trick, m: int) -> float | None:
-    """ln(E[Z^] / Z) where it is known (A.1.1)."""
-    if m > 1 and trick.name == "gumbel":
-        return m * float(gammaln(1 - 1 / m)) - np.euler_gamma
-    if m > 1 and trick.name == "exponential":
-        return -math.log1p(-1 / m)
+    """ln(E[Z^] / Z) where it is known and finite (A.1.1)."""
+    if m > 1 and trick.name in _ERROR_OF_Z:
+        return math.log1p(float(_ERROR_OF_Z[trick.name](np.float64(m))[0]))
     return None
 
 
 def _relative_error_z(trick: Trick, error_log_z: float, m: int) -> float:
     """Standard deviation of the estimate of Z over its mean (A.1.1)."""
-    if m <= 2 or trick.name == "frechet":  # docs/errata.md#frechet-z: no mean at any M
+    if m <= 2 or trick.name == "frechet":  # docs/errata.md: a Frechet trick's estimate of Z has no mean at any M
         return math.inf
-    if trick.name == "exponential":
-        return 1 / math.sqrt(m - 2)
-    if trick.name == "gumbel":
-        return math.sqrt(math.expm1(m * float(gammaln(1 - 2 / m) - 2 * gammaln(1 - 1 / m))))
+    if trick.name in _ERROR_OF_Z:
+        bias, variance = _ERROR_OF_Z[trick.name](np.float64(m))
+        return math.sqrt(float(variance)) / (1 + float(bias))
     return error_log_z
 
 
-def _interval(
-    trick: Trick, log_t: Floats, log_z: float, error: float, confidence: float
-) -> tuple[float, float]:
+def _interval(trick: Trick, log_t: Floats, log_z: float, error: float, confidence: float) -> tuple[float, float]:
     """Confidence interval of ln Z."""
     if trick.name == "exponential":
         return GammaPosterior.from_log_times(log_t).interval(confidence)

@@ -87,9 +87,7 @@ def perturbed_maxima(
             if progress:
                 progress(block.size)
     if highest == -np.inf:
-        raise InputError(
-            "no configuration is possible (Z = 0)", "a configuration of finite potential is wanted"
-        )
+        raise InputError("no configuration is possible (Z = 0)", "a configuration of finite potential is wanted")
     return PerturbedMaxima(best - np.euler_gamma, winner, highest)
 
 

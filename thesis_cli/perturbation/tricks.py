@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -19,7 +20,8 @@ from scipy.special import gammaln, logsumexp
 from thesis_cli.errors import InputError
 from thesis_cli.models.factor_graph import Floats
 
-Function = Callable[[Floats], Floats]
+Function = Callable[[Any], Any]
+"""Of floats or arrays of them, elementwise."""
 
 TAIL_OPTIMUM = 1.5936242600400403
 """The t Z at which the asymptotic variance (e^{tZ} - 1) / t^2 of a tail trick is least."""
@@ -62,11 +64,11 @@ class Trick:
 
     def asymptotic_variance(self, z: Floats) -> Floats:
         """lim M var(Z^) by the delta method, (f^-1)'(f(Z))^2 var g(T), as a function of Z."""
-        return z**2 * self.relative_variance(np.log(z))
+        return np.asarray(z**2 * self.relative_variance(np.log(z)))
 
     def estimate_log_z(self, log_t: Floats) -> Floats:
         """f^-1 of the mean of g(T): ln T of shape (..., M) -> consistent estimates of ln Z, shape (...)."""
-        return self.log_z(self.average(log_t))
+        return np.asarray(self.log_z(self.average(log_t)))
 
 
 def gumbel() -> Trick:
@@ -92,7 +94,7 @@ def gumbel() -> Trick:
 
 
 def power(alpha: float) -> Trick:
-    """g(T) = T^alpha: the Weibull tricks (alpha > 0, with Exponential at 1) and the Frechet tricks (-1 < alpha < 0).
+    """g(T) = T^alpha: Weibull tricks (alpha > 0, Exponential at 1) and Frechet tricks (-1 < alpha < 0).
 
     Raises
     ------
@@ -106,7 +108,7 @@ def power(alpha: float) -> Trick:
     excess = _excess(alpha)
 
     def variance(z: Floats) -> Floats:
-        return np.exp(2 * log_mean) * excess * z ** (-2 * alpha)
+        return np.asarray(np.exp(2 * log_mean) * excess * z ** (-2 * alpha))
 
     name = "exponential" if alpha == 1 else "weibull" if alpha > 0 else "frechet"
     return Trick(
@@ -141,7 +143,7 @@ def pareto(log_scale: float = 0.0) -> Trick:
     ----------
     log_scale : ln s. Table 2.1 has s = 1; any other lets the trick see Z in units of s.
     """
-    s = float(np.exp(log_scale))
+    s = _saturating_exp(log_scale)
 
     def mean(z: Floats) -> Floats:
         with np.errstate(all="ignore"):
@@ -172,7 +174,7 @@ def pareto(log_scale: float = 0.0) -> Trick:
 def _from_two(ratio: Floats, function: Function) -> Floats:
     """A variance of the Pareto trick as a function of Z/s: finite above 2, infinite to 1, no mean below."""
     with np.errstate(all="ignore"):
-        return np.where(ratio > 2, function(ratio), np.where(ratio > 1, np.inf, np.nan))
+        return np.asarray(np.where(ratio > 2, function(ratio), np.where(ratio > 1, np.inf, np.nan)))
 
 
 def tail(log_threshold: float) -> Trick:
@@ -182,7 +184,7 @@ def tail(log_threshold: float) -> Trick:
     ----------
     log_threshold : ln t.
     """
-    t = float(np.exp(log_threshold))
+    t = _saturating_exp(log_threshold)
 
     def log_z(a: Floats) -> Floats:
         with np.errstate(divide="ignore"):
@@ -191,7 +193,7 @@ def tail(log_threshold: float) -> Trick:
     def relative_variance(log_z: Floats) -> Floats:
         with np.errstate(all="ignore"):
             u = np.exp(log_z + log_threshold)
-            return np.expm1(u) / u**2
+            return np.asarray(np.expm1(u) / u**2)
 
     return Trick(
         name="tail",
@@ -208,6 +210,11 @@ def tail(log_threshold: float) -> Trick:
         log_transform=np.log,
         target=f"exp(-{_size(log_threshold)} Z)",
     )
+
+
+def _saturating_exp(x: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.exp(x))
 
 
 def _size(log_value: float) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from thesis_cli.errors import WorkFailed
 from thesis_cli.reproduction.experiment import Claim, Experiment
-from thesis_cli.reproduction.figures import read_result
+from thesis_cli.reproduction.figures import read_result, stale
 from thesis_cli.reproduction.records import write_atomic
 
 HOLDS, FAILS, NOT_RUN = "holds", "does not hold", "not run"
@@ -45,12 +46,20 @@ class Verdict:
 
 
 def judge(experiment: Experiment, folder: Path) -> list[Verdict]:
-    """The verdicts on an experiment's claims, from its CSV in `folder`."""
+    """The verdicts on an experiment's claims, from its CSV in `folder`.
+
+    Raises
+    ------
+    WorkFailed : a claim's `measure` raised.
+    """
     csv_file = folder / f"{experiment.id}.csv"
     frame = read_result(csv_file) if csv_file.is_file() else None
     rows = []
     for claim in experiment.claims:
-        measured = None if frame is None else claim.measure(frame)
+        try:
+            measured = None if frame is None else claim.measure(frame)
+        except Exception as error:
+            raise WorkFailed(stale(f"the claim '{claim.id}' of {experiment.id}", error)) from error
         if measured is None:
             value, tolerance, verdict = math.nan, math.nan, NOT_RUN
         else:
@@ -76,9 +85,7 @@ def judge(experiment: Experiment, folder: Path) -> list[Verdict]:
 def _holds(claim: Claim, value: float, tolerance: float) -> bool:
     if claim.relation == "=":
         return abs(value - claim.published) <= tolerance
-    return (
-        value > claim.published - tolerance if claim.relation == ">" else value < claim.published + tolerance
-    )
+    return value > claim.published - tolerance if claim.relation == ">" else value < claim.published + tolerance
 
 
 def write_csv(verdicts: Iterable[Verdict], path: Path) -> None:

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.errors import InputError
+from thesis_cli.errors import InputError, WorkFailed
 from thesis_cli.reproduction.experiment import Experiment
 from thesis_cli.reproduction.records import write_atomic
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's, which all readers can tell apart."""
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.labelsize": 8,
@@ -75,20 +75,27 @@ def read_result(csv: Path) -> pd.DataFrame:
     except FileNotFoundError:
         raise InputError("no such result", f"thesis-cli reproduce {csv.stem} makes it", source=csv) from None
     except pd.errors.ParserError as error:
-        raise InputError(
-            f"not a table ({error})", f"thesis-cli reproduce {csv.stem} makes it", source=csv
-        ) from error
+        raise InputError(f"not a table ({error})", f"thesis-cli reproduce {csv.stem} makes it", source=csv) from error
 
 
 def draw(experiment: Experiment, folder: Path) -> list[Path]:
-    """Draw an experiment's figure from its CSV in `folder`; returns the PDF and the PNG."""
+    """Draw an experiment's figure from its CSV in `folder`; returns the PDF and the PNG.
+
+    Raises
+    ------
+    InputError : there is no CSV.
+    WorkFailed : the experiment's `plot` raised.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg")
     frame = read_result(folder / f"{experiment.id}.csv")
     written = []
     with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}):
-        figure = experiment.plot(frame)
+        try:
+            figure = experiment.plot(frame)
+        except Exception as error:
+            raise WorkFailed(stale(f"the figure of {experiment.id}", error)) from error
         for kind, metadata in (("pdf", {"CreationDate": None}), ("png", {"Software": None})):
             data = io.BytesIO()
             figure.savefig(data, format=kind, metadata=metadata)
@@ -97,6 +104,14 @@ def draw(experiment: Experiment, folder: Path) -> list[Path]:
                 write_atomic(path, data.getvalue())
             written.append(path)
     return written
+
+
+def stale(what: str, error: Exception) -> str:
+    """What to say when an experiment cannot make sense of its result."""
+    return (
+        f"{what} failed ({type(error).__name__}: {error}); "
+        "if its results come from older code, thesis-cli reproduce --refresh computes them anew"
+    )
 
 
 def nice(value: float) -> str:

@@ -49,11 +49,13 @@ def _bound(statement: ast.stmt) -> Iterable[str]:
         return [statement.name]
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return [(alias.asname or alias.name).split(".")[0] for alias in statement.names]
-    return [
-        node.id
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    ]
+    roots: list[ast.AST] = [statement]
+    if isinstance(statement, ast.Assign):
+        roots = list(statement.targets)
+    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
+        roots = [statement.target]
+    names = (node for root in roots for node in ast.walk(root) if isinstance(node, ast.Name))
+    return [name.id for name in names if isinstance(name.ctx, ast.Store)]
 
 
 @lru_cache

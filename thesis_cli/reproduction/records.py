@@ -71,9 +71,7 @@ def git_state(folder: Path) -> dict[str, object]:
     """Commit of the checkout, and whether tracked files other than results differ from it."""
     try:
         commit = _git(folder, "rev-parse", "HEAD")
-        changed = _git(
-            folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude,top)results"
-        )
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude,top)results")
     except (OSError, subprocess.CalledProcessError):
         return {"git_commit": None, "git_dirty": None}
     return {"git_commit": commit, "git_dirty": bool(changed)}

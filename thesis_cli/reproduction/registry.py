@@ -73,7 +73,8 @@ def load(path: Path) -> Experiment:
     """
     name = f"thesis_cli_experiment_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec and spec.loader
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -103,18 +103,14 @@ def reproduce(
     return outcome
 
 
-def plan(
-    experiment: Experiment, path: Path, preset: str, checkout: Checkout, seed: int, code: str
-) -> list[store.Task]:
+def plan(experiment: Experiment, path: Path, preset: str, checkout: Checkout, seed: int, code: str) -> list[store.Task]:
     """The tasks of a preset, in the order of the result's rows."""
     if preset not in experiment.presets:
         raise InputError(f"{experiment.id} has no preset {preset}", f"one of {', '.join(experiment.presets)}")
     tasks = []
     for parameters in experiment.tasks(experiment.presets[preset]):
         key = store.task_key(experiment.id, experiment.version, parameters, seed)
-        tasks.append(
-            store.Task(path, key, parameters, code, store.path_of(checkout.store, experiment.id, key))
-        )
+        tasks.append(store.Task(path, key, parameters, code, store.path_of(checkout.store, experiment.id, key)))
     return tasks
 
 

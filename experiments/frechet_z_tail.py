@@ -1,0 +1,125 @@
+"""The tail of the Frechet tricks' estimators of Z, of which Figure 2.2 (left) shows a finite sample MSE."""
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from thesis_cli.perturbation.tricks import power
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.reproduction.figures import COLOURS, label, panels
+
+THRESHOLDS = np.geomspace(1, 1000, 31)
+BLOCK = 2**18
+
+
+def tasks(settings):
+    return [
+        {"alpha": alpha, "samples": m, "estimators": settings["estimators"]}
+        for alpha in settings["alpha"]
+        for m in settings["samples"]
+    ]
+
+
+def run(seed, alpha, samples, estimators):
+    """P(Z^ > z) at Z = 1, and a bound below it that makes the mean infinite.
+
+    Z^ = (mean of T^alpha / Gamma(1 + alpha))^(-1/alpha) >= C / (M min T), C = M (M Gamma(1 + alpha))^(1/alpha),
+    and M min T ~ Exp(1), so that P(Z^ > z) >= 1 - exp(-C / z). Above alpha = 0 there is no such bound.
+    """
+    rng = np.random.default_rng(seed)
+    trick = power(alpha)
+    above = np.zeros(THRESHOLDS.size)
+    for start in range(0, estimators, BLOCK):
+        t = rng.standard_exponential((min(BLOCK, estimators - start), samples))
+        z_hat = np.sort(np.exp(trick.estimate_log_z(np.log(t))))
+        above += z_hat.size - np.searchsorted(z_hat, THRESHOLDS, side="right")
+    p = above / estimators
+    c = samples * (samples * math.gamma(1 + alpha)) ** (1 / alpha) if alpha < 0 else 0.0
+    return pd.DataFrame(
+        {
+            "alpha": alpha,
+            "samples": samples,
+            "z": THRESHOLDS,
+            "probability": p,
+            "standard_error": np.sqrt(p * (1 - p) / estimators),
+            "bound": -np.expm1(-c / THRESHOLDS),
+        }
+    )
+
+
+def plot(frame):
+    figure, ax = panels(1, 1, height=3.0)
+    for colour, (alpha, rows) in zip(COLOURS, frame.groupby("alpha"), strict=False):
+        m = rows.samples.iloc[0]
+        seen = rows[rows.probability > 0]
+        y, error = seen.z * seen.probability, seen.z * seen.standard_error
+        ax.loglog(seen.z, y, "o-", color=colour, label=rf"$\alpha$ = {alpha:g}, $M$ = {m}")
+        ax.fill_between(seen.z, np.maximum(y - 2 * error, y / 10), y + 2 * error, color=colour, alpha=0.25, linewidth=0)
+        if alpha < 0:
+            ax.loglog(rows.z, rows.z * rows.bound, "--", color=colour, linewidth=0.8)
+    ax.plot([], [], "--", color="#555555", label=r"bound below, which makes $\hat Z$'s mean infinite")
+    label(ax, "$z$, in units of $Z$", r"$z\,P(\hat Z > z)$", r"tail of the estimators of $Z$")
+    ax.legend(loc="upper right")
+    return figure
+
+
+def _tail_index(alpha):
+    """-d ln P / d ln z between z = 32 and z = 316, by the counts there."""
+
+    def measure(frame):
+        rows = frame[frame.alpha == alpha].set_index(frame[frame.alpha == alpha].z.round())
+        low, high = rows.loc[32], rows.loc[316]
+        if high.probability == 0:
+            return None
+        width = math.log(high.z / low.z)
+        error = math.hypot(high.standard_error / high.probability, low.standard_error / low.probability)
+        return Measurement(math.log(low.probability / high.probability) / width, error / width)
+
+    return measure
+
+
+def _above_bound(alpha):
+    """P(Z^ > 316) over the bound below it."""
+
+    def measure(frame):
+        row = frame[(frame.alpha == alpha) & (frame.z.round() == 316)].iloc[0]
+        return Measurement(row.probability / row.bound, row.standard_error / row.bound)
+
+    return measure
+
+
+EXPERIMENT = Experiment(
+    id="frechet-z-tail",
+    title="The Frechet tricks' estimators of Z have no mean",
+    source="beside Thesis Figure 2.2",
+    version=1,
+    presets={
+        "quick": {"alpha": [-0.4, -0.3, 0.3], "samples": [4], "estimators": 1_000_000},
+        "paper": {"alpha": [-0.4, -0.3, 0.3], "samples": [4], "estimators": 30_000_000},
+    },
+    tasks=tasks,
+    run=run,
+    plot=plot,
+    claims=[
+        Claim(
+            id="finite MSE",
+            source="Thesis 2.2.3, Figure 2.2",
+            statement="a Frechet trick with -1/2 < alpha < 0 estimates Z with finite MSE, which takes a tail index "
+            "above 2 (alpha = -0.4, M = 4)",
+            published=2.0,
+            relation=">",
+            measure=_tail_index(-0.4),
+            finding="2.2.3, Frechet tricks on Z",
+        ),
+        Claim(
+            id="infinite mean",
+            source="this project",
+            statement="P(Z^ > z) >= 1 - exp(-C/z), C = M (M Gamma(1 + alpha))^(1/alpha), so Z^ has no mean (ratio at "
+            "z = 316, alpha = -0.4)",
+            published=1.0,
+            relation=">",
+            measure=_above_bound(-0.4),
+        ),
+    ],
+)

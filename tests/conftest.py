@@ -1,0 +1,64 @@
+"""What tests share: folders, small random models, and the command line run in this process."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from thesis_cli.cli.app import main
+from thesis_cli.models.factor_graph import Factor, FactorGraph
+
+ROOT = Path(__file__).resolve().parents[1]
+MODELS = ROOT / "data" / "models"
+
+settings.register_profile("default", deadline=None, derandomize=True)
+settings.load_profile("default")
+
+
+@st.composite
+def factor_graphs(draw: st.DrawFn, most_variables: int = 5, impossible: bool = True) -> FactorGraph:
+    """Cardinalities 1 to 4, scopes of 0 to 3 variables in any order, some entries -inf."""
+    cardinalities = draw(st.lists(st.integers(1, 4), min_size=1, max_size=most_variables))
+    n = len(cardinalities)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    factors = []
+    for _ in range(draw(st.integers(0, 6))):
+        scope = tuple(draw(st.lists(st.integers(0, n - 1), max_size=min(n, 3), unique=True)))
+        table = rng.normal(0, draw(st.sampled_from([0.1, 2.0, 30.0])), [cardinalities[i] for i in scope])
+        if impossible and table.size > 1:
+            flat = table.reshape(-1)
+            flat[rng.permutation(table.size)[: draw(st.integers(0, table.size - 1))]] = -np.inf
+        factors.append(Factor(scope, table))
+    return FactorGraph(cardinalities, factors)
+
+
+def all_states(graph: FactorGraph) -> np.ndarray:
+    """Every configuration, last variable fastest, shape (|X|, n)."""
+    return np.array(list(itertools.product(*map(range, graph.cardinalities))))
+
+
+@dataclass
+class Result:
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Run the program in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> Result:
+        status = main([str(a) for a in arguments])
+        captured = capsys.readouterr()
+        return Result(status, captured.out, captured.err)
+
+    return run

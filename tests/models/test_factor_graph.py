@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import all_states, factor_graphs
+from thesis_cli.errors import InputError
+from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
+
+
+@given(factor_graphs())
+def test_log_potential_is_the_sum_of_the_entries(graph):
+    states = all_states(graph)
+    expected = [sum(f.table[tuple(x[i] for i in f.scope)] for f in graph.factors) for x in states]
+    np.testing.assert_allclose(graph.log_potential(states), np.array(expected, float), rtol=1e-13, atol=1e-12)
+    assert graph.size == len(states)
+
+
+@given(factor_graphs(impossible=False), st.data())
+def test_conditioning_keeps_the_configurations_that_agree(graph, data):
+    n = len(graph.cardinalities)
+    chosen = data.draw(st.lists(st.integers(0, n - 1), unique=True))
+    evidence = {i: data.draw(st.integers(0, graph.cardinalities[i] - 1)) for i in chosen}
+    states = all_states(graph)
+    agree = np.all([states[:, i] == s for i, s in evidence.items()], axis=0) if evidence else np.full(len(states), True)
+    conditioned = graph.condition(evidence)
+    np.testing.assert_allclose(
+        conditioned.log_potential(all_states(conditioned)), graph.log_potential(states[agree]), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("cardinalities", "factors", "message"),
+    [
+        ([], [], "no variables"),
+        ([2, 0], [], "variable 1 has 0 states"),
+        ([2], [Factor((1,), np.zeros(2))], "names variable 1; variables are 0 to 0"),
+        ([2, 2], [Factor((0, 0), np.zeros((2, 2)))], "names a variable twice"),
+        ([2, 3], [Factor((0, 1), np.zeros((3, 2)))], r"shape \(3, 2\); its variables make it \(2, 3\)"),
+        ([2], [Factor((0,), np.array([0, np.nan]))], "NaN at entry 1"),
+        ([2], [Factor((0,), np.array([0, np.inf]))], r"\+inf at entry 1"),
+        ([2], [Factor((0,), np.full(2, -np.inf))], "-inf everywhere"),
+    ],
+)
+def test_what_is_no_model_is_refused(cardinalities, factors, message):
+    with pytest.raises(InputError, match=message):
+        FactorGraph(cardinalities, factors)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "message"),
+    [({2: 0}, "names variable 2"), ({0: 2}, "in state 2"), ({0: 1}, "forbids the evidence")],
+)
+def test_evidence_that_cannot_be_is_refused(evidence, message):
+    graph = FactorGraph([2, 2], [Factor((0,), np.array([0, -np.inf]))])
+    with pytest.raises(InputError, match=message):
+        graph.condition(evidence)
+
+
+def test_size_of_a_large_model_is_exact():
+    assert FactorGraph([2] * 400, []).size == 2**400
+    assert "e120 configurations" in FactorGraph([2] * 400, []).describe()
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 2), ()])
+def test_a_vector_has_one_axis(shape):
+    with pytest.raises(InputError, match="shape"):
+        LogPotentials(np.zeros(shape))

@@ -1,0 +1,160 @@
+import io
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.conftest import MODELS, all_states
+from thesis_cli.errors import InputError
+from thesis_cli.models import files, uai
+from thesis_cli.models.examples import asia
+from thesis_cli.models.factor_graph import LogPotentials
+from thesis_cli.models.files import load_model
+
+VALUES = np.array([0.5, -np.inf, -2.0])
+
+
+def save(folder, name):
+    path = folder / name
+    if path.suffix == ".npz":
+        np.savez(path, VALUES)
+    elif path.suffix == ".npy":
+        np.save(path, VALUES)
+    else:
+        path.write_text("log_potential\n0.5\n-inf\n-2\n")
+    return path
+
+
+@pytest.mark.parametrize("name", ["v.npy", "v.npz", "v.csv"])
+@pytest.mark.parametrize("stdin", [False, True])
+def test_a_vector_in_every_format(tmp_path, monkeypatch, name, stdin):
+    path = save(tmp_path, name)
+    if stdin:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(path.read_bytes())))
+    model = load_model("-" if stdin else path, "csv" if stdin and name == "v.csv" else None)
+    assert isinstance(model, LogPotentials)
+    np.testing.assert_array_equal(model.values, VALUES)
+
+
+@pytest.mark.parametrize("text", ["0.5,-inf,-2\n", "0.5\n-inf\n-2", "\n0.5\n\n-inf\n-2.0\n", "0.5\r\n-inf\r\n-2\r\n"])
+def test_layouts_of_csv(tmp_path, text):
+    (tmp_path / "v.csv").write_bytes(text.encode())
+    np.testing.assert_array_equal(load_model(tmp_path / "v.csv").values, VALUES)
+
+
+def test_bif_and_uai_of_one_network_agree():
+    a, b = load_model(MODELS / "asia.uai"), load_model(MODELS / "asia.bif")
+    states = all_states(a)
+    np.testing.assert_allclose(b.log_potential(states), a.log_potential(states), atol=1e-12)
+
+
+def test_evidence_conditions(tmp_path):
+    conditioned = load_model(MODELS / "asia.uai", evidence=MODELS / "asia-xray.evid")
+    assert conditioned.cardinalities == (2, 2, 2, 2, 2, 2, 1, 2)
+    with pytest.raises(InputError, match="this is a vector"):
+        load_model(save(tmp_path, "v.csv"), evidence=MODELS / "asia-xray.evid")
+    with pytest.raises(InputError, match=r"nowhere.evid: cannot be read \(no such file"):
+        load_model(MODELS / "asia.uai", evidence=tmp_path / "nowhere.evid")
+
+
+def npy_header(shape):
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return stream.getvalue()
+
+
+def npz(**arrays):
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+BAD = [
+    ("m.uai", b"", "m.uai:1: the file ends"),
+    ("m.uai", b"\xff\xfe\x00", "m.uai:1: not text"),
+    ("m.csv", b"", "m.csv: has no numbers"),
+    ("m.csv", b"heading\n", "m.csv: has no numbers"),
+    ("m.csv", b"1\n2\nthree\n", "m.csv:3: 'three' is not a number"),
+    ("m.csv", b"1,2\n3,4\n", "m.csv:1: '1,2' is not a number"),
+    ("m.csv", b"1\nnan\n", "m.csv:2: 'nan' is no log-potential"),
+    ("m.csv", b"1\n\ninf\n", "m.csv:3: 'inf' is no log-potential"),
+    ("m.csv", b"-inf\n-inf\n", "m.csv: the vector is -inf everywhere"),
+    ("m.npy", b"\x93NUMPY", "m.npy: not a whole NPY file"),
+    ("m.npy", npy_header((10**15,)) + b"\0" * 8, "m.npy: not a whole NPY file"),
+    ("m.npz", b"PK\x03\x04 cut short", "m.npz: not a whole NPZ file"),
+    ("m.npz", npz(a=VALUES, b=VALUES), "m.npz: holds 2 arrays and none is called log_potentials"),
+    ("m.npz", npz(a=np.zeros((2, 2))), "m.npz: log-potentials have shape (2, 2)"),
+    ("m.npz", npz(a=np.array(["x"])), "m.npz: holds <U1, not real numbers"),
+    ("m.npz", npz(a=np.array([1.0, np.nan])), "m.npz: the vector has a NaN at entry 1"),
+    ("m.npz", npz(a=np.array([{}], dtype=object)), "m.npz: not a whole NPY file"),
+    ("model", b"what is this", "model: the format is not told"),
+    ("m.bif", b"", "m.bif:1: declares no variable"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BAD)
+def test_a_malformed_file_gets_one_line(tmp_path, monkeypatch, name, content, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        load_model(name)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_header_that_promises_too_much_on_standard_input(monkeypatch):
+    data = npy_header((10**15,)) + b"\0" * 8
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+    with pytest.raises(InputError, match=r"promises 8,000,000,000,000,000 bytes, the file has"):
+        load_model("-")
+
+
+def test_large_files_are_refused_before_they_are_parsed(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_BYTES", 1000)
+    (tmp_path / "m.uai").write_text("MARKOV 1 2 0" + " " * 1000)
+    with pytest.raises(InputError, match="larger than"):
+        load_model(tmp_path / "m.uai")
+    np.savez_compressed(tmp_path / "m.npz", np.zeros(10**4))
+    with pytest.raises(InputError, match="unpacks to 80,128 bytes"):
+        load_model(tmp_path / "m.npz")
+    np.save(tmp_path / "m.npy", np.zeros(10**5))
+    assert load_model(tmp_path / "m.npy").size == 10**5
+
+
+def test_missing_files_and_folders(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        load_model(tmp_path / "m.uai")
+    with pytest.raises(InputError, match="is a directory"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("table 0.5, 0.5;", "table 0.5, 0.4;", ":35: a distribution of smoke sums to 0.9"),
+        ("table 0.5, 0.5;", "table 1.5, -0.5;", ":35: the table of smoke has an entry below 0"),
+        ("  (no, no) 0.1, 0.9;\n", "", ":56: a distribution of dysp sums to 0"),
+        ("table 0.5, 0.5;", "table 0.5, 0.3, 0.2;", "cannot read it"),
+        ("probability ( smoke ) {\n  table 0.5, 0.5;\n}\n", "", ":10: variable smoke has no probability table"),
+        ("( tub | asia )", "( tub | europe )", "cannot read it"),
+    ],
+)
+def test_malformed_bif(tmp_path, old, new, message):
+    text = (MODELS / "asia.bif").read_text()
+    assert old in text
+    (tmp_path / "m.bif").write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        load_model(tmp_path / "m.bif")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_bif_without_a_last_newline(tmp_path):
+    (tmp_path / "m.bif").write_bytes((MODELS / "asia.bif").read_bytes().rstrip().replace(b"\n", b" \r\n"))
+    assert uai.write(load_model(tmp_path / "m.bif")) == uai.write(load_model(MODELS / "asia.bif"))
+
+
+def test_asia_is_normalised():
+    graph = asia()
+    assert abs(np.exp(graph.log_potential(all_states(graph))).sum() - 1) < 1e-12

@@ -1,0 +1,93 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from tests.conftest import factor_graphs
+from thesis_cli.errors import InputError
+from thesis_cli.models import uai
+from thesis_cli.models.factor_graph import Factor, FactorGraph
+
+GOOD = "MARKOV\n2\n2 3\n2\n1 0\n2 0 1\n\n2\n 0.5 1\n\n6\n 1 2 3\n 4 5 0\n"
+
+
+@given(factor_graphs())
+def test_what_is_written_is_read_back(graph):
+    again = uai.parse(uai.write(graph, "a comment\nof two lines"))
+    assert again.cardinalities == graph.cardinalities
+    assert [f.scope for f in again.factors] == [f.scope for f in graph.factors]
+    for old, new in zip(graph.factors, again.factors, strict=True):
+        np.testing.assert_allclose(new.table, old.table, rtol=1e-15, atol=2e-16)
+
+
+def test_potentials_beyond_a_double_survive():
+    graph = FactorGraph([3], [Factor((0,), np.array([1e5, -1e5, -740.0]))])
+    np.testing.assert_allclose(uai.parse(uai.write(graph)).factors[0].table, graph.factors[0].table, rtol=1e-15)
+
+
+def test_entries_run_with_the_last_variable_fastest():
+    graph = uai.parse(GOOD)
+    np.testing.assert_allclose(graph.factors[1].table[0], np.log([1, 2, 3]))
+    assert graph.factors[1].table[1, 2] == -math.inf
+
+
+def test_comments_and_any_white_space():
+    one_line = " ".join(GOOD.split())
+    assert uai.write(uai.parse("# first\n" + one_line + " # last")) == uai.write(uai.parse(GOOD))
+
+
+BAD = [
+    ("", 1, "the file ends where MARKOV or BAYES is wanted"),
+    ("# only a comment\n", None, "the file ends"),
+    (GOOD.replace("MARKOV", "MARKOW"), 1, "starts with 'MARKOW'"),
+    (GOOD.replace("2\n2 3", "two\n2 3"), 2, "is 'two'"),
+    (GOOD.replace("2 3\n2", "2 0\n2"), 3, "cardinality of variable 1 is 0"),
+    (GOOD.replace("1 0\n", "1 2\n"), 5, "a number from 0 to 1"),
+    (GOOD.replace("2 0 1\n", "2 1 1\n"), 6, "names a variable twice"),
+    (GOOD.replace("\n6\n", "\n5\n"), 11, "5 entries; the cardinalities of its variables make 6"),
+    (GOOD.replace(" 4 5 0", ""), 11, "3 words are left"),
+    (GOOD.replace("0.5", "nan"), 9, "'nan' in a table"),
+    (GOOD.replace("0.5", "-0.5"), 9, "not negative"),
+    (GOOD.replace("4 5 0", "4 inf 0"), 13, "'inf' in a table"),
+    (GOOD.replace("4 5 0", "4 x 0"), 13, "'x' is not a number"),
+    (GOOD.replace("0.5 1", "0 0"), 9, "every entry of factor 0 is 0"),
+    (GOOD + "7\n", 14, "'7' follows"),
+    ("MARKOV\n100000000000\n2 2\n", 2, "100000000000 cardinalities are promised"),
+    (
+        "MARKOV\n40\n" + "2 " * 40 + "\n1\n40 " + " ".join(map(str, range(40))) + f"\n{2**40}\n1 1\n",
+        6,
+        "2 words are left",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "message"), BAD)
+def test_a_malformed_file_gets_its_line(text, line, message):
+    with pytest.raises(InputError) as caught:
+        uai.parse(text, "model.uai")
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"model.uai:{line}: " if line else "model.uai:")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("2 0 1 1 2", {0: 1, 1: 2}), ("1\n1 1 0\n", {1: 0}), ("0", {})])
+def test_evidence(text, expected):
+    assert uai.parse_evidence(text, (2, 3)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty"),
+        ("1 2 0", "a number from 0 to 1"),
+        ("1 0 2", "a number from 0 to 1"),
+        ("2 0 1 0 1", "observed twice"),
+        ("2 0 1", "2 words are left"),
+        ("1 0 1 1 1", "'1' follows"),
+        ("2\n1 0 1\n", "2 samples"),
+    ],
+)
+def test_malformed_evidence(text, message):
+    with pytest.raises(InputError, match=message):
+        uai.parse_evidence(text, (2, 3), "e.evid")

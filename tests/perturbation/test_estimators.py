@@ -1,0 +1,129 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from thesis_cli.errors import InputError
+from thesis_cli.perturbation.estimators import estimate
+from thesis_cli.perturbation.tricks import gumbel, pareto, power, tail
+
+TRICKS = {t.label: t for t in (gumbel(), power(1.0), power(0.5), power(-0.2), pareto(-2.0), tail(math.log(1.5)))}
+SIGMAS = 5
+
+
+def maxima(log_z, shape, seed=0):
+    """MAP values drawn directly from their law, Gumbel(ln Z - c)."""
+    return log_z - np.euler_gamma - np.log(np.random.default_rng(seed).standard_exponential(shape))
+
+
+@pytest.mark.parametrize(
+    ("trick", "target", "m"),
+    [
+        ("gumbel", "lnZ", 1),
+        ("gumbel", "Z", 6),
+        ("exponential", "lnZ", 1),
+        ("exponential", "lnZ", 3),
+        ("exponential", "Z", 6),
+    ],
+)
+def test_unbiased_estimates_are(trick, target, m):
+    sets = maxima(1.0, (4000, m))
+    found = [estimate(TRICKS[trick], x, target=target) for x in sets]
+    assert {e.kind for e in found} == {"unbiased"}
+    values = np.array([e.value for e in found])
+    truth = 1.0 if target == "lnZ" else math.e
+    assert abs(values.mean() - truth) < SIGMAS * values.std() / math.sqrt(len(values))
+    if target == "lnZ":
+        error = math.sqrt(stats.moment(values, 4) - values.var() ** 2) / math.sqrt(len(values))
+        assert abs(values.var() - found[0].standard_error ** 2) < SIGMAS * error
+
+
+@pytest.mark.parametrize("trick", ["gumbel", "exponential"])
+def test_standard_error_of_z_is_its_deviation(trick):
+    m = 12  # eight moments of Z^ are finite
+    found = [estimate(TRICKS[trick], x, target="Z") for x in maxima(0.0, (4000, m), seed=5)]
+    values = np.array([e.value for e in found])
+    relative = found[0].standard_error / found[0].value
+    error = math.sqrt(stats.moment(values, 4) - values.var() ** 2) / math.sqrt(len(values))
+    assert abs(values.var() - relative**2) < SIGMAS * error
+
+
+def test_without_debiasing_the_bias_is_the_analytic_one():
+    x = maxima(0.0, 7)
+    plain = estimate(power(1.0), x, debias=False)
+    assert plain.kind == "consistent"
+    assert plain.value - estimate(power(1.0), x).value == pytest.approx(math.log(7) - stats.loggamma(7).mean())
+    ratio = estimate(gumbel(), x, target="Z", debias=False).value / estimate(gumbel(), x, target="Z").value
+    assert ratio == pytest.approx(math.gamma(1 - 1 / 7) ** 7 * math.exp(-np.euler_gamma))
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+@pytest.mark.parametrize("target", ["lnZ", "Z"])
+@pytest.mark.parametrize("m", [100])
+def test_intervals_cover(trick, target, m):
+    """Coverage of 95% intervals: exact for exponential, at least so for tail, near it for the others.
+
+    The normal ones are asymptotic; at M = 100 their error is below the half point that is allowed here.
+    """
+    truth = 2.0 if target == "lnZ" else math.exp(2)
+    count = 2000
+    inside = 0
+    for x in maxima(2.0, (count, m), seed=3):
+        e = estimate(TRICKS[trick], x, target=target)
+        inside += e.low <= truth <= e.high
+    margin = SIGMAS * math.sqrt(0.95 * 0.05 / count)
+    slack = 0 if trick == "exponential" else 0.005
+    assert inside / count > 0.95 - margin - slack
+    if not trick.startswith("tail"):
+        assert inside / count < 0.95 + margin + slack
+
+
+def test_the_exponential_interval_is_exact_at_m_1():
+    inside = sum(e.low <= 0 <= e.high for e in (estimate(power(1.0), x) for x in maxima(0.0, (4000, 1), seed=4)))
+    assert abs(inside / 4000 - 0.95) < SIGMAS * math.sqrt(0.95 * 0.05 / 4000)
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_f_is_estimated_without_bias(trick):
+    chosen = TRICKS[trick]
+    found = [estimate(chosen, x, target="f") for x in maxima(1.0, (4000, 4), seed=6)]
+    values = np.array([e.value for e in found])
+    assert {e.kind for e in found} == {"unbiased"}
+    truth = float(chosen.mean(math.e))
+    assert abs(values.mean() - truth) < SIGMAS * values.std() / math.sqrt(len(values))
+
+
+def test_infinite_variance_is_said():
+    for m in (1, 2):
+        assert math.isinf(estimate(power(1.0), maxima(0, m), target="Z").standard_error)
+        assert math.isinf(estimate(gumbel(), maxima(0, m), target="Z").standard_error)
+    assert math.isinf(estimate(power(-0.2), maxima(0, 100), target="Z").standard_error)
+    assert math.isinf(estimate(power(-0.5), maxima(0, 100)).standard_error)
+
+
+@pytest.mark.parametrize("log_z", [1e5, -1e5])
+@pytest.mark.parametrize("m", [1, 50])
+def test_z_beyond_a_double_has_an_exponent(log_z, m):
+    for trick in (gumbel(), power(1.0), power(0.5)):
+        e = estimate(trick, maxima(log_z, m), target="Z")
+        assert math.log(e.value) + e.exponent10 * math.log(10) == pytest.approx(log_z, abs=5)
+        assert e.low < e.value < e.high < math.inf
+        assert f"e{e.exponent10:+d}"[:5] in e.text()
+
+
+def test_a_tail_trick_that_sees_nothing_says_so():
+    e = estimate(tail(math.log(1e-9)), maxima(0.0, 20))
+    assert (e.value, e.low) == (-math.inf, -math.inf)
+    assert math.isfinite(e.high)
+    e = estimate(tail(math.log(1e9)), maxima(0.0, 20))
+    assert (e.value, e.high) == (math.inf, math.inf)
+    assert math.isfinite(e.low)
+
+
+@pytest.mark.parametrize("wrong", [{"target": "Q"}, {"confidence": 0.0}, {"confidence": 1.0}, {"confidence": math.nan}])
+def test_bad_settings(wrong):
+    with pytest.raises(InputError):
+        estimate(gumbel(), maxima(0, 3), **wrong)
+    with pytest.raises(InputError, match="no MAP values"):
+        estimate(gumbel(), np.empty(0))

@@ -1,0 +1,11 @@
+import numpy as np
+
+from thesis_cli.perturbation.power_kernels import log_z_on_grid, log_z_on_grid_reference
+
+
+def test_the_grid_of_powers_is_the_plain_one():
+    log_t = np.log(np.random.default_rng(0).standard_exponential((20, 30)))
+    grid = (-0.15, 2.15 / 99, 100)
+    np.testing.assert_allclose(
+        log_z_on_grid(log_t, *grid), log_z_on_grid_reference(log_t, *grid), rtol=1e-10, atol=1e-11
+    )
