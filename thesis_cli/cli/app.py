@@ -33,6 +33,9 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """The base of every complaint about usage; newer releases of Typer carry a click of their own."""
 
 
+INTERRUPTED = 130
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"thesis-cli {__version__}")
@@ -54,11 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = typer.main.get_command(app)(arguments, prog_name="thesis-cli", standalone_mode=False)
         sys.stdout.flush()
+        if status == INTERRUPTED:  # some releases of Typer turn Ctrl-C into this status without a word
+            raise KeyboardInterrupt
     except UsageError as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "thesis-cli")
         return _fail(f"{_one_line(error.format_message()).rstrip('.')}; see {where} --help", 2)  # type: ignore[attr-defined]
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted; what was finished is kept", 130)
+        return _fail("interrupted; what was finished is kept", INTERRUPTED)
     except BrokenPipeError:
         # The reader of a pipe has gone: nothing is left to say, and no traceback at shutdown either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -101,7 +101,7 @@ def estimate_z(
                 estimates.append(_exact(loaded, target, max_configurations, tick))
         if samples:
             calls = _Calls(loaded, seed, options.jobs_or_all(jobs), max_configurations)
-            with options.progress(loaded.size, "configurations", quiet) as tick:
+            with options.progress(loaded.size * samples, "clocks", quiet) as tick:
                 maxima = calls.maxima(samples, tick)
             estimates += [
                 estimate(each, maxima.values, target=target, debias=debias, confidence=confidence)
@@ -223,15 +223,18 @@ def _print(
     posterior: GammaPosterior | None,
     confidence: float,
 ) -> None:
+    from thesis_cli.perturbation.estimate import decimals
+
     lines = [("model", f"{summary['model']}: {model.describe()}")]
     lines += [(e.target, f"{e.text()}  ({e.method}, {e.kind})") for e in estimates]
     if posterior:
         low, high = posterior.interval(confidence)
+        digits = decimals(posterior.deviation_log_z, posterior.mean_log_z)
         lines.append(
             (
                 "posterior",
-                f"ln Z = {posterior.mean_log_z:.4g} +- {posterior.deviation_log_z:.2g}, "
-                f"{100 * confidence:g}% credible interval [{low:.4g}, {high:.4g}]  (Jeffreys prior)",
+                f"ln Z = {posterior.mean_log_z:.{digits}f}  standard deviation {posterior.deviation_log_z:.{digits}f}  "
+                f"{100 * confidence:g}% interval [{low:.{digits}f}, {high:.{digits}f}]  (Bayesian, Jeffreys prior)",
             )
         )
     lines.append(("cost", f"{summary['samples']:,} MAP calls, {summary['seconds']} s, seed {summary['seed']}"))

@@ -17,7 +17,7 @@ MAX_CONFIGURATIONS = 2**30
 """Default limit on |X|; a sweep over as many takes tens of seconds a perturbation."""
 
 Progress = Callable[[int], None]
-"""Called with the number of configurations just done."""
+"""Called with the amount of work just done."""
 
 
 class Enumeration:

@@ -45,7 +45,7 @@ class Estimate:
             return f"{self.value:.12g}"
         shift = _display_exponent(self.value)
         unit = 10.0**shift
-        digits = _digits(self.standard_error / unit, self.value / unit)
+        digits = decimals(self.standard_error / unit, self.value / unit)
         scale = f"e{self.exponent10 + shift:+d}" if self.exponent10 + shift else ""
 
         def show(x: float) -> str:
@@ -65,7 +65,7 @@ def _display_exponent(value: float) -> int:
     return math.floor(math.log10(abs(value)))
 
 
-def _digits(error: float, value: float) -> int:
+def decimals(error: float, value: float) -> int:
     """Decimals that show two digits of the error (four of the value, where there is no error)."""
     if math.isfinite(error) and error > 0:
         return max(0, 1 - math.floor(math.log10(error)))

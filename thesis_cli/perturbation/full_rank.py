@@ -16,6 +16,11 @@ from thesis_cli.models.factor_graph import Floats, Model
 GROUPS = 32
 """Perturbations share this many random streams at most, so that cores can share the work."""
 
+CLOCKS = 2**25
+"""Draws in one call of the compiled kernel, a tenth of a second, after which Ctrl-C is heard."""
+
+Ints = npt.NDArray[np.int64]
+
 
 @dataclass(frozen=True)
 class PerturbedMaxima:
@@ -30,7 +35,7 @@ class PerturbedMaxima:
     """
 
     values: Floats
-    states: npt.NDArray[np.int64]
+    states: Ints
     highest: float
 
 
@@ -55,7 +60,7 @@ def perturbed_maxima(
     seed : root of the random streams.
     jobs : threads.
     max_configurations : refuse a larger model.
-    progress : called with the number of configurations just swept.
+    progress : called with the number of clocks just run, of |X| M in all.
 
     Raises
     ------
@@ -67,34 +72,35 @@ def perturbed_maxima(
     enumeration = Enumeration(model, max_configurations)
     best = np.full(count, -np.inf)
     winner = np.full(count, -1, np.int64)
-    parts = np.array_split(np.arange(count), min(GROUPS, count))
-    groups = [
-        (np.random.default_rng(child), best[part[0] : part[-1] + 1], winner[part[0] : part[-1] + 1])
-        for child, part in zip(seed.spawn(len(parts)), parts, strict=True)
-    ]
+    groups = np.array_split(np.arange(count), min(GROUPS, count))
+    streams = [np.random.default_rng(child) for child in seed.spawn(len(groups))]
     start, highest = 0, -np.inf
     with ThreadPoolExecutor(jobs) as pool:
         for block in enumeration.blocks():
             top = float(block.max())
             highest = max(highest, top)
-            if top > -np.inf:
-                with np.errstate(over="ignore"):
-                    waits = np.exp(top - block)
-                join = partial(_join, waits, top, start)
-                for _ in pool.map(join, groups) if jobs > 1 else map(join, groups):
-                    pass
+            with np.errstate(over="ignore", invalid="ignore"):
+                waits = np.exp(top - block)
+            step = max(1, CLOCKS // block.size)
+            for first in range(0, len(groups[0]) if top > -np.inf else 0, step):
+                parts = [group[first : first + step] for group in groups]
+                join = partial(_join, waits, top, start, best, winner)
+                for size in pool.map(join, streams, parts) if jobs > 1 else map(join, streams, parts):
+                    if progress:
+                        progress(size * block.size)
             start += block.size
-            if progress:
-                progress(block.size)
     if highest == -np.inf:
         raise InputError("no configuration is possible (Z = 0)", "a configuration of finite potential is wanted")
     return PerturbedMaxima(best - np.euler_gamma, winner, highest)
 
 
 def _join(
-    waits: Floats, top: float, start: int, group: tuple[np.random.Generator, Floats, npt.NDArray[np.int64]]
-) -> None:
+    waits: Floats, top: float, start: int, best: Floats, winner: Ints, stream: np.random.Generator, part: Ints
+) -> int:
+    """Let a block's clocks join the races of the perturbations `part`, consecutive; returns how many."""
     from thesis_cli.perturbation import clock_kernels
 
-    rng, best, winner = group
-    clock_kernels.race(rng, waits, top, start, best, winner)
+    if part.size:
+        where = slice(part[0], part[-1] + 1)
+        clock_kernels.race(stream, waits, top, start, best[where], winner[where])
+    return part.size

@@ -29,7 +29,7 @@ class LocalEngine:
     Parameters
     ----------
     jobs : processes; 1 runs the tasks in this one.
-    retries : how often in a row workers may die without finishing a task.
+    retries : how often a task is tried whose process dies while it runs alone.
     """
 
     def __init__(self, jobs: int = 1, retries: int = 3) -> None:
@@ -40,18 +40,26 @@ class LocalEngine:
             return self._collect(map(_attempt, tasks), progress)
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        errors: dict[str, str] = {}
-        left, lives = list(tasks), self.retries
-        while left:
+        left = list(tasks)
+        while True:
             try:
-                return errors | self._parallel(left, progress)
+                return self._parallel(left, progress)
             except TerminatedWorkerError:
-                still = [task for task in left if not task.file.exists()]
-                lives = self.retries if len(still) < len(left) else lives - 1
-                left = still
-                if lives < 0:
-                    return errors | {task.key: "its process was killed, again and again" for task in left}
+                before, left = len(left), [task for task in left if not task.file.exists()]
                 logger.warning("a worker process died; %d tasks are run again", len(left))
+                if len(left) == before:
+                    break
+        # Nothing was finished before the death: each alone, so that one that kills its process stops no other.
+        errors: dict[str, str] = {}
+        for task in left:
+            for _ in range(self.retries):
+                try:
+                    errors |= self._parallel([task], progress)
+                    break
+                except TerminatedWorkerError:
+                    continue
+            else:
+                errors[task.key] = f"its process was killed {self.retries} times"
         return errors
 
     def _parallel(self, tasks: Sequence[Task], progress: Callable[[int], None]) -> dict[str, str]:

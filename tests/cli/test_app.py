@@ -1,0 +1,100 @@
+"""The program as a whole: start-up, help, usage errors, how it ends."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.conftest import MODELS, ROOT
+from thesis_cli.cli import estimate_z, experiments
+
+HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm")
+COMMANDS = ("estimate-z", "reproduce", "plot", "claims", "list")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["estimate-z", "--help"], ["reproduce", "--help"]])
+def test_help_imports_nothing_heavy(arguments):
+    code = f"import sys; from thesis_cli.cli.app import main; main({arguments})"
+    code += f"; print([m for m in {HEAVY} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(cli, command):
+    result = cli(command, "--help")
+    assert result.status == 0
+    assert "Examples, in a checkout:" in result.out
+    for option in ("--quiet", "--verbose", "--debug"):
+        assert option in result.out
+
+
+def test_no_arguments_show_the_help(cli):
+    assert cli().out == cli("--help").out
+    assert cli().status == 0
+    assert "thesis-cli 0." in cli("--version").out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["--nonsense"],
+        ["estimate-z"],
+        ["estimate-z", "a", "b"],
+        ["estimate-z", "a", "--samples", "-1"],
+        ["estimate-z", "a", "--samples", "many"],
+        ["estimate-z", "a", "--trick", "hat"],
+        ["estimate-z", "a", "--jobs", "0"],
+        ["reproduce", "--jobs"],
+        ["plot"],
+        ["plot", "--all", "fig-2-1"],
+    ],
+)
+def test_bad_usage_is_one_line_and_status_2(cli, arguments):
+    result = cli(*arguments)
+    assert result.status == 2
+    assert result.out == ""
+    assert re.fullmatch(r"error: [^\n]+\n", result.err)
+
+
+def examples():
+    texts = (
+        estimate_z.EXAMPLES,
+        experiments.PLOT_EXAMPLES,
+        experiments.CLAIMS_EXAMPLES,
+        experiments.LIST_EXAMPLES,
+    )
+    return [line.strip() for text in texts for line in text.splitlines() if line.strip().startswith("thesis-cli ")]
+
+
+@pytest.mark.parametrize("line", examples())
+def test_the_examples_of_the_help_run_as_they_stand(cli, monkeypatch, tmp_path, line):
+    """In a copy of what they use of the checkout."""
+    for part in ("data", "experiments", "results", "thesis_cli"):
+        (tmp_path / part).symlink_to(ROOT / part)
+    result = cli(*shlex.split(line)[1:], *(["--out", tmp_path / "x.csv"] if "estimate-z" in line else []))
+    assert result.status == 0, result.err
+
+
+def test_a_closed_pipe_is_no_error():
+    command = f"{shlex.quote(sys.executable)} -m thesis_cli estimate-z --help | true"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_ctrl_c_ends_with_130_and_leaves_nothing(tmp_path):
+    command = [sys.executable, "-m", "thesis_cli", "estimate-z", str(MODELS / "ising-4x4.uai"), "--samples", "500000"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.strip() == "error: interrupted; what was finished is kept"
+    assert out == ""
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,183 @@
+import csv
+import json
+import math
+import os
+import sys
+from io import BytesIO
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.conftest import MODELS
+from thesis_cli.reproduction import records
+
+ASIA, ISING, SAT, ZIPF = (MODELS / n for n in ("asia.uai", "ising-4x4.uai", "sat-16-60.uai", "zipf-1000.csv"))
+
+
+def summary(result):
+    assert result.status == 0, result.err
+    return json.loads(result.out)
+
+
+def test_text_file_and_record_say_the_same(cli, tmp_path):
+    result = cli("estimate-z", ASIA, "--seed", 1, "--samples", 400)
+    assert result.status == 0
+    for word in ("ln Z", "standard error", "95% interval", "unbiased", "400 MAP calls", "seed 1", "256 configurations"):
+        assert word in result.out
+    out = tmp_path / "results/runs/estimate-z-asia.csv"
+    with open(out) as file:
+        (row,) = csv.DictReader(file)
+    record = json.loads(out.with_suffix(".json").read_text())
+    assert (row["target"], row["map_calls"], row["kind"]) == ("ln Z", "400", "unbiased")
+    assert record["settings"]["seed"] == 1
+    assert f"wrote {out.relative_to(tmp_path)}" in result.err
+
+
+def test_json_is_all_there_is_on_standard_output(cli):
+    found = summary(
+        cli("estimate-z", SAT, "--trick", "all", "--target", "Z", "--samples", 300, "--seed", 2, "--exact", "--json")
+    )
+    exact, *estimates = found["estimates"]
+    assert exact["value"] == pytest.approx(11)
+    assert [e["method"].split("(")[0] for e in estimates] == [
+        "gumbel", "exponential", "weibull", "frechet", "pareto", "tail",
+    ]  # fmt: skip
+    for e in estimates:
+        assert e["low"] < 11 * math.exp(5 * 1.4 / math.sqrt(300))
+        assert e["high"] > 11 * math.exp(-5 * 1.4 / math.sqrt(300))
+        assert e["low"] < e["value"] < e["high"]
+    assert found["posterior"]["shape"] == 300
+    assert next(e for e in estimates if e["method"].startswith("frechet"))["standard_error"] is None
+
+
+def test_same_seed_same_bytes_whatever_the_jobs(cli, tmp_path):
+    for name, jobs in (("a", 1), ("b", 2)):
+        cli("estimate-z", ISING, "--trick", "all", "--seed", 7, "--jobs", jobs, "--out", f"{name}.csv")
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    cli("estimate-z", ISING, "--trick", "all", "--seed", 8, "--out", "c.csv")
+    assert (tmp_path / "a.csv").read_bytes() != (tmp_path / "c.csv").read_bytes()
+
+
+def test_a_drawn_seed_is_printed_and_repeats_the_run(cli):
+    first = summary(cli("estimate-z", ZIPF, "--json"))
+    again = summary(cli("estimate-z", ZIPF, "--json", "--seed", first["seed"]))
+    assert again["estimates"] == first["estimates"]
+
+
+def test_all_tricks_share_the_map_values_of_one(cli):
+    together = summary(cli("estimate-z", ZIPF, "--trick", "all", "--seed", 3, "--json"))["estimates"]
+    for e in together:
+        name = e["method"].split("(")[0]
+        (alone,) = summary(cli("estimate-z", ZIPF, "--trick", name, "--seed", 3, "--json"))["estimates"]
+        assert alone == e
+
+
+def test_evidence_gives_its_probability(cli):
+    found = summary(
+        cli(
+            "estimate-z",
+            ASIA,
+            "--evidence",
+            MODELS / "asia-xray.evid",
+            "--samples",
+            0,
+            "--exact",
+            "--target",
+            "Z",
+            "--json",
+        )
+    )
+    assert found["estimates"][0]["value"] == pytest.approx(0.11029004)
+    assert found["posterior"] is None
+
+
+def test_standard_input(cli, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=BytesIO(ASIA.read_bytes())))
+    assert summary(cli("estimate-z", "-", "--json"))["configurations"] == 256
+    assert (tmp_path / "results/runs/estimate-z-stdin.csv").exists()
+
+
+@pytest.mark.parametrize("log_z", [1e5, -1e5])
+def test_extreme_potentials(cli, tmp_path, log_z):
+    np.save(tmp_path / "v.npy", np.full(3, log_z))
+    for target in ("lnZ", "Z", "f"):
+        for e in summary(cli("estimate-z", "v.npy", "--trick", "all", "--target", target, "--seed", 1, "--json"))[
+            "estimates"
+        ]:
+            assert e["value"] is not None
+            if target == "lnZ":
+                assert e["value"] == pytest.approx(log_z + math.log(3), abs=1)
+
+
+def test_one_sample(cli):
+    for e in summary(cli("estimate-z", ZIPF, "--trick", "all", "--samples", 1, "--seed", 1, "--json"))["estimates"]:
+        assert e["method"].startswith("tail") or e["value"] is not None
+
+
+BAD = [
+    (["nowhere.uai"], "error: nowhere.uai: cannot be read (no such file or directory)"),
+    ([ASIA, "--alpha", "1"], "error: --alpha does not go with --trick gumbel"),
+    ([ASIA, "--trick", "weibull", "--alpha", "-1"], "error: --alpha -1 does not go with --trick weibull; a number"),
+    ([ASIA, "--trick", "frechet", "--alpha", "0.5"], "error: --alpha 0.5 does not go with --trick frechet"),
+    ([ASIA, "--trick", "weibull", "--alpha", "nan"], "error: --alpha nan"),
+    ([ASIA, "--threshold", "1"], "error: --threshold does not go with --trick gumbel"),
+    ([ASIA, "--trick", "tail", "--threshold", "0"], "error: --threshold is 0"),
+    ([ASIA, "--confidence", "1"], "error: --confidence is 1"),
+    ([ASIA, "--samples", "0"], "error: --samples 0 leaves nothing to do"),
+    ([ASIA, "--out", "x.txt"], "error: --out x.txt; a file name that ends in .csv"),
+    ([ASIA, "--max-configurations", "255"], f"error: {ASIA}: 8 variables, 8 factors, 256 configurations: more"),
+    ([ASIA, "--evidence", ASIA], f"error: {ASIA}:10: the number of observed"),
+    ([ASIA, "--format", "bif"], f"error: {ASIA}:1: declares no variable"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, message):
+    result = cli("estimate-z", *arguments)
+    assert result.status == 2
+    assert result.out == ""
+    assert result.err.startswith(message), result.err
+    assert result.err.count("\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_impossible_model_is_one_line(cli, tmp_path):
+    (tmp_path / "m.uai").write_text("MARKOV 1 2 2 1 0 1 0 2 1 0 2 0 1")
+    for extra in ([], ["--samples", 0, "--exact"]):
+        result = cli("estimate-z", "m.uai", *extra)
+        assert (result.status, result.err) == (
+            2,
+            "error: m.uai: no configuration is possible (Z = 0); a configuration of finite potential is wanted\n",
+        )
+
+
+def test_a_full_disk_loses_no_number(cli, tmp_path, monkeypatch):
+    """The summary is printed before the file is written."""
+
+    def full(*_):
+        raise OSError(28, "No space left on device", str(tmp_path / "x.csv"))
+
+    monkeypatch.setattr(records.os, "fsync", full)
+    result = cli("estimate-z", ASIA, "--out", "x.csv")
+    assert result.status == 1
+    assert "ln Z" in result.out
+    assert result.err == f"error: {tmp_path}/x.csv: no space left on device\n"
+    assert os.listdir(tmp_path) == []
+
+
+def test_out_in_a_new_folder_and_in_a_file(cli, tmp_path):
+    assert cli("estimate-z", ASIA, "--out", "a/b/c.csv").status == 0
+    assert (tmp_path / "a/b/c.csv").exists()
+    result = cli("estimate-z", ASIA, "--out", "a/b/c.csv/d.csv")
+    assert result.status == 2
+    assert "cannot be written to" in result.err
+
+
+def test_debug_shows_the_traceback(cli):
+    with pytest.raises(ValueError, match="cannot be read"):
+        cli("estimate-z", "nowhere.uai", "--debug")
+
+
+def test_quiet_says_nothing_but_the_summary(cli):
+    assert cli("estimate-z", ASIA, "--quiet").err == ""

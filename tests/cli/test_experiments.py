@@ -1,0 +1,106 @@
+import json
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.reproduction.test_runner import SOURCE
+from thesis_cli.reproduction import registry
+from thesis_cli.reproduction.registry import Checkout
+
+
+@pytest.fixture
+def toy(tmp_path):
+    """A checkout with one experiment; `cli` runs in it."""
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "thesis_cli").mkdir()
+    (tmp_path / "experiments" / "toy.py").write_text(SOURCE)
+    registry.load.cache_clear()
+    return tmp_path
+
+
+def test_from_nothing_to_claims_and_figures(cli, toy):
+    result = cli("reproduce", "--jobs", 1)
+    assert result.status == 0, result.err
+    assert "2 claims at preset quick: 1 hold, 1 do not (1 of them findings" in result.out
+    assert "see docs/errata.md, some finding" in result.out
+    assert "4 tasks run" in result.err
+    assert sorted(p.name for p in (toy / "results/quick").iterdir()) == [
+        "claims.csv", "toy.csv", "toy.json", "toy.pdf", "toy.png",
+    ]  # fmt: skip
+    again = cli("reproduce", "--jobs", 1)
+    assert "0 tasks run,    4 kept" in again.err
+
+
+def test_claims_and_list_as_json(cli, toy):
+    verdicts = json.loads(cli("claims", "--json").out)["claims"]
+    assert [v["verdict"] for v in verdicts] == ["not run", "not run"]
+    assert verdicts[0]["measured"] is None
+    (row,) = json.loads(cli("list", "--json").out)["experiments"]
+    assert (row["id"], row["results"]) == ("toy", [])
+    assert cli("list").out == "toy                    A toy (none; results: none)\n"
+
+
+def test_a_claim_that_fails_without_a_finding_is_status_1(cli, toy):
+    (toy / "experiments" / "toy.py").write_text(SOURCE.replace(', finding="some finding"', ""))
+    assert cli("reproduce", "--jobs", 1).status == 1
+    assert cli("claims", "--preset", "quick").status == 1
+
+
+def test_a_task_that_fails_is_status_1_and_says_how_to_go_on(cli, toy):
+    (toy / "experiments" / "fail-2").touch()
+    result = cli("reproduce", "--jobs", 1)
+    assert result.status == 1
+    assert "told to fail" in result.err
+    assert "error: 1 tasks failed; the same command runs them again" in result.err
+    (toy / "experiments" / "fail-2").unlink()
+    assert cli("reproduce", "--jobs", 1).status == 0
+
+
+def test_plot_redraws_from_the_csv_alone(cli, toy):
+    cli("reproduce", "--jobs", 1)
+    drawn = {p: p.read_bytes() for p in (toy / "results/quick").glob("toy.p*")}
+    for path in drawn:
+        path.unlink()
+    for file in (toy / "results/.store").rglob("*.csv"):
+        file.unlink()
+    result = cli("plot", "toy", "--preset", "quick")
+    assert result.out.split() == ["results/quick/toy.pdf", "results/quick/toy.png"]
+    assert {p: p.read_bytes() for p in drawn} == drawn
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce", "nope"], "error: no experiment is called nope; one of toy\n"),
+        (["reproduce", "--preset", "huge"], "error: toy has no preset huge; one of quick, paper\n"),
+        (["plot", "toy"], "results/toy.csv: no such result; thesis-cli reproduce toy makes it\n"),
+    ],
+)
+def test_bad_input(cli, toy, arguments, message):
+    result = cli(*arguments)
+    assert result.status == 2
+    assert result.err.endswith(message)
+    assert result.err.count("\n") == 1
+
+
+def test_outside_a_checkout(cli, monkeypatch, tmp_path):
+    monkeypatch.setattr(registry, "__file__", str(tmp_path / "lib" / "thesis_cli" / "reproduction" / "registry.py"))
+    for command in ("reproduce", "claims", "list"):
+        result = cli(command)
+        assert (result.status, result.err) == (
+            2,
+            "error: there are no experiments here; run this in a checkout of the project\n",
+        )
+
+
+def test_committed_claims_are_those_of_the_committed_results(cli, tmp_path):
+    """And every one holds, or has its finding."""
+    for part in ("experiments", "thesis_cli"):
+        (tmp_path / part).symlink_to(ROOT / part)
+    (tmp_path / "results").mkdir()
+    for path in Checkout(ROOT).files():
+        (tmp_path / "results" / f"{path}.csv").write_bytes((ROOT / "results" / f"{path}.csv").read_bytes())
+    registry.load.cache_clear()
+    assert cli("claims").status == 0
+    assert (tmp_path / "results/claims.csv").read_text() == (ROOT / "results/claims.csv").read_text()
+    assert "not run" not in (tmp_path / "results/claims.csv").read_text()

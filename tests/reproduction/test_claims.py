@@ -1,0 +1,62 @@
+import csv
+import math
+
+import pandas as pd
+import pytest
+
+from thesis_cli.errors import WorkFailed
+from thesis_cli.reproduction.claims import judge, write_csv
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+
+
+def experiment(*claims):
+    return Experiment("e", "t", "s", 1, {}, lambda s: [], lambda seed: pd.DataFrame(), lambda f: None, claims)
+
+
+def claim(relation, published, value, error=0.0, rounding=0.0, finding=""):
+    measure = lambda frame: None if value is None else Measurement(value, error)  # noqa: E731
+    return Claim("c", "s", "statement", published, relation, measure, rounding, finding)
+
+
+@pytest.mark.parametrize(
+    ("relation", "published", "value", "error", "rounding", "verdict"),
+    [
+        ("=", 1.0, 1.04, 0.01, 0.0, "holds"),
+        ("=", 1.0, 1.06, 0.01, 0.0, "does not hold"),
+        ("=", 1.0, 0.94, 0.01, 0.0, "does not hold"),
+        ("=", 0.39, 0.3921, 0.0, 0.005, "holds"),
+        (">", 1.0, 1.0, 0.0, 0.0, "does not hold"),
+        (">", 1.0, 0.97, 0.01, 0.0, "holds"),
+        (">", 1.0, 1.1, 0.0, 0.0, "holds"),
+        ("<", 1.0, 1.1, 0.0, 0.0, "does not hold"),
+        ("<", 1.0, 0.9, 0.0, 0.0, "holds"),
+        ("=", 1.0, math.nan, 0.0, 0.0, "does not hold"),
+        ("=", 1.0, None, 0.0, 0.0, "not run"),
+    ],
+)
+def test_verdicts(tmp_path, relation, published, value, error, rounding, verdict):
+    (tmp_path / "e.csv").write_text("x\n1\n")
+    (row,) = judge(experiment(claim(relation, published, value, error, rounding)), tmp_path)
+    assert row.verdict == verdict
+    assert row.unexplained == (verdict == "does not hold")
+
+
+def test_a_finding_explains(tmp_path):
+    (tmp_path / "e.csv").write_text("x\n1\n")
+    (row,) = judge(experiment(claim("=", 1.0, 2.0, finding="Somewhere")), tmp_path)
+    assert (row.verdict, row.unexplained) == ("does not hold", False)
+
+
+def test_without_a_result_nothing_was_run(tmp_path):
+    rows = judge(experiment(claim("=", 1.0, 2.0)), tmp_path)
+    assert [r.verdict for r in rows] == ["not run"]
+    write_csv(rows, tmp_path / "claims.csv")
+    with open(tmp_path / "claims.csv") as file:
+        assert [r["verdict"] for r in csv.DictReader(file)] == ["not run"]
+
+
+def test_a_claim_that_cannot_read_its_result_is_one_line(tmp_path):
+    (tmp_path / "e.csv").write_text("x\n1\n")
+    broken = Claim("c", "s", "statement", 1.0, "=", lambda frame: frame.missing)
+    with pytest.raises(WorkFailed, match=r"'c' of e failed .*--refresh"):
+        judge(experiment(broken), tmp_path)

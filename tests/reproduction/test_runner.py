@@ -1,0 +1,265 @@
+"""The runtime on a small experiment of its own: resumed, killed, changed, damaged."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+
+import pytest
+
+from tests.conftest import ROOT
+from thesis_cli.errors import InputError
+from thesis_cli.reproduction import registry, runner, store
+from thesis_cli.reproduction.engines import LocalEngine
+from thesis_cli.reproduction.registry import Checkout, find_checkout
+
+SOURCE = """
+import os, signal, time
+import numpy as np
+import pandas as pd
+from pathlib import Path
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.reproduction.figures import label, panels
+
+HERE = Path(__file__).parent
+
+def tasks(settings):
+    return [{"k": k, "pause": settings["pause"]} for k in range(settings["count"])]
+
+def run(seed, k, pause):
+    time.sleep(pause)
+    if (HERE / f"fail-{k}").exists():
+        raise ValueError("told to fail")
+    try:
+        (HERE / f"kill-{k}").unlink()
+    except FileNotFoundError:
+        pass
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with open(HERE / "runs", "a") as log:
+        log.write(f"{k}\\n")
+    return pd.DataFrame({"k": k, "x": np.random.default_rng(seed).normal(size=3)})
+
+def plot(frame):
+    figure, ax = panels(1, 1)
+    ax.plot(frame.k, frame.x, "o")
+    label(ax, "k", "x")
+    return figure
+
+EXPERIMENT = Experiment(
+    id="toy", title="A toy", source="none", version=1,
+    presets={"quick": {"count": 4, "pause": 0}, "paper": {"count": 8, "pause": 0.1}},
+    tasks=tasks, run=run, plot=plot,
+    claims=[
+        Claim("mean", "none", "the mean is 0", 0.0, "=",
+              lambda f: Measurement(f.x.mean(), f.x.std() / len(f) ** 0.5)),
+        Claim("wrong", "none", "the mean is 9", 9.0, "=", lambda f: Measurement(f.x.mean()), finding="some finding"),
+    ],
+)
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "thesis_cli").mkdir()
+    (tmp_path / "experiments" / "toy.py").write_text(SOURCE)
+    registry.load.cache_clear()
+    return Checkout(tmp_path)
+
+
+def run(checkout, preset="quick", jobs=1, seed=0, refresh=False):
+    registry.load.cache_clear()
+    path = checkout.files()["toy"]
+    return runner.reproduce(
+        path,
+        preset,
+        checkout,
+        LocalEngine(jobs),
+        seed=seed,
+        refresh=refresh,
+        bar=lambda total, name: nullcontext(lambda done: None),
+    )
+
+
+def runs(checkout):
+    log = checkout.experiments / "runs"
+    return sorted(map(int, log.read_text().split())) if log.exists() else []
+
+
+def result(checkout, preset="quick"):
+    return (checkout.results(preset) / "toy.csv").read_bytes()
+
+
+def test_a_second_run_computes_nothing_and_changes_no_byte(checkout):
+    first = run(checkout)
+    assert (first.computed, first.kept) == (4, 0)
+    files = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in (checkout.root / "results").rglob("*") if p.is_file()}
+    assert {p.name for p in files} >= {"toy.csv", "toy.json", "toy.pdf", "toy.png"}
+    second = run(checkout)
+    assert (second.computed, second.kept) == (0, 4)
+    assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in files} == files
+
+
+def test_recomputing_gives_the_same_bytes_and_keeps_the_record(checkout):
+    run(checkout)
+    before = result(checkout), (checkout.results("quick") / "toy.json").read_bytes()
+    for file in checkout.store.rglob("*.csv"):
+        file.unlink()
+    assert run(checkout, jobs=2).computed == 4
+    assert (result(checkout), (checkout.results("quick") / "toy.json").read_bytes()) == before
+
+
+def test_the_seed_belongs_to_the_key_and_not_to_the_position(checkout):
+    run(checkout)
+    rows = result(checkout).splitlines()
+    source = checkout.experiments / "toy.py"
+    source.write_text(
+        SOURCE.replace("for k in range(settings", "for k in reversed(range(settings").replace(
+            '"count"])]', '"count"]))]'
+        )
+    )
+    assert run(checkout).computed == 0
+    assert sorted(result(checkout).splitlines()) == sorted(rows)
+    assert result(checkout).splitlines() != rows
+    run(checkout, seed=1)
+    assert not set(result(checkout).splitlines()[1:]) & set(rows[1:])
+
+
+def test_every_task_has_its_own_random_numbers(checkout):
+    run(checkout)
+    values = [line.split(b",")[1] for line in result(checkout).splitlines()[1:]]
+    assert len(set(values)) == len(values) == 12
+
+
+def test_a_worker_that_is_killed_costs_nothing(checkout):
+    run(checkout, "paper", jobs=2)
+    undisturbed = result(checkout, "paper")
+    for file in checkout.store.rglob("*.csv"):
+        file.unlink()
+    (checkout.experiments / "kill-3").touch()
+    (checkout.experiments / "kill-6").touch()
+    outcome = run(checkout, "paper", jobs=2)
+    assert outcome.errors == []
+    assert not list(checkout.experiments.glob("kill-*"))
+    assert result(checkout, "paper") == undisturbed
+
+
+def test_a_task_that_always_dies_is_given_up(checkout):
+    source = checkout.experiments / "toy.py"
+    source.write_text(SOURCE.replace(").unlink()\n", ').exists() or (HERE / "nothing").unlink()\n'))
+    (checkout.experiments / "kill-2").touch()
+    outcome = run(checkout, "paper", jobs=2)
+    assert [error for _, error in outcome.errors] == ["its process was killed 3 times"]
+    assert outcome.computed == 7
+    assert not (checkout.results("paper") / "toy.csv").exists()
+
+
+def test_a_task_that_raises_is_reported_and_not_kept(checkout):
+    (checkout.experiments / "fail-1").touch()
+    outcome = run(checkout)
+    assert len(outcome.errors) == 1
+    assert "told to fail" in outcome.errors[0][1]
+    assert not (checkout.results("quick") / "toy.csv").exists()
+    (checkout.experiments / "fail-1").unlink()
+    again = run(checkout)
+    assert (again.computed, again.kept) == (1, 3)
+
+
+def test_a_damaged_file_counts_as_missing(checkout):
+    run(checkout)
+    before = result(checkout)
+    victim, other, *_ = sorted(checkout.store.rglob("*.csv"))
+    victim.write_bytes(victim.read_bytes()[:-5])
+    other.write_bytes(b"")
+    assert run(checkout).computed == 2
+    assert result(checkout) == before
+
+
+def test_changed_code_is_warned_of_and_refreshed(checkout, caplog):
+    run(checkout)
+    before = result(checkout)
+    (checkout.experiments / "toy.py").write_text(SOURCE.replace("size=3)", "size=3) + 1"))
+    assert run(checkout).computed == 0
+    assert "4 stored results were computed by older code; --refresh" in caplog.text
+    assert result(checkout) == before
+    assert run(checkout, refresh=True).computed == 4
+    assert result(checkout) != before
+    caplog.clear()
+    assert run(checkout, refresh=True).computed == 0
+    assert caplog.text == ""
+
+
+def test_a_raised_version_starts_anew(checkout):
+    run(checkout)
+    (checkout.experiments / "toy.py").write_text(SOURCE.replace("version=1", "version=2"))
+    assert run(checkout).computed == 4
+
+
+def test_the_record_says_how(checkout):
+    run(checkout)
+    record = json.loads((checkout.results("quick") / "toy.json").read_text())
+    assert record["settings"] == {"count": 4, "pause": 0}
+    assert record["tasks"] == 4
+    assert set(record) >= {
+        "experiment",
+        "preset",
+        "seed",
+        "version",
+        "code",
+        "versions",
+        "git_commit",
+        "machine",
+        "when",
+    }
+
+
+def test_keys_depend_on_content_alone():
+    a = store.task_key("e", 1, {"a": 1, "b": 2}, 0)
+    assert a == store.task_key("e", 1, {"b": 2, "a": 1}, 0)
+    others = [
+        ("f", 1, {"a": 1, "b": 2}, 0),
+        ("e", 2, {"a": 1, "b": 2}, 0),
+        ("e", 1, {"a": 1}, 0),
+        ("e", 1, {"a": 1, "b": 2}, 1),
+    ]
+    assert len({a, *(store.task_key(*o) for o in others)}) == 5
+
+
+def test_unknown_names(checkout, tmp_path):
+    with pytest.raises(InputError, match="no preset huge; one of quick, paper"):
+        run(checkout, "huge")
+    with pytest.raises(InputError, match="no experiment is called nope; one of toy"):
+        checkout.select(["nope"])
+    (checkout.experiments / "other.py").write_text("x = 1\n")
+    with pytest.raises(InputError, match="declares no EXPERIMENT"):
+        registry.load(checkout.files()["other"])
+    (checkout.experiments / "misnamed.py").write_text(SOURCE)
+    with pytest.raises(InputError, match="declares toy; its name makes it misnamed"):
+        registry.load(checkout.files()["misnamed"])
+
+
+def test_the_checkout_is_found_from_below():
+    assert find_checkout(ROOT / "data" / "models").root == ROOT
+
+
+@pytest.mark.parametrize("moment", [0.9, 1.3, 2.0])
+def test_a_driver_that_is_killed_is_resumed(checkout, moment):
+    """kill -9 of the whole run at some moment: the next run ends with the bytes of an undisturbed one."""
+    run(checkout, "paper")
+    undisturbed = result(checkout, "paper")
+    for file in (checkout.root / "results").rglob("*"):
+        if file.is_file():
+            file.unlink()
+    command = [sys.executable, "-m", "thesis_cli", "reproduce", "--preset", "paper", "--jobs", "2", "--quiet"]
+    process = subprocess.Popen(
+        command, cwd=checkout.root, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    time.sleep(moment)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert run(checkout, "paper", jobs=2).errors == []
+    assert result(checkout, "paper") == undisturbed

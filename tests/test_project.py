@@ -1,0 +1,94 @@
+"""The project around the code: pins, documents, the wheel."""
+
+import itertools
+import os
+import re
+import shlex
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from thesis_cli.reproduction.registry import Checkout, load
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_no_package_host_is_named():
+    assert "://" not in (ROOT / "constraints.txt").read_text()
+
+
+def test_every_dependency_is_pinned():
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
+    names = {re.match(r"[A-Za-z0-9-]+", line)[0].lower() for line in wanted}
+    pinned = {line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    assert names <= pinned
+
+
+def test_every_finding_has_its_heading_in_the_errata():
+    headings = {line.removeprefix("## ") for line in (ROOT / "docs/errata.md").read_text().splitlines()}
+    for path in Checkout(ROOT).files().values():
+        for claim in load(path).claims:
+            assert not claim.finding or claim.finding in headings, claim
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+def test_links_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+        assert (document.parent / target).exists(), target
+
+
+def commands(document: Path) -> list[str]:
+    """Lines of `console` blocks that start with `$ thesis-cli`."""
+    blocks = re.findall(r"```console\n(.*?)```", document.read_text(), re.DOTALL)
+    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ thesis-cli ")]
+
+
+@pytest.mark.parametrize(("document", "command"), [(d, c) for d in DOCUMENTS for c in commands(d)])
+def test_examples_of_the_documents_run_and_print_what_they_show(document, command, cli, tmp_path):
+    """What is shown must be printed to the letter, but for times."""
+    for part in ("data", "experiments", "thesis_cli"):
+        (tmp_path / part).symlink_to(ROOT / part)
+    (tmp_path / "results").mkdir()
+    for path in (ROOT / "results").glob("*.csv"):
+        (tmp_path / "results" / path.name).write_bytes(path.read_bytes())
+    if command.startswith("thesis-cli reproduce"):
+        pytest.skip("run by make reproduce-quick")
+    result = cli(*shlex.split(command)[1:])
+    assert result.status == 0, result.err
+    shown = re.search(re.escape(f"$ {command}\n") + r"((?:(?!\$ |```).*\n)*)", document.read_text())[1]
+    seconds = lambda text: re.sub(r"\d+\.\d+ s\b", "T s", text)  # noqa: E731
+    for line in shown.splitlines():
+        if line and line != "...":
+            assert seconds(line) in seconds(result.out), line
+
+
+def test_the_wheel_works_in_an_empty_folder(tmp_path):
+    """Built from the tree, unpacked elsewhere and put before everything else on the path."""
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    np_file = tmp_path / "v.csv"
+    np_file.write_text("0\n0.5\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "HOME": str(empty)}
+
+    def run(*arguments):
+        command = [sys.executable, "-P", "-m", "thesis_cli", *arguments]
+        return subprocess.run(command, cwd=empty, env=environment, capture_output=True, text=True, check=False)
+
+    where = run("estimate-z", str(np_file), "--seed", "1")
+    assert where.returncode == 0, where.stderr
+    assert "ln Z" in where.stdout
+    assert (empty / "results/runs/estimate-z-v.csv").exists()
+    refused = run("reproduce")
+    assert refused.returncode == 2
+    assert refused.stderr == "error: there are no experiments here; run this in a checkout of the project\n"
