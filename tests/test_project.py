@@ -58,8 +58,6 @@ def test_examples_of_the_documents_run_and_print_what_they_show(document, comman
     (tmp_path / "results").mkdir()
     for path in (ROOT / "results").glob("*.csv"):
         (tmp_path / "results" / path.name).write_bytes(path.read_bytes())
-    if command.startswith("thesis-cli reproduce"):
-        pytest.skip("run by make reproduce-quick")
     result = cli(*shlex.split(command)[1:])
     assert result.status == 0, result.err
     shown = re.search(re.escape(f"$ {command}\n") + r"((?:(?!\$ |```).*\n)*)", document.read_text())[1]
