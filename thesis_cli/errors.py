@@ -21,6 +21,10 @@ class InputError(ValueError):
         place = f"{self.source}:{line}: " if line is not None else f"{self.source}: " if self.source else ""
         super().__init__(place + problem + (f"; {remedy}" if remedy else ""))
 
+    def at(self, source: str | Path) -> InputError:
+        """The same complaint about an input that it does not name yet."""
+        return self if self.source else type(self)(self.problem, self.remedy, source=source)
+
 
 class ModelTooLarge(InputError):
     """The model is well formed, but beyond what the method asked for can take."""

@@ -8,6 +8,7 @@ from tests.conftest import factor_graphs
 from thesis_cli.errors import InputError
 from thesis_cli.models import uai
 from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.models.words import Words
 
 GOOD = "MARKOV\n2\n2 3\n2\n1 0\n2 0 1\n\n2\n 0.5 1\n\n6\n 1 2 3\n 4 5 0\n"
 
@@ -46,18 +47,19 @@ BAD = [
     (GOOD.replace("1 0\n", "1 2\n"), 5, "a number from 0 to 1"),
     (GOOD.replace("2 0 1\n", "2 1 1\n"), 6, "names a variable twice"),
     (GOOD.replace("\n6\n", "\n5\n"), 11, "5 entries; the cardinalities of its variables make 6"),
-    (GOOD.replace(" 4 5 0", ""), 11, "3 words are left"),
+    (GOOD.replace(" 4 5 0", ""), 11, "factor 1 has 6 entries; but the file ends before that"),
     (GOOD.replace("0.5", "nan"), 9, "'nan' in a table"),
     (GOOD.replace("0.5", "-0.5"), 9, "not negative"),
     (GOOD.replace("4 5 0", "4 inf 0"), 13, "'inf' in a table"),
     (GOOD.replace("4 5 0", "4 x 0"), 13, "'x' is not a number"),
     (GOOD.replace("0.5 1", "0 0"), 9, "every entry of factor 0 is 0"),
+    ("MARKOV 70 " + "1 " * 70 + "1 65 " + " ".join(map(str, range(65))) + " 1 1", 1, "a number from 0 to 64"),
     (GOOD + "7\n", 14, "'7' follows"),
     ("MARKOV\n100000000000\n2 2\n", 2, "100000000000 cardinalities are promised"),
     (
         "MARKOV\n40\n" + "2 " * 40 + "\n1\n40 " + " ".join(map(str, range(40))) + f"\n{2**40}\n1 1\n",
         6,
-        "2 words are left",
+        "but the file ends before that",
     ),
 ]
 
@@ -83,7 +85,7 @@ def test_evidence(text, expected):
         ("1 2 0", "a number from 0 to 1"),
         ("1 0 2", "a number from 0 to 1"),
         ("2 0 1 0 1", "observed twice"),
-        ("2 0 1", "2 words are left"),
+        ("2 0 1", "but the file ends before that"),
         ("1 0 1 1 1", "'1' follows"),
         ("2\n1 0 1\n", "2 samples"),
     ],
@@ -91,3 +93,13 @@ def test_evidence(text, expected):
 def test_malformed_evidence(text, message):
     with pytest.raises(InputError, match=message):
         uai.parse_evidence(text, (2, 3), "e.evid")
+
+
+def test_what_a_file_holds_beyond_its_promises_is_not_split():
+    words = Words("1 2 3 " + "4 " * 10**6, "f")
+    words.promise(2, "two")
+    assert words.many(2) == ["1", "2"]
+    with pytest.raises(InputError, match="f:1: it is complete, but '3' follows"):
+        words.finish("it")
+    assert len(words._words) < 5000
+    assert words.count(10**7) == 10**6 + 1

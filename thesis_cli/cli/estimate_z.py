@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -49,7 +50,7 @@ def estimate_z(
         float | None,
         typer.Option(help="t of the tail trick.", show_default="1.59 / Z, where Z is from 16 further MAP calls"),
     ] = None,
-    samples: Annotated[int, typer.Option(min=0, help="M, the number of MAP calls.")] = 100,
+    samples: Annotated[int, typer.Option(min=0, max=10**8, help="M, the number of MAP calls.")] = 100,
     target: Annotated[
         Literal["lnZ", "Z", "f"], typer.Option(help="What is estimated; f is the trick's own f(Z).")
     ] = "lnZ",
@@ -103,13 +104,13 @@ def estimate_z(
             calls = _Calls(loaded, seed, options.jobs_or_all(jobs), max_configurations)
             with options.progress(loaded.size * samples, "clocks", quiet) as tick:
                 maxima = calls.maxima(samples, tick)
-            estimates += [
-                estimate(each, maxima.values, target=target, debias=debias, confidence=confidence)
-                for each in _tricks(trick, alpha, threshold, maxima.highest, calls)
-            ]
+            for each in _tricks(trick, alpha, threshold, maxima.highest, calls):
+                found = estimate(each, maxima.values, target=target, debias=debias, confidence=confidence)
+                pilot = PILOT_CALLS if each.name == "tail" and threshold is None else 0
+                estimates.append(replace(found, map_calls=samples + pilot))
             posterior = GammaPosterior.from_log_times(-np.euler_gamma - maxima.values)
     except InputError as error:
-        raise error if error.source else type(error)(error.problem, error.remedy, source=model) from error
+        raise error.at(model) from error
     seconds = time.perf_counter() - began
 
     settings = {

@@ -46,6 +46,8 @@ def load_model(path: str | Path, format: str | None = None, evidence: str | Path
         graph = uai.parse(text, name) if kind == "uai" else bif.parse(text, name)
     except OSError as error:
         raise _unreadable(error, name) from error
+    except InputError as error:
+        raise error.at(name) from error
     return graph if evidence is None else _condition(graph, evidence)
 
 
@@ -100,11 +102,15 @@ def _decode(data: bytes, name: str) -> str:
 
 
 def _condition(graph: FactorGraph, evidence: str | Path) -> FactorGraph:
+    name = str(evidence)
     try:
-        text = _decode(Path(evidence).read_bytes(), str(evidence))
+        return graph.condition(
+            uai.parse_evidence(_decode(Path(evidence).read_bytes(), name), graph.cardinalities, name)
+        )
     except OSError as error:
-        raise _unreadable(error, str(evidence)) from error
-    return graph.condition(uai.parse_evidence(text, graph.cardinalities, str(evidence)))
+        raise _unreadable(error, name) from error
+    except InputError as error:
+        raise error.at(name) from error
 
 
 def _refuse_evidence(model: Model, evidence: str | Path | None, name: str) -> Model:

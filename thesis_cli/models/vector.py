@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from thesis_cli.errors import InputError
 from thesis_cli.models.factor_graph import LogPotentials, check_log_potentials
+from thesis_cli.models.words import is_number
 
 _WANTED = "one log-potential for each configuration is wanted: a float64 vector"
 
@@ -74,7 +75,7 @@ def parse_csv(text: str, source: str) -> LogPotentials:
     """One number a line (a first line that is no number is a heading), or one line of many."""
     lines = text.split("\n")
     filled = [i for i, line in enumerate(lines) if line.strip()]
-    if filled and not _is_number(lines[filled[0]].split(",")[0]):
+    if filled and not is_number(lines[filled[0]].split(",")[0]):
         filled = filled[1:]
     if not filled:
         raise InputError("has no numbers", "one log-potential a line is wanted", source=source)
@@ -83,7 +84,7 @@ def parse_csv(text: str, source: str) -> LogPotentials:
     try:
         values = np.array(words, dtype=np.float64)
     except ValueError:
-        bad = next(k for k, word in enumerate(words) if not _is_number(word))
+        bad = next(k for k, word in enumerate(words) if not is_number(word))
         raise InputError(
             f"'{words[bad].strip()[:40]}' is not a number",
             "one log-potential a line is wanted",
@@ -101,23 +102,12 @@ def parse_csv(text: str, source: str) -> LogPotentials:
     return _model(values, source)
 
 
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
-
-
 def _model(values: npt.NDArray[Any], source: str) -> LogPotentials:
     if values.dtype.kind not in "fiu":
         raise InputError(f"holds {values.dtype}, not real numbers", _WANTED, source=source)
-    try:
-        model = LogPotentials(values)
-        if not isinstance(values, np.memmap):
-            check_log_potentials(values.astype(np.float64), "the vector")
-    except InputError as error:
-        raise InputError(error.problem, error.remedy, source=source) from error
+    model = LogPotentials(values)
+    if not isinstance(values, np.memmap):
+        check_log_potentials(values.astype(np.float64), "the vector")
     return model
 
 
