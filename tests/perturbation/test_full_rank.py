@@ -96,3 +96,21 @@ def test_potentials_of_any_size(shift):
     plain = perturbed_maxima(LogPotentials(zipf(50, 1.0)), 20, SEED(4)).values
     shifted = perturbed_maxima(LogPotentials(zipf(50, 1.0) + shift), 20, SEED(4)).values
     np.testing.assert_allclose(shifted - shift, plain, atol=1e-9)
+
+
+def test_each_perturbation_is_a_race_in_its_stream():
+    """The whole of it in plain NumPy, to the last bit: values are ln of the first clock, negated, less c."""
+    phi = next(enumeration.Enumeration(asia()).blocks()).copy()
+    found = perturbed_maxima(asia(), 5, SEED(7))
+    for child, value, state in zip(SEED(7).spawn(5), found.values, found.states, strict=True):
+        with np.errstate(divide="ignore"):
+            clocks = -np.log1p(-(np.random.default_rng(child).random(phi.size) + 2.0**-54)) / np.exp(phi)
+        assert value == pytest.approx(-math.log(clocks.min()) - 0.5772156649015329, abs=1e-12)
+        assert state == clocks.argmin()
+
+
+def test_states_are_numbered_through_the_blocks(monkeypatch):
+    monkeypatch.setattr(enumeration, "BLOCK", 7)
+    phi = np.zeros(100)
+    phi[70] = 100.0
+    assert set(perturbed_maxima(LogPotentials(phi), 50, SEED(8)).states) == {70}
