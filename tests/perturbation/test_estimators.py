@@ -127,3 +127,13 @@ def test_bad_settings(wrong):
         estimate(gumbel(), maxima(0, 3), **wrong)
     with pytest.raises(InputError, match="no MAP values"):
         estimate(gumbel(), np.empty(0))
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_the_tail_interval_is_clopper_and_pearsons(confidence):
+    x = maxima(0.0, 40, seed=8)
+    e = estimate(tail(math.log(0.7)), x, confidence=confidence)
+    late = int((-np.euler_gamma - x > math.log(0.7)).sum())
+    share = stats.binomtest(late, 40).proportion_ci(confidence, method="exact")
+    assert e.low == pytest.approx(math.log(-math.log(share.high) / 0.7))
+    assert e.high == pytest.approx(math.log(-math.log(share.low) / 0.7))
