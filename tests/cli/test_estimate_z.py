@@ -116,11 +116,16 @@ def test_one_sample(cli):
 
 
 BAD = [
+    ([ASIA, "--trick", "weibull", "--alpha", "-0.5"], "error: --alpha -0.5 does not go with --trick weibull"),
+    ([ASIA, "--trick", "weibull", "--alpha", "1e300"], "error: alpha is 1e+300"),
+    ([ASIA, "--trick", "frechet", "--alpha", "-1e-300"], "error: alpha is -1e-300"),
+    ([ASIA, "--samples", "99999999999999999999"], "error: Invalid value for '--samples'"),
+    ([ASIA, "--evidence", "/dev/zero"], "error: /dev/zero: the file is larger than 16 MiB"),
     (["nowhere.uai"], "error: nowhere.uai: cannot be read (no such file or directory)"),
     ([ASIA, "--alpha", "1"], "error: --alpha does not go with --trick gumbel"),
-    ([ASIA, "--trick", "weibull", "--alpha", "-1"], "error: --alpha -1 does not go with --trick weibull; a number"),
+    ([ASIA, "--trick", "weibull", "--alpha", "-1"], "error: alpha is -1; 1e-06 to 100 (weibull)"),
     ([ASIA, "--trick", "frechet", "--alpha", "0.5"], "error: --alpha 0.5 does not go with --trick frechet"),
-    ([ASIA, "--trick", "weibull", "--alpha", "nan"], "error: --alpha nan"),
+    ([ASIA, "--trick", "weibull", "--alpha", "nan"], "error: alpha is nan"),
     ([ASIA, "--threshold", "1"], "error: --threshold does not go with --trick gumbel"),
     ([ASIA, "--trick", "tail", "--threshold", "0"], "error: --threshold is 0"),
     ([ASIA, "--confidence", "1"], "error: --confidence is 1"),

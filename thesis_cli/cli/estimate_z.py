@@ -143,9 +143,13 @@ def _check_parameters(name: TrickName, alpha: float | None, threshold: float | N
         raise InputError(f"--threshold does not go with --trick {name}", "it belongs to tail")
     if threshold is not None and not 0 < threshold < math.inf:
         raise InputError(f"--threshold is {threshold:g}", "a number above 0 is wanted")
-    if alpha is not None and not (0 < alpha < math.inf if name == "weibull" else -1 < alpha < 0):
-        wanted = "a number above 0" if name == "weibull" else "a number between -1 and 0"
-        raise InputError(f"--alpha {alpha:g} does not go with --trick {name}", f"{wanted} is wanted")
+    if alpha is not None:
+        from thesis_cli.perturbation.tricks import power
+
+        if power(alpha).name not in (name, "exponential"):
+            raise InputError(
+                f"--alpha {alpha:g} does not go with --trick {name}", "weibull has it above 0, frechet below"
+            )
 
 
 class _Calls:

@@ -15,6 +15,9 @@ FORMATS = ("uai", "bif", "csv", "npy", "npz")
 MAX_BYTES = 2**28
 """Largest text or NPZ file that is read. NPY files are mapped, of any size."""
 
+MAX_EVIDENCE = 2**24
+"""Largest evidence file that is read."""
+
 
 def load_model(path: str | Path, format: str | None = None, evidence: str | Path | None = None) -> Model:
     """Read a model.
@@ -59,15 +62,23 @@ def _read(path: str | Path, format: str | None) -> bytes | None:
         with open(path, "rb") as file:
             if vector.is_npy(file.read(8)) and format in (None, "npy"):
                 return None
-            file.seek(0)
-            data = file.read(MAX_BYTES + 1)
+        return _read_whole(path, MAX_BYTES, "write a vector as NPY, which is read a block at a time")
     if len(data) > MAX_BYTES:
-        raise InputError(
-            f"the file is larger than {MAX_BYTES >> 20} MiB",
-            "write a vector as NPY, which is read a block at a time",
-            source=path,
-        )
+        raise _too_large("standard input", MAX_BYTES, "write a vector as an NPY file")
     return data
+
+
+def _read_whole(path: str | Path, most: int, remedy: str = "a small text file is wanted") -> bytes:
+    """The bytes of a file, refused beyond `most`."""
+    with open(path, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise _too_large(str(path), most, remedy)
+    return data
+
+
+def _too_large(name: str, most: int, remedy: str) -> InputError:
+    return InputError(f"the file is larger than {most >> 20} MiB", remedy, source=name)
 
 
 def _format_of(path: str | Path, data: bytes, name: str) -> str:
@@ -104,9 +115,8 @@ def _decode(data: bytes, name: str) -> str:
 def _condition(graph: FactorGraph, evidence: str | Path) -> FactorGraph:
     name = str(evidence)
     try:
-        return graph.condition(
-            uai.parse_evidence(_decode(Path(evidence).read_bytes(), name), graph.cardinalities, name)
-        )
+        text = _decode(_read_whole(evidence, MAX_EVIDENCE), name)
+        return graph.condition(uai.parse_evidence(text, graph.cardinalities, name))
     except OSError as error:
         raise _unreadable(error, name) from error
     except InputError as error:

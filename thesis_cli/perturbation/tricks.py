@@ -27,6 +27,10 @@ TAIL_OPTIMUM = 1.5936242600400403
 """The t Z at which the asymptotic variance (e^{tZ} - 1) / t^2 of a tail trick is least."""
 
 
+LEAST_ALPHA, MOST_ALPHA = 1e-6, 100.0
+"""Range of |alpha|: below, the difference from the Gumbel trick drowns in rounding; above, Gamma overflows."""
+
+
 @dataclass(frozen=True)
 class Trick:
     """One row of Table 2.1.
@@ -98,11 +102,13 @@ def power(alpha: float) -> Trick:
 
     Raises
     ------
-    InputError : alpha is 0 (the limit is the Gumbel trick), -1 or less, or not finite.
+    InputError : alpha is 0 (the limit is the Gumbel trick) or too near, -1 or less, or above 100.
     """
-    if not math.isfinite(alpha) or alpha <= -1 or alpha == 0:
+    if not (-1 < alpha <= -LEAST_ALPHA or LEAST_ALPHA <= alpha <= MOST_ALPHA):
         raise InputError(
-            f"alpha is {alpha:g}", "alpha > 0 (weibull) or -1 < alpha < 0 (frechet); 0 is the Gumbel trick"
+            f"alpha is {alpha:g}",
+            f"{LEAST_ALPHA:g} to {MOST_ALPHA:g} (weibull) or -1 to -{LEAST_ALPHA:g} (frechet) is wanted; "
+            "0 is the Gumbel trick",
         )
     log_mean = float(gammaln(1 + alpha))
     excess = _excess(alpha)
