@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from tests.conftest import MODELS
+from thesis_cli.models import uai
+from thesis_cli.models.examples import ising
 from thesis_cli.reproduction import records
 
 ASIA, ISING, SAT, ZIPF = (MODELS / n for n in ("asia.uai", "ising-4x4.uai", "sat-16-60.uai", "zipf-1000.csv"))
@@ -186,3 +188,18 @@ def test_debug_shows_the_traceback(cli):
 
 def test_quiet_says_nothing_but_the_summary(cli):
     assert cli("estimate-z", ASIA, "--quiet").err == ""
+
+
+def test_exact_takes_what_full_rank_noise_refuses(cli, tmp_path):
+    """An Ising grid of 2^100 configurations."""
+    (tmp_path / "m.uai").write_text(uai.write(ising(10, 10, 1.0, np.random.default_rng(0))))
+    refused = cli("estimate-z", "m.uai")
+    assert refused.status == 2
+    assert "estimate-z --exact --samples 0" in refused.err
+    (found,) = summary(cli("estimate-z", "m.uai", "--exact", "--samples", 0, "--json"))["estimates"]
+    assert found["method"] == "elimination"
+    assert found["value"] == pytest.approx(189.976646009376, abs=1e-9)
+    (tmp_path / "w.uai").write_text(uai.write(ising(16, 16, 1.0, np.random.default_rng(0))))
+    refused = cli("estimate-z", "w.uai", "--exact", "--samples", 0, "--memory", 0.01)
+    assert refused.status == 2
+    assert "w.uai: elimination needs 16.7 MiB at width 16; raise the memory from 10.2 MiB" in refused.err

@@ -59,14 +59,18 @@ def estimate_z(
         bool, typer.Option("--debias/--no-debias", help="Remove the bias where it is known exactly.")
     ] = True,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Sum over all configurations as well; alone with --samples 0.")
+        bool,
+        typer.Option(
+            "--exact", help="The exact answer as well, by elimination or enumeration; alone with --samples 0."
+        ),
     ] = False,
     evidence: Annotated[Path | None, typer.Option(help="UAI evidence file.")] = None,
     format: Annotated[
         Literal["uai", "bif", "csv", "npy", "npz"] | None,
         typer.Option(help="Of MODEL, where neither name nor content tells."),
     ] = None,
-    max_configurations: Annotated[int, typer.Option(min=1, help="Refuse a larger model.")] = 2**30,
+    max_configurations: Annotated[int, typer.Option(min=1, help="Full-rank noise refuses a larger model.")] = 2**30,
+    memory: Annotated[float, typer.Option(min=0.001, help="GiB that elimination may take.")] = 2.0,
     seed: options.Seed = None,
     jobs: options.Jobs = None,
     out: options.Out = None,
@@ -99,7 +103,7 @@ def estimate_z(
     try:
         if exact:
             with options.progress(loaded.size, "configurations", quiet) as tick:
-                estimates.append(_exact(loaded, target, max_configurations, tick))
+                estimates.append(_exact(loaded, target, int(memory * 2**30), max_configurations, tick))
         if samples:
             calls = _Calls(loaded, seed, options.jobs_or_all(jobs), max_configurations)
             with options.progress(loaded.size * samples, "clocks", quiet) as tick:
@@ -197,14 +201,14 @@ def _tricks(
     return [make() for make in makers.values()] if name == "all" else [makers[name]()]
 
 
-def _exact(model: Model, target: str, limit: int, tick: options.Tick) -> Estimate:
-    from thesis_cli.inference.enumeration import log_partition_function
+def _exact(model: Model, target: str, memory: int, limit: int, tick: options.Tick) -> Estimate:
+    from thesis_cli.inference.exact import exact_log_partition_function
     from thesis_cli.perturbation.estimate import exact_estimate
 
-    log_z = log_partition_function(model, max_configurations=limit, progress=tick)
+    log_z, method = exact_log_partition_function(model, memory=memory, max_configurations=limit, progress=tick)
     if log_z == -math.inf:
         raise InputError("no configuration is possible (Z = 0)", "a configuration of finite potential is wanted")
-    return exact_estimate(log_z, "Z" if target == "Z" else "lnZ")
+    return exact_estimate(log_z, "Z" if target == "Z" else "lnZ", method)
 
 
 def _posterior_row(posterior: GammaPosterior, confidence: float) -> dict[str, object]:

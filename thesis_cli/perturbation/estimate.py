@@ -94,11 +94,11 @@ def _exp(x: float) -> float:
     return math.exp(x) if x < 709 else math.inf
 
 
-def exact_estimate(log_z: float, target: str) -> Estimate:
+def exact_estimate(log_z: float, target: str, method: str) -> Estimate:
     """The exact ln Z (or Z, for target `Z`) in the form of an estimate without error."""
     if target == "Z":
         value, _, _, _, exponent = from_logs(log_z, 0.0, log_z, log_z)
     else:
         value, exponent = log_z, 0
     name = "Z" if target == "Z" else "ln Z"
-    return Estimate(value, 0.0, value, value, name, "exact", 1.0, 0, "enumeration", "Thesis section 2.2", exponent)
+    return Estimate(value, 0.0, value, value, name, "exact", 1.0, 0, method, "Thesis section 2.2", exponent)
