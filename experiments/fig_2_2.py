@@ -12,6 +12,7 @@ from thesis_cli.reproduction.figures import COLOURS, label, panels
 FIRST, LAST, COUNT = -0.15, 2.0, 100
 STEP = (LAST - FIRST) / (COUNT - 1)
 BLOCK = 2**11
+NAMES = {"Z": "Z", "lnZ": "ln Z"}
 
 
 def tasks(settings):
@@ -99,10 +100,11 @@ def plot(frame):
         name = "$Z$" if target == "Z" else r"$\ln Z$"
         unit = "in units of $Z^2$" if target == "Z" else "in nats$^2$"
         label(ax, r"$\alpha$", f"MSE, {unit}", f"estimators of {name}")
-    axes[0].plot([], [], ":", color="#555555", label=r"sample MSE; its mean is infinite")
+    axes[0].fill_between([], [], [], color="#555555", alpha=0.25, label="sampled MSE, two standard errors")
+    axes[0].plot([], [], ":", color="#555555", label="sampled MSE; its mean is infinite")
     axes[0].plot([], [], "k+", markersize=6, label="Gumbel trick, analytic")
     axes[0].plot([], [], "v", color="#555555", label="least MSE")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=5)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=4)
     return figure
 
 
@@ -181,7 +183,7 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"alpha to 0, {target}",
                 source="Thesis 2.2.3",
-                statement=f"on {target}, the tricks' MSE goes over into the Gumbel trick's as alpha tends to 0 (ratio)",
+                statement=f"on {NAMES[target]}, the MSE goes over into the Gumbel trick's as alpha tends to 0 (ratio)",
                 published=1.0,
                 relation="=",
                 measure=_at_zero(target),
@@ -192,7 +194,7 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"best alpha in the limit, {target}",
                 source="Thesis 2.2.3",
-                statement=f"on {target}, the alpha of least MSE tends to 1 as M grows",
+                statement=f"on {NAMES[target]}, the alpha of least MSE tends to 1 as M grows",
                 published=1.0,
                 relation="=",
                 rounding=STEP,  # the resolution of the source's own grid
@@ -214,8 +216,8 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"two ways, {target}",
                 source="Thesis Figure 2.2",
-                statement=f"on {target}, the MSE sampled as in the source is the conditioned one (largest deviation, "
-                "standard errors)",
+                statement=f"on {NAMES[target]}, the MSE sampled as in the source is the conditioned one (largest "
+                "deviation, standard errors)",
                 published=5.0,
                 relation="<",
                 measure=_agreement(target),

@@ -49,7 +49,7 @@ def run(seed, alpha, samples, estimators):
 
 
 def plot(frame):
-    figure, ax = panels(1, 1, height=3.0)
+    figure, ax = panels(1, 1, height=3.3)
     for colour, (alpha, rows) in zip(COLOURS, frame.groupby("alpha"), strict=False):
         m = rows.samples.iloc[0]
         seen = rows[rows.probability > 0]
@@ -60,7 +60,7 @@ def plot(frame):
             ax.loglog(rows.z, rows.z * rows.bound, "--", color=colour, linewidth=0.8)
     ax.plot([], [], "--", color="#555555", label=r"bound below, which makes $\hat Z$'s mean infinite")
     label(ax, "$z$, in units of $Z$", r"$z\,P(\hat Z > z)$", r"tail of the estimators of $Z$")
-    ax.legend(loc="upper right")
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncol=2)
     return figure
 
 

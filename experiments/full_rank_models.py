@@ -67,8 +67,13 @@ def plot(frame):
         axes[0].plot(theory, points.value - theory, color=colour, label=name)
         variance = rows.loc["variance"]
         axes[1].errorbar([name], [variance.value], yerr=[2 * variance.standard_error], fmt="o", color=colour, capsize=2)
+    spread = np.sqrt(LEVELS * (1 - LEVELS) / frame.samples.iloc[0]) / (-LEVELS * np.log(LEVELS))
+    theory = -np.log(-np.log(LEVELS)) - np.euler_gamma
+    axes[0].fill_between(
+        theory, -2 * spread, 2 * spread, color="#999999", alpha=0.3, linewidth=0, label="2 std. errors"
+    )
     axes[0].axhline(0, color="black", linewidth=0.6)
-    label(axes[0], "quantile of Gumbel$(-c)$, nats", r"quantile of MAP value $- \ln Z$, less it", "distribution")
+    label(axes[0], "quantile of Gumbel$(-c)$, nats", "empirical quantile minus it, nats", r"MAP value minus $\ln Z$")
     axes[0].legend()
     axes[1].axhline(math.pi**2 / 6, color="black", linewidth=0.6, label=r"$\pi^2/6$")
     axes[1].tick_params(axis="x", rotation=20)

@@ -83,7 +83,8 @@ def _measure(rng, row, z, estimators, samples):
 
 
 def plot(frame):
-    figure, axes = panels(1, 3, height=3.0, sharey=True)
+    """Ratios; a mean of 0 (Gumbel at Z = 1) and moments that do not exist (Pareto at small Z) have none."""
+    figure, axes = panels(1, 3, height=3.4)
     names = list(TRICKS)
     zs = sorted(frame.z.unique())
     for ax, quantity in zip(axes, QUANTITIES, strict=True):
@@ -91,7 +92,7 @@ def plot(frame):
         for k, z in enumerate(zs):
             part = frame[(frame.quantity == quantity) & (frame.z == z)].set_index("trick").reindex(names)
             x = np.arange(len(names)) + (k - (len(zs) - 1) / 2) * 0.14
-            ax.plot(x, part.printed / part.corrected, "_", color="#999999", markersize=9)
+            ax.plot(x, part.printed / part.corrected, "_", color=COLOURS[k], markersize=8, markeredgewidth=1.5)
             seen = np.isfinite(part.measured)
             ratio, error = part.measured / part.corrected, (part.standard_error / part.corrected).abs()
             ax.errorbar(
@@ -102,12 +103,12 @@ def plot(frame):
                 color=COLOURS[k],
                 label=f"$Z$ = {z:g}",
             )
-        ax.set_yscale("log")
         ax.set_xticks(range(len(names)), names, rotation=60, ha="right")
         ax.set_title(quantity)
-    axes[0].set_ylabel("relative to the corrected formula")
-    axes[0].plot([], [], "_", color="#999999", markersize=9, label="as printed")
-    axes[0].legend(loc="lower left", ncol=2)
+    axes[2].set_yscale("log")
+    axes[0].set_ylabel("measured over corrected, two standard errors")
+    axes[0].plot([], [], "_", color="#555555", markersize=8, markeredgewidth=1.5, label="printed over corrected")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=6)
     return figure
 
 

@@ -73,6 +73,8 @@ def test_plot_redraws_from_the_csv_alone(cli, toy):
     [
         (["reproduce", "nope"], "error: no experiment is called nope; one of toy\n"),
         (["reproduce", "--preset", "huge"], "error: toy has no preset huge; one of quick, paper\n"),
+        (["claims", "--preset", "huge"], "error: toy has no preset huge; one of quick, paper\n"),
+        (["claims", "nope"], "error: no experiment is called nope; one of toy\n"),
         (["plot", "toy"], "results/toy.csv: no such result; thesis-cli reproduce toy makes it\n"),
     ],
 )
@@ -104,3 +106,32 @@ def test_committed_claims_are_those_of_the_committed_results(cli, tmp_path):
     assert cli("claims").status == 0
     assert (tmp_path / "results/claims.csv").read_text() == (ROOT / "results/claims.csv").read_text()
     assert "not run" not in (tmp_path / "results/claims.csv").read_text()
+
+
+def test_a_broken_experiment_is_named_in_one_line(cli, toy):
+    (toy / "experiments" / "broken.py").write_text("x = 1\ny = x / 0\n")
+    result = cli("list")
+    assert result.status == 2
+    assert result.err == (
+        f"error: {toy}/experiments/broken.py:2: cannot be imported (ZeroDivisionError: division by zero); "
+        "an experiment is wanted\n"
+    )
+
+
+def test_a_damaged_result_is_one_line_and_reproduce_mends_it(cli, toy):
+    cli("reproduce", "--jobs", 1)
+    csv = toy / "results/quick/toy.csv"
+    before = csv.read_bytes()
+    for damage in (b"", before[:1]):
+        csv.write_bytes(damage)
+        for command in (["plot", "toy"], ["claims"]):
+            result = cli(*command, "--preset", "quick")
+            assert result.status in (1, 2)
+            assert result.err.count("\n") == 1, result.err
+        assert cli("reproduce", "--jobs", 1).status == 0
+        assert csv.read_bytes() == before
+
+
+def test_all_figures_that_have_a_result(cli, toy):
+    result = cli("plot", "--all")
+    assert (result.status, result.out, result.err) == (0, "", "warning: toy has no result at preset paper\n")

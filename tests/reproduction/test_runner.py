@@ -263,3 +263,37 @@ def test_a_driver_that_is_killed_is_resumed(checkout, moment):
     process.wait()
     assert run(checkout, "paper", jobs=2).errors == []
     assert result(checkout, "paper") == undisturbed
+
+
+def alive(driver):
+    """Processes of the driver's session."""
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                with open(f"/proc/{entry.name}/stat") as file:
+                    fields = file.read().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if int(fields[3]) == driver and fields[0] != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks into /proc")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_their_driver(checkout, how):
+    (checkout.experiments / "toy.py").write_text(SOURCE.replace('"pause": 0.1', '"pause": 4'))
+    command = [sys.executable, "-m", "thesis_cli", "reproduce", "--preset", "paper", "--jobs", "2", "--quiet"]
+    process = subprocess.Popen(
+        command, cwd=checkout.root, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 30
+    while len(alive(process.pid)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    time.sleep(1.5)
+    process.send_signal(how)
+    process.wait()
+    while alive(process.pid) and time.monotonic() < deadline + 30:
+        time.sleep(0.2)
+    assert alive(process.pid) == []

@@ -16,7 +16,7 @@ from thesis_cli.errors import InputError, WorkFailed
 app = typer.Typer(
     name="thesis-cli",
     help="Hard problems turned into optimisation problems: partition functions by perturb-and-MAP.",
-    epilog="Exit status: 0 done, 1 the work failed or a claim did not hold, 2 bad usage or bad input.",
+    epilog="Exit status: 0 done, 1 the work failed or a claim did not hold, 2 bad usage or bad input, 130 interrupted.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -33,7 +33,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """The base of every complaint about usage; newer releases of Typer carry a click of their own."""
 
 
-INTERRUPTED = 130
+INTERRUPTED, BROKEN_PIPE = 130, 141
 
 
 def _print_version(wanted: bool) -> None:
@@ -54,6 +54,8 @@ def _root(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit status. An error is one line on standard error."""
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    if sys.stdout is None:  # the caller closed it
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         status = typer.main.get_command(app)(arguments, prog_name="thesis-cli", standalone_mode=False)
         sys.stdout.flush()
@@ -61,13 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise KeyboardInterrupt
     except UsageError as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "thesis-cli")
-        return _fail(f"{_one_line(error.format_message()).rstrip('.')}; see {where} --help", 2)  # type: ignore[attr-defined]
+        complaint = error.format_message().rstrip(".").replace("Value error, ", "")  # type: ignore[attr-defined]
+        return _fail(f"{complaint}; see {where} --help", 2)
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted; what was finished is kept", INTERRUPTED)
-    except BrokenPipeError:
+        return _fail("interrupted" + "; the same command goes on from here" * ("reproduce" in arguments), INTERRUPTED)
+    except (BrokenPipeError, SystemExit):  # some releases of Typer turn the first into the second
         # The reader of a pipe has gone: nothing is left to say, and no traceback at shutdown either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        return BROKEN_PIPE
     except (InputError, WorkFailed, OSError, MemoryError) as error:
         if "--debug" in arguments:
             raise
@@ -76,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"error: {message}", file=sys.stderr)  # noqa: T201
+    """Print one line, without what a terminal would obey."""
+    line = "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
+    print(f"error: {line}", file=sys.stderr)  # noqa: T201
     return status
 
 
@@ -85,8 +90,4 @@ def _describe(error: Exception) -> str:
         return f"out of memory{f' ({error})' if str(error) else ''}"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror.lower()
-    return _one_line(str(error))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return str(error)

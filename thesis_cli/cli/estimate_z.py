@@ -86,7 +86,7 @@ def estimate_z(
     if not 0 < confidence < 1:
         raise InputError(f"--confidence is {confidence:g}", "a number between 0 and 1 is wanted")
     out = out or Path("results/runs") / f"estimate-z-{'stdin' if model == '-' else Path(model).stem}.csv"
-    output.check_out(out)
+    output.check_out(out, inputs=[model, *([evidence] if evidence else [])])
 
     import numpy as np
 
@@ -243,8 +243,9 @@ def _print(
             (
                 "posterior",
                 f"ln Z = {posterior.mean_log_z:.{digits}f}  standard deviation {posterior.deviation_log_z:.{digits}f}  "
-                f"{100 * confidence:g}% interval [{low:.{digits}f}, {high:.{digits}f}]  (Bayesian, Jeffreys prior)",
+                f"{100 * confidence:.12g}% interval [{low:.{digits}f}, {high:.{digits}f}]  (Bayesian, Jeffreys prior)",
             )
         )
-    lines.append(("cost", f"{summary['samples']:,} MAP calls, {summary['seconds']} s, seed {summary['seed']}"))
+    calls = f"{summary['samples']:,} MAP calls, seed {summary['seed']}, " if posterior else ""
+    lines.append(("cost", f"{calls}{summary['seconds']} s"))
     output.print_table(lines)

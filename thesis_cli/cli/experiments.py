@@ -76,11 +76,11 @@ def reproduce(
             options.logger.error("%s failed at %s%s", name, parameters, error)
         failed += len(done.errors)
         options.logger.info("%-22s %4d tasks run, %4d kept, %6.1f s", name, done.computed, done.kept, done.seconds)
-    verdicts = _judge(checkout, preset, ids or [])
-    _report(verdicts, checkout, preset, as_json)
+    verdicts = _judge(checkout, preset)
+    _report(verdicts, checkout, preset, ids, as_json)
     if failed:
         options.logger.error("error: %d tasks failed; the same command runs them again", failed)
-    if failed or any(v.unexplained for v in verdicts):
+    if failed or any(v.unexplained for v in _only(verdicts, ids)):
         raise typer.Exit(1)
 
 
@@ -100,8 +100,13 @@ def plot(
     from thesis_cli.reproduction.registry import find_checkout, load
 
     checkout = find_checkout()
-    for path in checkout.select(ids or []).values():
-        for figure in draw(load(path), checkout.results(preset)):
+    for name, path in checkout.select(ids or []).items():
+        experiment = load(path)
+        experiment.settings(preset)
+        if every and not (checkout.results(preset) / f"{name}.csv").is_file():
+            options.logger.warning("%s has no result at preset %s", name, preset)
+            continue
+        for figure in draw(experiment, checkout.results(preset)):
             typer.echo(_short(figure))
 
 
@@ -118,9 +123,10 @@ def claims(
     from thesis_cli.reproduction.registry import find_checkout
 
     checkout = find_checkout()
-    verdicts = _judge(checkout, preset, ids or [])
-    _report(verdicts, checkout, preset, as_json)
-    if any(v.unexplained for v in verdicts):
+    checkout.select(ids or [])
+    verdicts = _judge(checkout, preset)
+    _report(verdicts, checkout, preset, ids, as_json)
+    if any(v.unexplained for v in _only(verdicts, ids)):
         raise typer.Exit(1)
 
 
@@ -156,19 +162,30 @@ def list_experiments(
         output.print_json({"experiments": rows})
 
 
-def _judge(checkout: Checkout, preset: str, ids: Sequence[str]) -> list[Verdict]:
+def _judge(checkout: Checkout, preset: str) -> list[Verdict]:
+    """The verdicts on all claims of all experiments."""
     from thesis_cli.reproduction.claims import judge
     from thesis_cli.reproduction.registry import load
 
-    return [v for path in checkout.select(list(ids)).values() for v in judge(load(path), checkout.results(preset))]
+    experiments = [load(path) for path in checkout.files().values()]
+    for experiment in experiments:
+        experiment.settings(preset)
+    return [v for experiment in experiments for v in judge(experiment, checkout.results(preset))]
 
 
-def _report(verdicts: Sequence[Verdict], checkout: Checkout, preset: str, as_json: bool) -> None:
-    """Print the table of claims; when it covers all experiments it is the file claims.csv too."""
+def _only(verdicts: Sequence[Verdict], ids: Sequence[str] | None) -> list[Verdict]:
+    return [v for v in verdicts if not ids or v.experiment in ids]
+
+
+def _report(
+    verdicts: Sequence[Verdict], checkout: Checkout, preset: str, ids: Sequence[str] | None, as_json: bool
+) -> None:
+    """Write claims.csv, of all experiments, and print the table of those asked for."""
     from thesis_cli.reproduction.claims import FAILS, HOLDS, NOT_RUN, write_csv
 
-    if {v.experiment for v in verdicts} >= set(checkout.files()):
+    if any(v.verdict != NOT_RUN for v in verdicts):
         write_csv(verdicts, checkout.results(preset) / "claims.csv")
+    verdicts = _only(verdicts, ids)
     if as_json:
         output.print_json({"preset": preset, "claims": [asdict(v) for v in verdicts]})
         return

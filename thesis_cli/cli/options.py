@@ -30,13 +30,20 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 logger = logging.getLogger("thesis_cli")
 
 
+class _Formatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return ("warning: " if record.levelno == logging.WARNING else "") + super().format(record)
+
+
 Tick = Callable[[int], None]
 """Called with a number of units just done."""
 
 
 def set_messages(quiet: bool, verbose: bool) -> None:
     """Messages of the library go to standard error."""
-    logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING, force=True)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter("%(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logger.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO)
 
 

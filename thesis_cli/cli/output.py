@@ -15,12 +15,14 @@ from thesis_cli.errors import InputError
 from thesis_cli.reproduction.records import finite, provenance, to_json, write_atomic
 
 
-def check_out(path: Path) -> None:
-    """Refuse, before the work, a place where the result cannot be written."""
+def check_out(path: Path, inputs: Sequence[str | Path]) -> None:
+    """Refuse, before the work, a place where the result cannot be written or must not be."""
     if path.suffix.lower() != ".csv":
         raise InputError(f"--out {path}", "a file name that ends in .csv is wanted")
     if path.is_dir():
         raise InputError(f"--out {path} is a folder", "a file is wanted")
+    if any(Path(i).resolve() in (path.resolve(), path.with_suffix(".json").resolve()) for i in inputs):
+        raise InputError(f"--out {path} would overwrite the input", "another --out is wanted")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InputError(f"--out {path}: {folder} cannot be written to", "another --out is wanted")
@@ -29,14 +31,13 @@ def check_out(path: Path) -> None:
 def write_table(
     path: Path, rows: Sequence[Mapping[str, object]], settings: Mapping[str, object], seconds: float
 ) -> None:
-    """A tidy CSV, and beside it a JSON record of how it came about."""
+    """A tidy CSV and beside it a JSON record of how it came about: both or, when that fails, neither."""
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    write_atomic(path, text.getvalue())
     record = {"settings": settings, "seconds": round(seconds, 3), **provenance()}
-    write_atomic(path.with_suffix(".json"), to_json(record))
+    write_atomic({path: text.getvalue(), path.with_suffix(".json"): to_json(record)})
 
 
 def print_json(summary: Mapping[str, object]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from thesis_cli.errors import InputError
 from thesis_cli.models import bif, uai, vector
 from thesis_cli.models.factor_graph import FactorGraph, Model
+from thesis_cli.models.words import is_number
 
 FORMATS = ("uai", "bif", "csv", "npy", "npz")
 """Names of formats, which are also the extensions of their files."""
@@ -57,6 +58,8 @@ def load_model(path: str | Path, format: str | None = None, evidence: str | Path
 def _read(path: str | Path, format: str | None) -> bytes | None:
     """The bytes of the file, or None for an NPY file, which is mapped instead."""
     if str(path) == "-":
+        if sys.stdin is None:
+            raise InputError("is closed", "a model is wanted there")
         data = sys.stdin.buffer.read(MAX_BYTES + 1)
     else:
         with open(path, "rb") as file:
@@ -97,6 +100,9 @@ def _format_of(path: str | Path, data: bytes, name: str) -> str:
         return "bif"
     if not first or first[:1] in b"0123456789+-.INE":
         return "csv"
+    second = data[:4096].split(b"\n")[1:2]
+    if second and is_number(second[0].decode(errors="replace")):
+        return "csv"  # a heading, then numbers
     raise InputError(
         f"the format is not told by the name, nor by the first word '{words[0][:20].decode(errors='replace')}'",
         f"give --format {'|'.join(FORMATS)}",
@@ -118,7 +124,7 @@ def _condition(graph: FactorGraph, evidence: str | Path) -> FactorGraph:
         text = _decode(_read_whole(evidence, MAX_EVIDENCE), name)
         return graph.condition(uai.parse_evidence(text, graph.cardinalities, name))
     except OSError as error:
-        raise _unreadable(error, name) from error
+        raise _unreadable(error, name, "an evidence file is wanted") from error
     except InputError as error:
         raise error.at(name) from error
 
@@ -129,7 +135,5 @@ def _refuse_evidence(model: Model, evidence: str | Path | None, name: str) -> Mo
     return model
 
 
-def _unreadable(error: OSError, name: str) -> InputError:
-    return InputError(
-        f"cannot be read ({(error.strerror or str(error)).lower()})", "a model file is wanted", source=name
-    )
+def _unreadable(error: OSError, name: str, remedy: str = "a model file is wanted") -> InputError:
+    return InputError(f"cannot be read ({(error.strerror or str(error)).lower()})", remedy, source=name)

@@ -95,7 +95,9 @@ def _table(words: Words, j: int, shape: tuple[int, ...]) -> Floats:
         values = np.array(text, dtype=np.float64)
     except ValueError:
         bad = next(k for k, word in enumerate(text) if not is_number(word))
-        raise words.error(f"'{text[bad][:40]}' is not a number", "a probability", entries - bad) from None
+        raise words.error(
+            f"'{text[bad][:40]}' is not a number", "a number not below 0 is wanted", entries - bad
+        ) from None
     with np.errstate(divide="ignore", invalid="ignore"):
         table = np.log(values)
     # What a double holds badly or not at all (1e-320, 1e400) a decimal can; the rest is wrong.

@@ -42,7 +42,7 @@ class Estimate:
     def text(self) -> str:
         """For a terminal: value, standard error, interval, with the digits that the error allows."""
         if self.kind == "exact":
-            return f"{self.value:.12g}"
+            return f"{self.value:.12g}" + (f"e{self.exponent10:+d}" if self.exponent10 else "")
         shift = _display_exponent(self.value)
         unit = 10.0**shift
         digits = decimals(self.standard_error / unit, self.value / unit)
@@ -54,7 +54,7 @@ class Estimate:
         error = show(self.standard_error) if math.isfinite(self.standard_error) else "infinite"
         return (
             f"{show(self.value)}  standard error {error}  "
-            f"{100 * self.confidence:g}% interval [{show(self.low)}, {show(self.high)}]"
+            f"{100 * self.confidence:.12g}% interval [{show(self.low)}, {show(self.high)}]"
         )
 
 

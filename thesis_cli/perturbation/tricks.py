@@ -27,8 +27,8 @@ TAIL_OPTIMUM = 1.5936242600400403
 """The t Z at which the asymptotic variance (e^{tZ} - 1) / t^2 of a tail trick is least."""
 
 
-LEAST_ALPHA, MOST_ALPHA = 1e-6, 100.0
-"""Range of |alpha|: below, the difference from the Gumbel trick drowns in rounding; above, Gamma overflows."""
+LEAST_ALPHA, MOST_ALPHA = 1e-6, 10.0
+"""Range of |alpha|: below, the trick drowns in rounding; above, its variance is beyond all use."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def power(alpha: float) -> Trick:
 
     Raises
     ------
-    InputError : alpha is 0 (the limit is the Gumbel trick) or too near, -1 or less, or above 100.
+    InputError : alpha is 0 (the limit is the Gumbel trick) or too near, -1 or less, or above 10.
     """
     if not (-1 < alpha <= -LEAST_ALPHA or LEAST_ALPHA <= alpha <= MOST_ALPHA):
         raise InputError(

@@ -97,4 +97,4 @@ def write_csv(verdicts: Iterable[Verdict], path: Path) -> None:
         writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
     data = text.getvalue()
     if not path.is_file() or path.read_text() != data:
-        write_atomic(path, data)
+        write_atomic({path: data})

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
+import threading
+import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from thesis_cli.reproduction.store import Task
@@ -66,7 +70,7 @@ class LocalEngine:
         from joblib import Parallel, delayed
 
         run = Parallel(n_jobs=self.jobs, backend="loky", batch_size=1, return_as="generator_unordered")
-        return self._collect(run(delayed(_attempt)(task) for task in tasks), progress)
+        return self._collect(run(delayed(_attempt_in_worker)(task, os.getpid()) for task in tasks), progress)
 
     @staticmethod
     def _collect(outcomes: object, progress: Callable[[int], None]) -> dict[str, str]:
@@ -76,6 +80,23 @@ class LocalEngine:
                 errors[key] = error
             progress(1)
         return errors
+
+
+def _attempt_in_worker(task: Task, driver: int) -> tuple[str, str | None]:
+    _end_with(driver)
+    return _attempt(task)
+
+
+@lru_cache
+def _end_with(driver: int) -> None:
+    """End this process soon after its driver has, however that ended."""
+
+    def watch() -> None:
+        while os.getppid() == driver:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _attempt(task: Task) -> tuple[str, str | None]:

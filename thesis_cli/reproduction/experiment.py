@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from thesis_cli.errors import InputError
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
@@ -80,3 +82,14 @@ class Experiment:
     run: Callable[..., pd.DataFrame]
     plot: Callable[[pd.DataFrame], Figure]
     claims: Sequence[Claim] = field(default=())
+
+    def settings(self, preset: str) -> Parameters:
+        """The settings of a preset.
+
+        Raises
+        ------
+        InputError : there is no such preset.
+        """
+        if preset not in self.presets:
+            raise InputError(f"{self.id} has no preset {preset}", f"one of {', '.join(self.presets)}")
+        return self.presets[preset]

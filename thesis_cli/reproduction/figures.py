@@ -74,7 +74,7 @@ def read_result(csv: Path) -> pd.DataFrame:
         return pd.read_csv(csv)
     except FileNotFoundError:
         raise InputError("no such result", f"thesis-cli reproduce {csv.stem} makes it", source=csv) from None
-    except pd.errors.ParserError as error:
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise InputError(f"not a table ({error})", f"thesis-cli reproduce {csv.stem} makes it", source=csv) from error
 
 
@@ -101,7 +101,7 @@ def draw(experiment: Experiment, folder: Path) -> list[Path]:
             figure.savefig(data, format=kind, metadata=metadata)
             path = folder / f"{experiment.id}.{kind}"
             if not path.is_file() or path.read_bytes() != data.getvalue():
-                write_atomic(path, data.getvalue())
+                write_atomic({path: data.getvalue()})
             written.append(path)
     return written
 
@@ -109,8 +109,8 @@ def draw(experiment: Experiment, folder: Path) -> list[Path]:
 def stale(what: str, error: Exception) -> str:
     """What to say when an experiment cannot make sense of its result."""
     return (
-        f"{what} failed ({type(error).__name__}: {error}); "
-        "if its results come from older code, thesis-cli reproduce --refresh computes them anew"
+        f"{what} failed ({type(error).__name__}: {error}); its CSV is damaged or from older code, which "
+        "thesis-cli reproduce (--refresh) mends"
     )
 
 

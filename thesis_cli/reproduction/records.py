@@ -17,19 +17,33 @@ from pathlib import Path
 PACKAGES = ("thesis-cli", "numpy", "scipy", "numba", "pandas", "matplotlib", "pgmpy")
 
 
-def write_atomic(path: Path, data: str | bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, whatever dies meanwhile."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def write_atomic(files: Mapping[Path, str | bytes]) -> None:
+    """Write files so that a reader sees the old content or the new, whatever dies meanwhile.
+
+    None takes its name before all are on the disk.
+
+    Raises
+    ------
+    OSError : naming the file that could not be written; what was there before is still there.
+    """
+    temporaries: dict[Path, str] = {}
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data.encode() if isinstance(data, str) else data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        for path, data in files.items():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                handle, temporaries[path] = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data.encode() if isinstance(data, str) else data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.chmod(temporaries[path], 0o666 & ~_umask())
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(path)) from error
+        for path, temporary in temporaries.items():
+            os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        for temporary in temporaries.values():
+            Path(temporary).unlink(missing_ok=True)
         raise
 
 
@@ -55,23 +69,29 @@ def finite(value: object) -> object:
     return value
 
 
-def provenance(folder: Path | None = None) -> dict[str, object]:
-    """Versions, machine and, inside a git checkout, its commit and whether it was changed since."""
+HOME = Path(__file__).resolve().parents[2]
+"""Where this package is installed from: a checkout, or a folder of packages."""
+
+
+def provenance(checkout: Path = HOME) -> dict[str, object]:
+    """Versions, machine and, if the toolkit runs from a git checkout, its commit and whether it was changed since."""
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "argv": sys.argv[1:],
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},
         "machine": {"system": platform.system(), "cpu": platform.machine(), "cores": os.cpu_count()},
-        **git_state(folder or Path.cwd()),
+        **git_state(checkout),
     }
 
 
-def git_state(folder: Path) -> dict[str, object]:
-    """Commit of the checkout, and whether tracked files other than results differ from it."""
+def git_state(checkout: Path) -> dict[str, object]:
+    """Commit of a checkout, and whether tracked files other than results differ from it; None if it is none."""
     try:
-        commit = _git(folder, "rev-parse", "HEAD")
-        changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude,top)results")
+        if Path(_git(checkout, "rev-parse", "--show-toplevel")) != checkout.resolve():
+            return {"git_commit": None, "git_dirty": None}
+        commit = _git(checkout, "rev-parse", "HEAD")
+        changed = _git(checkout, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude,top)results")
     except (OSError, subprocess.CalledProcessError):
         return {"git_commit": None, "git_dirty": None}
     return {"git_commit": commit, "git_dirty": bool(changed)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import traceback
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -69,7 +70,7 @@ def load(path: Path) -> Experiment:
 
     Raises
     ------
-    InputError : the file declares no EXPERIMENT, or one whose id is not the file's name.
+    InputError : the file cannot be imported, declares no EXPERIMENT, or one whose id is not the file's name.
     """
     name = f"thesis_cli_experiment_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -77,7 +78,16 @@ def load(path: Path) -> Experiment:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        line = next(
+            (f.lineno for f in reversed(traceback.extract_tb(error.__traceback__)) if f.filename == str(path)), None
+        )
+        line = error.lineno if isinstance(error, SyntaxError) else line
+        raise InputError(
+            f"cannot be imported ({type(error).__name__}: {error})", "an experiment is wanted", source=path, line=line
+        ) from error
     experiment = getattr(module, "EXPERIMENT", None)
     if not isinstance(experiment, Experiment):
         raise InputError("declares no EXPERIMENT", "see docs/adding-an-experiment.md", source=path)

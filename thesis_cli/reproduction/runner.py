@@ -105,10 +105,8 @@ def reproduce(
 
 def plan(experiment: Experiment, path: Path, preset: str, checkout: Checkout, seed: int, code: str) -> list[store.Task]:
     """The tasks of a preset, in the order of the result's rows."""
-    if preset not in experiment.presets:
-        raise InputError(f"{experiment.id} has no preset {preset}", f"one of {', '.join(experiment.presets)}")
     tasks = []
-    for parameters in experiment.tasks(experiment.presets[preset]):
+    for parameters in experiment.tasks(experiment.settings(preset)):
         key = store.task_key(experiment.id, experiment.version, parameters, seed)
         tasks.append(store.Task(path, key, parameters, code, store.path_of(checkout.store, experiment.id, key)))
     return tasks
@@ -136,7 +134,7 @@ def _publish(
         "title": experiment.title,
         "source": experiment.source,
         "preset": preset,
-        "settings": dict(experiment.presets[preset]),
+        "settings": dict(experiment.settings(preset)),
         "version": experiment.version,
         "seed": seed,
         "tasks": len(texts),
@@ -145,8 +143,8 @@ def _publish(
     data = merged.encode()
     if csv.is_file() and csv.read_bytes() == data and _says(record, what):
         return
-    write_atomic(csv, data)
-    write_atomic(record, to_json({**what, "task_seconds": round(seconds, 1), **provenance(checkout.root)}))
+    new = to_json({**what, "task_seconds": round(seconds, 1), **provenance(checkout.root)})
+    write_atomic({csv: data, record: new})
 
 
 def _says(record: Path, what: dict[str, Any]) -> bool:

@@ -59,7 +59,7 @@ def save(task: Task, text: str, seconds: float) -> None:
         "seconds": round(seconds, 3),
         "sha256": hashlib.sha256(text.encode()).hexdigest(),
     }
-    write_atomic(task.file, f"# {json.dumps(meta)}\n{text}")
+    write_atomic({task.file: f"# {json.dumps(meta)}\n{text}"})
 
 
 def read(file: Path) -> Stored | None:
