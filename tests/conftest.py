@@ -53,8 +53,9 @@ class Result:
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
-    """Run the program in an empty folder."""
+    """Run the program in an empty folder, as if in a terminal of 110 columns."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "110")
 
     def run(*arguments: object) -> Result:
         status = main([str(a) for a in arguments])

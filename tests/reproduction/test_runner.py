@@ -186,7 +186,9 @@ def test_changed_code_is_warned_of_and_refreshed(checkout, caplog):
     assert run(checkout).computed == 0
     assert "4 stored results were computed by older code; --refresh" in caplog.text
     assert result(checkout) == before
+    record = json.loads((checkout.results("quick") / "toy.json").read_text())
     assert run(checkout, refresh=True).computed == 4
+    assert record["code"] != json.loads((checkout.results("quick") / "toy.json").read_text())["code"]
     assert result(checkout) != before
     caplog.clear()
     assert run(checkout, refresh=True).computed == 0

@@ -69,11 +69,11 @@ def finite(value: object) -> object:
     return value
 
 
-HOME = Path(__file__).resolve().parents[2]
-"""Where this package is installed from: a checkout, or a folder of packages."""
+INSTALLED_FROM = Path(__file__).resolve().parents[2]
+"""A checkout, or a folder of packages."""
 
 
-def provenance(checkout: Path = HOME) -> dict[str, object]:
+def provenance(checkout: Path = INSTALLED_FROM) -> dict[str, object]:
     """Versions, machine and, if the toolkit runs from a git checkout, its commit and whether it was changed since."""
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,14 +65,14 @@ def reproduce(
     code = fingerprint(path)
     tasks = plan(experiment, path, preset, checkout, seed, code)
     stored = {task.key: store.read(task.file) for task in tasks}
-    old = [task for task in tasks if (found := stored[task.key]) and found.code != code]
+    old = {task.key for task in tasks if (found := stored[task.key]) and found.code != code}
     if old and not refresh:
         logger.warning(
             "%s: %d stored results were computed by older code; --refresh computes them anew",
             experiment.id,
             len(old),
         )
-    missing = [task for task in tasks if stored[task.key] is None or (refresh and task in old)]
+    missing = [task for task in tasks if stored[task.key] is None or (refresh and task.key in old)]
     for task in missing:
         task.file.unlink(missing_ok=True)
     errors: dict[str, str] = {}
@@ -79,25 +80,15 @@ def reproduce(
         with bar(len(missing), experiment.id) as tick:
             errors = engine.run(missing, tick)
     outcome.kept = len(tasks) - len(missing)
-    for task in tasks:
-        if stored[task.key] is None or task in missing:
-            stored[task.key] = store.read(task.file)
-            if stored[task.key] is None:
-                error = errors.get(task.key, "it left no result")
-                outcome.errors.append((to_json(dict(task.parameters)), error))
-            else:
-                outcome.computed += 1
+    for task in missing:
+        stored[task.key] = store.read(task.file)
+        if stored[task.key] is None:
+            error = errors.get(task.key, "it left no result")
+            outcome.errors.append((to_json(dict(task.parameters)), error))
+        else:
+            outcome.computed += 1
     if not outcome.errors:
-        results = [found for found in stored.values() if found]
-        _publish(
-            experiment,
-            preset,
-            checkout,
-            [r.text for r in results],
-            seed,
-            code,
-            sum(r.seconds for r in results),
-        )
+        _publish(experiment, preset, checkout, seed, [found for found in stored.values() if found])
         figures.draw(experiment, checkout.results(preset))
     outcome.seconds = time.perf_counter() - began
     return outcome
@@ -113,15 +104,10 @@ def plan(experiment: Experiment, path: Path, preset: str, checkout: Checkout, se
 
 
 def _publish(
-    experiment: Experiment,
-    preset: str,
-    checkout: Checkout,
-    texts: list[str],
-    seed: int,
-    code: str,
-    seconds: float,
+    experiment: Experiment, preset: str, checkout: Checkout, seed: int, results: Sequence[store.Stored]
 ) -> None:
     """Write the merged CSV and its record, unless they say so already."""
+    texts = [result.text for result in results]
     heading = texts[0].split("\n", 1)[0]
     for text in texts:
         if text.split("\n", 1)[0] != heading:
@@ -138,19 +124,19 @@ def _publish(
         "version": experiment.version,
         "seed": seed,
         "tasks": len(texts),
-        "code": code,
+        "code": sorted({result.code for result in results}),
     }
     data = merged.encode()
     if csv.is_file() and csv.read_bytes() == data and _says(record, what):
         return
-    new = to_json({**what, "task_seconds": round(seconds, 1), **provenance(checkout.root)})
+    new = to_json(
+        {**what, "task_seconds": round(sum(result.seconds for result in results), 1), **provenance(checkout.root)}
+    )
     write_atomic({csv: data, record: new})
 
 
 def _says(record: Path, what: dict[str, Any]) -> bool:
     """Whether the record describes this very computation, whenever and wherever it was run."""
-    import json
-
     try:
         old = json.loads(record.read_text())
     except (FileNotFoundError, ValueError):
