@@ -12,10 +12,10 @@ import time
 import pytest
 
 from tests.conftest import MODELS, ROOT
-from thesis_cli.cli import estimate_z, experiments
+from thesis_cli.cli import estimate_z, experiments, map_state
 
 HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm")
-COMMANDS = ("estimate-z", "reproduce", "plot", "claims", "list")
+COMMANDS = ("estimate-z", "map", "reproduce", "plot", "claims", "list")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["estimate-z", "--help"], ["reproduce", "--help"]])
@@ -67,6 +67,7 @@ def test_bad_usage_is_one_line_and_status_2(cli, arguments):
 def examples():
     texts = (
         estimate_z.EXAMPLES,
+        map_state.EXAMPLES,
         experiments.PLOT_EXAMPLES,
         experiments.CLAIMS_EXAMPLES,
         experiments.LIST_EXAMPLES,
@@ -80,7 +81,7 @@ def test_the_examples_of_the_help_run_as_they_stand(cli, monkeypatch, tmp_path, 
     for part in ("data", "experiments", "thesis_cli"):
         (tmp_path / part).symlink_to(ROOT / part)
     shutil.copytree(ROOT / "results", tmp_path / "results", ignore=shutil.ignore_patterns(".store", "quick", "runs"))
-    result = cli(*shlex.split(line)[1:], *(["--out", tmp_path / "x.csv"] if "estimate-z" in line else []))
+    result = cli(*shlex.split(line)[1:], *(["--out", tmp_path / "x.csv"] if "data/models" in line else []))
     assert result.status == 0, result.err
 
 

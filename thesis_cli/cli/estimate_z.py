@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -40,7 +39,7 @@ PILOT_CALLS = 16
 
 
 def estimate_z(
-    model: Annotated[str, typer.Argument(help="UAI, BIF, CSV, NPY or NPZ file; - reads standard input.")],
+    model: options.ModelFile,
     trick: Annotated[TrickName, typer.Option(help="Estimator; 'all' compares them on the same MAP values.")] = "gumbel",
     alpha: Annotated[
         float | None,
@@ -64,13 +63,10 @@ def estimate_z(
             "--exact", help="The exact answer as well, by elimination or enumeration; alone with --samples 0."
         ),
     ] = False,
-    evidence: Annotated[Path | None, typer.Option(help="UAI evidence file.")] = None,
-    format: Annotated[
-        Literal["uai", "bif", "csv", "npy", "npz"] | None,
-        typer.Option(help="Of MODEL, where neither name nor content tells."),
-    ] = None,
+    evidence: options.Evidence = None,
+    format: options.Format = None,
     max_configurations: Annotated[int, typer.Option(min=1, help="Full-rank noise refuses a larger model.")] = 2**30,
-    memory: Annotated[float, typer.Option(min=0.001, help="GiB that elimination may take.")] = 2.0,
+    memory: options.Memory = 2.0,
     seed: options.Seed = None,
     jobs: options.Jobs = None,
     out: options.Out = None,
@@ -85,8 +81,7 @@ def estimate_z(
         raise InputError("--samples 0 leaves nothing to do", "add --exact, or ask for samples")
     if not 0 < confidence < 1:
         raise InputError(f"--confidence is {confidence:g}", "a number between 0 and 1 is wanted")
-    out = out or Path("results/runs") / f"estimate-z-{'stdin' if model == '-' else Path(model).stem}.csv"
-    output.check_out(out, inputs=[model, *([evidence] if evidence else [])])
+    out = output.out_file(out, "estimate-z", model, evidence)
 
     import numpy as np
 
@@ -100,7 +95,7 @@ def estimate_z(
     seed = options.seed_or_fresh(seed)
     estimates: list[Estimate] = []
     posterior = None
-    try:
+    with output.naming(model):
         if exact:
             with options.progress(loaded.size, "configurations", quiet) as tick:
                 estimates.append(_exact(loaded, target, int(memory * 2**30), max_configurations, tick))
@@ -113,8 +108,6 @@ def estimate_z(
                 pilot = PILOT_CALLS if each.name == "tail" and threshold is None else 0
                 estimates.append(replace(found, map_calls=samples + pilot))
             posterior = GammaPosterior.from_log_times(-np.euler_gamma - maxima.values)
-    except InputError as error:
-        raise error.at(model) from error
     seconds = time.perf_counter() - began
 
     settings = {

@@ -9,10 +9,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+ModelFile = Annotated[str, typer.Argument(help="UAI, BIF, CSV, NPY or NPZ file; - reads standard input.")]
+Evidence = Annotated[Path | None, typer.Option(help="UAI evidence file.")]
+Format = Annotated[
+    Literal["uai", "bif", "csv", "npy", "npz"] | None,
+    typer.Option(help="Of MODEL, where neither name nor content tells."),
+]
+Memory = Annotated[float, typer.Option(min=0.001, help="GiB that elimination may take.")]
 Seed = Annotated[
     int | None,
     typer.Option(min=0, help="Seed of the noise. Left out, one is drawn and printed.", show_default=False),
@@ -63,7 +70,7 @@ def progress(total: int, unit: str, quiet: bool, name: str | None = None) -> Ite
     from tqdm import tqdm
 
     with tqdm(
-        total=total,
+        total=total if total < 10**18 else None,  # beyond, it is not going to be counted through
         desc=name,
         unit=unit,
         unit_scale=True,

@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
@@ -15,17 +16,29 @@ from thesis_cli.errors import InputError
 from thesis_cli.reproduction.records import finite, provenance, to_json, write_atomic
 
 
-def check_out(path: Path, inputs: Sequence[str | Path]) -> None:
-    """Refuse, before the work, a place where the result cannot be written or must not be."""
+@contextmanager
+def naming(model: str) -> Iterator[None]:
+    """Complaints about the model that do not name its file yet do so."""
+    try:
+        yield
+    except InputError as error:
+        raise error.at(model) from error
+
+
+def out_file(out: Path | None, command: str, model: str, evidence: Path | None) -> Path:
+    """Where a command's result goes, refused before the work if it cannot be written or must not be."""
+    path = out or Path("results/runs") / f"{command}-{'stdin' if model == '-' else Path(model).stem}.csv"
+    inputs = [Path(model), *([evidence] if evidence else [])]
     if path.suffix.lower() != ".csv":
         raise InputError(f"--out {path}", "a file name that ends in .csv is wanted")
     if path.is_dir():
         raise InputError(f"--out {path} is a folder", "a file is wanted")
-    if any(Path(i).resolve() in (path.resolve(), path.with_suffix(".json").resolve()) for i in inputs):
+    if any(i.resolve() in (path.resolve(), path.with_suffix(".json").resolve()) for i in inputs):
         raise InputError(f"--out {path} would overwrite the input", "another --out is wanted")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InputError(f"--out {path}: {folder} cannot be written to", "another --out is wanted")
+    return path
 
 
 def write_table(

@@ -52,6 +52,7 @@ class FactorGraph:
     ----------
     cardinalities : number of states of each variable, shape (n,).
     factors : tables of log-potentials over subsets of the variables.
+    observed : variables held at a state by evidence, each with that state; their cardinality is 1.
 
     Raises
     ------
@@ -59,8 +60,11 @@ class FactorGraph:
         `+inf`, or a table that is `-inf` everywhere.
     """
 
-    def __init__(self, cardinalities: Sequence[int], factors: Sequence[Factor]) -> None:
+    def __init__(
+        self, cardinalities: Sequence[int], factors: Sequence[Factor], observed: Mapping[int, int] | None = None
+    ) -> None:
         self.cardinalities = tuple(int(k) for k in cardinalities)
+        self.observed = dict(observed or {})
         if not self.cardinalities:
             raise InputError("the model has no variables", "at least one variable is wanted")
         for i, k in enumerate(self.cardinalities):
@@ -124,7 +128,14 @@ class FactorGraph:
                 raise InputError(f"factor {j} forbids the evidence", "evidence of positive probability is wanted")
             factors.append(Factor(factor.scope, table))
         left = [1 if i in evidence else k for i, k in enumerate(self.cardinalities)]
-        return FactorGraph(left, factors)
+        return FactorGraph(left, factors, {**self.observed, **evidence})
+
+    def original_states(self, states: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+        """States as they are numbered without the evidence, shape (batch, n) -> (batch, n)."""
+        found = states.astype(np.int64)
+        for i, state in self.observed.items():
+            found[:, i] = state
+        return found
 
 
 class LogPotentials:

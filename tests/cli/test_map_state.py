@@ -1,0 +1,64 @@
+import csv
+import json
+import os
+
+import numpy as np
+import pytest
+
+from tests.conftest import MODELS
+from thesis_cli.models import uai
+from thesis_cli.models.examples import ASIA, ising
+
+NETWORK = MODELS / "asia.uai"
+
+
+def test_summary_file_and_record(cli, tmp_path):
+    result = cli("map", NETWORK, "--evidence", MODELS / "asia-xray.evid")
+    assert result.status == 0
+    assert "states   1 1 0 0 0 0 0 0" in result.out
+    out = tmp_path / "results/runs/map-asia.csv"
+    with open(out) as file:
+        rows = list(csv.DictReader(file))
+    assert [row["state"] for row in rows] == list("11000000")
+    record = json.loads(out.with_suffix(".json").read_text())["settings"]
+    assert (record["method"], record["guarantee"]) == ("elimination", "exact")
+    yes = {name for name, row in zip(ASIA, rows, strict=True) if row["state"] == "0"}
+    p = 0.99 * 0.99 * 0.5 * 0.1 * 0.6 * 0.98 * 0.9
+    assert yes == {"smoke", "lung", "bronc", "either", "xray", "dysp"}
+    assert record["value"] == pytest.approx(np.log(p))
+
+
+def test_a_large_grid(cli, tmp_path):
+    (tmp_path / "m.uai").write_text(uai.write(ising(10, 10, 0.3, np.random.default_rng(2))))
+    found = json.loads(cli("map", "m.uai", "--json").out)
+    graph = uai.parse((tmp_path / "m.uai").read_text())
+    states = np.array([found["states"]])
+    assert graph.log_potential(states)[0] == pytest.approx(found["value"])
+    for i in range(100):  # no single flip is better
+        flipped = states.copy()
+        flipped[0, i] = 1 - flipped[0, i]
+        assert graph.log_potential(flipped)[0] <= found["value"]
+    assert "... (100 in all)" in cli("map", "m.uai").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.uai"], "error: nowhere.uai: cannot be read"),
+        ([NETWORK, "--out", "x.txt"], "error: --out x.txt"),
+        ([NETWORK, "--memory", "0"], "error: Invalid value for '--memory'"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, message):
+    result = cli("map", *arguments)
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith(message)
+    assert result.err.count("\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+def test_too_wide_a_model_says_its_width(cli, tmp_path):
+    (tmp_path / "m.uai").write_text(uai.write(ising(16, 16, 1.0, np.random.default_rng(0))))
+    result = cli("map", "m.uai", "--memory", 0.01)
+    assert result.status == 2
+    assert "m.uai: elimination needs 16.7 MiB at width 16" in result.err
