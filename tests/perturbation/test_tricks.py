@@ -30,7 +30,7 @@ def test_mean_and_variance_of_g(trick, z):
     mean = expectation(trick.g, z, breaks)
     assert float(trick.mean(z)) == pytest.approx(mean, rel=1e-6)
     variance = expectation(lambda t: (trick.g(t) - mean) ** 2, z, breaks)
-    assert float(trick.variance(np.float64(z))) == pytest.approx(variance, rel=2e-3 if trick.name == "pareto" else 1e-6)
+    assert float(trick.variance(np.float64(z))) == pytest.approx(variance, rel=1e-6)
 
 
 @ids
