@@ -266,7 +266,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="ln Z debiased, M >= 2",
             source="Thesis 2.2.3",
-            statement="on ln Z, the debiased Exponential trick has the lower MSE for every M from 2 to 1e4 (least ratio)",
+            statement="on ln Z, the debiased Exponential trick has the lower MSE for all M from 2 to 1e4 (least ratio)",
             published=1.0,
             relation=">",
             measure=_least("least MSE ratio on ln Z, debiased"),
