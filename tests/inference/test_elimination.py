@@ -32,13 +32,19 @@ def test_maximum_is_brute_force(graph, seed, batch):
     np.testing.assert_allclose(attained, values, rtol=1e-12, atol=1e-11)
 
 
-def test_small_memory_means_small_batches_of_the_same_result():
+def test_small_memory_means_small_batches_of_the_same_result(monkeypatch):
     graph = ising(4, 4, 0.5, np.random.default_rng(0))
     noise = np.random.default_rng(1).gumbel(size=(50, 32))
     large, small = Elimination(graph), Elimination(graph, memory=3000)
     assert small._memory // small._cost < 10
-    for a, b in zip(large.maximise(noise), small.maximise(noise), strict=True):
+    expected = large.maximise(noise)
+    batches = []
+    whole = small._maximise
+    monkeypatch.setattr(small, "_maximise", lambda part: batches.append(len(part)) or whole(part))
+    for a, b in zip(expected, small.maximise(noise), strict=True):
         np.testing.assert_array_equal(a, b)
+    assert sum(batches) == 50
+    assert max(batches) * small._cost <= 3000
 
 
 def test_a_grid_beyond_enumeration():

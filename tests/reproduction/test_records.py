@@ -59,7 +59,10 @@ def test_json_has_no_infinities():
 
 
 def test_the_commit_is_that_of_the_toolkit_and_of_no_other_repository(tmp_path, monkeypatch):
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "another"], check=True)
+    assert provenance(tmp_path)["git_commit"] is not None
     (tmp_path / "below").mkdir()
     assert provenance(tmp_path / "below")["git_commit"] is None
     monkeypatch.chdir(tmp_path)
