@@ -33,6 +33,16 @@ def test_entries_run_with_the_last_variable_fastest():
     assert graph.factors[1].table[1, 2] == -math.inf
 
 
+def test_two_factors_over_one_scope_multiply():
+    graph = uai.parse("MARKOV 1 2 2 1 0 1 0 2 1 2 2 3 5")
+    np.testing.assert_allclose(graph.log_potential(np.array([[0], [1]])), np.log([3, 10]))
+
+
+def test_potentials_that_a_double_does_not_hold():
+    table = uai.parse("MARKOV 1 4 1 1 0 4 1e400 1e-400 0.0e-999 1e-310").factors[0].table
+    np.testing.assert_allclose(table, [400 * math.log(10), -400 * math.log(10), -math.inf, -310 * math.log(10)])
+
+
 def test_comments_and_any_white_space():
     one_line = " ".join(GOOD.split())
     assert uai.write(uai.parse("# first\n" + one_line + " # last")) == uai.write(uai.parse(GOOD))
@@ -44,6 +54,7 @@ BAD = [
     (GOOD.replace("MARKOV", "MARKOW"), 1, "starts with 'MARKOW'"),
     (GOOD.replace("2\n2 3", "two\n2 3"), 2, "is 'two'"),
     (GOOD.replace("2 3\n2", "2 0\n2"), 3, "cardinality of variable 1 is 0"),
+    (GOOD.replace("2 3\n2", "2 x\n2"), 3, "the cardinality of variable 1 is 'x'"),
     (GOOD.replace("1 0\n", "1 2\n"), 5, "a number from 0 to 1"),
     (GOOD.replace("2 0 1\n", "2 1 1\n"), 6, "names a variable twice"),
     (GOOD.replace("\n6\n", "\n5\n"), 11, "5 entries; the cardinalities of its variables make 6"),
@@ -56,15 +67,31 @@ BAD = [
     ("MARKOV 70 " + "1 " * 70 + "1 65 " + " ".join(map(str, range(65))) + " 1 1", 1, "a number from 0 to 64"),
     (GOOD + "7\n", 14, "'7' follows"),
     ("MARKOV\n100000000000\n2 2\n", 2, "100000000000 cardinalities are promised"),
+    *[
+        (
+            f"MARKOV\n{n}\n" + "2 " * n + f"\n1\n{n} " + " ".join(map(str, range(n))) + f"\n{2**n}\n1 1\n",
+            6,
+            f"factor 0 has {2**n} entries; but the file ends before that",
+        )
+        for n in (31, 40, 64)
+    ],
     (
-        "MARKOV\n40\n" + "2 " * 40 + "\n1\n40 " + " ".join(map(str, range(40))) + f"\n{2**40}\n1 1\n",
-        6,
-        "but the file ends before that",
+        GOOD.replace("2 3\n", "2 1073741825\n"),
+        3,
+        "cardinality of variable 1 is 1073741825; a number from 1 to 1073741824",
     ),
+    (GOOD.replace("2 3\n", f"2 {'9' * 4000}\n"), 3, "9..."),
+    (GOOD.replace("2 3\n", f"2 {'9' * 5000}\n"), 3, "a whole number is wanted"),
+    (f"MARKOV {'9' * 4000} 2", 1, "9...; but the file ends before that"),
+    (GOOD.replace("0.5", "1e9999999999999999999"), 9, "'1e9999999999999999999' in a table"),
+    (GOOD.replace("0.5", "-1e400"), 9, "'-1e400' in a table"),
+    (GOOD.replace("1 0\n", "1 \x1b[2J\n"), 5, r"is '\x1b[2J'; a whole number"),
+    ("\x00\x01\x02", 1, r"starts with '\x00\x01\x02'"),
+    (GOOD.replace("\n", "\r\n").replace("4 5", "4 x"), 13, "'x' is not a number"),
 ]
 
 
-@pytest.mark.parametrize(("text", "line", "message"), BAD)
+@pytest.mark.parametrize(("text", "line", "message"), BAD, ids=[bad[-1] for bad in BAD])
 def test_a_malformed_file_gets_its_line(text, line, message):
     with pytest.raises(InputError) as caught:
         uai.parse(text, "model.uai")
@@ -98,7 +125,7 @@ def test_malformed_evidence(text, message):
 def test_what_a_file_holds_beyond_its_promises_is_not_split():
     words = Words("1 2 3 " + "4 " * 10**6, "f")
     words.promise(2, "two")
-    assert words.many(2) == ["1", "2"]
+    assert words[words.many(2, "two")] == ["1", "2"]
     with pytest.raises(InputError, match="f:1: it is complete, but '3' follows"):
         words.finish("it")
     assert len(words._words) < 5000

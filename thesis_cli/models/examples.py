@@ -10,6 +10,7 @@ import numpy as np
 
 from thesis_cli.models import uai
 from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
+from thesis_cli.models.spin_glass import SpinGlass
 
 ASIA = ("asia", "tub", "smoke", "lung", "bronc", "either", "xray", "dysp")
 """Names of the variables of `asia`, in order; state 0 is yes."""
@@ -40,12 +41,9 @@ def asia() -> FactorGraph:
 
 def ising(rows: int, columns: int, coupling: float, rng: np.random.Generator) -> FactorGraph:
     """A ferromagnet: theta_i x_i + coupling x_i x_j over grid edges, x in {-1, +1}, theta_i ~ U[-1, 1]."""
-    spin = np.array([-1.0, 1.0])
-    at = np.arange(rows * columns).reshape(rows, columns)
-    factors = [Factor((i,), rng.uniform(-1, 1) * spin) for i in range(at.size)]
-    edges = [*zip(at[:, :-1].flat, at[:, 1:].flat, strict=True), *zip(at[:-1].flat, at[1:].flat, strict=True)]
-    factors += [Factor((int(i), int(j)), coupling * np.outer(spin, spin)) for i, j in edges]
-    return FactorGraph([2] * at.size, factors)
+    fields = rng.uniform(-1, 1, (rows, columns))
+    right, down = np.full((rows, columns - 1), coupling), np.full((rows - 1, columns), coupling)
+    return SpinGlass(fields, right, down).graph()
 
 
 def random_3_sat(variables: int, clauses: int, rng: np.random.Generator) -> FactorGraph:

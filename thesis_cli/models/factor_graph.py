@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 
 import numpy as np
@@ -72,19 +74,27 @@ class FactorGraph:
                 raise InputError(f"variable {i} has {k} states", "a variable has at least one state")
         self.factors = tuple(Factor(tuple(f.scope), np.asarray(f.table, dtype=np.float64, order="C")) for f in factors)
         for j, factor in enumerate(self.factors):
-            self._check(j, factor)
+            self._check_shape(j, factor)
+        self._check_entries()
 
-    def _check(self, j: int, factor: Factor) -> None:
+    def _check_shape(self, j: int, factor: Factor) -> None:
         n = len(self.cardinalities)
         for i in factor.scope:
             if not 0 <= i < n:
                 raise InputError(f"factor {j} names variable {i}", f"variables are 0 to {n - 1}")
         if len(set(factor.scope)) < len(factor.scope):
             raise InputError(f"factor {j} names a variable twice: {factor.scope}", "each variable once in a scope")
-        shape = tuple(self.cardinalities[i] for i in factor.scope)
+        shape = tuple([self.cardinalities[i] for i in factor.scope])
         if factor.table.shape != shape:
             raise InputError(f"factor {j} has a table of shape {factor.table.shape}", f"its variables make it {shape}")
-        check_log_potentials(factor.table.reshape(-1), f"the table of factor {j}")
+
+    def _check_entries(self) -> None:
+        """Many small tables in one sweep; each by itself only if one of them is at fault."""
+        tables = [factor.table.reshape(-1) for factor in self.factors]
+        starts = list(itertools.accumulate((t.size for t in tables), initial=0))[:-1]
+        if tables and not np.isfinite(np.maximum.reduceat(np.concatenate(tables), starts)).all():
+            for j, table in enumerate(tables):
+                check_log_potentials(table, f"the table of factor {j}")
 
     @cached_property
     def size(self) -> int:
@@ -173,5 +183,4 @@ def _count(size: int) -> str:
     """`12 configurations`, and in powers of ten where digits would not be read."""
     if size < 10**7:
         return f"{size:,} configuration{'s' * (size != 1)}"
-    exponent = len(str(size)) - 1
-    return f"{size / 10**exponent:.2f}e{exponent} configurations"
+    return f"{Decimal(size):.2e} configurations".replace("e+", "e")

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 from thesis_cli.errors import InputError
-from thesis_cli.models import bif, uai, vector
+from thesis_cli.models import bif, fg, uai, vector
 from thesis_cli.models.factor_graph import FactorGraph, Model
 from thesis_cli.models.words import is_number
 
-FORMATS = ("uai", "bif", "csv", "npy", "npz")
+FORMATS = ("uai", "fg", "bif", "csv", "npy", "npz")
 """Names of formats, which are also the extensions of their files."""
 
 MAX_BYTES = 2**28
@@ -25,9 +25,10 @@ def load_model(path: str | Path, format: str | None = None, evidence: str | Path
 
     Parameters
     ----------
-    path : UAI (MARKOV or BAYES), BIF, or a vector of log-potentials as CSV, NPY or NPZ; `-` reads
+    path : UAI (MARKOV or BAYES), libDAI's FG, BIF, or a vector of log-potentials as CSV, NPY or NPZ; `-` reads
         standard input.
-    format : one of `FORMATS`; by default told from the extension, else from the first bytes.
+    format : one of `FORMATS`; by default told from the extension, else from the first bytes (but for FG, which
+        begins with a number as CSV does).
     evidence : a UAI evidence file, which conditions a factor graph.
 
     Raises
@@ -47,7 +48,7 @@ def load_model(path: str | Path, format: str | None = None, evidence: str | Path
         text = _decode(data, name)
         if kind == "csv":
             return _refuse_evidence(vector.parse_csv(text, name), evidence, name)
-        graph = uai.parse(text, name) if kind == "uai" else bif.parse(text, name)
+        graph = {"uai": uai.parse, "fg": fg.parse, "bif": bif.parse}[kind](text, name)
     except OSError as error:
         raise _unreadable(error, name) from error
     except InputError as error:
@@ -104,7 +105,7 @@ def _format_of(path: str | Path, data: bytes, name: str) -> str:
     if second and is_number(second[0].decode(errors="replace")):
         return "csv"  # a heading, then numbers
     raise InputError(
-        f"the format is not told by the name, nor by the first word '{words[0][:20].decode(errors='replace')}'",
+        f"the format is not told by the name, nor by the first word {words[0][:20].decode(errors='replace')!r}",
         f"give --format {'|'.join(FORMATS)}",
         source=name,
     )
@@ -115,7 +116,7 @@ def _decode(data: bytes, name: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError("not text", "a UAI, BIF or CSV file is text", source=name, line=line) from error
+        raise InputError("not text", "a UAI, FG, BIF or CSV file is text", source=name, line=line) from error
 
 
 def _condition(graph: FactorGraph, evidence: str | Path) -> FactorGraph:

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import Context, Decimal
+from decimal import Decimal
 
-import numpy as np
-
-from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
-from thesis_cli.models.words import Words, is_number
+from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.models.words import DIGITS, Words, log_entries
 
 MOST_VARIABLES = 64
 """In one factor: the axes that a NumPy array can have."""
 
-_DIGITS = Context(prec=20, Emin=-(10**17), Emax=10**17)
+MOST_STATES = 2**30
+"""Of one variable."""
 
 
 def parse(text: str, source: str = "") -> FactorGraph:
@@ -34,18 +33,17 @@ def parse(text: str, source: str = "") -> FactorGraph:
     words = Words(text, source)
     kind = words.take("MARKOV or BAYES").upper()
     if kind not in ("MARKOV", "BAYES"):
-        raise words.error(f"starts with '{kind[:40]}'", "a UAI model starts with MARKOV or BAYES")
+        raise words.error(f"starts with {kind[:40]!r}", "a UAI model starts with MARKOV or BAYES")
     n = words.whole("the number of variables", 1)
-    words.promise(n, f"{n} cardinalities are promised")
-    cardinalities = [words.whole(f"the cardinality of variable {i}", 1) for i in range(n)]
+    places = words.many(n, f"{n} cardinalities are promised")
+    cardinalities = words.wholes(places, "the cardinality of variable {}", 1, MOST_STATES)
     count = words.whole("the number of factors", 0)
     words.promise(count, f"{count} factors are promised")
     scopes = [_scope(words, j, n) for j in range(count)]
-    factors = []
-    for j, scope in enumerate(scopes):
-        shape = tuple(cardinalities[i] for i in scope)
-        factors.append(Factor(scope, _table(words, j, shape)))
+    shapes = [tuple(cardinalities[i] for i in scope) for scope in scopes]
+    tables = log_entries(words, [_entries(words, j, shape) for j, shape in enumerate(shapes)])
     words.finish("the model")
+    factors = [Factor(scope, t.reshape(shape)) for scope, t, shape in zip(scopes, tables, shapes, strict=True)]
     return FactorGraph(cardinalities, factors)
 
 
@@ -76,39 +74,24 @@ def parse_evidence(text: str, cardinalities: Sequence[int], source: str = "") ->
 
 def _scope(words: Words, j: int, n: int) -> tuple[int, ...]:
     size = words.whole(f"the number of variables of factor {j}", 0, min(n, MOST_VARIABLES))
-    words.promise(size, f"factor {j} has {size} variables")
-    scope = tuple(words.whole(f"a variable of factor {j}", 0, n - 1) for _ in range(size))
-    if len(set(scope)) < size:
+    places = words.many(size, f"factor {j} has {size} variables")
+    return distinct(words, words.wholes(places, f"a variable of factor {j}", 0, n - 1), j)
+
+
+def distinct(words: Words, scope: Sequence[int], j: int) -> tuple[int, ...]:
+    """A scope that was just taken, refused if it names a variable twice."""
+    if len(set(scope)) < len(scope):
         raise words.error(f"factor {j} names a variable twice", "each variable once in a scope")
-    return scope
+    return tuple(scope)
 
 
-def _table(words: Words, j: int, shape: tuple[int, ...]) -> Floats:
-    """The log-potentials of the next table."""
+def _entries(words: Words, j: int, shape: tuple[int, ...]) -> range:
+    """The places of the entries of the next table."""
     wanted = math.prod(shape)
     entries = words.whole(f"the number of entries of factor {j}", 0)
     if entries != wanted:
         raise words.error(f"factor {j} has {entries} entries", f"the cardinalities of its variables make {wanted}")
-    words.promise(entries, f"factor {j} has {entries} entries")
-    text = words.many(entries)
-    try:
-        values = np.array(text, dtype=np.float64)
-    except ValueError:
-        bad = next(k for k, word in enumerate(text) if not is_number(word))
-        raise words.error(
-            f"'{text[bad][:40]}' is not a number", "a number not below 0 is wanted", entries - bad
-        ) from None
-    with np.errstate(divide="ignore", invalid="ignore"):
-        table = np.log(values)
-    # What a double holds badly or not at all (1e-320, 1e400) a decimal can; the rest is wrong.
-    for k in np.flatnonzero(~((values >= np.finfo(np.float64).tiny) & np.isfinite(values))):
-        exact = Decimal(text[k])
-        if not exact.is_finite() or exact < 0:
-            raise words.error(f"'{text[k][:40]}' in a table", "entries are finite and not negative", entries - int(k))
-        table[k] = float(exact.ln(_DIGITS)) if exact else -math.inf
-    if table.size and table.max() == -np.inf:
-        raise words.error(f"every entry of factor {j} is 0", "some configuration must be possible", entries)
-    return np.asarray(table.reshape(shape))
+    return words.many(entries, f"factor {j} has {entries} entries")
 
 
 def write(graph: FactorGraph, comment: str = "") -> str:
@@ -133,4 +116,4 @@ def _exp_text(log_potential: float) -> str:
         return "0"
     if abs(log_potential) < 700:
         return repr(math.exp(log_potential))
-    return f"{Decimal(log_potential).exp(_DIGITS):.17e}"
+    return f"{Decimal(log_potential).exp(DIGITS):.17e}"

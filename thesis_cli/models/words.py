@@ -5,13 +5,26 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections.abc import Sequence
+from decimal import Context, Decimal, InvalidOperation
+
+import numpy as np
 
 from thesis_cli.errors import InputError
+from thesis_cli.models.factor_graph import Floats
+
+DIGITS = Context(prec=20, Emin=-(10**17), Emax=10**17)
+"""Decimal arithmetic for the probabilities that a double holds badly or not at all (1e-320, 1e400)."""
+
+_LONGEST = 200
+"""Characters of a complaint: a number may have thousands of digits."""
+
+_SMALLEST = float(np.finfo(np.float64).tiny)
 
 
-def is_number(word: str) -> bool:
+def is_number(word: str, kind: type[int] | type[float] = float) -> bool:
     try:
-        float(word)
+        kind(word)
     except ValueError:
         return False
     return True
@@ -22,28 +35,38 @@ class Words:
 
     The text is split as far as it is asked for, so what a file holds beyond its promises costs nothing, and
     the line of a word is worked out only when an error wants it.
+
+    Attributes
+    ----------
+    at : position of the next word, counted from 0.
     """
 
     def __init__(self, text: str, source: str) -> None:
         self._text = re.sub(r"#[^\n]*", "", text) if "#" in text else text
         self._rest, self._source = self._text, source
         self._words: list[str] = []
-        self._at = 0
+        self.at = 0
 
-    def error(self, problem: str, remedy: str, back: int = 1) -> InputError:
-        """A complaint about the word taken `back` words ago (0: the next one)."""
-        words = re.finditer(r"\S+", self._text)
-        word = next(itertools.islice(words, max(0, self._at - back), None), None)
+    def __getitem__(self, places: range) -> list[str]:
+        """The words at some places that were taken."""
+        return self._words[places.start : places.stop : places.step]
+
+    def error(self, problem: str, remedy: str, at: int | None = None) -> InputError:
+        """A complaint about the word at a position, by default the last one taken."""
+        place = max(0, self.at - 1) if at is None else at
+        word = next(itertools.islice(re.finditer(r"\S+", self._text), place, None), None)
         end = len(self._text.rstrip()) if word is None else word.start()
         line = self._text.count("\n", 0, end) + 1
+        if len(problem) > _LONGEST:
+            problem = problem[:_LONGEST] + "..."
         return InputError(problem, remedy, source=self._source, line=line)
 
     def take(self, what: str) -> str:
         """The next word."""
         if not self._split(1):
             raise self.error(f"the file ends where {what} is wanted", "the rest is missing")
-        self._at += 1
-        return self._words[self._at - 1]
+        self.at += 1
+        return self._words[self.at - 1]
 
     def whole(self, what: str, least: int, most: float = math.inf) -> int:
         """The next word as a whole number from `least` to `most`."""
@@ -51,38 +74,120 @@ class Words:
         try:
             value = int(word)
         except ValueError:
-            raise self.error(f"{what} is '{word[:40]}'", "a whole number is wanted") from None
+            raise self._not_whole(what, word, self.at - 1) from None
         if not least <= value <= most:
-            span = f"from {least} to {most:.0f}" if most < math.inf else f"of at least {least}"
-            raise self.error(f"{what} is {value}", f"a number {span} is wanted")
+            raise self._outside(what, value, least, most, self.at - 1)
         return value
+
+    def wholes(self, places: range, what: str, least: int, most: float = math.inf) -> list[int]:
+        """The words at some places that were taken, as whole numbers from `least` to `most`.
+
+        `{}` in `what` stands for the number of a word among them.
+        """
+        words = self[places]
+        try:
+            values = list(map(int, words))
+        except ValueError:
+            bad = next(k for k, word in enumerate(words) if not is_number(word, int))
+            raise self._not_whole(what.format(bad), words[bad], places[bad]) from None
+        if values and (min(values) < least or max(values) > most):
+            bad = next(k for k, value in enumerate(values) if not least <= value <= most)
+            raise self._outside(what.format(bad), values[bad], least, most, places[bad])
+        return values
 
     def promise(self, count: int, what: str) -> None:
         """Refuse a count that the rest of the file cannot hold, before anything is allocated for it."""
         if not self._split(count):
             raise self.error(what, "but the file ends before that; is it cut short?")
 
-    def many(self, count: int) -> list[str]:
-        """The next `count` words, which were promised."""
-        self._at += count
-        return self._words[self._at - count : self._at]
+    def many(self, count: int, what: str) -> range:
+        """The places of the next `count` words, which `what` promises."""
+        self.promise(count, what)
+        self.at += count
+        return range(self.at - count, self.at)
 
     def finish(self, what: str) -> None:
         """Refuse anything more."""
         if self._split(1):
-            raise self.error(f"{what} is complete, but '{self._words[self._at][:40]}' follows", "nothing more", 0)
+            raise self.error(f"{what} is complete, but {self._words[self.at][:40]!r} follows", "nothing more", self.at)
 
     def count(self, most: int) -> int:
         """Number of words left, counted up to `most`."""
-        self._split(min(most, len(self._words) - self._at + (len(self._rest) + 1) // 2))
-        return min(most, len(self._words) - self._at)
+        self._split(min(most, len(self._words) - self.at + (len(self._rest) + 1) // 2))
+        return min(most, len(self._words) - self.at)
+
+    def _not_whole(self, what: str, word: str, at: int) -> InputError:
+        return self.error(f"{what} is {word[:40]!r}", "a whole number is wanted", at)
+
+    def _outside(self, what: str, value: int, least: int, most: float, at: int) -> InputError:
+        span = f"from {least} to {most:.0f}" if most < math.inf else f"of at least {least}"
+        return self.error(f"{what} is {value}", f"a number {span} is wanted", at)
 
     def _split(self, count: int) -> bool:
         """Split off `count` words from here on; False if the text has fewer."""
-        missing = self._at + count - len(self._words)
-        if missing > 0 and 2 * missing - 1 <= len(self._rest):
+        missing = self.at + count - len(self._words)
+        if missing <= 0:
+            return True
+        if 2 * missing - 1 <= len(self._rest):
             step = min(max(missing, len(self._words), 1024), len(self._rest))
             parts = self._rest.split(None, step)
             self._rest = parts.pop() if len(parts) > step else ""
             self._words += parts
-        return len(self._words) - self._at >= count
+        return len(self._words) - self.at >= count
+
+
+def log_entries(words: Words, tables: Sequence[range]) -> list[Floats]:
+    """Natural logarithms of the entries of tables, all at once, which is what makes many small tables cheap.
+
+    Parameters
+    ----------
+    tables : the places of the entries of each table, at least one.
+
+    Returns
+    -------
+    list : log-potentials in nats, one flat array for each table; `-inf` for an entry of 0.
+
+    Raises
+    ------
+    InputError : with the line, an entry that is no number, below 0 or not finite, and a table of zeros.
+    """
+    if not tables:
+        return []
+    text = [word for places in tables for word in words[places]]
+
+    def place(k: int) -> int:
+        return next(itertools.islice(itertools.chain.from_iterable(tables), k, None))
+
+    try:
+        values = np.fromiter(map(float, text), np.float64, len(text))
+    except ValueError:
+        bad = next(k for k, word in enumerate(text) if not is_number(word))
+        raise words.error(f"{text[bad][:40]!r} is not a number", "a number not below 0 is wanted", place(bad)) from None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(values)
+    for k in np.flatnonzero(~((values >= _SMALLEST) & np.isfinite(values))).tolist():
+        try:
+            logs[k] = _exact_log(text[k])
+        except (InvalidOperation, ValueError):
+            raise words.error(f"{text[k][:40]!r} in a table", "entries are finite and not negative", place(k)) from None
+    ends = list(itertools.accumulate(map(len, tables)))
+    starts = [0, *ends[:-1]]
+    impossible = np.maximum.reduceat(logs, starts) == -np.inf
+    if impossible.any():
+        j = int(impossible.argmax())
+        raise words.error(f"every entry of factor {j} is 0", "some configuration must be possible", tables[j].start)
+    return [logs[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def _exact_log(word: str) -> float:
+    """Logarithm of a decimal number of any size.
+
+    Raises
+    ------
+    ValueError : it is not finite.
+    InvalidOperation : it is negative, or its exponent is beyond 18 digits.
+    """
+    value = Decimal(word)
+    if not value.is_finite():
+        raise ValueError
+    return float(value.ln(DIGITS)) if value else -math.inf

@@ -1,0 +1,105 @@
+"""The factor graph format of libDAI, read.
+
+Grammar: the number of factors, then for each factor the number of its variables, their labels, their
+cardinalities, the number of entries that are listed, and those entries, `index value`. Values are not
+logarithms; entries that are not listed are 0. In an index the **first** variable of the factor changes
+fastest, the opposite of UAI. White space and line ends mean the same; `#` starts a comment.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
+from thesis_cli.models.uai import MOST_STATES, MOST_VARIABLES, distinct
+from thesis_cli.models.words import Words, log_entries
+
+MOST_ENTRIES = 2**27
+"""In all tables, listed or not: what a UAI file of the largest size that is read can hold."""
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """A factor as it stands in the file.
+
+    Attributes
+    ----------
+    labels, cardinalities : of its variables, in the order of the file.
+    places : the words of its entries, `index value index value ...`.
+    indices : of its entries, distinct.
+    """
+
+    labels: tuple[int, ...]
+    cardinalities: tuple[int, ...]
+    places: range
+    indices: list[int]
+
+
+def parse(text: str, source: str = "") -> FactorGraph:
+    """Read a model; its variables are numbered from 0 in the order of their labels.
+
+    Raises
+    ------
+    InputError : with the line, for every departure from the grammar, a variable with two cardinalities, an
+        index out of range or repeated, a value that is NaN, infinite or negative, a factor with no positive
+        value, and tables beyond `MOST_ENTRIES`.
+    """
+    words = Words(text, source)
+    count = words.whole("the number of factors", 0)
+    words.promise(4 * count, f"{count} factors are promised")
+    found: dict[int, int] = {}
+    listed = []
+    left = MOST_ENTRIES
+    for j in range(count):
+        listed.append(_factor(words, j, found, left))
+        left -= math.prod(listed[-1].cardinalities)
+    if not found:
+        raise words.error("no factor has a variable", "at least one variable is wanted")
+    entries = log_entries(words, [factor.places[1::2] for factor in listed])
+    words.finish("the model")
+    number = {label: i for i, label in enumerate(sorted(found))}
+    factors = [
+        Factor(tuple([number[label] for label in factor.labels]), _table(factor, values))
+        for factor, values in zip(listed, entries, strict=True)
+    ]
+    return FactorGraph([found[label] for label in number], factors)
+
+
+def _factor(words: Words, j: int, found: dict[int, int], most: int) -> _Listed:
+    """The next factor, of at most `most` entries; `found` gains the cardinalities of its variables."""
+    size = words.whole(f"the number of variables of factor {j}", 0, MOST_VARIABLES)
+    places = words.many(size, f"factor {j} has {size} variables")
+    labels = distinct(words, words.wholes(places, f"a variable of factor {j}", 0), j)
+    places = words.many(size, f"factor {j} has {size} variables")
+    cardinalities = tuple(words.wholes(places, f"a cardinality in factor {j}", 1, MOST_STATES))
+    for label, cardinality, place in zip(labels, cardinalities, places, strict=True):
+        if found.setdefault(label, cardinality) != cardinality:
+            raise words.error(
+                f"variable {label} has {cardinality} states in factor {j}, {found[label]} before",
+                "one cardinality is wanted",
+                place,
+            )
+    entries = math.prod(cardinalities)
+    if entries > most:
+        raise words.error(
+            f"factor {j} has {entries} entries, over {size} variable{'s' * (size != 1)}",
+            f"all tables together have at most {MOST_ENTRIES}, listed or not",
+        )
+    nonzero = words.whole(f"the number of nonzero entries of factor {j}", 1, entries)
+    places = words.many(2 * nonzero, f"factor {j} has {nonzero} nonzero entries")
+    indices = words.wholes(places[::2], f"an index of factor {j}", 0, entries - 1)
+    if len(set(indices)) < nonzero:
+        first = set(np.unique(indices, return_index=True)[1].tolist())
+        again = next(k for k in range(nonzero) if k not in first)
+        raise words.error(f"factor {j} lists entry {indices[again]} twice", "each entry once", places[2 * again])
+    return _Listed(labels, cardinalities, places, indices)
+
+
+def _table(factor: _Listed, values: Floats) -> Floats:
+    """The whole table from the entries that are listed."""
+    table = np.full(math.prod(factor.cardinalities), -np.inf)
+    table[factor.indices] = values
+    return table.reshape(factor.cardinalities, order="F")

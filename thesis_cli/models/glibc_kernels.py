@@ -1,0 +1,30 @@
+"""Compiled step of the random number generator of the GNU C library."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def draw(state: npt.NDArray[np.uint32], oldest: int, out: npt.NDArray[np.int32]) -> int:
+    """Fill `out` with what the next calls of `rand()` return: r_i = r_{i-3} + r_{i-31} mod 2^32, less its last bit.
+
+    Parameters
+    ----------
+    state : the last 31 words r, shape (31,); updated.
+    oldest : where in `state` the oldest of them is.
+    out : from 0 to 2^31 - 1, shape (count,).
+
+    Returns
+    -------
+    int : where the oldest word is now.
+    """
+    near = oldest - 3 if oldest >= 3 else oldest + 28
+    for k in range(out.size):
+        state[oldest] += state[near]
+        out[k] = state[oldest] >> 1
+        oldest = oldest + 1 if oldest < 30 else 0
+        near = near + 1 if near < 30 else 0
+    return oldest
