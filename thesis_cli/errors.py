@@ -32,3 +32,7 @@ class ModelTooLarge(InputError):
 
 class WorkFailed(RuntimeError):
     """The input was good, the work was not: one line that says what failed."""
+
+
+class UnsuitableModel(InputError):
+    """A model of a form that a solver does not take; the remedy names one that could."""
