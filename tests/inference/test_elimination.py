@@ -1,13 +1,18 @@
+import math
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
-from thesis_cli.errors import ModelTooLarge
-from thesis_cli.inference import elimination
-from thesis_cli.inference.elimination import Elimination, elimination_order
+from tests.inference.test_sampling import check_drawn_from, index_of
+from thesis_cli.errors import InputError, ModelTooLarge
+from thesis_cli.inference.elimination import Elimination, _first_above
+from thesis_cli.inference.elimination_order import _greedy, _own_order, elimination_order
 from thesis_cli.inference.enumeration import log_partition_function
+from thesis_cli.inference.memory import bytes_text
 from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
@@ -30,6 +35,68 @@ def test_maximum_is_brute_force(graph, seed, batch):
     np.testing.assert_allclose(values, perturbed.max(axis=1), rtol=1e-12, atol=1e-11)
     attained = graph.log_potential(found) + np.take_along_axis(noise, found + offsets, axis=1).sum(axis=1)
     np.testing.assert_allclose(attained, values, rtol=1e-12, atol=1e-11)
+
+
+@settings(max_examples=300)
+@given(factor_graphs())
+def test_marginals_are_brute_force(graph):
+    states = all_states(graph)
+    phi = graph.log_potential(states)
+    if phi.max() == -np.inf:
+        with pytest.raises(InputError, match="no configuration is possible"):
+            Elimination(graph).marginals()
+        return
+    p = np.exp(phi - np.logaddexp.reduce(phi))
+    expected = [p[states[:, i] == x].sum() for i, k in enumerate(graph.cardinalities) for x in range(k)]
+    log_z, found = Elimination(graph).marginals()
+    assert log_z == Elimination(graph).log_partition_function()
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@settings(max_examples=50)
+@given(factor_graphs(), st.integers(0, 2**32))
+def test_samples_follow_the_gibbs_distribution(graph, seed):
+    phi = graph.log_potential(all_states(graph))
+    if phi.max() == -np.inf:
+        with pytest.raises(InputError, match="no configuration is possible"):
+            Elimination(graph).sample(1, np.random.default_rng(seed))
+        return
+    states = Elimination(graph).sample(5000, np.random.default_rng(seed))
+    check_drawn_from(index_of(graph, states), phi)
+
+
+def test_samples_of_a_grid_have_its_marginals_and_its_mean_potential():
+    graph = ising(8, 8, 0.4, np.random.default_rng(3))
+    states = Elimination(graph).sample(20_000, np.random.default_rng(1))
+    log_z, marginals = Elimination(graph).marginals()
+    p = marginals[1::2]
+    assert (np.abs(states.mean(axis=0) - p) < 5 * np.sqrt(p * (1 - p) / 20_000)).all()
+    step = 1e-4  # the mean of phi is the derivative of ln Z of the model t phi
+    ends = [
+        Elimination(FactorGraph(graph.cardinalities, [Factor(f.scope, t * f.table) for f in graph.factors]))
+        for t in (1 - step, 1 + step)
+    ]
+    low, high = (e.log_partition_function() for e in ends)
+    phi = graph.log_potential(states)
+    assert abs(phi.mean() - (high - low) / (2 * step)) < 5 * phi.std() / np.sqrt(20_000)
+    assert low < log_z < high
+
+
+@pytest.mark.parametrize("use", [lambda e: e.sample(1, np.random.default_rng(0)), lambda e: e.marginals()])
+def test_a_backward_pass_that_does_not_fit_is_refused(use):
+    narrow = Elimination(ising(2, 30, 0.5, np.random.default_rng(0)), memory=1100)
+    narrow.log_partition_function()
+    with pytest.raises(ModelTooLarge, match=r"a backward pass needs 2.02 KiB at width 2; raise the memory from 1.07"):
+        use(narrow)
+
+
+def test_bisection_finds_the_first_entry_above():
+    rng = np.random.default_rng(0)
+    cumulative = np.cumsum(rng.integers(0, 3, (50, 7)) * 1.0, axis=1) + 1
+    rows = rng.integers(0, 50, 2000)
+    levels = rng.integers(0, cumulative[rows, -1]) * 1.0
+    expected = (cumulative[rows] > levels[:, np.newaxis]).argmax(axis=1)
+    np.testing.assert_array_equal(_first_above(cumulative, rows, levels), expected)
 
 
 def test_small_memory_means_small_batches_of_the_same_result(monkeypatch):
@@ -78,11 +145,54 @@ def test_a_chain_has_width_1_and_a_tree_is_eliminated_from_its_leaves():
     assert sorted(order) == sorted(star) == list(range(6))
 
 
-@given(factor_graphs(most_variables=6))
-def test_cliques_cover_the_scopes(graph):
-    _, cliques = elimination_order(graph.cardinalities, [f.scope for f in graph.factors])
-    for factor in graph.factors:
-        assert any(set(factor.scope) <= set(c) for c in cliques)
+def cliques_of(order, scopes):
+    """By definition: a variable with the neighbours it has left, which become neighbours of each other."""
+    neighbours = {i: set() for i in order}
+    for scope in scopes:
+        for i in scope:
+            neighbours[i] |= set(scope) - {i}
+    found, fills = [], []
+    for i in order:
+        fill = {j: sum(b not in neighbours[a] for a, b in combinations(sorted(neighbours[j]), 2)) for j in neighbours}
+        fills.append((fill[i], min(fill.values())))
+        near = neighbours.pop(i)
+        found.append(tuple(sorted({i, *near})))
+        for a in near:
+            neighbours[a] = (neighbours[a] | near) - {a, i}
+    return found, fills
+
+
+scopes = st.lists(st.lists(st.integers(0, 8), min_size=1, max_size=3, unique=True).map(tuple), max_size=20)
+
+
+@given(scopes, st.lists(st.integers(1, 4), min_size=9, max_size=9))
+def test_orders_are_complete_and_their_cliques_those_of_the_graph(scopes, cardinalities):
+    logs = np.log(cardinalities)
+    for order, cliques in (
+        elimination_order(cardinalities, scopes),
+        (list(range(9)), _own_order(9, scopes)),
+        _greedy(logs, scopes, by_fill=False),
+        _greedy(logs, scopes, by_fill=True),
+    ):
+        assert sorted(order) == list(range(9))
+        assert cliques == cliques_of(order, scopes)[0]
+
+
+@given(scopes)
+def test_least_fill_eliminates_a_variable_of_least_fill(scopes):
+    order, _ = _greedy([1.0] * 9, scopes, by_fill=True)
+    assert all(own == least for own, least in cliques_of(order, scopes)[1])
+
+
+def test_least_table_eliminates_the_smallest_first():
+    order, _ = _greedy(np.log([5, 5, 2, 3]), [(0, 1), (2, 3)], by_fill=False)
+    assert order == [2, 3, 0, 1]
+
+
+def test_a_greedy_order_is_given_up_at_a_huge_table():
+    scopes = list(combinations(range(40), 2))
+    assert _greedy([math.log(2)] * 40, scopes, by_fill=True) is None
+    assert elimination_order([2] * 40, scopes)[0] == list(range(40))
 
 
 def test_agrees_with_enumeration_on_a_larger_model():
@@ -94,4 +204,4 @@ def test_agrees_with_enumeration_on_a_larger_model():
     ("count", "text"), [(5, "5 bytes"), (2048, "2 KiB"), (3 * 2**30, "3 GiB"), (2**100, "2^100 bytes")]
 )
 def test_bytes(count, text):
-    assert elimination._bytes(count) == text
+    assert bytes_text(count) == text

@@ -1,21 +1,19 @@
-"""Exact sum and maximum over a factor graph by variable elimination."""
+"""Exact sum, maximum, marginals and samples of a factor graph by variable elimination."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import ModelTooLarge
-from thesis_cli.models.factor_graph import FactorGraph, Floats
-
-Ints = npt.NDArray[np.int64]
-
-DEFAULT_MEMORY = 2**31
-"""Bytes for the tables of one elimination."""
+from thesis_cli.errors import InputError, ModelTooLarge
+from thesis_cli.inference.elimination_order import bytes_needed, elimination_order, index_type
+from thesis_cli.inference.memory import DEFAULT_MEMORY, bytes_text
+from thesis_cli.inference.solver import Guarantee, Ints
+from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class _Step:
 
 
 class Elimination:
-    """A factor graph made ready to be summed or maximised over, any number of times.
+    """A factor graph made ready to be summed over, maximised over or sampled from, any number of times.
 
     Parameters
     ----------
@@ -46,7 +44,7 @@ class Elimination:
 
     Attributes
     ----------
-    guarantee : `exact`.
+    name, guarantee : `elimination`, `exact`.
     order : the elimination order.
     width : number of variables in the largest table, less one.
 
@@ -55,34 +53,117 @@ class Elimination:
     ModelTooLarge : the order found needs a table beyond `memory`; says the width.
     """
 
-    guarantee = "exact"
+    name = "elimination"
+    guarantee: Guarantee = "exact"
 
     def __init__(self, graph: FactorGraph, memory: int = DEFAULT_MEMORY) -> None:
         self.graph, self._memory = graph, memory
-        self.order, cliques = elimination_order(graph.cardinalities, [f.scope for f in graph.factors])
+        self._factors = [_squeezed(f, graph.cardinalities) for f in graph.factors]
+        self.order, cliques = elimination_order(graph.cardinalities, [f.scope for f in self._factors])
         self.width = max(map(len, cliques)) - 1
-        self._cost = _bytes_needed(graph.cardinalities, self.order, cliques)
-        if self._cost > memory:
-            raise ModelTooLarge(
-                f"elimination needs {_bytes(self._cost)} at width {self.width}",
-                f"raise the memory from {_bytes(memory)}, or use a method that approximates",
-            )
+        self._cost = bytes_needed(graph.cardinalities, self.order, cliques)
+        self._check_memory(self._cost, "elimination needs")
         self._steps, self._constant = self._plan(cliques)
         self._offsets = np.concatenate([[0], np.cumsum(graph.cardinalities)])
 
+    def _check_memory(self, cost: int, what: str) -> None:
+        if cost > self._memory:
+            raise ModelTooLarge(
+                f"{what} {bytes_text(cost)} at width {self.width}",
+                f"raise the memory from {bytes_text(self._memory)}, or use a method that approximates",
+            )
+
     def log_partition_function(self) -> float:
         """Exact ln Z in nats; `-inf` when no configuration is possible."""
-        messages: dict[int, Floats] = {}
+        return self._sum_out({}, keep=False)
+
+    def _sum_out(self, messages: dict[int, Floats], *, keep: bool) -> float:
+        """Sum the variables out in order; returns ln Z, and leaves what each step sends in `messages` if `keep`."""
         total = self._constant
         for j, step in enumerate(self._steps):
-            table = self._table(step, messages)
-            top = table.max(axis=-1, keepdims=True)
-            shift = np.where(top == -np.inf, 0.0, top)
+            weights, top = _weights(self._table(step, messages, keep=keep))
             with np.errstate(divide="ignore"):
-                messages[j] = np.log(np.exp(table - shift).sum(axis=-1)) + shift[..., 0]
+                messages[j] = np.log(weights.sum(axis=-1)) + top
             if not step.scope:
                 total += float(messages.pop(j)[0])
         return total
+
+    def _backward(self) -> tuple[float, Iterator[tuple[int, Floats]]]:
+        """ln Z, and the steps from last to first, each with exp(table - its maximum), shape (*scope, variable).
+
+        Raises
+        ------
+        ModelTooLarge : what all the steps send does not fit into the memory at once.
+        InputError : no configuration is possible.
+        """
+        sizes = [math.prod(self._shape(step)) for step in self._steps]
+        sent = sum(size // self.graph.cardinalities[i] for size, i in zip(sizes, self.order, strict=True))
+        self._check_memory(8 * sent + 24 * max(sizes), "a backward pass needs")
+        messages: dict[int, Floats] = {}
+        total = self._sum_out(messages, keep=True)
+        if total == -np.inf:
+            raise InputError("no configuration is possible (Z = 0)", "a configuration of finite potential is wanted")
+
+        def steps() -> Iterator[tuple[int, Floats]]:
+            for j in reversed(range(len(self._steps))):
+                yield j, _weights(self._table(self._steps[j], messages, keep=False))[0][0]
+
+        return total, steps()
+
+    def sample(self, count: int, rng: np.random.Generator) -> Ints:
+        """Independent draws from the Gibbs distribution, exact, by sampling the variables in reverse order.
+
+        Parameters
+        ----------
+        count : number of draws.
+        rng : source of the `count` uniforms of each variable.
+
+        Returns
+        -------
+        Shape (count, n).
+
+        Raises
+        ------
+        ModelTooLarge : what all the steps of an elimination send does not fit into the memory at once.
+        InputError : no configuration is possible.
+        """
+        states = np.zeros((count, len(self.order)), np.int64)
+        for j, weights in self._backward()[1]:
+            step = self._steps[j]
+            cumulative = weights.reshape(-1, weights.shape[-1])
+            np.cumsum(cumulative, axis=1, out=cumulative)
+            rows = np.zeros(count, np.int64)
+            for i in step.scope:
+                rows = rows * self.graph.cardinalities[i] + states[:, i]
+            states[:, step.variable] = _first_above(cumulative, rows, rng.random(count) * cumulative[rows, -1])
+        return states
+
+    def marginals(self) -> tuple[float, Floats]:
+        """ln Z, and P(x_i) of every state of every variable.
+
+        Returns
+        -------
+        log_z : nats.
+        probabilities : shape (sum of cardinalities,), laid out as the noise of `maximise`.
+
+        Raises
+        ------
+        ModelTooLarge, InputError : as `sample`.
+        """
+        log_z, steps = self._backward()
+        found = np.empty(self._offsets[-1])
+        outer: dict[int, Floats] = {}  # P(scope) of the steps to come, from the table that took what they send
+        for j, belief in steps:
+            step = self._steps[j]
+            total = belief.sum(axis=-1, keepdims=True)
+            np.divide(belief, total, out=belief, where=total > 0)
+            belief *= np.expand_dims(outer.pop(j, np.ones(())), -1)
+            own = belief.reshape(-1, belief.shape[-1]).sum(axis=0)
+            found[self._offsets[step.variable] : self._offsets[step.variable + 1]] = own
+            for k, axes, _ in step.messages:
+                others = [a for a, i in enumerate((*step.scope, step.variable)) if i not in self._steps[k].scope]
+                outer[k] = belief.sum(axis=tuple(others)).transpose(np.argsort(axes))
+        return log_z, found
 
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
         """MAP under perturbed unary tables.
@@ -109,8 +190,8 @@ class Elimination:
         values = np.full(batch, self._constant)
         for j, step in enumerate(self._steps):
             own = noise[:, self._offsets[step.variable] : self._offsets[step.variable + 1]]
-            table = self._table(step, messages) + own.reshape(batch, *[1] * len(step.scope), -1)
-            choices.append(table.argmax(axis=-1).astype(_index_type(table.shape[-1])))
+            table = self._table(step, messages, keep=False) + own.reshape(batch, *[1] * len(step.scope), -1)
+            choices.append(table.argmax(axis=-1).astype(index_type(table.shape[-1])))
             messages[j] = table.max(axis=-1)
             if not step.scope:
                 values += messages.pop(j)
@@ -120,11 +201,11 @@ class Elimination:
             states[:, step.variable] = choice[(rows, *(states[:, i] for i in step.scope))]
         return values, states
 
-    def _table(self, step: _Step, messages: dict[int, Floats]) -> Floats:
-        """Everything that names the variable, shape (batch or 1, *scope, variable)."""
+    def _table(self, step: _Step, messages: dict[int, Floats], *, keep: bool) -> Floats:
+        """Everything that names the variable, shape (batch or 1, *scope, variable); forgets what it used up."""
         table = step.base
         for j, axes, shape in step.messages:
-            message = messages.pop(j)
+            message = messages[j] if keep else messages.pop(j)
             table = table + message.transpose(0, *(a + 1 for a in axes)).reshape(-1, *shape)
         return np.broadcast_to(table, (table.shape[0], *self._shape(step)))
 
@@ -133,24 +214,51 @@ class Elimination:
 
     def _plan(self, cliques: Sequence[tuple[int, ...]]) -> tuple[list[_Step], float]:
         """Lay out which tables meet at which step."""
-        factors = [f for f in self.graph.factors if f.scope]
-        constant = float(sum(f.table for f in self.graph.factors if not f.scope))
-        pending: dict[int, tuple[int, ...]] = {}
+        at = {variable: j for j, variable in enumerate(self.order)}
+        constant = float(sum(f.table for f in self._factors if not f.scope))
+        factors: list[list[Factor]] = [[] for _ in cliques]  # used up at each step: the first that names a variable
+        for f in self._factors:
+            if f.scope:
+                factors[min(at[i] for i in f.scope)].append(f)
+        arriving: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in cliques]
         steps = []
         for j, (variable, clique) in enumerate(zip(self.order, cliques, strict=True)):
             scope = tuple(i for i in clique if i != variable)
             axes = (*scope, variable)
             base = np.zeros((1, *[1] * len(scope), self.graph.cardinalities[variable]))
-            for factor in (f for f in factors if variable in f.scope):
+            for factor in factors[j]:
                 perm, shape = _align(factor.scope, axes, self.graph.cardinalities)
                 base = base + factor.table.transpose(perm).reshape(1, *shape)
-            factors = [f for f in factors if variable not in f.scope]
-            used = [k for k, s in pending.items() if variable in s]
-            messages = tuple((k, *_align(pending.pop(k), axes, self.graph.cardinalities)) for k in used)
+            messages = tuple((k, *_align(sent, axes, self.graph.cardinalities)) for k, sent in arriving[j])
             if scope:
-                pending[j] = scope
+                arriving[min(at[i] for i in scope)].append((j, scope))
             steps.append(_Step(variable, scope, base, messages))
         return steps, constant
+
+
+def _squeezed(factor: Factor, cardinalities: Sequence[int]) -> Factor:
+    """A factor without its variables of one state."""
+    scope = tuple(i for i in factor.scope if cardinalities[i] > 1)
+    return Factor(scope, factor.table.reshape([cardinalities[i] for i in scope]))
+
+
+def _weights(table: Floats) -> tuple[Floats, Floats]:
+    """exp(table - top) and top, the largest of each row of the last axis; 0 for a row that is impossible."""
+    top = table.max(axis=-1, keepdims=True)
+    top = np.where(top == -np.inf, 0.0, top)
+    weights = table - top
+    return np.exp(weights, out=weights), top[..., 0]
+
+
+def _first_above(cumulative: Floats, rows: Ints, levels: Floats) -> Ints:
+    """The first column of `cumulative` that exceeds the level in each of `rows`, by bisection."""
+    low = np.zeros(rows.size, np.int64)
+    high = np.full(rows.size, cumulative.shape[1] - 1)
+    while (low < high).any():
+        middle = (low + high) // 2
+        beyond = cumulative[rows, middle] <= levels
+        low, high = np.where(beyond, middle + 1, low), np.where(beyond, high, middle)
+    return low
 
 
 def _align(
@@ -159,82 +267,3 @@ def _align(
     """How to lay a table over `scope` along `axes`: a permutation of its axes, then a shape with ones."""
     perm = tuple(sorted(range(len(scope)), key=lambda a: axes.index(scope[a])))
     return perm, tuple(cardinalities[i] if i in scope else 1 for i in axes)
-
-
-def elimination_order(
-    cardinalities: Sequence[int], scopes: Sequence[tuple[int, ...]]
-) -> tuple[list[int], list[tuple[int, ...]]]:
-    """The cheapest of three orders: greedy by least fill, greedy by least table, and the variables' own.
-
-    Returns
-    -------
-    order : the variables.
-    cliques : the variables of the table at each step, ascending, the eliminated one among them.
-    """
-    logs = [math.log(k) for k in cardinalities]
-
-    def size(i: int, neighbours: list[set[int]]) -> float:
-        return logs[i] + sum(logs[j] for j in neighbours[i])
-
-    def fill(i: int, neighbours: list[set[int]]) -> float:
-        return sum(len(neighbours[i] - neighbours[j]) - 1 for j in neighbours[i])
-
-    rules: tuple[_Rule, ...] = (
-        lambda i, near: (fill(i, near), size(i, near), i),
-        lambda i, near: (size(i, near), fill(i, near), i),
-        lambda i, near: (i,),
-    )
-    orders = [_greedy(len(cardinalities), scopes, rule) for rule in rules]
-    return min(orders, key=lambda found: sum(math.prod(cardinalities[i] for i in clique) for clique in found[1]))
-
-
-_Rule = Callable[[int, list[set[int]]], tuple[float, ...]]
-"""(variable, neighbours of each) -> cost of eliminating it next."""
-
-
-def _greedy(n: int, scopes: Sequence[tuple[int, ...]], rule: _Rule) -> tuple[list[int], list[tuple[int, ...]]]:
-    neighbours: list[set[int]] = [set() for _ in range(n)]
-    for scope in scopes:
-        for i in scope:
-            neighbours[i].update(j for j in scope if j != i)
-    costs = {i: rule(i, neighbours) for i in range(n)}
-    order, cliques = [], []
-    while costs:
-        i = min(costs, key=costs.__getitem__)
-        near = neighbours[i]
-        order.append(i)
-        cliques.append(tuple(sorted({i, *near})))
-        for j in near:
-            neighbours[j] |= near - {j}
-            neighbours[j].discard(i)
-        del costs[i]
-        for j in near.union(*(neighbours[j] for j in near)):
-            costs[j] = rule(j, neighbours)
-    return order, cliques
-
-
-def _bytes_needed(cardinalities: Sequence[int], order: Sequence[int], cliques: Sequence[tuple[int, ...]]) -> int:
-    """Memory of one elimination: the two largest copies of a table, the messages that wait, and the choices."""
-    waiting: dict[int, tuple[tuple[int, ...], int]] = {}
-    peak = choices = 0
-    for j, (variable, clique) in enumerate(zip(order, cliques, strict=True)):
-        size = math.prod(cardinalities[i] for i in clique)
-        left = size // cardinalities[variable]
-        peak = max(peak, 16 * size + sum(s for _, s in waiting.values()))
-        waiting = {k: w for k, w in waiting.items() if variable not in w[0]}
-        waiting[j] = tuple(i for i in clique if i != variable), 8 * left
-        choices += left * _index_type(cardinalities[variable])().itemsize
-    return peak + choices
-
-
-def _index_type(states: int) -> type[np.unsignedinteger]:
-    return np.uint8 if states <= 2**8 else np.uint16 if states <= 2**16 else np.uint32
-
-
-def _bytes(count: int) -> str:
-    """`512 MiB`, however large."""
-    power = max(0, (count.bit_length() - 1) // 10)
-    units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-    if power >= len(units):
-        return f"2^{count.bit_length() - 1} bytes"
-    return f"{count / 1024**power:.3g} {units[power]}"

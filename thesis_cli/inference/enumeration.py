@@ -37,8 +37,8 @@ class Enumeration:
         if model.size > max_configurations:
             raise ModelTooLarge(
                 f"{model.describe()}: more than the {max_configurations:,} that are enumerated",
-                "raise --max-configurations, or sum it by elimination (estimate-z --exact --samples 0), which takes "
-                "factor graphs of any size if their width is small",
+                "raise --max-configurations, or take another --method of estimate-z: exact, if the width is small, or "
+                "bounds",
             )
         self.size = model.size
         self._fill = _filler(model)

@@ -1,13 +1,19 @@
-"""Exact ln Z and MAP by whichever route takes the model."""
+"""Exact ln Z, and the MAP with what is known about it, by whichever route takes the model."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError, ModelTooLarge
-from thesis_cli.inference.elimination import DEFAULT_MEMORY, Elimination
+from thesis_cli.errors import InputError, ModelTooLarge, UnsuitableModel
+from thesis_cli.inference.choose import map_solver
+from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, Progress, log_partition_function
+from thesis_cli.inference.memory import DEFAULT_MEMORY
+from thesis_cli.inference.names import SolverName
+from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 
 
@@ -18,57 +24,115 @@ def exact_log_partition_function(
     max_configurations: int = MAX_CONFIGURATIONS,
     progress: Progress | None = None,
 ) -> tuple[float, str]:
-    """Exact ln Z, and how it was found: by elimination for a factor graph, else by enumeration.
+    """Exact ln Z, and how it was found: by grid transfer or elimination for a factor graph, else by enumeration.
 
     Parameters
     ----------
-    memory : bytes for elimination.
+    memory : bytes for grid transfer or elimination.
     max_configurations : limit on enumeration, which is the way of vectors, and of graphs too wide for `memory`.
     progress : called with the number of configurations just enumerated.
 
     Raises
     ------
-    ModelTooLarge : neither takes it; says the width.
+    ModelTooLarge : no route takes it; says the width.
     InputError : a vector has a NaN or a `+inf`.
     """
-    if isinstance(model, LogPotentials):
-        return log_partition_function(model, max_configurations=max_configurations, progress=progress), "enumeration"
-    try:
-        return Elimination(model, memory).log_partition_function(), "elimination"
-    except ModelTooLarge:
-        if model.size > max_configurations:
-            raise
+    if isinstance(model, FactorGraph):
+        if (log_z := _by_grid(model, memory)) is not None:
+            return log_z, "grid transfer"
+        try:
+            return Elimination(model, memory).log_partition_function(), "elimination"
+        except ModelTooLarge:
+            if model.size > max_configurations:
+                raise
     return log_partition_function(model, max_configurations=max_configurations, progress=progress), "enumeration"
 
 
-def exact_map(
+def _by_grid(graph: FactorGraph, memory: int) -> float | None:
+    from thesis_cli.inference.grid import GridTransfer
+
+    try:
+        grid = GridTransfer(graph, memory)
+    except (UnsuitableModel, ModelTooLarge):
+        return None
+    return grid.log_partition_function() if grid.summable else None
+
+
+@dataclass(frozen=True)
+class MapResult:
+    """A configuration of large potential, and what is known about it.
+
+    Attributes
+    ----------
+    value : phi(x).
+    states : of the variables, shape (n,), numbered as without evidence; for a vector its index, shape (1,).
+    method : that found it.
+    guarantee : `exact` if no configuration has a larger potential.
+    bound : no configuration has a larger potential than this; inf where the method gives no bound.
+    why : what was passed over on the way to the method.
+    """
+
+    value: float
+    states: npt.NDArray[np.int64]
+    method: str
+    guarantee: Guarantee
+    bound: float
+    why: str = ""
+
+
+def best_configuration(
     model: Model,
+    solver: SolverName = "auto",
     *,
     memory: int = DEFAULT_MEMORY,
     max_configurations: int = MAX_CONFIGURATIONS,
     progress: Progress | None = None,
-) -> tuple[float, npt.NDArray[np.int64], str]:
-    """A configuration of largest potential, by the routes and limits of `exact_log_partition_function`.
+) -> MapResult:
+    """MAP of a model: exactly, by a solver or by enumeration, if anything here can; otherwise by TRW-S with its bound.
 
-    Returns
-    -------
-    value : max_x phi(x).
-    states : of the variables, shape (n,), numbered as without evidence; for a vector its index, shape (1,).
-    method : `elimination` or `enumeration`.
+    Parameters
+    ----------
+    solver : the one to use; `auto` for the choice above.
+    memory, max_configurations, progress : as for `exact_log_partition_function`.
 
     Raises
     ------
-    ModelTooLarge : neither route takes the model; says the width.
-    InputError : no configuration is possible.
+    UnsuitableModel, ModelTooLarge : the solver that was named does not take the model.
+    InputError : no configuration is possible, or the solver finds none.
     """
-    if isinstance(model, FactorGraph):
+    if isinstance(model, LogPotentials):
+        if solver != "auto":
+            raise UnsuitableModel(f"solver {solver} wants variables, this is a vector", "leave --solver out")
+        return _enumerate(model, max_configurations, progress)
+    if solver == "auto":
         try:
-            values, states = Elimination(model, memory).maximise(np.zeros((1, sum(model.cardinalities))))
-        except ModelTooLarge:
-            if model.size > max_configurations:
-                raise
-        else:
-            return _possible(float(values[0])), model.original_states(states)[0], "elimination"
+            return _solve(model, "auto", memory, exact=True)
+        except ModelTooLarge as error:
+            if model.size <= max_configurations:
+                return replace(_enumerate(model, max_configurations, progress), why=error.remedy)
+    return _solve(model, solver, memory, exact=False)
+
+
+def _solve(graph: FactorGraph, name: SolverName, memory: int, *, exact: bool) -> MapResult:
+    from thesis_cli.inference.qpbo import QPBO
+    from thesis_cli.inference.trws import TRWS
+
+    solver, why = map_solver(graph, name, memory, exact=exact)
+    quiet = np.zeros((1, sum(graph.cardinalities)))
+    if isinstance(solver, TRWS):
+        values, states, bounds = solver.solve(quiet)
+    else:
+        values, states = solver.maximise(quiet)
+        bounds = solver.persistent(quiet)[1] if isinstance(solver, QPBO) else np.array([np.inf])
+    bound = float((values if solver.guarantee == "exact" else bounds)[0])
+    proven = solver.guarantee == "exact" or bool(values[0] >= bound - 1e-9 * max(1.0, abs(bound)))
+    value = _possible(float(values[0]), proven)
+    return MapResult(
+        value, graph.original_states(states)[0], solver.name, "exact" if proven else "approximate", bound, why
+    )
+
+
+def _enumerate(model: Model, max_configurations: int, progress: Progress | None) -> MapResult:
     best, at, start = -np.inf, 0, 0
     for block in Enumeration(model, max_configurations).blocks():
         if block.max() > best:
@@ -76,13 +140,14 @@ def exact_map(
         start += block.size
         if progress:
             progress(block.size)
-    if isinstance(model, LogPotentials):
-        return _possible(best), np.array([at]), "enumeration"
-    index = np.array(np.unravel_index(at, model.cardinalities))
-    return _possible(best), model.original_states(index[np.newaxis])[0], "enumeration"
+    states = np.array([at])
+    if isinstance(model, FactorGraph):
+        states = model.original_states(np.array([np.unravel_index(at, model.cardinalities)]))[0]
+    return MapResult(_possible(best, True), states, "enumeration", "exact", best)
 
 
-def _possible(value: float) -> float:
+def _possible(value: float, proven: bool) -> float:
     if value == -np.inf:
-        raise InputError("no configuration is possible (Z = 0)", "a configuration of finite potential is wanted")
+        problem = "no configuration is possible (Z = 0)" if proven else "the solver found no possible configuration"
+        raise InputError(problem, "a configuration of finite potential is wanted")
     return value

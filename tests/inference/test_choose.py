@@ -1,0 +1,60 @@
+"""Which solver `auto` takes, and that every solver does what the contract says."""
+
+import numpy as np
+import pytest
+
+from tests.conftest import all_states
+from thesis_cli.errors import ModelTooLarge
+from thesis_cli.inference.choose import map_solver
+from thesis_cli.models.examples import random_3_sat
+from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.models.spin_glass import random_spin_glass
+
+
+def glass(size, kind):
+    return random_spin_glass(size, size, 1.0, 1.0, kind, np.random.default_rng(0)).graph()
+
+
+def frustrated_triangle():
+    unlike = np.array([[0.0, 1.0], [1.0, 0.0]])
+    return FactorGraph([2, 2, 2], [Factor(e, unlike) for e in ((0, 1), (1, 2), (0, 2))])
+
+
+@pytest.mark.parametrize(
+    ("graph", "name", "passed_over"),
+    [
+        (glass(12, "attractive"), "grid transfer", ""),
+        (glass(13, "attractive"), "graph cut", ""),
+        (glass(13, "mixed"), "grid transfer", "not graph-cut: a cycle through the edge"),
+        (frustrated_triangle(), "elimination", "not grid: the edge between variables"),
+        (random_3_sat(8, 20, np.random.default_rng(0)), "elimination", "not grid: factor 0 has 3 variables"),
+    ],
+)
+def test_auto(graph, name, passed_over):
+    solver, why = map_solver(graph)
+    assert (solver.name, solver.guarantee) == (name, "exact")
+    assert passed_over in why
+
+
+def test_auto_approximates_only_if_allowed():
+    solver, why = map_solver(glass(20, "mixed"), memory=1000)
+    assert (solver.name, solver.guarantee) == ("TRW-S", "approximate")
+    assert [part.split(":")[0] for part in why.split("; ")] == ["not grid", "not graph-cut", "not elimination"]
+    with pytest.raises(ModelTooLarge, match="no exact MAP solver takes the model; not grid: "):
+        map_solver(glass(20, "mixed"), memory=1000, exact=True)
+
+
+@pytest.mark.parametrize("name", ["grid", "graph-cut", "elimination", "trw-s", "max-product", "qpbo"])
+def test_every_solver_keeps_the_contract(name):
+    graph = glass(3, "attractive")
+    solver, why = map_solver(graph, name)
+    assert why == ""
+    noise = np.random.default_rng(1).gumbel(size=(6, 18))
+    values, states = solver.maximise(noise)
+    every = all_states(graph)
+    best = (graph.log_potential(every) + noise[:, 2 * np.arange(9) + every].sum(axis=2)).max(axis=1)
+    own = graph.log_potential(states) + np.take_along_axis(noise, 2 * np.arange(9) + states, axis=1).sum(axis=1)
+    np.testing.assert_allclose(values, own, rtol=1e-12)
+    assert (values <= best + 1e-9).all()
+    if solver.guarantee == "exact":
+        np.testing.assert_allclose(values, best, rtol=1e-12)

@@ -1,0 +1,75 @@
+"""Exact draws from the Gibbs distribution by whichever route takes the model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thesis_cli.errors import InputError, ModelTooLarge
+from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, log_partition_function
+from thesis_cli.inference.memory import DEFAULT_MEMORY
+from thesis_cli.inference.solver import Ints
+from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
+
+
+def exact_samples(
+    model: Model,
+    count: int,
+    rng: np.random.Generator,
+    *,
+    memory: int = DEFAULT_MEMORY,
+    max_configurations: int = MAX_CONFIGURATIONS,
+) -> tuple[Ints, str]:
+    """Independent configurations x ~ p: by elimination for a factor graph, else by two sweeps over them all.
+
+    Parameters
+    ----------
+    model : what p is proportional to exp(phi) of.
+    count : number of draws.
+    rng : source of randomness.
+    memory : bytes for elimination.
+    max_configurations : limit on enumeration, which is the way of vectors, and of graphs too wide for `memory`.
+
+    Returns
+    -------
+    states : of the variables, shape (count, n), numbered as without evidence; for a vector indices, shape (count, 1).
+    method : `elimination` or `enumeration`.
+
+    Raises
+    ------
+    ModelTooLarge : neither route takes the model; says the width.
+    InputError : no draws are asked for, no configuration is possible, or a vector has a NaN or a `+inf`.
+    """
+    if count < 1:
+        raise InputError(f"{count} draws", "at least one is wanted")
+    if isinstance(model, LogPotentials):
+        return _enumerate(model, count, rng, max_configurations)[:, np.newaxis], "enumeration"
+    try:
+        return model.original_states(Elimination(model, memory).sample(count, rng)), "elimination"
+    except ModelTooLarge:
+        if model.size > max_configurations:
+            raise
+    indices = _enumerate(model, count, rng, max_configurations)
+    return model.original_states(np.stack(np.unravel_index(indices, model.cardinalities), axis=1)), "enumeration"
+
+
+def _enumerate(model: FactorGraph | LogPotentials, count: int, rng: np.random.Generator, most: int) -> Ints:
+    """Numbers of the configurations drawn, shape (count,), by inverting the distribution function."""
+    log_z = log_partition_function(model, max_configurations=most)
+    if log_z == -np.inf:
+        raise InputError("no configuration is possible (Z = 0)", "a configuration of finite potential is wanted")
+    levels = rng.random(count)
+    order = np.argsort(levels)
+    levels = levels[order]
+    found = np.empty(count, np.int64)
+    start, below, mass, last = 0, 0, 0.0, 0
+    for block in Enumeration(model, most).blocks():
+        cumulative = mass + np.cumsum(np.exp(block - log_z))
+        mass = float(cumulative[-1])
+        above = below + int(np.searchsorted(levels[below:], mass))
+        found[order[below:above]] = start + np.searchsorted(cumulative, levels[below:above], side="right")
+        possible = np.flatnonzero(block > -np.inf)
+        last = start + int(possible[-1]) if possible.size else last
+        start, below = start + block.size, above
+    found[order[below:]] = last  # levels that rounding leaves above the whole mass
+    return found
