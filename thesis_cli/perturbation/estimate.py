@@ -41,7 +41,7 @@ class Estimate:
 
     def text(self) -> str:
         """For a terminal: value, standard error, interval, with the digits that the error allows."""
-        if self.kind == "exact":
+        if self.map_calls == 0:
             return f"{self.value:.12g}" + (f"e{self.exponent10:+d}" if self.exponent10 else "")
         shift = _display_exponent(self.value)
         unit = 10.0**shift
@@ -92,6 +92,11 @@ def from_logs(
 
 def _exp(x: float) -> float:
     return math.exp(x) if x < 709 else math.inf
+
+
+def fixed_estimate(log_z: float, kind: str, method: str, source: str) -> Estimate:
+    """A value or a bound of ln Z that was computed, not sampled, in the form of an estimate without error."""
+    return Estimate(log_z, 0.0, log_z, log_z, "ln Z", kind, 1.0, 0, method, source)
 
 
 def exact_estimate(log_z: float, target: str, method: str) -> Estimate:

@@ -1,0 +1,40 @@
+"""How far the mean of M independent values is from its expectation: bounds that need no data.
+
+They hold for every function F of independent Gumbel variables that is locally Lipschitz with
+|gradient F| <= a almost everywhere. A perturbed maximum is one: its gradient has an entry for each noise term
+that the maximiser takes part in, so a^2 = |A| for |A| terms, 1/|A| if they are averaged (Hazan et al. IV-E).
+The noise at the maximiser, sum_i gamma_i(x_i*), is not, though the source applies the bounds to it: it jumps where
+the maximiser changes, and its variance can exceed 4 a^2 (one term, states of phi 0, 0, ..., 0 and ln k: some
+(ln k)^2 / 4).
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def poincare_deviation(gradient: float, count: int, tail: float) -> float:
+    """2 a (1 + sqrt(ln(1/delta) / 2M))^2 (Hazan et al. Corollary 10); stays above 2a however large M is.
+
+    Parameters
+    ----------
+    gradient : a.
+    count : number M of values.
+    tail : delta, the probability that the mean exceeds its expectation by more (or, alike, falls short by more).
+    """
+    return 2 * gradient * (1 + math.sqrt(math.log(1 / tail) / (2 * count))) ** 2
+
+
+def log_sobolev_deviation(gradient: float, count: int, tail: float) -> float:
+    """a max(4 ln(1/delta) / M, sqrt(32 ln(1/delta) / M)) (Hazan et al. Corollary 12); parameters as above."""
+    rate = math.log(1 / tail) / count
+    return gradient * max(4 * rate, math.sqrt(32 * rate))
+
+
+def deviation(gradient: float, count: int, confidence: float) -> float:
+    """Half the width of a two-sided interval around the mean, by the better of the two corollaries.
+
+    Each side gets half of 1 - confidence. Which is better depends on a, M and delta alone, so both may be tried.
+    """
+    tail = (1 - confidence) / 2
+    return min(bound(gradient, count, tail) for bound in (poincare_deviation, log_sobolev_deviation))

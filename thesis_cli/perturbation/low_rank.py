@@ -1,0 +1,142 @@
+r"""Low-rank perturb-and-MAP: a Gumbel variable for each state of each variable (Thesis section 2.3).
+
+A variable with one state, one that was observed, gets no noise. Its noise would be added to every configuration
+alike. In U(alpha) its moment, Gamma(1 + alpha) e^{alpha c}, would cancel its term exactly, and leave a larger variance.
+L(alpha) is U(alpha) of the model n phi, divided by n, and U(0) of the model m phi, divided by m, falls as m grows
+(E max{m phi + noise} is convex in m, and tends to m max phi), so that a larger n makes the lower bound looser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.errors import InputError, WorkFailed
+from thesis_cli.inference.enumeration import Progress
+from thesis_cli.inference.solver import Guarantee, MapSolver
+from thesis_cli.models.factor_graph import FactorGraph, Floats
+from thesis_cli.perturbation.noise import gumbel
+from thesis_cli.perturbation.subsets import undetermined
+
+Scale = Literal["sum", "average"]
+
+BLOCK, BLOCK_ENTRIES = 128, 2**20
+"""Perturbations, and noise entries (8 MiB), in a block; a block has a random stream of its own."""
+
+
+class NoConfiguration(InputError):
+    """No configuration of the model is possible, or the solver finds none."""
+
+
+@dataclass(frozen=True)
+class LowRankMaxima:
+    """What solving MAP under low-rank noise gave.
+
+    Attributes
+    ----------
+    values : max_x {phi(x) + s sum_i gamma_i(x_i)}, gamma_i(x_i) ~ Gumbel(-c) independent, shape (M,): the
+        sum-unary U with s = 1 (Thesis eq. 2.7), the average-unary L with s = 1 / terms (eq. 2.13).
+    states : the maximisers, shape (M, n), in the smallest unsigned type.
+    noise_at_max : sum_i gamma_i(x_i*), not scaled by s, shape (M,).
+    scale : `sum` or `average`.
+    noisy : variables i that the sum runs over; each has two states or more.
+    graph, guarantee : those of the solver.
+    """
+
+    values: Floats
+    states: npt.NDArray[np.unsignedinteger[Any]]
+    noise_at_max: Floats
+    scale: Scale
+    noisy: tuple[int, ...]
+    graph: FactorGraph
+    guarantee: Guarantee
+
+    @property
+    def terms(self) -> int:
+        """Number of noise terms at a configuration: the n of eqs. 2.8 and 2.14."""
+        return len(self.noisy)
+
+    @property
+    def map_calls(self) -> int:
+        """Number M of MAP problems solved."""
+        return int(self.values.size)
+
+    @cached_property
+    def undetermined(self) -> tuple[int, ...]:
+        """Variables that the noisy ones leave free."""
+        return undetermined(self.graph, self.noisy)
+
+
+def low_rank_maxima(
+    solver: MapSolver,
+    count: int,
+    seed: np.random.SeedSequence,
+    *,
+    scale: Scale = "sum",
+    noisy: Sequence[int] | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> LowRankMaxima:
+    """Solve `count` MAP problems, each under its own noise on the states of the variables.
+
+    The result depends on `seed` and `count` alone, and the first maxima not on how many follow.
+
+    Parameters
+    ----------
+    solver : prepared for the model.
+    count : number M of perturbations.
+    seed : root of the random streams.
+    scale : `sum` for upper bounds, `average` for lower bounds.
+    noisy : variables that get noise; all, if not given. Those with one state never do.
+    jobs : threads.
+    progress : called with the number of MAP problems just solved.
+
+    Raises
+    ------
+    NoConfiguration : no configuration is possible.
+    WorkFailed : an approximate solver found none in some of the problems.
+    """
+    if count < 1:
+        raise InputError(f"{count} perturbations", "at least one is wanted")
+    graph = solver.graph
+    cardinalities = graph.cardinalities
+    chosen = [i for i in sorted(set(range(len(cardinalities)) if noisy is None else noisy)) if cardinalities[i] > 1]
+    offsets = np.concatenate([[0], np.cumsum(cardinalities)])
+    columns = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in chosen] or [np.arange(0)])
+    factor = 1.0 if scale == "sum" else 1 / max(1, len(chosen))
+    values, at_max = np.empty(count), np.empty(count)
+    states = np.empty((count, len(cardinalities)), np.min_scalar_type(max(cardinalities) - 1))
+
+    def solve(block: slice, child: np.random.SeedSequence) -> int:
+        noise = np.zeros((block.stop - block.start, offsets[-1]))
+        noise[:, columns] = gumbel(np.random.default_rng(child), noise.shape[0], columns.size)
+        values[block], found = solver.maximise(noise if factor == 1 else factor * noise)
+        at_max[block] = np.take_along_axis(noise, offsets[chosen] + found[:, chosen], axis=1).sum(axis=1)
+        states[block] = found
+        return int(noise.shape[0])
+
+    rows = max(1, min(BLOCK, BLOCK_ENTRIES // int(offsets[-1])))
+    blocks = [slice(start, min(start + rows, count)) for start in range(0, count, rows)]
+    children = seed.spawn(len(blocks))
+    with ThreadPoolExecutor(jobs) as pool:
+        for size in pool.map(solve, blocks, children) if jobs > 1 else map(solve, blocks, children):
+            if progress:
+                progress(size)
+    check_found(values, solver)
+    return LowRankMaxima(values, states, at_max, scale, tuple(chosen), graph, solver.guarantee)
+
+
+def check_found(values: Floats, solver: MapSolver) -> None:
+    """Raise what `low_rank_maxima` does about values of `-inf`."""
+    failed = int((values == -np.inf).sum())
+    if failed == values.size:
+        problem = "is possible (Z = 0)" if solver.guarantee == "exact" else f"was found by {solver.name}"
+        raise NoConfiguration(f"no configuration {problem}", "a configuration of finite potential is wanted")
+    if failed:
+        raise WorkFailed(f"{solver.name} found no possible configuration in {failed} of {values.size} MAP problems")

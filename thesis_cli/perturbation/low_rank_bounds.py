@@ -1,0 +1,242 @@
+"""Bounds on ln Z and on entropy from low-rank perturbed maxima (Thesis sections 2.3.1, 2.3.4, 2.4)."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from thesis_cli.errors import InputError
+from thesis_cli.models.factor_graph import Floats
+from thesis_cli.perturbation.concentration import deviation
+from thesis_cli.perturbation.estimate import Estimate
+from thesis_cli.perturbation.low_rank import LowRankMaxima
+
+Interval = Literal["normal", "concentration"]
+
+
+def power_bounds(values: Floats, terms: int, alphas: Floats) -> tuple[Floats, Floats]:
+    """Sample version of U(alpha) = n (ln Gamma(1 + alpha) / alpha + c) - ln E[e^{-alpha U}] / alpha (Thesis eq. 2.8).
+
+    Parameters
+    ----------
+    values : samples of U, shape (..., M).
+    terms : n.
+    alphas : above -1, shape (A,); 0 stands for the limit, the mean of U (Proposition 3).
+
+    Returns
+    -------
+    bounds : shape (..., A).
+    errors : their standard errors by the delta method, shape (..., A); inf at alpha <= -1/2, and if M = 1.
+    """
+    pairs = [_power_mean(values, float(a)) for a in alphas]
+    shifts = terms * _term_shift(alphas)
+    return np.stack([p[0] for p in pairs], axis=-1) + shifts, np.stack([p[1] for p in pairs], axis=-1)
+
+
+def _power_mean(values: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """-ln(mean of exp(-alpha U)) / alpha and its standard error, accurate for alpha of any size."""
+    m = values.shape[-1]
+    if alpha == 0:
+        mean, deviations = values.mean(axis=-1), values
+    else:
+        extreme = values.min(axis=-1) if alpha > 0 else values.max(axis=-1)
+        powers = np.expm1(-alpha * (values - extreme[..., np.newaxis]))  # in (-1, 0], and tiny where alpha is
+        excess = powers.mean(axis=-1)
+        mean = extreme - np.log1p(excess) / alpha
+        deviations = powers / (alpha * (1 + excess[..., np.newaxis]))
+    if m == 1 or alpha <= -0.5:
+        return mean, np.full_like(mean, np.inf)
+    return mean, deviations.std(axis=-1, ddof=1) / math.sqrt(m)
+
+
+def _term_shift(alphas: Floats) -> Floats:
+    """ln Gamma(1 + alpha) / alpha + c, which is alpha pi^2/12 - ...: by its series where the sum cancels."""
+    from scipy.special import gammaln, zeta
+
+    small = np.abs(alphas) < 0.02
+    k = np.arange(2, 11)
+    series = (zeta(k) / k * (-1.0) ** k * np.power.outer(alphas, k - 1)).sum(axis=-1)
+    safe = np.where(small, 1.0, alphas)
+    return np.where(small, series, gammaln(1 + safe) / safe + np.euler_gamma)
+
+
+def bound_curve(maxima: LowRankMaxima, alphas: Floats, *, unsafe: bool = False) -> tuple[Floats, Floats]:
+    """U(alpha) (Thesis eq. 2.8) of sum-unary maxima, L(alpha) (eq. 2.14) of average-unary ones, from the same samples.
+
+    L(alpha) is U(alpha) of the samples n L, divided by n.
+
+    Parameters
+    ----------
+    alphas : shape (A,), above -1.
+    unsafe : take alphas at and below -1 / (2 sqrt(n)) too. Above, the variance of e^{-alpha U} is finite by Hazan et
+        al. Corollary 9; at that alpha it is about half the squared mean, for a product distribution of many terms.
+        Below, it stays finite down to -1/2, because U is at most max phi and n independent maxima of Gumbel
+        variables, but grows exponentially in n.
+
+    Returns
+    -------
+    bounds, errors : shape (A,).
+
+    Raises
+    ------
+    InputError : an alpha out of range.
+    """
+    check_alphas(alphas, maxima.terms, unsafe)
+    values, divisor = _as_sum(maxima)
+    bounds, errors = power_bounds(values, maxima.terms, alphas)
+    return bounds / divisor, errors / divisor
+
+
+def check_alphas(alphas: Floats, terms: int, unsafe: bool) -> None:
+    """Raise `InputError` if an alpha is outside the range that `bound_curve` describes."""
+    least = -1.0 if unsafe else -1 / (2 * math.sqrt(max(1, terms)))
+    for alpha in alphas[~((alphas > least) & (alphas < np.inf))]:
+        why = "" if unsafe else f" = -1/(2 sqrt({terms})), where samples are sure to have a finite variance,"
+        raise InputError(f"alpha is {alpha:g}", f"a number above {least:.6g}{why} is wanted")
+
+
+def _as_sum(maxima: LowRankMaxima) -> tuple[Floats, int]:
+    """The maxima with noise in units of the sum, and what to divide their bound by."""
+    divisor = 1 if maxima.scale == "sum" else max(1, maxima.terms)
+    return divisor * maxima.values, divisor
+
+
+def upper_bound(
+    maxima: LowRankMaxima,
+    alpha: float,
+    *,
+    confidence: float = 0.95,
+    interval: Interval = "normal",
+    unsafe: bool = False,
+) -> Estimate:
+    """Sample version of the bound ln Z <= U(alpha) (Thesis Proposition 2; Hazan et al. Corollary 5).
+
+    The sample version is an upper bound in expectation for alpha >= 0, by Jensen's inequality; for alpha < 0 it is
+    biased low, and an upper bound in the limit of large M. With an approximate solver it is neither.
+
+    Parameters
+    ----------
+    maxima : sum-unary; the noisy variables determine all others.
+    alpha : above -1 / (2 sqrt(terms)); 0 is the Gumbel trick.
+    confidence : that the interval covers U(alpha).
+    interval : `normal`, by the delta method, or `concentration`, without approximation, for alpha = 0.
+    unsafe : as in `bound_curve`.
+
+    Raises
+    ------
+    InputError : maxima, alpha or interval that do not fit.
+    """
+    if maxima.scale != "sum" and maxima.terms > 1:
+        raise InputError("an upper bound of average-unary maxima", "sum-unary noise is wanted")
+    _check_cover(maxima)
+    if maxima.guarantee == "exact":
+        kind = "upper bound in expectation" if alpha >= 0 else "upper bound in the limit"
+    else:
+        kind = "approximate upper bound"
+    return _bound(maxima, alpha, f"U({alpha:g})", kind, confidence, interval, unsafe)
+
+
+def lower_bound(
+    maxima: LowRankMaxima,
+    alpha: float,
+    *,
+    confidence: float = 0.95,
+    interval: Interval = "normal",
+    unsafe: bool = False,
+) -> Estimate:
+    """Sample version of the bound ln Z >= L(alpha) (Thesis Corollary 8, and Proposition 5 if one variable is noisy).
+
+    A lower bound in expectation for alpha <= 0, in the limit of large M for alpha > 0, whatever the solver. The
+    noisy variables need not determine the others.
+
+    Parameters
+    ----------
+    maxima : average-unary.
+    alpha, confidence, interval, unsafe : as for `upper_bound`.
+
+    Raises
+    ------
+    InputError : maxima, alpha or interval that do not fit.
+    """
+    if maxima.scale != "average" and maxima.terms > 1:
+        raise InputError("a lower bound of sum-unary maxima", "average-unary noise is wanted")
+    kind = "lower bound in expectation" if alpha <= 0 else "lower bound in the limit"
+    return _bound(maxima, alpha, f"L({alpha:g})", kind, confidence, interval, unsafe)
+
+
+def _check_cover(maxima: LowRankMaxima) -> None:
+    if maxima.undetermined:
+        raise InputError(
+            f"variable {maxima.undetermined[0]} has no noise", "noise on every variable, or on subsets that cover them"
+        )
+
+
+def _bound(
+    maxima: LowRankMaxima, alpha: float, method: str, kind: str, confidence: float, interval: Interval, unsafe: bool
+) -> Estimate:
+    bounds, errors = bound_curve(maxima, np.array([alpha]), unsafe=unsafe)
+    value, error = float(bounds[0]), float(errors[0])
+    half = half_width(error, confidence)
+    if interval == "concentration":
+        if alpha != 0 or maxima.guarantee != "exact":
+            raise InputError("a concentration interval", "alpha = 0 and an exact solver are wanted")
+        half = deviation(math.sqrt(maxima.terms) / _as_sum(maxima)[1], maxima.map_calls, confidence)
+    source = "Thesis eq. 2.8" if method.startswith("U") else "Thesis eq. 2.14"
+    return Estimate(
+        value, error, value - half, value + half, "ln Z", kind, confidence, maxima.map_calls, method, source
+    )
+
+
+def half_width(error: float, confidence: float) -> float:
+    """Half a two-sided normal interval; `InputError` for a confidence that is none."""
+    from scipy.special import ndtri
+
+    if not 0 < confidence < 1:
+        raise InputError(f"the confidence is {confidence:g}", "a number between 0 and 1")
+    return float(ndtri((1 + confidence) / 2)) * error
+
+
+def slope_at_zero(maxima: LowRankMaxima) -> tuple[float, float]:
+    """Derivative of the bound at alpha = 0, (n pi^2/6 - var U) / 2 for U (Thesis Proposition 4), and its error.
+
+    Where it is positive, some alpha < 0 gives a tighter upper bound than the mean of U.
+
+    Raises
+    ------
+    InputError : there are fewer than two maxima.
+    """
+    values, divisor = _as_sum(maxima)
+    m = values.size
+    if m < 2:
+        raise InputError("a slope of one value", "at least two are wanted")
+    square, fourth = (float(((values - values.mean()) ** k).mean()) for k in (2, 4))
+    error = math.sqrt((fourth - square**2 * (m - 3) / (m - 1)) / m)
+    slope = (maxima.terms * math.pi**2 / 6 - square * m / (m - 1)) / 2
+    return slope / divisor, error / 2 / divisor
+
+
+def entropy_bound(maxima: LowRankMaxima, *, confidence: float = 0.95) -> Estimate:
+    """Bound of the entropy of the maximiser, in nats, by the noise it collects.
+
+    Of sum-unary maxima H(x*) <= sum_i E gamma_i(x_i*) (Hazan et al. Theorem 4), of average-unary ones
+    H(x**) >= sum_i E gamma_i(x_i**) / n (Thesis Theorem 12). The mean over the samples is unbiased for either.
+    The interval is normal; `concentration.py` says why no concentration bound applies.
+
+    Raises
+    ------
+    InputError : sum-unary maxima whose noisy variables leave others free, or a wrong confidence.
+    """
+    upper = maxima.scale == "sum"
+    if upper:
+        _check_cover(maxima)
+    m = maxima.map_calls
+    noise = maxima.noise_at_max / (1 if upper else max(1, maxima.terms))
+    value = float(noise.mean())
+    error = float(noise.std(ddof=1)) / math.sqrt(m) if m > 1 else math.inf
+    half = half_width(error, confidence)
+    side = "upper" if upper else "lower"
+    kind = f"{side} bound in expectation" if maxima.guarantee == "exact" else f"approximate {side} bound"
+    target, source = ("H(x*)", "Hazan et al. Theorem 4") if upper else ("H(x**)", "Thesis Theorem 12")
+    return Estimate(value, error, value - half, value + half, target, kind, confidence, m, f"{side} bound", source)

@@ -1,0 +1,86 @@
+"""How well low-rank upper bounds, each from M samples, estimate ln Z (Thesis section 2.5.3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from thesis_cli.errors import InputError
+from thesis_cli.models.factor_graph import Floats
+from thesis_cli.perturbation.low_rank_bounds import power_bounds
+
+
+@dataclass(frozen=True)
+class MseCurve:
+    """U^(alpha), the sample version of U(alpha) from M samples, over K repetitions.
+
+    Each has shape (A,); `..._error` is a standard error.
+
+    Attributes
+    ----------
+    alpha : of the bound.
+    mean, variance : of U^(alpha), nats and nats^2.
+    mse : mean of (U^(alpha) - ln Z)^2, nats^2.
+    saving : 1 - MSE(alpha) / MSE(0). Its error counts that both MSEs come from the same samples.
+    """
+
+    alpha: Floats
+    mean: Floats
+    mean_error: Floats
+    variance: Floats
+    variance_error: Floats
+    mse: Floats
+    mse_error: Floats
+    saving: Floats
+    saving_error: Floats
+
+
+def mse_curve(values: Floats, terms: int, log_z: float, alphas: Floats) -> MseCurve:
+    """Error of U^(alpha) as an estimator of ln Z.
+
+    Parameters
+    ----------
+    values : samples of U, those of each repetition in a row, shape (K, M), K at least 2.
+    terms : n of Thesis eq. 2.8.
+    log_z : ln Z, nats.
+    alphas : distinct, above -1, 0 among them, shape (A,).
+
+    Raises
+    ------
+    InputError : a single repetition; no alpha that is 0.
+    """
+    if len(values) < 2:
+        raise InputError(f"{len(values)} repetitions", "at least two are wanted")
+    if not (alphas == 0).any():
+        raise InputError("no alpha is 0", "it is what the others are compared with")
+    estimates, _ = power_bounds(values, terms, alphas)
+    root = math.sqrt(len(values))
+    squares = (estimates - log_z) ** 2
+    mse = squares.mean(axis=0)
+    gumbel = alphas == 0
+    ratio = mse / mse[gumbel]
+    excess = squares - ratio * squares[:, gumbel]
+    variance, variance_error = sample_variance(estimates)
+    return MseCurve(
+        alphas,
+        estimates.mean(axis=0),
+        np.sqrt(variance) / root,
+        variance,
+        variance_error,
+        mse,
+        squares.std(axis=0, ddof=1) / root,
+        1 - ratio,
+        excess.std(axis=0, ddof=1) / root / mse[gumbel],
+    )
+
+
+def sample_variance(values: Floats) -> tuple[Floats, Floats]:
+    """Unbiased variance along the first axis, and its standard error, shapes (...,) for values (N, ...), N >= 2."""
+    count = len(values)
+    squares = (values - values.mean(axis=0)) ** 2
+    variance = squares.sum(axis=0) / (count - 1)
+    fourth = (squares**2).mean(axis=0)
+    spread = fourth - variance**2 * (count - 3) / (count - 1)
+    return np.asarray(variance), np.sqrt(np.maximum(spread, 0) / count)

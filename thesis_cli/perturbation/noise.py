@@ -1,0 +1,27 @@
+"""Gumbel noise, which every perturbation is made of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thesis_cli.models.factor_graph import Floats
+
+_LEAST = np.finfo(np.float64).tiny
+"""Stands for an exponential draw of exactly 0, which noise would be infinite for."""
+
+
+def gumbel(rng: np.random.Generator, rows: int, columns: int) -> Floats:
+    """Independent Gumbel(-c) noise, of mean 0 and variance pi^2 / 6: -ln E - c, E ~ Exp(1).
+
+    Row by row: the first rows do not depend on how many follow.
+
+    Returns
+    -------
+    Shape (rows, columns), finite.
+    """
+    draws = rng.standard_exponential((rows, columns))
+    np.maximum(draws, _LEAST, out=draws)
+    np.log(draws, out=draws)
+    np.negative(draws, out=draws)
+    draws -= np.euler_gamma
+    return draws

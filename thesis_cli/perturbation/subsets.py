@@ -1,0 +1,86 @@
+"""Noise on subsets of the variables (Hazan et al. Corollary 5, Thesis Proposition 5), brought to unary noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from thesis_cli.errors import InputError
+from thesis_cli.models.factor_graph import Factor, FactorGraph
+
+MOST_STATES = 4096
+"""Limit on the joint states of a subset."""
+
+
+def with_subset_variables(graph: FactorGraph, subsets: Sequence[Sequence[int]]) -> tuple[FactorGraph, tuple[int, ...]]:
+    """The same model with a variable for each subset, whose states are the joint states of the subset.
+
+    Hard constraints tie them together, so that noise on the new variables, by a solver that takes such constraints,
+    is noise on the subsets: `low_rank_maxima(Elimination(larger), ..., noisy=variables)` gives the upper bound of
+    Hazan et al. Corollary 5 if the subsets cover the variables (n is then the number of subsets), and with
+    `scale="average"` the lower bound of Thesis Proposition 5, averaged over the subsets.
+
+    Parameters
+    ----------
+    subsets : variables of each; one that is alone in a subset stands for itself.
+
+    Returns
+    -------
+    larger : its first n variables are those of `graph`, and its configurations of finite potential are, one to one.
+    variables : the one of each subset, in order.
+
+    Raises
+    ------
+    InputError : a subset that is empty, names no variable, repeats one, comes twice, or has too many states.
+    """
+    n = len(graph.cardinalities)
+    cardinalities, factors, variables = list(graph.cardinalities), list(graph.factors), []
+    for j, subset in enumerate(subsets):
+        if not subset or len(set(subset)) < len(subset) or not all(0 <= i < n for i in subset):
+            raise InputError(f"subset {j} is {tuple(subset)}", f"one or more distinct variables, 0 to {n - 1}")
+        shape = tuple(graph.cardinalities[i] for i in subset)
+        size = math.prod(shape)
+        if size > MOST_STATES:
+            raise InputError(f"subset {j} has {size:,} joint states", f"at most {MOST_STATES:,}")
+        if len(subset) == 1:
+            variables.append(subset[0])
+            continue
+        variables.append(len(cardinalities))
+        cardinalities.append(size)
+        for i, states in zip(subset, np.indices(shape).reshape(len(shape), size), strict=True):
+            tie = np.where(states[:, np.newaxis] == np.arange(graph.cardinalities[i]), 0.0, -np.inf)
+            factors.append(Factor((variables[-1], i), tie))
+    if len({frozenset(s) for s in subsets}) < len(subsets):
+        raise InputError("a subset comes twice", "each subset once")
+    return FactorGraph(cardinalities, factors, graph.observed), tuple(variables)
+
+
+def edges(graph: FactorGraph) -> list[tuple[int, ...]]:
+    """Subsets for pairwise perturbations: each pair of variables that share a factor of two, then those left alone.
+
+    Variables with one state do not count.
+    """
+    scopes = [tuple(sorted(i for i in f.scope if graph.cardinalities[i] > 1)) for f in graph.factors]
+    pairs = sorted({scope for scope in scopes if len(scope) == 2})
+    covered = {i for pair in pairs for i in pair}
+    return [*pairs, *((i,) for i, k in enumerate(graph.cardinalities) if k > 1 and i not in covered)]
+
+
+def undetermined(graph: FactorGraph, noisy: Sequence[int]) -> tuple[int, ...]:
+    """Variables that have several states left when the states of the noisy ones are known.
+
+    A state is known by propagation: of a variable with one state, and of the one variable of a factor that is not
+    known yet, if the table never leaves it more than one state. The upper bounds of Thesis eq. 2.8 hold with noise on
+    some variables only, if these leave none free: they are then bounds of a sum over the noisy variables.
+    """
+    known = {i for i, k in enumerate(graph.cardinalities) if k == 1} | set(noisy)
+    before = -1
+    while before < len(known) < len(graph.cardinalities):
+        before = len(known)
+        for factor in graph.factors:
+            left = [axis for axis, i in enumerate(factor.scope) if i not in known]
+            if len(left) == 1 and (np.isfinite(factor.table).sum(axis=left[0]) <= 1).all():
+                known.add(factor.scope[left[0]])
+    return tuple(i for i in range(len(graph.cardinalities)) if i not in known)
