@@ -15,7 +15,7 @@ from tests.conftest import MODELS, ROOT
 from thesis_cli.cli import estimate_z, experiments, map_state
 
 HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm")
-COMMANDS = ("estimate-z", "map", "reproduce", "plot", "claims", "list")
+COMMANDS = ("estimate-z", "map", "sample", "spin-glass", "reproduce", "plot", "claims", "list")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["estimate-z", "--help"], ["reproduce", "--help"]])
@@ -30,7 +30,7 @@ def test_help_imports_nothing_heavy(arguments):
 def test_every_command_has_help_with_examples(cli, command):
     result = cli(command, "--help")
     assert result.status == 0
-    assert "Examples, in a checkout:" in result.out
+    assert "Examples" in result.out
     for option in ("--quiet", "--verbose", "--debug"):
         assert option in result.out
 

@@ -136,6 +136,15 @@ BAD = [
     ([ASIA, "--max-configurations", "255"], f"error: {ASIA}: 8 variables, 8 factors, 256 configurations: more"),
     ([ASIA, "--evidence", ASIA], f"error: {ASIA}:10: the number of observed"),
     ([ASIA, "--format", "bif"], f"error: {ASIA}:1: declares no variable"),
+    ([ASIA, "--method", "unary", "--trick", "gumbel"], "error: --trick and --threshold do not go with --method unary"),
+    ([ASIA, "--method", "trw", "--target", "Z"], "error: --target Z does not go with --method trw"),
+    ([ASIA, "--method", "average", "--clamp", "1"], f"error: {ASIA}: --clamp does not go with --method average"),
+    ([ASIA, "--method", "unary", "--clamp", "x"], f"error: {ASIA}: 'x' is no list of variables"),
+    ([ASIA, "--method", "unary", "--clamp", "9"], f"error: {ASIA}: clamping names variable 9"),
+    ([ASIA, "--method", "subset", "--subsets", "0,0"], f"error: {ASIA}: subset 0 is (0, 0)"),
+    ([ASIA, "--method", "unary", "--alpha", "-0.18"], f"error: {ASIA}: alpha is -0.18; a number above -0.176"),
+    ([ZIPF, "--method", "unary"], f"error: {ZIPF}: --method unary wants variables, this is a vector"),
+    ([ASIA, "--method", "unary", "--solver", "grid"], f"error: {ASIA}: factor 5 has 3 variables; elimination takes"),
 ]  # fmt: skip
 
 
@@ -193,16 +202,65 @@ def test_quiet_says_nothing_but_the_summary(cli):
 def test_exact_takes_what_full_rank_noise_refuses(cli, tmp_path):
     """An Ising grid of 2^100 configurations."""
     (tmp_path / "m.uai").write_text(uai.write(ising(10, 10, 1.0, np.random.default_rng(0))))
-    refused = cli("estimate-z", "m.uai")
+    refused = cli("estimate-z", "m.uai", "--method", "full-rank")
     assert refused.status == 2
-    assert "estimate-z --exact --samples 0" in refused.err
+    assert "another --method of estimate-z: exact, if the width is small" in refused.err
     (found,) = summary(cli("estimate-z", "m.uai", "--exact", "--samples", 0, "--json"))["estimates"]
-    assert found["method"] == "elimination"
+    assert found["method"] == "grid transfer"
     assert found["value"] == pytest.approx(189.976646009376, abs=1e-9)
     (tmp_path / "w.uai").write_text(uai.write(ising(16, 16, 1.0, np.random.default_rng(0))))
-    refused = cli("estimate-z", "w.uai", "--exact", "--samples", 0, "--memory", 0.01)
+    refused = cli("estimate-z", "w.uai", "--exact", "--samples", 0, "--memory", 0.005)
     assert refused.status == 2
-    assert "w.uai: elimination needs 16.7 MiB at width 16; raise the memory from 10.2 MiB" in refused.err
+    assert "w.uai: elimination needs 16.7 MiB at width 16; raise the memory from 5.12 MiB" in refused.err
+
+
+def test_auto_is_exact_beyond_enumeration_and_bounds_beyond_that(cli, tmp_path):
+    (tmp_path / "m.uai").write_text(uai.write(ising(10, 10, 1.0, np.random.default_rng(0))))
+    (found,) = summary(cli("estimate-z", "m.uai", "--json"))["estimates"]
+    assert (found["method"], found["value"]) == ("grid transfer", pytest.approx(189.976646009376, abs=1e-9))
+    (tmp_path / "w.uai").write_text(uai.write(ising(16, 16, 1.0, np.random.default_rng(0))))
+    result = cli("estimate-z", "w.uai", "--json", "--memory", 0.001, "--samples", 50)
+    upper, lower = json.loads(result.out)["estimates"]
+    assert (upper["method"], lower["method"]) == ("U(0)", "L(0)")
+    assert "no exact ln Z: elimination needs" in result.err
+
+
+@pytest.mark.parametrize("method", ["unary", "average", "subset", "bethe", "trw"])
+def test_bounds_by_name(cli, method):
+    result = cli(
+        "estimate-z", MODELS / "ising-4x4.uai", "--method", method, "--seed", 1, "--samples", 500, "--exact", "--json"
+    )
+    exact, found = json.loads(result.out)["estimates"]
+    slack = 5 * found["standard_error"] + 1e-6
+    if method in ("unary", "subset", "trw"):
+        assert found["value"] >= exact["value"] - slack
+    if method == "average":
+        assert found["value"] <= exact["value"] + slack
+    assert abs(found["value"] - exact["value"]) < 3 + slack
+
+
+def test_all_alphas_come_from_the_same_samples(cli):
+    arguments = ("estimate-z", MODELS / "ising-4x4.uai", "--method", "unary", "--seed", 1, "--json")
+    both = summary(cli(*arguments, "--alpha", 0, "--alpha", 0.1))["estimates"]
+    assert both[0] == summary(cli(*arguments))["estimates"][0]
+    assert both[1] == summary(cli(*arguments, "--alpha", 0.1))["estimates"][0]
+
+
+def test_clamping_everything_is_exact_and_subsets_are_read(cli):
+    model = MODELS / "asia.uai"
+    clamped = summary(cli("estimate-z", model, "--method", "unary", "--clamp", "0,1,2,3,4,5,6,7", "--json"))
+    assert clamped["estimates"][0]["value"] == pytest.approx(0, abs=1e-12)  # the network is normalised
+    arguments = ("estimate-z", model, "--method", "subset", "--seed", 1, "--json", "--subsets")
+    assert summary(cli(*arguments, "0,1 2,3 4 5 6 7"))["estimates"][0]["kind"] == "upper bound in expectation"
+    assert "variable 2 has no noise" in cli(*arguments, "0,1 3 4 6 7").err
+
+
+def test_concentration_is_wider_than_the_delta_method(cli):
+    arguments = ("estimate-z", MODELS / "ising-4x4.uai", "--method", "unary", "--seed", 1, "--json")
+    normal = summary(cli(*arguments))["estimates"][0]
+    sure = summary(cli(*arguments, "--confidence-method", "concentration"))["estimates"][0]
+    assert normal["value"] == sure["value"]
+    assert sure["low"] < normal["low"] < normal["high"] < sure["high"]
 
 
 def test_the_input_is_not_overwritten(cli, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from tests.conftest import MODELS
 from thesis_cli.models import uai
 from thesis_cli.models.examples import ASIA, ising
+from thesis_cli.models.spin_glass import random_spin_glass
 
 NETWORK = MODELS / "asia.uai"
 
@@ -59,6 +60,16 @@ def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, mess
 
 def test_too_wide_a_model_says_its_width(cli, tmp_path):
     (tmp_path / "m.uai").write_text(uai.write(ising(16, 16, 1.0, np.random.default_rng(0))))
-    result = cli("map", "m.uai", "--memory", 0.01)
+    result = cli("map", "m.uai", "--memory", 0.01, "--solver", "elimination")
     assert result.status == 2
     assert "m.uai: elimination needs 16.7 MiB at width 16" in result.err
+
+
+def test_verbose_says_what_was_passed_over(cli, tmp_path):
+    glass = random_spin_glass(16, 16, 2.0, 0.1, "mixed", np.random.default_rng(0))
+    (tmp_path / "m.uai").write_text(uai.write(glass.graph()))
+    result = cli("map", "m.uai", "--memory", 0.005, "--verbose")
+    assert "below the largest)" in result.out
+    assert "(TRW-S, at most" in result.out
+    assert "not grid: " in result.err
+    assert "not elimination: " in result.err

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from thesis_cli import __version__
-from thesis_cli.cli import estimate_z, experiments, map_state
+from thesis_cli.cli import estimate_z, experiments, map_state, sample, spin_glass
 from thesis_cli.errors import InputError, WorkFailed
 
 app = typer.Typer(
@@ -24,6 +24,8 @@ app = typer.Typer(
 )
 app.command("estimate-z", epilog=estimate_z.EXAMPLES)(estimate_z.estimate_z)
 app.command("map", epilog=map_state.EXAMPLES)(map_state.map_state)
+app.command("sample", epilog=sample.EXAMPLES)(sample.sample)
+app.command("spin-glass", epilog=spin_glass.EXAMPLES)(spin_glass.spin_glass)
 app.command("reproduce", epilog=experiments.REPRODUCE_EXAMPLES)(experiments.reproduce)
 app.command("plot", epilog=experiments.PLOT_EXAMPLES)(experiments.plot)
 app.command("claims", epilog=experiments.CLAIMS_EXAMPLES)(experiments.claims)

@@ -5,45 +5,52 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
 import typer
 
-from thesis_cli.cli import options, output
-from thesis_cli.errors import InputError
+from thesis_cli.cli import bounds, options, output
+from thesis_cli.cli.full_rank import Calls, TrickName, check_parameters, full_rank
+from thesis_cli.errors import InputError, ModelTooLarge
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from thesis_cli.models.factor_graph import Model
     from thesis_cli.perturbation.estimate import Estimate
-    from thesis_cli.perturbation.full_rank import PerturbedMaxima
     from thesis_cli.perturbation.posterior import GammaPosterior
-    from thesis_cli.perturbation.tricks import Trick
 
 EXAMPLES = """\b
 Examples, in a checkout:
   thesis-cli estimate-z data/models/asia.uai --evidence data/models/asia-xray.evid
   thesis-cli estimate-z data/models/ising-4x4.uai --trick all --samples 1000 --exact
   thesis-cli estimate-z data/models/sat-16-60.uai --trick exponential --target Z
+  thesis-cli estimate-z data/models/ising-4x4.uai --method unary --alpha 0 --alpha -0.1 --samples 1000
 """
 
-TrickName = Literal["gumbel", "exponential", "weibull", "frechet", "pareto", "tail", "all"]
-DEFAULT_ALPHA = {"weibull": 0.5, "frechet": -0.2}
+MethodName = Literal["auto", "exact", "full-rank", "unary", "average", "subset", "bethe", "trw"]
 
-PARETO_SCALE = 0.1
-"""s of the Pareto trick in units of exp(max phi) <= Z: its asymptotic variance is then within 1.3% of the best."""
-PILOT_CALLS = 16
-"""MAP calls that set t of the tail trick: ln Z to 0.25, which leaves it near its best."""
+MOST_CONFIGURATIONS = 2**26
+"""Up to which `auto` perturbs every configuration: 100 samples take half a minute of one core."""
 
 
 def estimate_z(
     model: options.ModelFile,
-    trick: Annotated[TrickName, typer.Option(help="Estimator; 'all' compares them on the same MAP values.")] = "gumbel",
+    method: Annotated[
+        MethodName,
+        typer.Option(
+            help="full-rank: noise on configurations; unary, average, subset: bounds by noise on variables or sets "
+            "of them; auto says with -v what it chose and why."
+        ),
+    ] = "auto",
+    trick: Annotated[
+        TrickName | None,
+        typer.Option(help="Estimator of full-rank; 'all' compares them on the same MAP values.", show_default="gumbel"),
+    ] = None,
     alpha: Annotated[
-        float | None,
-        typer.Option(help="Of weibull (above 0) or frechet (-1 to 0).", show_default="0.5 or -0.2"),
+        list[float] | None,
+        typer.Option(
+            help="Of weibull (above 0) or frechet (-1 to 0); of the bounds, where it may be repeated.",
+            show_default="0.5 or -0.2; 0",
+        ),
     ] = None,
     threshold: Annotated[
         float | None,
@@ -54,13 +61,19 @@ def estimate_z(
         Literal["lnZ", "Z", "f"], typer.Option(help="What is estimated; f is the trick's own f(Z).")
     ] = "lnZ",
     confidence: Annotated[float, typer.Option(help="Of the interval.")] = 0.95,
+    interval: bounds.Interval = "normal",
     debias: Annotated[
         bool, typer.Option("--debias/--no-debias", help="Remove the bias where it is known exactly.")
     ] = True,
+    any_alpha: bounds.AnyAlpha = False,
+    subsets: bounds.Subsets = "edges",
+    clamp: bounds.Clamp = None,
+    solver: options.Solver = "auto",
     exact: Annotated[
         bool,
         typer.Option(
-            "--exact", help="The exact answer as well, by elimination or enumeration; alone with --samples 0."
+            "--exact",
+            help="The exact answer as well, by grid transfer, elimination or enumeration; alone with --samples 0.",
         ),
     ] = False,
     evidence: options.Evidence = None,
@@ -75,39 +88,64 @@ def estimate_z(
     verbose: options.Verbose = False,
     debug: options.Debug = False,
 ) -> None:
-    """Estimate the partition function of a model by perturb-and-MAP with full-rank noise."""
+    """Estimate the partition function of a model by perturb-and-MAP, or bound it."""
     options.set_messages(quiet, verbose)
-    if samples == 0 and not exact:
+    if samples == 0 and not exact and method not in ("exact", "bethe", "trw"):
         raise InputError("--samples 0 leaves nothing to do", "add --exact, or ask for samples")
     if not 0 < confidence < 1:
         raise InputError(f"--confidence is {confidence:g}", "a number between 0 and 1 is wanted")
+    one_alpha = None
+    if method in ("auto", "full-rank"):
+        one_alpha = check_parameters(trick or "gumbel", alpha, threshold)
+    else:
+        if trick is not None or threshold is not None:
+            raise InputError(f"--trick and --threshold do not go with --method {method}", "they belong to full-rank")
+        if target != "lnZ" and method != "exact":
+            raise InputError(f"--target {target} does not go with --method {method}", "bounds are of lnZ")
     out = output.out_file(out, "estimate-z", model, evidence)
 
-    import numpy as np
-
     from thesis_cli.models.files import load_model
-    from thesis_cli.perturbation.estimators import estimate
-    from thesis_cli.perturbation.posterior import GammaPosterior
 
     began = time.perf_counter()
-    _check_parameters(trick, alpha, threshold)
     loaded = load_model(model, format, evidence)
     seed = options.seed_or_fresh(seed)
+    cores, room = options.jobs_or_all(jobs), int(memory * 2**30)
     estimates: list[Estimate] = []
     posterior = None
     with output.naming(model):
-        if exact:
+        names = _methods(method, loaded, trick is not None)
+        if exact or "exact" in names:
             with options.progress(loaded.size, "configurations", quiet) as tick:
-                estimates.append(_exact(loaded, target, int(memory * 2**30), max_configurations, tick))
-        if samples:
-            calls = _Calls(loaded, seed, options.jobs_or_all(jobs), max_configurations)
+                try:
+                    estimates.append(_exact(loaded, target, room, max_configurations, tick))
+                except ModelTooLarge as error:
+                    if exact or method == "exact":
+                        raise
+                    options.logger.info("no exact ln Z: %s; bounds instead", error.problem)
+                    names = ["unary", "average"]
+        if "full-rank" in names and samples:
+            calls = Calls(loaded, seed, cores, max_configurations)
             with options.progress(loaded.size * samples, "clocks", quiet) as tick:
-                maxima = calls.maxima(samples, tick)
-            for each in _tricks(trick, alpha, threshold, maxima.highest, calls):
-                found = estimate(each, maxima.values, target=target, debias=debias, confidence=confidence)
-                pilot = PILOT_CALLS if each.name == "tail" and threshold is None else 0
-                estimates.append(replace(found, map_calls=samples + pilot))
-            posterior = GammaPosterior.from_log_times(-np.euler_gamma - maxima.values)
+                found, posterior = full_rank(
+                    trick or "gumbel",
+                    one_alpha,
+                    threshold,
+                    calls,
+                    samples,
+                    tick,
+                    target=target,
+                    debias=debias,
+                    confidence=confidence,
+                )
+            estimates += found
+        how = bounds.Perturbing(samples, seed, cores, solver, room, alpha or [0.0], confidence, interval, any_alpha)
+        clamped = bounds.parse_variables(clamp)
+        for name in names:
+            if name in get_args(bounds.BoundName):
+                with options.progress(samples, "MAP calls", quiet) as tick:
+                    estimates += bounds.bounds(
+                        loaded, cast(bounds.BoundName, name), how, subsets=subsets, clamp=clamped, tick=tick
+                    )
     seconds = time.perf_counter() - began
 
     settings = {
@@ -133,65 +171,16 @@ def estimate_z(
     options.logger.info("wrote %s", out)
 
 
-def _check_parameters(name: TrickName, alpha: float | None, threshold: float | None) -> None:
-    if alpha is not None and name not in DEFAULT_ALPHA:
-        raise InputError(f"--alpha does not go with --trick {name}", "it belongs to weibull and frechet")
-    if threshold is not None and name not in ("tail", "all"):
-        raise InputError(f"--threshold does not go with --trick {name}", "it belongs to tail")
-    if threshold is not None and not 0 < threshold < math.inf:
-        raise InputError(f"--threshold is {threshold:g}", "a number above 0 is wanted")
-    if alpha is not None:
-        from thesis_cli.perturbation.tricks import power
+def _methods(method: MethodName, model: Model, tricked: bool) -> list[MethodName]:
+    """What `auto` stands for: full-rank where it is quick, otherwise the exact answer (or, without one, bounds)."""
+    from thesis_cli.models.factor_graph import FactorGraph
 
-        if power(alpha).name not in (name, "exponential"):
-            raise InputError(
-                f"--alpha {alpha:g} does not go with --trick {name}", "weibull has it above 0, frechet below"
-            )
-
-
-class _Calls:
-    """MAP calls on one model: those that are averaged, and a pilot that is independent of them."""
-
-    def __init__(self, model: Model, seed: int, jobs: int, limit: int) -> None:
-        import numpy as np
-
-        self._model, self._jobs, self._limit = model, jobs, limit
-        self._seed, self._pilot_seed = np.random.SeedSequence(seed).spawn(2)
-
-    def maxima(self, count: int, tick: options.Tick) -> PerturbedMaxima:
-        return self._solve(count, self._seed, tick)
-
-    def pilot_log_z(self) -> float:
-        return float(self._solve(PILOT_CALLS, self._pilot_seed, None).values.mean())
-
-    def _solve(self, count: int, seed: np.random.SeedSequence, tick: options.Tick | None) -> PerturbedMaxima:
-        from thesis_cli.perturbation.full_rank import perturbed_maxima
-
-        return perturbed_maxima(
-            self._model, count, seed, jobs=self._jobs, max_configurations=self._limit, progress=tick
-        )
-
-
-def _tricks(
-    name: TrickName, alpha: float | None, threshold: float | None, highest: float, calls: _Calls
-) -> list[Trick]:
-    """The tricks asked for. What sets their scale is independent of the MAP values that they average."""
-    from thesis_cli.perturbation import tricks
-
-    def tail() -> Trick:
-        if threshold is not None:
-            return tricks.tail(math.log(threshold))
-        return tricks.tail(math.log(tricks.TAIL_OPTIMUM) - calls.pilot_log_z())
-
-    makers = {
-        "gumbel": tricks.gumbel,
-        "exponential": lambda: tricks.power(1.0),
-        "weibull": lambda: tricks.power(DEFAULT_ALPHA["weibull"] if alpha is None else alpha),
-        "frechet": lambda: tricks.power(DEFAULT_ALPHA["frechet"] if alpha is None else alpha),
-        "pareto": lambda: tricks.pareto(highest + math.log(PARETO_SCALE)),
-        "tail": tail,
-    }
-    return [make() for make in makers.values()] if name == "all" else [makers[name]()]
+    if method != "auto":
+        return [method]
+    if tricked or not isinstance(model, FactorGraph) or model.size <= MOST_CONFIGURATIONS:
+        return ["full-rank"]
+    options.logger.info("too many configurations for full-rank noise; exact ln Z, if it can be had")
+    return ["exact"]
 
 
 def _exact(model: Model, target: str, memory: int, limit: int, tick: options.Tick) -> Estimate:
@@ -239,6 +228,7 @@ def _print(
                 f"{100 * confidence:.12g}% interval [{low:.{digits}f}, {high:.{digits}f}]  (Bayesian, Jeffreys prior)",
             )
         )
-    calls = f"{summary['samples']:,} MAP calls, seed {summary['seed']}, " if posterior else ""
+    number = summary["samples"] if posterior else sum({e.method[0]: e.map_calls for e in estimates}.values())
+    calls = f"{number:,} MAP calls, seed {summary['seed']}, " if number else ""
     lines.append(("cost", f"{calls}{summary['seconds']} s"))
     output.print_table(lines)

@@ -13,13 +13,16 @@ from typing import Annotated, Literal
 
 import typer
 
-ModelFile = Annotated[str, typer.Argument(help="UAI, BIF, CSV, NPY or NPZ file; - reads standard input.")]
+from thesis_cli.inference.names import SolverName
+
+ModelFile = Annotated[str, typer.Argument(help="UAI, FG, BIF, CSV, NPY or NPZ file; - reads standard input.")]
 Evidence = Annotated[Path | None, typer.Option(help="UAI evidence file.")]
 Format = Annotated[
-    Literal["uai", "bif", "csv", "npy", "npz"] | None,
+    Literal["uai", "fg", "bif", "csv", "npy", "npz"] | None,
     typer.Option(help="Of MODEL, where neither name nor content tells."),
 ]
-Memory = Annotated[float, typer.Option(min=0.001, help="GiB that elimination may take.")]
+Memory = Annotated[float, typer.Option(min=0.001, help="GiB that grid transfer or elimination may take.")]
+Solver = Annotated[SolverName, typer.Option(help="MAP solver; auto says with -v what it chose and why.")]
 Seed = Annotated[
     int | None,
     typer.Option(min=0, help="Seed of the noise. Left out, one is drawn and printed.", show_default=False),

@@ -9,11 +9,15 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from thesis_cli.errors import InputError
 from thesis_cli.reproduction.records import finite, provenance, to_json, write_atomic
+
+if TYPE_CHECKING:
+    from thesis_cli.inference.solver import Ints
 
 
 @contextmanager
@@ -49,8 +53,21 @@ def write_table(
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
+    _write(path, text.getvalue(), settings, seconds)
+
+
+def write_array(path: Path, names: Sequence[str], rows: Ints, settings: Mapping[str, object], seconds: float) -> None:
+    """`write_table` of a matrix of whole numbers, a row for each of its rows, with the names of its columns."""
+    import numpy as np
+
+    text = io.StringIO(newline="\n")
+    np.savetxt(text, rows, fmt="%d", delimiter=",", header=",".join(names), comments="")
+    _write(path, text.getvalue(), settings, seconds)
+
+
+def _write(path: Path, text: str, settings: Mapping[str, object], seconds: float) -> None:
     record = {"settings": settings, "seconds": round(seconds, 3), **provenance()}
-    write_atomic({path: text.getvalue(), path.with_suffix(".json"): to_json(record)})
+    write_atomic({path: text, path.with_suffix(".json"): to_json(record)})
 
 
 def print_json(summary: Mapping[str, object]) -> None:

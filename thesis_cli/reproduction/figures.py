@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,20 +87,29 @@ def draw(experiment: Experiment, folder: Path) -> list[Path]:
     InputError : there is no CSV.
     WorkFailed : the experiment's `plot` raised.
     """
+    frame = read_result(folder / f"{experiment.id}.csv")
+
+    def plot() -> Figure:
+        try:
+            return experiment.plot(frame)
+        except Exception as error:
+            raise WorkFailed(stale(f"the figure of {experiment.id}", error)) from error
+
+    return save(plot, folder / experiment.id)
+
+
+def save(plot: Callable[[], Figure], stem: Path) -> list[Path]:
+    """Draw a figure in the one style; writes `stem`.pdf and `stem`.png unless they hold the same bytes already."""
     import matplotlib as mpl
 
     mpl.use("Agg")
-    frame = read_result(folder / f"{experiment.id}.csv")
     written = []
     with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}):
-        try:
-            figure = experiment.plot(frame)
-        except Exception as error:
-            raise WorkFailed(stale(f"the figure of {experiment.id}", error)) from error
+        figure = plot()
         for kind, metadata in (("pdf", {"CreationDate": None}), ("png", {"Software": None})):
             data = io.BytesIO()
             figure.savefig(data, format=kind, metadata=metadata)
-            path = folder / f"{experiment.id}.{kind}"
+            path = stem.with_name(f"{stem.name}.{kind}")
             if not path.is_file() or path.read_bytes() != data.getvalue():
                 write_atomic({path: data.getvalue()})
             written.append(path)

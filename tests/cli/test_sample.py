@@ -1,0 +1,79 @@
+import csv
+import json
+import os
+
+import numpy as np
+import pytest
+
+from tests.conftest import MODELS
+
+NETWORK = MODELS / "asia.uai"
+
+
+def draws_of(path):
+    with open(path) as file:
+        names, *rows = csv.reader(file)
+    return names, np.array(rows, dtype=int)
+
+
+@pytest.mark.parametrize("method", ["exact", "sequential"])
+def test_draws_follow_the_posterior(cli, method):
+    count = 2000
+    arguments = ("--evidence", MODELS / "asia-xray.evid", "--count", count, "--method", method, "--seed", 1)
+    result = cli("sample", NETWORK, *arguments, "--samples", 3000, "--out", "draws.csv")
+    assert result.status == 0, result.err
+    names, states = draws_of("draws.csv")
+    assert names == [f"x{i}" for i in range(8)]
+    assert states.shape == (count, 8)
+    assert (states[:, 6] == 0).all()  # the evidence
+    p = 0.4887  # P(lung cancer | positive x-ray)
+    assert abs((states[:, 3] == 0).mean() - p) < 5 * np.sqrt(p * (1 - p) / count) + 5e-5
+
+
+def test_perturb_is_said_not_to_be_gibbs(cli):
+    result = cli("sample", MODELS / "ising-4x4.uai", "--method", "perturb", "--count", 7, "--seed", 1, "--json")
+    found = json.loads(result.out)
+    assert (found["by"], found["distribution"]) == ("grid transfer", "of the maximiser under unary noise, not Gibbs")
+    assert draws_of(found["out"])[1].shape == (7, 16)
+
+
+def test_sequential_reports_its_attempts(cli):
+    arguments = ("--method", "sequential", "--count", 5, "--samples", 500, "--seed", 1)
+    result = cli("sample", MODELS / "ising-4x4.uai", *arguments, "--json")
+    found = json.loads(result.out)
+    assert found["acceptance"] == 5 / found["attempts"]
+    assert found["map_calls"] % 500 == 0
+    assert "attempts" in cli("sample", MODELS / "ising-4x4.uai", *arguments).out
+
+
+def test_a_vector_is_drawn_from_by_index(cli):
+    cli("sample", MODELS / "zipf-1000.csv", "--count", 10, "--seed", 1, "--out", "d.csv")
+    names, states = draws_of("d.csv")
+    assert names == ["index"]
+    assert states.min() >= 0
+    assert states.max() < 1000
+
+
+def test_same_seed_same_bytes(cli, tmp_path):
+    def run(jobs):
+        cli("sample", NETWORK, "--method", "perturb", "--count", 600, "--seed", 1, "--jobs", jobs, "--out", "d.csv")
+        return (tmp_path / "d.csv").read_bytes()
+
+    assert run(1) == run(2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([NETWORK, "--count", "0"], "error: Invalid value for '--count'"),
+        ([MODELS / "zipf-1000.csv", "--method", "perturb"], "wants variables, this is a vector; exact takes vectors"),
+        ([NETWORK, "--method", "sequential", "--alpha", "-1"], "alpha is -1; a number above -0.176"),
+        ([NETWORK, "--method", "perturb", "--solver", "grid"], "factor 5 has 3 variables"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, message):
+    result = cli("sample", *arguments)
+    assert (result.status, result.out) == (2, "")
+    assert message in result.err
+    assert result.err.count("\n") == 1
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,119 @@
+"""Full-rank perturb-and-MAP as the command line asks for it: its options checked, its scales set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from thesis_cli.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from thesis_cli.cli.options import Tick
+    from thesis_cli.models.factor_graph import Model
+    from thesis_cli.perturbation.estimate import Estimate
+    from thesis_cli.perturbation.full_rank import PerturbedMaxima
+    from thesis_cli.perturbation.posterior import GammaPosterior
+    from thesis_cli.perturbation.tricks import Trick
+
+TrickName = Literal["gumbel", "exponential", "weibull", "frechet", "pareto", "tail", "all"]
+DEFAULT_ALPHA = {"weibull": 0.5, "frechet": -0.2}
+
+PARETO_SCALE = 0.1
+"""s of the Pareto trick in units of exp(max phi) <= Z: its asymptotic variance is then within 1.3% of the best."""
+PILOT_CALLS = 16
+"""MAP calls that set t of the tail trick: ln Z to 0.25, which leaves it near its best."""
+
+
+def check_parameters(name: TrickName, alphas: Sequence[float] | None, threshold: float | None) -> float | None:
+    """Refuse options that do not go together; returns the one alpha."""
+    if alphas and len(alphas) > 1:
+        raise InputError(f"{len(alphas)} times --alpha", "a trick has one")
+    alpha = alphas[0] if alphas else None
+    if alpha is not None and name not in DEFAULT_ALPHA:
+        raise InputError(f"--alpha does not go with --trick {name}", "it belongs to weibull and frechet")
+    if threshold is not None and name not in ("tail", "all"):
+        raise InputError(f"--threshold does not go with --trick {name}", "it belongs to tail")
+    if threshold is not None and not 0 < threshold < math.inf:
+        raise InputError(f"--threshold is {threshold:g}", "a number above 0 is wanted")
+    if alpha is not None:
+        from thesis_cli.perturbation.tricks import power
+
+        if power(alpha).name not in (name, "exponential"):
+            raise InputError(
+                f"--alpha {alpha:g} does not go with --trick {name}", "weibull has it above 0, frechet below"
+            )
+    return alpha
+
+
+def full_rank(
+    trick: TrickName,
+    alpha: float | None,
+    threshold: float | None,
+    calls: Calls,
+    samples: int,
+    tick: Tick,
+    *,
+    target: str,
+    debias: bool,
+    confidence: float,
+) -> tuple[list[Estimate], GammaPosterior]:
+    """What the tricks asked for make of the same MAP values, and the posterior."""
+    import numpy as np
+
+    from thesis_cli.perturbation.estimators import estimate
+    from thesis_cli.perturbation.posterior import GammaPosterior
+
+    maxima = calls.maxima(samples, tick)
+    estimates = []
+    for each in _tricks(trick, alpha, threshold, maxima.highest, calls):
+        found = estimate(each, maxima.values, target=target, debias=debias, confidence=confidence)
+        pilot = PILOT_CALLS if each.name == "tail" and threshold is None else 0
+        estimates.append(replace(found, map_calls=samples + pilot))
+    return estimates, GammaPosterior.from_log_times(-np.euler_gamma - maxima.values)
+
+
+class Calls:
+    """MAP calls on one model: those that are averaged, and a pilot that is independent of them."""
+
+    def __init__(self, model: Model, seed: int, jobs: int, limit: int) -> None:
+        import numpy as np
+
+        self._model, self._jobs, self._limit = model, jobs, limit
+        self._seed, self._pilot_seed = np.random.SeedSequence(seed).spawn(2)
+
+    def maxima(self, count: int, tick: Tick) -> PerturbedMaxima:
+        return self._solve(count, self._seed, tick)
+
+    def pilot_log_z(self) -> float:
+        return float(self._solve(PILOT_CALLS, self._pilot_seed, None).values.mean())
+
+    def _solve(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> PerturbedMaxima:
+        from thesis_cli.perturbation.full_rank import perturbed_maxima
+
+        return perturbed_maxima(
+            self._model, count, seed, jobs=self._jobs, max_configurations=self._limit, progress=tick
+        )
+
+
+def _tricks(name: TrickName, alpha: float | None, threshold: float | None, highest: float, calls: Calls) -> list[Trick]:
+    """The tricks asked for. What sets their scale is independent of the MAP values that they average."""
+    from thesis_cli.perturbation import tricks
+
+    def tail() -> Trick:
+        if threshold is not None:
+            return tricks.tail(math.log(threshold))
+        return tricks.tail(math.log(tricks.TAIL_OPTIMUM) - calls.pilot_log_z())
+
+    makers = {
+        "gumbel": tricks.gumbel,
+        "exponential": lambda: tricks.power(1.0),
+        "weibull": lambda: tricks.power(DEFAULT_ALPHA["weibull"] if alpha is None else alpha),
+        "frechet": lambda: tricks.power(DEFAULT_ALPHA["frechet"] if alpha is None else alpha),
+        "pareto": lambda: tricks.pareto(highest + math.log(PARETO_SCALE)),
+        "tail": tail,
+    }
+    return [make() for make in makers.values()] if name == "all" else [makers[name]()]
