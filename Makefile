@@ -46,6 +46,8 @@ models: install
 bench: install
 	$(BIN)/python benchmarks/full_rank.py
 	$(BIN)/python benchmarks/exact.py
+	$(BIN)/python benchmarks/files.py
+	$(BIN)/python benchmarks/map.py
 
 # Maintainers: new pins for every extra; needs uv. No line may name a package host.
 # torch stays at a release of which there is a build without GPU libraries wherever this is tested.

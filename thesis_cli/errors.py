@@ -26,6 +26,20 @@ class InputError(ValueError):
         return self if self.source else type(self)(self.problem, self.remedy, source=source)
 
 
+class NoConfiguration(InputError):
+    """A model whose configurations all have log-potential -inf; or a solver that found no other."""
+
+    def __init__(
+        self,
+        problem: str = "no configuration is possible (Z = 0)",
+        remedy: str = "a configuration of finite potential is wanted",
+        *,
+        source: str | Path = "",
+        line: int | None = None,
+    ) -> None:
+        super().__init__(problem, remedy, source=source, line=line)
+
+
 class ModelTooLarge(InputError):
     """The model is well formed, but beyond what the method asked for can take."""
 

@@ -130,7 +130,7 @@ BAD = [
     ([ASIA, "--trick", "weibull", "--alpha", "nan"], "error: alpha is nan"),
     ([ASIA, "--threshold", "1"], "error: --threshold does not go with --trick gumbel"),
     ([ASIA, "--trick", "tail", "--threshold", "0"], "error: --threshold is 0"),
-    ([ASIA, "--confidence", "1"], "error: --confidence is 1"),
+    ([ASIA, "--confidence", "1"], "error: the confidence is 1"),
     ([ASIA, "--samples", "0"], "error: --samples 0 leaves nothing to do"),
     ([ASIA, "--out", "x.txt"], "error: --out x.txt; a file name that ends in .csv"),
     ([ASIA, "--max-configurations", "255"], f"error: {ASIA}: 8 variables, 8 factors, 256 configurations: more"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from thesis_cli.errors import InputError, UnsuitableModel
+from thesis_cli.errors import InputError, NoConfiguration, UnsuitableModel
 from thesis_cli.inference.names import SolverName
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ def _bethe(graph: FactorGraph, seed: int) -> Estimate:
     from thesis_cli.perturbation.estimate import fixed_estimate
 
     result = bethe_log_partition_function(graph, seed=seed)
+    _check_possible(result.value)
     kind = "approximation" if result.converged else "approximation, not converged"
     return fixed_estimate(result.value, kind, "Bethe", "Yedidia, Freeman and Weiss 2005")
 
@@ -184,5 +186,11 @@ def _trw(graph: FactorGraph) -> Estimate:
     from thesis_cli.perturbation.estimate import fixed_estimate
 
     result = trw_log_partition_function(graph)
+    _check_possible(result.value)
     kind = "upper bound" if result.converged else f"upper bound, within {result.gap:.2g} of converged"
     return fixed_estimate(result.value, kind, "TRW", "Wainwright, Jaakkola and Willsky 2005")
+
+
+def _check_possible(log_z: float) -> None:
+    if log_z == -math.inf:  # what messages say of ln Z is -inf only where it is
+        raise NoConfiguration()

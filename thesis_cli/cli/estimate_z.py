@@ -11,7 +11,8 @@ import typer
 
 from thesis_cli.cli import bounds, options, output
 from thesis_cli.cli.full_rank import Calls, TrickName, check_parameters, full_rank
-from thesis_cli.errors import InputError, ModelTooLarge
+from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration
+from thesis_cli.perturbation.estimate import check_confidence
 
 if TYPE_CHECKING:
     from thesis_cli.models.factor_graph import Model
@@ -92,8 +93,7 @@ def estimate_z(
     options.set_messages(quiet, verbose)
     if samples == 0 and not exact and method not in ("exact", "bethe", "trw"):
         raise InputError("--samples 0 leaves nothing to do", "add --exact, or ask for samples")
-    if not 0 < confidence < 1:
-        raise InputError(f"--confidence is {confidence:g}", "a number between 0 and 1 is wanted")
+    check_confidence(confidence)
     one_alpha = None
     if method in ("auto", "full-rank"):
         one_alpha = check_parameters(trick or "gumbel", alpha, threshold)
@@ -189,7 +189,7 @@ def _exact(model: Model, target: str, memory: int, limit: int, tick: options.Tic
 
     log_z, method = exact_log_partition_function(model, memory=memory, max_configurations=limit, progress=tick)
     if log_z == -math.inf:
-        raise InputError("no configuration is possible (Z = 0)", "a configuration of finite potential is wanted")
+        raise NoConfiguration()
     return exact_estimate(log_z, "Z" if target == "Z" else "lnZ", method)
 
 

@@ -13,6 +13,7 @@ import typer
 
 from thesis_cli.cli import bounds, options, output
 from thesis_cli.errors import InputError, ModelTooLarge
+from thesis_cli.perturbation.estimate import check_confidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,6 +63,7 @@ def spin_glass(
 ) -> None:
     """Bound the partition function of a spin glass: exact, perturb-and-MAP, Bethe and TRW side by side."""
     options.set_messages(quiet, verbose)
+    check_confidence(confidence)
     if sweep is not None and (published is not None or save is not None):
         raise InputError("--sweep has many models", "leave out --published and --save")
     rows, columns = _size(size)

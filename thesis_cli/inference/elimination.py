@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError, ModelTooLarge
+from thesis_cli.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.inference.elimination_order import bytes_needed, elimination_order, index_type
 from thesis_cli.inference.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.inference.solver import Guarantee, Ints
@@ -94,7 +94,7 @@ class Elimination:
         Raises
         ------
         ModelTooLarge : what all the steps send does not fit into the memory at once.
-        InputError : no configuration is possible.
+        NoConfiguration : no configuration is possible.
         """
         sizes = [math.prod(self._shape(step)) for step in self._steps]
         sent = sum(size // self.graph.cardinalities[i] for size, i in zip(sizes, self.order, strict=True))
@@ -102,7 +102,7 @@ class Elimination:
         messages: dict[int, Floats] = {}
         total = self._sum_out(messages, keep=True)
         if total == -np.inf:
-            raise InputError("no configuration is possible (Z = 0)", "a configuration of finite potential is wanted")
+            raise NoConfiguration()
 
         def steps() -> Iterator[tuple[int, Floats]]:
             for j in reversed(range(len(self._steps))):
@@ -125,7 +125,7 @@ class Elimination:
         Raises
         ------
         ModelTooLarge : what all the steps of an elimination send does not fit into the memory at once.
-        InputError : no configuration is possible.
+        NoConfiguration : no configuration is possible.
         """
         states = np.zeros((count, len(self.order)), np.int64)
         for j, weights in self._backward()[1]:
@@ -148,7 +148,7 @@ class Elimination:
 
         Raises
         ------
-        ModelTooLarge, InputError : as `sample`.
+        ModelTooLarge, NoConfiguration : as `sample`.
         """
         log_z, steps = self._backward()
         found = np.empty(self._offsets[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thesis_cli.errors import InputError, ModelTooLarge
+from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, log_partition_function
 from thesis_cli.inference.memory import DEFAULT_MEMORY
@@ -57,7 +57,7 @@ def _enumerate(model: FactorGraph | LogPotentials, count: int, rng: np.random.Ge
     """Numbers of the configurations drawn, shape (count,), by inverting the distribution function."""
     log_z = log_partition_function(model, max_configurations=most)
     if log_z == -np.inf:
-        raise InputError("no configuration is possible (Z = 0)", "a configuration of finite potential is wanted")
+        raise NoConfiguration()
     levels = rng.random(count)
     order = np.argsort(levels)
     levels = levels[order]

@@ -9,12 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
-from thesis_cli.errors import InputError
+from thesis_cli.errors import InputError, NoConfiguration
 from thesis_cli.inference.enumeration import Progress
 from thesis_cli.inference.solver import Guarantee, Ints, MapSolver
 from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
 from thesis_cli.perturbation.estimate import Estimate
-from thesis_cli.perturbation.low_rank import NoConfiguration, low_rank_maxima
+from thesis_cli.perturbation.low_rank import low_rank_maxima
 from thesis_cli.perturbation.low_rank_bounds import half_width, upper_bound
 
 MOST_STATES = 4096
@@ -77,7 +77,7 @@ def clamped_upper_bound(
             continue
         found.append(upper_bound(maxima, alpha, confidence=confidence, unsafe=unsafe))
     if not found:
-        raise NoConfiguration("no configuration is possible (Z = 0)", "a configuration of finite potential is wanted")
+        raise NoConfiguration()
     values = np.array([e.value for e in found])
     value = float(np.logaddexp.reduce(values))
     error = math.hypot(*np.exp(values - value) * [e.standard_error for e in found])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
+from thesis_cli.errors import InputError
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -56,6 +58,12 @@ class Estimate:
             f"{show(self.value)}  standard error {error}  "
             f"{100 * self.confidence:.12g}% interval [{show(self.low)}, {show(self.high)}]"
         )
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse the probability of an interval that is none (`InputError`)."""
+    if not 0 < confidence < 1:
+        raise InputError(f"the confidence is {confidence:g}", "a number between 0 and 1 is wanted")
 
 
 def _display_exponent(value: float) -> int:

@@ -11,7 +11,7 @@ from scipy.special import betaincinv, digamma, ndtri, polygamma
 from thesis_cli.errors import InputError
 from thesis_cli.models.factor_graph import Floats
 from thesis_cli.perturbation import mse
-from thesis_cli.perturbation.estimate import Estimate, from_logs
+from thesis_cli.perturbation.estimate import Estimate, check_confidence, from_logs
 from thesis_cli.perturbation.posterior import GammaPosterior
 from thesis_cli.perturbation.tricks import Trick
 
@@ -50,8 +50,7 @@ def estimate(
     """
     if target not in TARGETS:
         raise InputError(f"the target is '{target}'", f"one of {', '.join(TARGETS)}")
-    if not 0 < confidence < 1:
-        raise InputError(f"the confidence is {confidence:g}", "a number between 0 and 1")
+    check_confidence(confidence)
     if values.size == 0:
         raise InputError("there are no MAP values", "at least one is wanted")
     log_t = -np.euler_gamma - values

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError
+from thesis_cli.errors import InputError, NoConfiguration
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, Progress
 from thesis_cli.models.factor_graph import Floats, Model
 
@@ -65,7 +65,7 @@ def perturbed_maxima(
     Raises
     ------
     ModelTooLarge : |X| exceeds the limit.
-    InputError : no configuration is possible.
+    NoConfiguration : no configuration is possible.
     """
     if count < 1:
         raise InputError(f"{count} perturbations", "at least one is wanted")
@@ -90,7 +90,7 @@ def perturbed_maxima(
                         progress(size * block.size)
             start += block.size
     if highest == -np.inf:
-        raise InputError("no configuration is possible (Z = 0)", "a configuration of finite potential is wanted")
+        raise NoConfiguration()
     return PerturbedMaxima(best - np.euler_gamma, winner, highest)
 
 

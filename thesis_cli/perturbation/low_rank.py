@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError, WorkFailed
+from thesis_cli.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.inference.enumeration import Progress
 from thesis_cli.inference.solver import Guarantee, MapSolver
 from thesis_cli.models.factor_graph import FactorGraph, Floats
@@ -28,10 +28,6 @@ Scale = Literal["sum", "average"]
 
 BLOCK, BLOCK_ENTRIES = 128, 2**20
 """Perturbations, and noise entries (8 MiB), in a block; a block has a random stream of its own."""
-
-
-class NoConfiguration(InputError):
-    """No configuration of the model is possible, or the solver finds none."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +132,7 @@ def check_found(values: Floats, solver: MapSolver) -> None:
     """Raise what `low_rank_maxima` does about values of `-inf`."""
     failed = int((values == -np.inf).sum())
     if failed == values.size:
-        problem = "is possible (Z = 0)" if solver.guarantee == "exact" else f"was found by {solver.name}"
-        raise NoConfiguration(f"no configuration {problem}", "a configuration of finite potential is wanted")
+        exact = solver.guarantee == "exact"
+        raise NoConfiguration() if exact else NoConfiguration(f"no configuration was found by {solver.name}")
     if failed:
         raise WorkFailed(f"{solver.name} found no possible configuration in {failed} of {values.size} MAP problems")

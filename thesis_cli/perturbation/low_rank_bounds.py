@@ -10,7 +10,7 @@ import numpy as np
 from thesis_cli.errors import InputError
 from thesis_cli.models.factor_graph import Floats
 from thesis_cli.perturbation.concentration import deviation
-from thesis_cli.perturbation.estimate import Estimate
+from thesis_cli.perturbation.estimate import Estimate, check_confidence
 from thesis_cli.perturbation.low_rank import LowRankMaxima
 
 Interval = Literal["normal", "concentration"]
@@ -193,8 +193,7 @@ def half_width(error: float, confidence: float) -> float:
     """Half a two-sided normal interval; `InputError` for a confidence that is none."""
     from scipy.special import ndtri
 
-    if not 0 < confidence < 1:
-        raise InputError(f"the confidence is {confidence:g}", "a number between 0 and 1")
+    check_confidence(confidence)
     return float(ndtri((1 + confidence) / 2)) * error
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thesis_cli.errors import InputError, WorkFailed
+from thesis_cli.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.inference.enumeration import Progress
 from thesis_cli.inference.solver import Ints, MapSolver
 from thesis_cli.models.factor_graph import Floats
 from thesis_cli.perturbation.clamping import Clamped
-from thesis_cli.perturbation.low_rank import BLOCK, NoConfiguration, check_found
+from thesis_cli.perturbation.low_rank import BLOCK, check_found
 from thesis_cli.perturbation.low_rank_bounds import check_alphas, power_bounds
 from thesis_cli.perturbation.noise import gumbel
 
@@ -101,7 +101,7 @@ class SequentialSampler:
         self.map_calls = 0
         self.log_bound = self._bound(())
         if self.log_bound == -np.inf:
-            raise NoConfiguration("no configuration is possible (Z = 0)", "some configuration must be possible")
+            raise NoConfiguration()
 
     def draw(self, count: int, progress: Progress | None = None) -> Draws:
         """Accepted configurations, independent given the estimates.
