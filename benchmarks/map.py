@@ -1,7 +1,7 @@
 """MAP of perturbed Ising grids: each solver, its threads, and other programs on the same perturbations, in one process.
 
 A peer that is installed builds its problem afresh for each perturbation, as it must; times are for one perturbation,
-ratios to the graph cut. OR-tools and toulbar2 come with the extra `peers`.
+ratios to the graph cut. toulbar2 comes with the extra `dev`, OR-tools with `peers`.
 """
 
 import importlib.util

@@ -65,7 +65,7 @@ def check_maximum(graph, noise, values, states):
     np.testing.assert_allclose(attained, values, rtol=1e-12, atol=1e-11)
 
 
-@settings(max_examples=400)
+@settings(max_examples=1000)
 @given(binary_models(balanced=True), st.integers(0, 2**32), st.integers(0, 4), st.sampled_from([0.0, 1.0, 100.0]))
 def test_maximum_is_brute_force(graph, seed, batch, scale):
     noise = scale * np.random.default_rng(seed).gumbel(size=(batch, sum(graph.cardinalities)))

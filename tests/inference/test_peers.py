@@ -1,4 +1,4 @@
-"""Answers of other programs to the same questions; each test needs its program, from the extra `peers`."""
+"""Answers of other programs to the same questions; each test needs its program, from the extra `dev`."""
 
 import numpy as np
 import pytest

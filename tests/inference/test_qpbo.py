@@ -30,7 +30,7 @@ def mixed_grid(side, coupling, rng):
     return FactorGraph(grid.cardinalities, factors)
 
 
-@settings(max_examples=400)
+@settings(max_examples=1000)
 @given(binary_models(), st.integers(0, 2**32), st.integers(0, 3), st.booleans())
 def test_labels_are_shared_by_all_maximisers_and_the_bound_holds(graph, seed, batch, integers):
     noise = noise_for(graph, seed, batch, integers)
