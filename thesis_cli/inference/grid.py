@@ -24,6 +24,8 @@ LARGEST_RANGE = 600.0
 SIDE_BY_SIDE = 2**25
 """Bytes of tables up to which problems are solved side by side; beyond, memory is what limits."""
 
+PAIR_ROOM = 40
+"""Bytes for each entry of the tables of pairs, while they are looked through."""
 
 BATCH = 1024
 """Problems in one call of a kernel."""
@@ -58,7 +60,7 @@ class GridTransfer:
         self.width, self._variables = _layout(form)
         self._count = max(2, *form.cardinalities)
         rows = len(self._variables) // self.width
-        size = 8 * self._count**self.width * (rows + 3)
+        size = 8 * self._count**self.width * (rows + 3) + PAIR_ROOM * len(self._variables) * self._count**2
         if size > memory:
             raise ModelTooLarge(
                 f"grid transfer needs {bytes_text(size)} at width {self.width}",
