@@ -1,0 +1,146 @@
+"""Compiled tree-reweighted sum-product; tests hold it against a plain reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from thesis_cli.inference.belief_kernels import damp, hear, hear_ratios, log_ratio, logsumexp, widest
+from thesis_cli.inference.trws_kernels import upward
+
+if TYPE_CHECKING:
+    from thesis_cli.inference.belief_propagation import Messages
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def reweigh(
+    tables: Floats,
+    entry: int,
+    weight: float,
+    beliefs: Floats,
+    low: int,
+    states: int,
+    messages: Floats,
+    back: int,
+    terms: Floats,
+    new: Floats,
+    size: int,
+) -> None:
+    """Write a message, weight ln sum_x exp{(theta(y, x) - reverse(x)) / weight + belief(x)}, into new[:size].
+
+    The table starts at `entry`, the source's belief at `low`, the reverse message at `back`; `terms` is scratch.
+    A state whose belief is `-inf` is impossible and left out, so that no infinities are subtracted.
+    """
+    scale = 1.0 / weight
+    for y in range(size):
+        top = -np.inf
+        for x in range(states):
+            terms[x] = -np.inf
+            if beliefs[low + x] > -np.inf:
+                terms[x] = (tables[entry + y * states + x] - messages[back + x]) * scale + beliefs[low + x]
+            top = max(top, terms[x])
+        total = 0.0
+        for x in range(states):
+            total += 1.0 if terms[x] == top else np.exp(terms[x] - top)
+        new[y] = weight * (top + np.log(total))
+
+
+@njit(cache=True, nogil=True)
+def send(m: Messages, unary: Floats, weights: Floats, damping: float, sweeps: int, messages: Floats) -> None:
+    """In each sweep messages to higher variables, in order, then to lower ones, in reverse order; all in place."""
+    offsets, source, _, starts, tables, table_starts, first, incoming = m
+    n, most = offsets.size - 1, widest(offsets)
+    beliefs, terms, new = np.empty(unary.size), np.empty(most), np.empty(most)
+    for turn in range(2 * n * sweeps):
+        place = turn % (2 * n)
+        up = place < n
+        v = place if up else 2 * n - 1 - place
+        low, states, middle = offsets[v], offsets[v + 1] - offsets[v], upward(source, first, incoming, v)
+        hear(offsets, starts, first, incoming, unary, messages, v, -1, beliefs, low)
+        for q in range(middle, first[v + 1]) if up else range(first[v], middle):
+            back = incoming[q]
+            d = back ^ 1
+            size = starts[d + 1] - starts[d]
+            weight = weights[d >> 1]
+            reweigh(tables, table_starts[d], weight, beliefs, low, states, messages, starts[back], terms, new, size)
+            damp(messages, starts[d], new, size, damping)
+
+
+@njit(cache=True, nogil=True)
+def send_binary(
+    m: Messages, unary: Floats, order: Ints, weights: Floats, damping: float, sweeps: int, messages: Floats
+) -> None:
+    """`send` where no variable has over two states and every log-potential is finite; `order` is `up_and_down`."""
+    ratios, scales, beliefs = messages[1::2] - messages[::2], 1.0 / weights, np.empty(m.first.size - 1)
+    hear_ratios(m, unary, ratios, beliefs)
+    for _ in range(sweeps):
+        for d in order:
+            scale = scales[d >> 1]
+            cavity = beliefs[m.source[d]] - scale * ratios[d ^ 1]
+            new = weights[d >> 1] * log_ratio(m.tables, 4 * d, scale, cavity, True)
+            step = (1 - damping) * (new - ratios[d])
+            ratios[d] += step
+            beliefs[m.target[d]] += step
+    messages[::2] = 0.0
+    messages[1::2] = ratios
+
+
+@njit(cache=True, nogil=True)
+def certify(m: Messages, unary: Floats, weights: Floats, messages: Floats, information: Floats) -> tuple[float, float]:
+    """An upper bound on ln Z and its slack, at any messages.
+
+    The messages define beliefs tau_s of variables and tau_st of edges, and phi is a constant plus the mean over
+    trees T of sum_s ln tau_s + sum_{st in T} ln tau_st / (tau_s tau_t). ln Z is at most the constant plus the
+    mean of the ln Z of these trees. To sum out a leaf t leaves at s the ratio of a marginal of tau_st to tau_s,
+    so that each edge of a tree adds no more than the log of its largest ratio, at either end. These make the
+    slack; what messages would be if sent again has the ratios in it. Fills `information`, shape (E,), with the
+    mutual information of each tau_st.
+    """
+    offsets, source, target, starts, tables, table_starts, first, incoming = m
+    n, most = offsets.size - 1, widest(offsets)
+    beliefs, norms = np.empty(unary.size), np.empty(n)
+    down, up, joint, terms = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    bound, slack = 0.0, 0.0
+    for v in range(n):
+        hear(offsets, starts, first, incoming, unary, messages, v, -1, beliefs, offsets[v])
+        norms[v] = logsumexp(beliefs, offsets[v], offsets[v + 1])
+        bound += norms[v]
+    if bound == -np.inf:
+        return -np.inf, 0.0
+    for e in range(weights.size):
+        i, j, weight = source[2 * e], target[2 * e], weights[e]
+        low_i, low_j, to_j, to_i = offsets[i], offsets[j], starts[2 * e], starts[2 * e + 1]
+        k_i, k_j, entry = offsets[i + 1] - low_i, offsets[j + 1] - low_j, table_starts[2 * e]
+        reweigh(tables, entry, weight, beliefs, low_i, k_i, messages, to_i, terms, up, k_j)
+        reweigh(tables, table_starts[2 * e + 1], weight, beliefs, low_j, k_j, messages, to_j, terms, down, k_i)
+        rise_j = rise_i = -np.inf
+        for y in range(k_j):
+            if beliefs[low_j + y] > -np.inf:
+                rise_j = max(rise_j, up[y] - messages[to_j + y])
+        for x in range(k_i):
+            joint[x] = -np.inf
+            if beliefs[low_i + x] > -np.inf:
+                rise_i = max(rise_i, down[x] - messages[to_i + x])
+                joint[x] = beliefs[low_i + x] + (down[x] - messages[to_i + x]) / weight
+        norm = logsumexp(joint, 0, k_i)
+        if norm == -np.inf:
+            return -np.inf, 0.0
+        excess = max(rise_j - weight * norms[i], rise_i - weight * norms[j])
+        bound += excess
+        slack += excess - weight * (norm - norms[i] - norms[j])
+        information[e] = 0.0
+        for y in range(k_j):
+            for x in range(k_i):
+                theta = tables[entry + y * k_i + x]
+                if theta > -np.inf and beliefs[low_i + x] > -np.inf and beliefs[low_j + y] > -np.inf:
+                    log_tau = (theta - messages[to_i + x] - messages[to_j + y]) / weight - norm
+                    tau = np.exp(log_tau + beliefs[low_i + x] + beliefs[low_j + y])
+                    information[e] += tau * ((theta - down[x] - up[y]) / weight + norm)
+        information[e] = max(information[e], 0.0)
+    return bound, slack

@@ -1,0 +1,91 @@
+"""Sequential tree-reweighted max-product: a configuration and an upper bound on the maximum."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thesis_cli.inference.belief_propagation import Bools, messages_of, over_rows, perturbed_values
+from thesis_cli.inference.pairwise import lifted, pairwise
+from thesis_cli.inference.solver import Guarantee, Ints
+from thesis_cli.models.factor_graph import FactorGraph, Floats
+
+
+class TRWS:
+    """TRW-S with monotonic chains in the order of the variables (Kolmogorov 2006).
+
+    The model is written as a sum over chains; an iteration passes messages up and down the order, so that the sum
+    of the chains' maxima, an upper bound at any iteration, never rises but for rounding. On the way up variables
+    are decoded in order, each given those before it, and the best configuration is kept. A row ends when it is
+    certified, when its bound stalls, or at `max_iterations`.
+
+    Parameters
+    ----------
+    graph : any; a factor of three or more variables becomes a variable that is tied to those of its scope.
+    tolerance : a row is certified, its configuration then optimal to within as much, once
+        bound - value <= tolerance max(1, |bound|).
+    patience : a bound that falls by no more than that in so many iterations has stalled.
+    max_iterations : at most so many for each row, one at least.
+    jobs : threads that share the rows of a batch; the results do not depend on it.
+
+    Attributes
+    ----------
+    certified : of the rows of the last call, shape (batch,).
+    iterations : of the rows of the last call, shape (batch,).
+    """
+
+    name = "TRW-S"
+    guarantee: Guarantee = "approximate"
+
+    def __init__(
+        self,
+        graph: FactorGraph,
+        *,
+        tolerance: float = 1e-9,
+        patience: int = 20,
+        max_iterations: int = 2000,
+        jobs: int = 1,
+    ) -> None:
+        self.graph = graph
+        self._form = pairwise(lifted(graph))
+        self._messages = messages_of(self._form)
+        self._tolerance, self._patience, self._max_iterations = float(tolerance), patience, max_iterations
+        self._jobs = jobs
+        self.certified: Bools = np.empty(0, np.bool_)
+        self.iterations: Ints = np.empty(0, np.int64)
+
+    def solve(self, noise: Floats) -> tuple[Floats, Ints, Floats]:
+        """MAP under perturbed unary tables, with bounds.
+
+        Parameters
+        ----------
+        noise : finite, added to the unary log-potentials, shape (batch, sum of cardinalities).
+
+        Returns
+        -------
+        values : phi(x) + sum_i noise_i(x_i) of the configurations found, shape (batch,).
+        states : the configurations, shape (batch, n).
+        bounds : upper bounds on the maxima, shape (batch,); `-inf` proves that nothing is possible.
+        """
+        from thesis_cli.inference.trws_kernels import trws
+
+        batch, given = noise.shape
+        states = np.zeros((batch, len(self._form.cardinalities)), np.int64)
+        bounds, iterations = np.empty(batch), np.empty(batch, np.int64)
+
+        def work(rows: slice) -> None:
+            unary = np.repeat(self._form.unary[None], rows.stop - rows.start, axis=0)
+            unary[:, :given] += noise[rows]
+            limits = self._tolerance, self._patience, self._max_iterations
+            trws(self._messages, self._form.constant, unary, *limits, states[rows], bounds[rows], iterations[rows])
+
+        over_rows(work, batch, self._jobs)
+        found = np.ascontiguousarray(states[:, : len(self.graph.cardinalities)])
+        values = perturbed_values(self.graph, noise, found)
+        scale = np.maximum(1, np.abs(np.where(bounds > -np.inf, bounds, 0)))
+        self.certified = values >= bounds - self._tolerance * scale
+        self.iterations = iterations
+        return values, found, bounds
+
+    def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
+        """See `MapSolver.maximise`."""
+        return self.solve(noise)[:2]
