@@ -64,9 +64,9 @@ class SequentialSampler:
     makes the probabilities of a step sum to more than 1. There they are scaled to 1, which makes what follows less
     likely than it should be, by that factor; `Draws.clipped` counts such steps.
 
-    Two things make them rare. All estimates use the same noise on the variables that are left, so that the errors of
-    numerator and denominator all but cancel. And with one variable left the bound is the ln Z of the rest, without
-    error. More samples help further.
+    Two things keep the scaling mild, if not rare. All estimates use the same noise on the variables that are left, so
+    that the errors of numerator and denominator all but cancel. And with one variable left the bound is the ln Z of the
+    rest, without error. More samples help further (the experiment `sequential-sampler` says how far).
 
     Parameters
     ----------
