@@ -1,7 +1,8 @@
 """MAP of perturbed Ising grids: each solver, its threads, and other programs on the same perturbations, in one process.
 
-A peer that is installed builds its problem afresh for each perturbation, as it must; times are for one perturbation
-(ours the best of five passes over all of them), ratios to the graph cut. toulbar2 comes with the extra `dev`, OR-tools with `peers`.
+Times are for one perturbation, ours the best of five passes over all of them; ratios are to the graph cut. A peer
+that is installed builds its problem afresh for each, as it must. toulbar2 comes with the extra `dev`, OR-tools
+with `peers`.
 """
 
 import importlib.util
