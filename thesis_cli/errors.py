@@ -27,7 +27,7 @@ class InputError(ValueError):
 
 
 class NoConfiguration(InputError):
-    """A model whose configurations all have log-potential -inf; or a solver that found no other."""
+    """Every configuration has log-potential -inf."""
 
     def __init__(
         self,
@@ -35,9 +35,8 @@ class NoConfiguration(InputError):
         remedy: str = "a configuration of finite potential is wanted",
         *,
         source: str | Path = "",
-        line: int | None = None,
     ) -> None:
-        super().__init__(problem, remedy, source=source, line=line)
+        super().__init__(problem, remedy, source=source)
 
 
 class ModelTooLarge(InputError):

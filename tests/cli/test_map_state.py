@@ -65,6 +65,12 @@ def test_too_wide_a_model_says_its_width(cli, tmp_path):
     assert "m.uai: elimination needs 16.7 MiB at width 16" in result.err
 
 
+def test_a_solver_that_fails_is_no_fault_of_the_input(cli):
+    result = cli("map", MODELS / "sat-16-60.uai", "--solver", "max-product")
+    assert (result.status, result.out) == (1, "")
+    assert result.err == "error: the solver found no possible configuration\n"
+
+
 def test_verbose_says_what_was_passed_over(cli, tmp_path):
     glass = random_spin_glass(16, 16, 2.0, 0.1, "mixed", np.random.default_rng(0))
     (tmp_path / "m.uai").write_text(uai.write(glass.graph()))

@@ -17,6 +17,7 @@ from thesis_cli.perturbation.low_rank_bounds import (
     entropy_bound,
     lower_bound,
     power_bounds,
+    second_moment,
     slope_at_zero,
     upper_bound,
 )
@@ -82,10 +83,38 @@ def test_noise_goes_to_the_chosen_variables_alone(monkeypatch):
     monkeypatch.setattr(solver, "maximise", lambda noise: seen.append(noise) or whole(noise))
     low_rank_maxima(solver, 5, seed())
     low_rank_maxima(solver, 5, seed(), noisy=[2, 1, 2], scale="average")
+    both = np.concatenate(seen).reshape(2, 5, 8)
     expected = gumbel(np.random.default_rng(seed().spawn(1)[0]), 5, 7)
-    np.testing.assert_array_equal(seen[0], np.insert(expected, 2, 0.0, axis=1))
-    np.testing.assert_array_equal(seen[1][:, 3:6], gumbel(np.random.default_rng(seed().spawn(1)[0]), 5, 3))
-    assert not seen[1][:, [0, 1, 2, 6, 7]].any()
+    np.testing.assert_array_equal(both[0], np.insert(expected, 2, 0.0, axis=1))
+    np.testing.assert_array_equal(both[1][:, 3:6], gumbel(np.random.default_rng(seed().spawn(1)[0]), 5, 3))
+    assert not both[1][:, [0, 1, 2, 6, 7]].any()
+
+
+def test_what_is_under_way_ends_when_interrupted(monkeypatch):
+    """A slow solver gets one problem at a time, and threads stop at the next."""
+    solver = Elimination(triangle())
+    calls = []
+    whole = solver.maximise
+    monkeypatch.setattr(low_rank, "QUICK", 0.0)
+    monkeypatch.setattr(solver, "maximise", lambda noise: calls.append(len(noise)) or whole(noise))
+
+    def interrupt(done):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        low_rank_maxima(solver, 128 * 50, seed(), jobs=2, progress=interrupt)
+    assert set(calls) == {1}
+    assert 128 <= len(calls) < 128 * 25
+
+
+def test_quick_solvers_get_ever_more_problems_at_once(monkeypatch):
+    solver = Elimination(triangle())
+    calls = []
+    whole = solver.maximise
+    monkeypatch.setattr(low_rank, "QUICK", np.inf)
+    monkeypatch.setattr(solver, "maximise", lambda noise: calls.append(len(noise)) or whole(noise))
+    low_rank_maxima(solver, 300, seed())
+    assert calls == [1, 4, 16, 64, 43, 128, 44]
 
 
 @pytest.mark.parametrize("entries", [40, 2**20])
@@ -113,7 +142,7 @@ def test_a_solver_that_finds_nothing_is_named():
     with pytest.raises(WorkFailed, match=r"worse found no possible configuration in \d+ of 50 MAP problems"):
         low_rank_maxima(Worse(graph), 50, seed())
     only = FactorGraph([2, 2], [Factor((0,), np.array([-np.inf, 0.0]))])
-    with pytest.raises(NoConfiguration, match="no configuration was found by worse"):
+    with pytest.raises(WorkFailed, match="worse found no possible configuration in 5 of 5 MAP problems"):
         low_rank_maxima(Worse(only), 5, seed())
     with pytest.raises(InputError, match="0 perturbations"):
         low_rank_maxima(Worse(graph), 0, seed())
@@ -274,6 +303,19 @@ def test_the_lower_bound_is_not_arbitrarily_worse_than_its_mean(values, alpha):
     assert bound >= mean + math.lgamma(1 + alpha) / alpha + np.euler_gamma - rounding - 1e-11
 
 
+def test_second_moments_are_at_most_those_of_independent_variables():
+    """And these attain it: e^{-alpha U} of one uniform variable is a power of an exponential one."""
+    assert second_moment(0.0, 7) == 1.0
+    assert second_moment(1.0, 3) == pytest.approx(8.0)
+    assert second_moment(-0.25, 1) == pytest.approx(math.gamma(0.5) / math.gamma(0.75) ** 2)
+    assert second_moment(-0.5, 1) == second_moment(1000.0, 1000) == math.inf
+    values = low_rank_maxima(Elimination(triangle()), 20_000, seed()).values
+    for alpha in (-0.15, 0.2):
+        x = np.exp(-alpha * (values - values.mean()))
+        ratio = x**2 / x.mean() ** 2
+        assert ratio.mean() < second_moment(alpha, 4) + 5 * ratio.std() / math.sqrt(ratio.size)
+
+
 def test_alphas_out_of_range_are_refused_with_the_limit():
     maxima = low_rank_maxima(Elimination(triangle()), 5, seed())
     message = r"alpha is -0\.25; a number above -0\.25 = -1/\(2 sqrt\(4\)\), where samples are sure to have a finite"
@@ -283,8 +325,8 @@ def test_alphas_out_of_range_are_refused_with_the_limit():
     assert upper_bound(maxima, -0.25, unsafe=True).standard_error < np.inf
     wide = upper_bound(maxima, -0.5, unsafe=True)
     assert (wide.standard_error, wide.low, wide.high) == (np.inf, -np.inf, np.inf)
-    for bad in (-1.0, np.nan, np.inf):
-        with pytest.raises(InputError, match="a number above -1 is wanted"):
+    for bad in (-1.0, np.nan, np.inf, 1e300):
+        with pytest.raises(InputError, match="a number above -1 and up to 1000 is wanted"):
             upper_bound(maxima, bad, unsafe=True)
 
 

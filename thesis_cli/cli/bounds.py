@@ -30,8 +30,11 @@ Interval = Annotated[
     typer.Option("--confidence-method", help="Interval of U(0), L(0): delta method, or measure concentration."),
 ]
 Subsets = Annotated[
-    str,
-    typer.Option(help="Of --method subset: 'edges' (each pair of neighbours), or variables as in '0,1 1,2'."),
+    str | None,
+    typer.Option(
+        help="Of --method subset: 'edges' (each pair of neighbours), or variables as in '0,1 1,2'.",
+        show_default="edges",
+    ),
 ]
 Clamp = Annotated[
     str | None,
@@ -76,7 +79,7 @@ def bounds(
     name: BoundName,
     how: Perturbing,
     *,
-    subsets: str = "edges",
+    subsets: str | None = None,
     clamp: Sequence[int] = (),
     tick: Tick | None = None,
 ) -> list[Estimate]:
@@ -90,8 +93,6 @@ def bounds(
     if name == "trw":
         return [_trw(model)]
     if clamp:
-        if name != "unary":
-            raise InputError(f"--clamp does not go with --method {name}", "it belongs to unary")
         return [_clamped(model, clamp, alpha, how, tick) for alpha in how.alphas]
     from thesis_cli.perturbation.low_rank_bounds import lower_bound, slope_at_zero, upper_bound
 
@@ -99,8 +100,7 @@ def bounds(
     bound = lower_bound if name == "average" else upper_bound
     found = []
     for alpha in how.alphas:
-        interval = how.interval if alpha == 0 else "normal"
-        found.append(bound(maxima, alpha, confidence=how.confidence, interval=interval, unsafe=how.any_alpha))
+        found.append(bound(maxima, alpha, confidence=how.confidence, interval=how.interval, unsafe=how.any_alpha))
     if name != "average" and maxima.map_calls > 1:
         slope, error = slope_at_zero(maxima)
         logger.debug("dU/dalpha at 0 is %.3g +- %.2g (Thesis Proposition 4)", slope, error)
@@ -108,19 +108,21 @@ def bounds(
 
 
 def perturb(
-    graph: FactorGraph, name: BoundName, how: Perturbing, *, subsets: str = "edges", tick: Tick | None = None
+    graph: FactorGraph, name: BoundName, how: Perturbing, *, subsets: str | None = None, tick: Tick | None = None
 ) -> LowRankMaxima:
     """Perturbed maxima of the solver asked for, which is named in a message."""
     import numpy as np
 
     from thesis_cli.inference.choose import map_solver
     from thesis_cli.perturbation.low_rank import low_rank_maxima
-    from thesis_cli.perturbation.low_rank_bounds import check_alphas
+    from thesis_cli.perturbation.low_rank_bounds import check_alphas, second_moment
     from thesis_cli.perturbation.subsets import edges, with_subset_variables
 
     noisy = None
     if name == "subset":
-        chosen = edges(graph) if subsets == "edges" else [_variables(word) for word in subsets.split()]
+        chosen = edges(graph) if subsets in (None, "edges") else [_variables(word) for word in str(subsets).split()]
+        if not chosen:
+            raise InputError("--subsets is empty", "variables as in '0,1 1,2' are wanted")
         graph, noisy = with_subset_variables(graph, chosen)
     terms = sum(graph.cardinalities[i] > 1 for i in (range(len(graph.cardinalities)) if noisy is None else noisy))
     check_alphas(np.array(how.alphas), terms, how.any_alpha)
@@ -128,6 +130,11 @@ def perturb(
     logger.debug("MAP by %s%s", solver.name, f" ({why})" if why else "")
     if solver.guarantee == "approximate":
         logger.warning("MAP by %s, which approximates: upper bounds are no longer sure", solver.name)
+    if how.interval == "concentration" and (any(how.alphas) or solver.guarantee != "exact"):
+        raise InputError("--confidence-method concentration", "alpha 0 alone and an exact solver are wanted")
+    for alpha in how.alphas:
+        if (wanted := 10 * (second_moment(alpha, terms) - 1)) > how.samples:
+            logger.warning("%s samples may be far too few for alpha = %g: up to %.1g", how.samples, alpha, wanted)
     return low_rank_maxima(
         solver,
         how.samples,

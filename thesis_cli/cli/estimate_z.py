@@ -29,6 +29,22 @@ Examples, in a checkout:
 
 MethodName = Literal["auto", "exact", "full-rank", "unary", "average", "subset", "bethe", "trw"]
 
+FULL_RANK = ("auto", "full-rank")
+PERTURBED = ("unary", "average", "subset")
+USED_BY: dict[str, tuple[str, ...]] = {
+    "--trick": FULL_RANK,
+    "--threshold": FULL_RANK,
+    "--no-debias": FULL_RANK,
+    "--target": (*FULL_RANK, "exact"),
+    "--alpha": (*FULL_RANK, *PERTURBED),
+    "--any-alpha": PERTURBED,
+    "--confidence-method": PERTURBED,
+    "--solver": ("auto", *PERTURBED),
+    "--subsets": ("subset",),
+    "--clamp": ("unary",),
+}
+"""Methods that heed an option."""
+
 MOST_CONFIGURATIONS = 2**26
 """Up to which `auto` perturbs every configuration: 100 samples take half a minute of one core."""
 
@@ -67,7 +83,7 @@ def estimate_z(
         bool, typer.Option("--debias/--no-debias", help="Remove the bias where it is known exactly.")
     ] = True,
     any_alpha: bounds.AnyAlpha = False,
-    subsets: bounds.Subsets = "edges",
+    subsets: bounds.Subsets = None,
     clamp: bounds.Clamp = None,
     solver: options.Solver = "auto",
     exact: Annotated[
@@ -94,14 +110,22 @@ def estimate_z(
     if samples == 0 and not exact and method not in ("exact", "bethe", "trw"):
         raise InputError("--samples 0 leaves nothing to do", "add --exact, or ask for samples")
     check_confidence(confidence)
-    one_alpha = None
-    if method in ("auto", "full-rank"):
-        one_alpha = check_parameters(trick or "gumbel", alpha, threshold)
-    else:
-        if trick is not None or threshold is not None:
-            raise InputError(f"--trick and --threshold do not go with --method {method}", "they belong to full-rank")
-        if target != "lnZ" and method != "exact":
-            raise InputError(f"--target {target} does not go with --method {method}", "bounds are of lnZ")
+    given = {
+        "--trick": trick is not None,
+        "--threshold": threshold is not None,
+        "--no-debias": not debias,
+        "--target": target != "lnZ",
+        "--alpha": alpha is not None,
+        "--any-alpha": any_alpha,
+        "--confidence-method": interval != "normal",
+        "--solver": solver != "auto",
+        "--subsets": subsets is not None,
+        "--clamp": clamp is not None,
+    }
+    for option in (name for name, used in given.items() if used):
+        if method not in USED_BY[option]:
+            raise InputError(f"{option} does not go with --method {method}", f"it is for {', '.join(USED_BY[option])}")
+    one_alpha = check_parameters(trick or "gumbel", alpha, threshold) if method in FULL_RANK else None
     out = output.out_file(out, "estimate-z", model, evidence)
 
     from thesis_cli.models.files import load_model
@@ -138,7 +162,9 @@ def estimate_z(
                     confidence=confidence,
                 )
             estimates += found
-        how = bounds.Perturbing(samples, seed, cores, solver, room, alpha or [0.0], confidence, interval, any_alpha)
+        how = bounds.Perturbing(
+            samples, seed, cores, solver, room, list(dict.fromkeys(alpha or [0.0])), confidence, interval, any_alpha
+        )
         clamped = bounds.parse_variables(clamp)
         for name in names:
             if name in get_args(bounds.BoundName):

@@ -61,7 +61,7 @@ def map_state(
         output.print_table(
             [
                 ("model", f"{model}: {loaded.describe()}"),
-                ("max phi", f"{result.value:.12g}  ({result.method}, {_certificate(result)})"),
+                ("max phi", f"{result.value + 0.0:.12g}  ({result.method}, {_certificate(result)})"),
                 ("states", shown),
                 ("cost", f"{seconds:.3f} s"),
             ]

@@ -33,16 +33,22 @@ def out_file(out: Path | None, command: str, model: str, evidence: Path | None) 
     """Where a command's result goes, refused before the work if it cannot be written or must not be."""
     path = out or Path("results/runs") / f"{command}-{'stdin' if model == '-' else Path(model).stem}.csv"
     inputs = [Path(model), *([evidence] if evidence else [])]
-    if path.suffix.lower() != ".csv":
-        raise InputError(f"--out {path}", "a file name that ends in .csv is wanted")
-    if path.is_dir():
-        raise InputError(f"--out {path} is a folder", "a file is wanted")
+    check_writable("--out", path, ".csv")
     if any(i.resolve() in (path.resolve(), path.with_suffix(".json").resolve()) for i in inputs):
         raise InputError(f"--out {path} would overwrite the input", "another --out is wanted")
+    return path
+
+
+def check_writable(option: str, path: Path, suffix: str) -> None:
+    """Refuse a file to write that has another suffix, is no regular file, or is where nothing can be written."""
+    if path.suffix.lower() != suffix:
+        raise InputError(f"{option} {path}", f"a file name that ends in {suffix} is wanted")
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "no regular file"
+        raise InputError(f"{option} {path} is {kind}", "a file is wanted")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError(f"--out {path}: {folder} cannot be written to", "another --out is wanted")
-    return path
+        raise InputError(f"{option} {path}: {folder} cannot be written to", f"another {option} is wanted")
 
 
 def write_table(

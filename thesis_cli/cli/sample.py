@@ -27,8 +27,10 @@ def sample(
         Literal["exact", "sequential", "perturb"],
         typer.Option(help="exact: backward sampling; sequential: Thesis Algorithm 1; perturb: MAP under unary noise."),
     ] = "exact",
-    alpha: Annotated[float, typer.Option(help="Of the bound U(alpha) of sequential.")] = 0.0,
-    samples: Annotated[int, typer.Option(min=1, help="MAP calls for each bound of sequential.")] = 1000,
+    alpha: Annotated[float | None, typer.Option(help="Of the bound U(alpha) of sequential.", show_default="0")] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="MAP calls for each bound of sequential.", show_default="1000")
+    ] = None,
     solver: options.Solver = "auto",
     evidence: options.Evidence = None,
     format: options.Format = None,
@@ -44,6 +46,10 @@ def sample(
 ) -> None:
     """Draw configurations from the Gibbs distribution of a model."""
     options.set_messages(quiet, verbose)
+    if method != "sequential" and (alpha, samples) != (None, None):
+        raise InputError(f"--alpha and --samples do not go with --method {method}", "they are for sequential")
+    if method == "exact" and solver != "auto":
+        raise InputError("--solver does not go with --method exact", "it is for sequential and perturb")
     out = output.out_file(out, "sample", model, evidence)
 
     import numpy as np
@@ -79,12 +85,14 @@ def sample(
             else:
                 from thesis_cli.perturbation.sequential import SequentialSampler
 
-                sampler = SequentialSampler(chosen, alpha, samples, root)
+                sampler = SequentialSampler(chosen, alpha or 0.0, samples or 1000, root)
                 draws = sampler.draw(count, tick)
                 states = loaded.original_states(draws.states)
                 facts = {
                     "by": chosen.name,
-                    "distribution": "Gibbs" + ", but for the clipped steps" * (draws.clipped > 0),
+                    "distribution": "Gibbs"
+                    + ", but for the clipped steps" * (draws.clipped > 0)
+                    + ", but for maxima that are not" * (chosen.guarantee != "exact"),
                     "attempts": draws.attempts,
                     "acceptance": draws.acceptance,
                     "clipped": draws.clipped,

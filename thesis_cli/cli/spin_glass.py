@@ -30,6 +30,9 @@ Examples:
 
 MOST_SITES = 10**6
 
+MARKERS = {"U": "^", "L": "v", "B": "s", "T": "D"}
+"""Of the figure, by the first letter of a method."""
+
 
 def spin_glass(
     size: Annotated[str, typer.Option(help="Rows x columns.")] = "10x10",
@@ -37,7 +40,8 @@ def spin_glass(
     field: Annotated[float, typer.Option(help="f: fields are U[-f, f].")] = 1.0,
     kind: Annotated[Literal["attractive", "mixed"], typer.Option(help="Of the couplings.")] = "attractive",
     published: Annotated[
-        str | None, typer.Option(help="The model of Thesis Figure 2.4 with this C, bit for bit.", show_default=False)
+        str | None,
+        typer.Option(help="C for the author's generator; 1.66667: Thesis Figure 2.4 bit for bit.", show_default=False),
     ] = None,
     sweep: Annotated[
         str | None, typer.Option(help="Couplings, as in 0,0.5,1; with the same random numbers.", show_default=False)
@@ -66,9 +70,13 @@ def spin_glass(
     check_confidence(confidence)
     if sweep is not None and (published is not None or save is not None):
         raise InputError("--sweep has many models", "leave out --published and --save")
+    if published is not None and field != 1.0:
+        raise InputError("--field does not go with --published", "the author's fields are U[-1, 1]")
     rows, columns = _size(size)
     couplings = [coupling] if sweep is None else _couplings(sweep)
     out = output.out_file(out, "spin-glass", f"{kind}-{rows}x{columns}", None)
+    if save is not None:
+        output.check_writable("--save", save, ".uai")
 
     import numpy as np
 
@@ -79,7 +87,8 @@ def spin_glass(
     began = time.perf_counter()
     seed = options.seed_or_fresh(seed)
     if alpha is None:
-        alpha = [0.0, -round(0.4 / math.sqrt(rows * columns), 3)]
+        alpha = [0.0] if interval == "concentration" else [0.0, -round(0.4 / math.sqrt(rows * columns), 3)]
+    alpha = list(dict.fromkeys(alpha))
     how = bounds.Perturbing(
         samples, seed, options.jobs_or_all(jobs), solver, int(memory * 2**30), alpha, confidence, interval, any_alpha
     )
@@ -92,8 +101,7 @@ def spin_glass(
                 glass = published_spin_glass(published, kind, rows, columns)
             graph = glass.graph()
             if save is not None:
-                origin = f"{kind}, coupling {published or c}, " + ("published" if published else f"seed {seed}")
-                write_atomic({save: uai.write(graph, f"Spin glass {rows}x{columns}, {origin}.")})
+                write_atomic({save: uai.write(graph)})
                 options.logger.info("wrote %s", save)
             found.append((published or c, graph, _estimates(graph, how, tick)))
     seconds = time.perf_counter() - began
@@ -116,7 +124,8 @@ def spin_glass(
     if sweep is not None:
         from thesis_cli.reproduction.figures import save as save_figure
 
-        for path in save_figure(lambda: _figure([(float(c), e) for c, _, e in found]), out.with_suffix("")):
+        title = f"{kind} {rows}x{columns}, {samples:,} MAP calls each"
+        for path in save_figure(lambda: _figure([(float(c), e) for c, _, e in found], title), out.with_suffix("")):
             options.logger.info("wrote %s", path)
 
 
@@ -132,7 +141,7 @@ def _size(text: str) -> tuple[int, int]:
 
 def _couplings(text: str) -> list[float]:
     try:
-        return [float(word) for word in text.split(",")]
+        return list(dict.fromkeys(float(word) for word in text.split(",")))
     except ValueError:
         raise InputError(f"--sweep {text[:40]}", "couplings with commas are wanted, as in 0,0.5,1") from None
 
@@ -168,27 +177,27 @@ def _print(
     output.print_table(lines)
 
 
-def _figure(found: Sequence[tuple[float, Sequence[Estimate]]]) -> Figure:
+def _figure(found: Sequence[tuple[float, Sequence[Estimate]]], title: str) -> Figure:
     """What each method says against the coupling; less the exact ln Z, where that is known."""
     from thesis_cli.reproduction.figures import COLOURS, label, panels
 
     figure, axes = panels(1, 1, height=3.2)
     exact = {c: e.value for c, estimates in found for e in estimates if e.kind == "exact"}
     known = len(exact) == len(found)
-    methods = [e.method for e in found[0][1] if e.kind != "exact"]
-    for k, method in enumerate(methods):
+    for k, method in enumerate(e.method for e in found[0][1] if e.kind != "exact"):
         points = [(c, e) for c, estimates in found for e in estimates if e.method == method]
         axes.errorbar(
             [c for c, _ in points],
             [e.value - (exact[c] if known else 0.0) for c, e in points],
             [2 * e.standard_error for _, e in points],
-            marker="o",
+            marker=MARKERS[method[0]],
             color=COLOURS[k % len(COLOURS)],
-            linestyle="-" if k < len(COLOURS) else ":",
+            linestyle=("-", "--", ":")[k % 3],
             label=method,
         )
-    label(axes, "coupling $C$", r"estimate $-\ln Z$, nats" if known else r"estimate of $\ln Z$, nats")
+    y = r"estimate $-\ \ln Z$, nats" if known else r"estimate of $\ln Z$, nats"
+    label(axes, "coupling $C$", y, f"{title}; bars: two standard errors")
     if known:
         axes.axhline(0, color="black", linewidth=0.8)
-    axes.legend(title="bars: two standard errors")
+    figure.legend(loc="outside right upper")
     return figure

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import ModelTooLarge, NoConfiguration, UnsuitableModel
+from thesis_cli.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, WorkFailed
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, Progress, log_partition_function
@@ -98,7 +98,8 @@ def best_configuration(
     Raises
     ------
     UnsuitableModel, ModelTooLarge : the solver that was named does not take the model.
-    NoConfiguration : no configuration is possible, or the solver finds none.
+    NoConfiguration : no configuration is possible.
+    WorkFailed : the solver, which approximates, finds none.
     """
     if isinstance(model, LogPotentials):
         if solver != "auto":
@@ -148,5 +149,5 @@ def _enumerate(model: Model, max_configurations: int, progress: Progress | None)
 
 def _possible(value: float, proven: bool) -> float:
     if value == -np.inf:
-        raise NoConfiguration() if proven else NoConfiguration("the solver found no possible configuration")
+        raise NoConfiguration() if proven else WorkFailed("the solver found no possible configuration")
     return value

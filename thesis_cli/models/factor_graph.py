@@ -103,7 +103,7 @@ class FactorGraph:
 
     def describe(self) -> str:
         n, m = len(self.cardinalities), len(self.factors)
-        return f"{n} variable{'s' * (n != 1)}, {m} factor{'s' * (m != 1)}, {_count(self.size)}"
+        return f"{n:,} variable{'s' * (n != 1)}, {m:,} factor{'s' * (m != 1)}, {_count(self.size)}"
 
     def log_potential(self, states: npt.NDArray[np.integer]) -> Floats:
         """phi of each row of `states`, shape (batch, n) -> (batch,)."""

@@ -94,14 +94,13 @@ def _entries(words: Words, j: int, shape: tuple[int, ...]) -> range:
     return words.many(entries, f"factor {j} has {entries} entries")
 
 
-def write(graph: FactorGraph, comment: str = "") -> str:
+def write(graph: FactorGraph) -> str:
     """The text of a UAI file, MARKOV, to 17 significant digits.
 
     Entries are exponentials of the log-potentials, beyond the range of a double where they must be;
-    `parse` reads them back to one part in 1e15 of a potential of size 1.
+    `parse` reads them back to one part in 1e15 of a potential of size 1. No comments: few other readers take them.
     """
-    lines = [f"# {line}" for line in comment.splitlines()]
-    lines += ["MARKOV", str(len(graph.cardinalities)), " ".join(map(str, graph.cardinalities))]
+    lines = ["MARKOV", str(len(graph.cardinalities)), " ".join(map(str, graph.cardinalities))]
     lines.append(str(len(graph.factors)))
     lines += [" ".join(map(str, (len(f.scope), *f.scope))) for f in graph.factors]
     for factor in graph.factors:

@@ -8,8 +8,9 @@ L(alpha) is U(alpha) of the model n phi, divided by n, and U(0) of the model m p
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -19,7 +20,7 @@ import numpy.typing as npt
 
 from thesis_cli.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.inference.enumeration import Progress
-from thesis_cli.inference.solver import Guarantee, MapSolver
+from thesis_cli.inference.solver import Guarantee, Ints, MapSolver
 from thesis_cli.models.factor_graph import FactorGraph, Floats
 from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.perturbation.subsets import undetermined
@@ -28,6 +29,9 @@ Scale = Literal["sum", "average"]
 
 BLOCK, BLOCK_ENTRIES = 128, 2**20
 """Perturbations, and noise entries (8 MiB), in a block; a block has a random stream of its own."""
+
+QUICK = 0.1
+"""Seconds of a call of the solver below which the next takes four times as many perturbations."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +113,12 @@ def low_rank_maxima(
     values, at_max = np.empty(count), np.empty(count)
     states = np.empty((count, len(cardinalities)), np.min_scalar_type(max(cardinalities) - 1))
 
+    pace = _Pace()
+
     def solve(block: slice, child: np.random.SeedSequence) -> int:
         noise = np.zeros((block.stop - block.start, offsets[-1]))
         noise[:, columns] = gumbel(np.random.default_rng(child), noise.shape[0], columns.size)
-        values[block], found = solver.maximise(noise if factor == 1 else factor * noise)
+        values[block], found = pace.maximise(solver, noise if factor == 1 else factor * noise)
         at_max[block] = np.take_along_axis(noise, offsets[chosen] + found[:, chosen], axis=1).sum(axis=1)
         states[block] = found
         return int(noise.shape[0])
@@ -120,7 +126,7 @@ def low_rank_maxima(
     rows = max(1, min(BLOCK, BLOCK_ENTRIES // int(offsets[-1])))
     blocks = [slice(start, min(start + rows, count)) for start in range(0, count, rows)]
     children = seed.spawn(len(blocks))
-    with ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool, pace:
         for size in pool.map(solve, blocks, children) if jobs > 1 else map(solve, blocks, children):
             if progress:
                 progress(size)
@@ -128,11 +134,36 @@ def low_rank_maxima(
     return LowRankMaxima(values, states, at_max, scale, tuple(chosen), graph, solver.guarantee)
 
 
+class _Pace:
+    """Hands a solver few problems at once while they are slow, so that its threads soon notice an interruption."""
+
+    def __init__(self) -> None:
+        self._rows, self._interrupted = 1, False
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._interrupted = kind is not None
+
+    def maximise(self, solver: MapSolver, noise: Floats) -> tuple[Floats, Ints]:
+        """What `solver.maximise` gives."""
+        parts, start = [], 0
+        while start < len(noise):
+            if self._interrupted:
+                raise CancelledError
+            rows, began = self._rows, time.perf_counter()
+            parts.append(solver.maximise(noise[start : start + rows]))
+            start += rows
+            if time.perf_counter() - began < QUICK:
+                self._rows = min(4 * rows, BLOCK)
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+
 def check_found(values: Floats, solver: MapSolver) -> None:
     """Raise what `low_rank_maxima` does about values of `-inf`."""
     failed = int((values == -np.inf).sum())
-    if failed == values.size:
-        exact = solver.guarantee == "exact"
-        raise NoConfiguration() if exact else NoConfiguration(f"no configuration was found by {solver.name}")
+    if failed == values.size and solver.guarantee == "exact":
+        raise NoConfiguration()
     if failed:
         raise WorkFailed(f"{solver.name} found no possible configuration in {failed} of {values.size} MAP problems")

@@ -15,6 +15,8 @@ from thesis_cli.perturbation.low_rank import LowRankMaxima
 
 Interval = Literal["normal", "concentration"]
 
+LARGEST_ALPHA = 1000.0
+
 
 def power_bounds(values: Floats, terms: int, alphas: Floats) -> tuple[Floats, Floats]:
     """Sample version of U(alpha) = n (ln Gamma(1 + alpha) / alpha + c) - ln E[e^{-alpha U}] / alpha (Thesis eq. 2.8).
@@ -92,9 +94,22 @@ def bound_curve(maxima: LowRankMaxima, alphas: Floats, *, unsafe: bool = False) 
 def check_alphas(alphas: Floats, terms: int, unsafe: bool) -> None:
     """Raise `InputError` if an alpha is outside the range that `bound_curve` describes."""
     least = -1.0 if unsafe else -1 / (2 * math.sqrt(max(1, terms)))
-    for alpha in alphas[~((alphas > least) & (alphas < np.inf))]:
+    for alpha in alphas[~((alphas > least) & (alphas <= LARGEST_ALPHA))]:
         why = "" if unsafe else f" = -1/(2 sqrt({terms})), where samples are sure to have a finite variance,"
-        raise InputError(f"alpha is {alpha:g}", f"a number above {least:.6g}{why} is wanted")
+        wanted = f"a number above {least:.6g}{why} and up to {LARGEST_ALPHA:g} is wanted"
+        raise InputError(f"alpha is {alpha:g}", wanted)
+
+
+def second_moment(alpha: float, terms: int) -> float:
+    """E[X^2] / E[X]^2 of X = e^{-alpha U} is at most (Gamma(1 + 2 alpha) / Gamma(1 + alpha)^2)^n; inf from -1/2 down.
+
+    Independent variables attain it (docs/low-rank.md). A mean of M samples has a squared relative error of as much
+    less 1, divided by M.
+    """
+    if alpha <= -0.5:
+        return math.inf
+    exponent = terms * (math.lgamma(1 + 2 * alpha) - 2 * math.lgamma(1 + alpha))
+    return math.exp(exponent) if exponent < 700 else math.inf
 
 
 def _as_sum(maxima: LowRankMaxima) -> tuple[Floats, int]:
