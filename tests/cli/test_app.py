@@ -117,3 +117,19 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing(tmp_path, signal_, moment):
     assert err.strip() == "error: interrupted"
     assert out == ""
     assert os.listdir(tmp_path) == []
+
+
+def test_an_interruption_that_a_callback_of_compiled_code_swallows_comes_again():
+    code = """
+import ctypes, signal, time
+from thesis_cli.__main__ import catch_signals
+catch_signals()
+swallow = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGTERM))
+try:
+    swallow()
+    time.sleep(30)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
