@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import all_states, factor_graphs
+from tests.conftest import MODELS, all_states, factor_graphs
 from tests.inference.test_belief_propagation import binary_graphs, forests, grid
 from thesis_cli.errors import ModelTooLarge
 from thesis_cli.inference import trw, trw_kernels
@@ -21,6 +21,7 @@ from thesis_cli.inference.trw import (
     uniform_spanning_trees,
 )
 from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.models.files import load_model
 
 
 @st.composite
@@ -214,7 +215,7 @@ def test_the_bound_on_200_small_models():
         limits = {"weight_steps": int(rng.integers(0, 10)), "max_sweeps": int(rng.choice([1, 1000]))}
         result = trw_log_partition_function(graph, **limits)
         assert result.value >= Elimination(graph).log_partition_function() - 1e-9
-        assert result.converged == (result.gap <= 1e-6 * max(1.0, abs(result.value)))
+        assert result.converged == (result.gap <= 1e-6 * max(1.0, abs(result.mixture)))
         converged += result.converged
     assert 150 < converged < 200
 
@@ -235,6 +236,23 @@ def test_the_bound_holds_however_little_is_done(graph, steps, sweeps):
     assert result.value >= exact - 1e-9 * max(1.0, abs(exact) if exact > -np.inf else 0.0)
     assert result.gap >= -1e-9
     assert result.edge_appearance.shape == (len(pairwise(lifted(graph)).edges),)
+    most = np.log(graph.cardinalities).sum() + sum(factor.table.max() for factor in graph.factors)
+    assert result.value == pytest.approx(min(result.mixture, most), rel=1e-12, abs=1e-12)
+
+
+def test_the_trivial_bound_is_returned_where_lifting_is_looser():
+    graph = load_model(MODELS / "sat-16-60.uai")
+    result = trw_log_partition_function(graph, weight_steps=3)
+    assert result.value == pytest.approx(16 * np.log(2))
+    assert result.mixture > 50
+    assert Elimination(graph).log_partition_function() <= result.value
+    assert result.converged == (result.gap <= 1e-6 * result.mixture)
+
+
+def test_the_mixture_is_returned_where_it_is_tighter():
+    graph = grid(4, 4, 1.0, np.random.default_rng(0))
+    result = trw_log_partition_function(graph)
+    assert result.value == result.mixture < 16 * np.log(2) + sum(factor.table.max() for factor in graph.factors) - 1
 
 
 @settings(max_examples=100)
@@ -331,7 +349,7 @@ def test_messages_that_diverge_undamped_are_damped():
     graph = FactorGraph([2] * 8, factors)
     result = trw_log_partition_function(graph, weight_steps=3)
     assert result.converged
-    assert Elimination(graph).log_partition_function() <= result.value < 8 * np.log(7) + 10
+    assert Elimination(graph).log_partition_function() <= result.mixture < 8 * np.log(7) + 10
 
 
 def test_a_larger_grid_converges_and_is_bounded():

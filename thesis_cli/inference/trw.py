@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,17 +31,20 @@ class TrwResult:
 
     Attributes
     ----------
-    value : in nats; ln Z or more (but for rounding), whether `converged` or not.
-    gap : at least 0, and 0 once the pseudo-marginals of edges and of variables agree, where `value` is the optimum
-        for its `edge_appearance`. It is what `value` exceeds the constant by that is left of phi when the
+    value : in nats; ln Z or more (but for rounding), whether `converged` or not: the least of `mixture` and of the
+        trivial bound sum_i ln k_i + sum_f max theta_f, which factors of three or more variables can make the lower.
+    mixture : the bound by the mixture of spanning forests.
+    gap : at least 0, and 0 once the pseudo-marginals of edges and of variables agree, where `mixture` is the optimum
+        for its `edge_appearance`. It is what `mixture` exceeds the constant by that is left of phi when the
         pseudo-marginals are divided out.
-    converged : gap <= tolerance max(1, |value|).
+    converged : gap <= tolerance max(1, |mixture|).
     iterations : sweeps over all messages, at all edge weights.
-    edge_appearance : probability of each edge in the mixture of spanning forests behind `value`, in the order of
-        the edges of `pairwise(lifted(graph))`, shape (E,).
+    edge_appearance : probability of each edge in the mixture of spanning forests, in the order of the edges of
+        `pairwise(lifted(graph))`, shape (E,).
     """
 
     value: float
+    mixture: float
     gap: float
     converged: bool
     iterations: int
@@ -56,7 +60,7 @@ def trw_log_partition_function(
     theta_T, and any messages give a bound, which is evaluated with no tree in hand (`trw_kernels.certify`). The
     edge appearance probabilities, all that the bound needs of rho, start as those of uniform spanning trees and
     move by conditional gradient, each step towards the spanning tree of most mutual information. The lowest
-    bound met is returned, so that moving them never loosens it.
+    bound met is returned, so that moving them never loosens it, or the trivial one (see `TrwResult`).
 
     Parameters
     ----------
@@ -81,7 +85,14 @@ def trw_log_partition_function(
         point = descent.run(turned, STEP_SWEEPS)
         best = min(best, point, key=lambda p: p.bound)
     best = descent.run(best, max_sweeps)
-    return TrwResult(best.bound, best.gap, descent.negligible(best.gap, best), descent.sweeps, best.weights)
+    value = min(best.bound, _trivial_bound(graph))
+    converged = descent.negligible(best.gap, best)
+    return TrwResult(value, best.bound, best.gap, converged, descent.sweeps, best.weights)
+
+
+def _trivial_bound(graph: FactorGraph) -> float:
+    """As many configurations as there are, each of no more than the sum of the factors' maxima."""
+    return math.log(graph.size) + sum(float(factor.table.max()) for factor in graph.factors)
 
 
 class _Point(NamedTuple):

@@ -15,7 +15,9 @@ class TRWS:
 
     The model is written as a sum over chains; an iteration passes messages up and down the order, so that the sum
     of the chains' maxima, an upper bound at any iteration, never rises but for rounding. On the way up variables
-    are decoded in order, each given those before it, and the best configuration is kept. A row ends when it is
+    are decoded in order, each given those before it. Every `patience` iterations, and at the end, the best
+    configuration ascends by exact maximisation over one forest of variables after the other, given the rest
+    (after Hamze and de Freitas 2004), until no other state of any one variable is better. A row ends when it is
     certified, when its bound stalls, or at `max_iterations`.
 
     Parameters
@@ -23,7 +25,9 @@ class TRWS:
     graph : any; a factor of three or more variables becomes a variable that is tied to those of its scope.
     tolerance : a row is certified, its configuration then optimal to within as much, once
         bound - value <= tolerance max(1, |bound|).
-    patience : a bound that falls by no more than that in so many iterations has stalled.
+    progress : in [0, 1); a bound has stalled that in `patience` iterations fell by no more than this share of
+        bound - value, or than the tolerance. 0 runs bounds to their limit.
+    patience : iterations between two such looks.
     max_iterations : at most so many for each row, one at least.
     jobs : threads that share the rows of a batch; the results do not depend on it.
 
@@ -41,14 +45,16 @@ class TRWS:
         graph: FactorGraph,
         *,
         tolerance: float = 1e-9,
-        patience: int = 20,
+        progress: float = 0.01,
+        patience: int = 10,
         max_iterations: int = 2000,
         jobs: int = 1,
     ) -> None:
         self.graph = graph
         self._form = pairwise(lifted(graph))
         self._messages = messages_of(self._form)
-        self._tolerance, self._patience, self._max_iterations = float(tolerance), patience, max_iterations
+        self._tolerance = float(tolerance)
+        self._limits = self._tolerance, float(progress), patience, max_iterations
         self._jobs = jobs
         self.certified: Bools = np.empty(0, np.bool_)
         self.iterations: Ints = np.empty(0, np.int64)
@@ -75,8 +81,8 @@ class TRWS:
         def work(rows: slice) -> None:
             unary = np.repeat(self._form.unary[None], rows.stop - rows.start, axis=0)
             unary[:, :given] += noise[rows]
-            limits = self._tolerance, self._patience, self._max_iterations
-            trws(self._messages, self._form.constant, unary, *limits, states[rows], bounds[rows], iterations[rows])
+            model = self._messages, self._form.constant, len(self.graph.cardinalities), unary
+            trws(*model, *self._limits, states[rows], bounds[rows], iterations[rows])
 
         over_rows(work, batch, self._jobs)
         found = np.ascontiguousarray(states[:, : len(self.graph.cardinalities)])

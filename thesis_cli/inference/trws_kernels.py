@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+FRUITLESS = 20
+"""Forests in a row without a gain to speak of, after which an ascent may end."""
 
 
 @njit(cache=True, nogil=True)
@@ -104,18 +108,156 @@ def backward(m: Messages, unary: Floats, messages: Floats, beliefs: Floats) -> f
 
 
 @njit(cache=True, nogil=True)
+def score(m: Messages, unary: Floats, states: Ints) -> float:
+    """phi(states) but for the constant."""
+    offsets, source, target, _, tables, table_starts, _, _ = m
+    total = 0.0
+    for v in range(states.size):
+        total += unary[offsets[v] + states[v]]
+    for d in range(0, source.size, 2):
+        i = source[d]
+        total += tables[table_starts[d] + states[target[d]] * (offsets[i + 1] - offsets[i]) + states[i]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def grow(m: Messages, root: int, most: int, order: Ints, link: Ints) -> int:
+    """Choose at most so many variables whose edges among themselves are a forest; returns how many.
+
+    Breadth first from the root, then from the next variables in turn that are left untouched. Neighbours join in
+    descending order, so that every variable that stands for a factor joins the first root.
+
+    Fills `order` with the chosen variables, parents first, and `link` with the message from each one's parent, -1
+    for a root and -2 for those not chosen, shapes (n,).
+    """
+    _, source, _, _, _, _, first, incoming = m
+    n, size, done = link.size, 0, 0
+    link[:] = -2
+    near = np.zeros(n, np.int64)
+    for step in range(n):
+        v = (root + step) % n
+        if size == most:
+            break
+        if link[v] > -2 or near[v] > 0:
+            continue
+        order[size], link[v] = v, -1
+        size += 1
+        for q in range(first[v], first[v + 1]):
+            near[source[incoming[q]]] += 1
+        while done < size < most:
+            v = order[done]
+            done += 1
+            for q in range(first[v + 1] - 1, first[v] - 1, -1):
+                u = source[incoming[q]]
+                if link[u] == -2 and near[u] == 1 and size < most:
+                    order[size], link[u] = u, incoming[q] ^ 1
+                    size += 1
+                    for p in range(first[u], first[u + 1]):
+                        near[source[incoming[p]]] += 1
+    return size
+
+
+@njit(cache=True, nogil=True)
+def maximise_forest(m: Messages, unary: Floats, order: Ints, link: Ints, beliefs: Floats, states: Ints) -> None:
+    """Change the variables in `order`, a forest with parents first, to maximise phi given the others' states."""
+    offsets, source, _, _, tables, table_starts, first, incoming = m
+    for v in order:
+        for x in range(offsets[v + 1] - offsets[v]):
+            belief = unary[offsets[v] + x]
+            for q in range(first[v], first[v + 1]):
+                d = incoming[q]
+                u = source[d]
+                if link[u] == -2:
+                    belief += tables[table_starts[d] + x * (offsets[u + 1] - offsets[u]) + states[u]]
+            beliefs[offsets[v] + x] = belief
+    for v in order[::-1]:
+        if link[v] >= 0:
+            parent, entry, count = source[link[v]], table_starts[link[v] ^ 1], offsets[v + 1] - offsets[v]
+            for y in range(offsets[parent + 1] - offsets[parent]):
+                best = -np.inf
+                for x in range(count):
+                    best = max(best, tables[entry + y * count + x] + beliefs[offsets[v] + x])
+                beliefs[offsets[parent] + y] += best
+    for v in order:
+        best = -np.inf
+        for x in range(offsets[v + 1] - offsets[v]):
+            belief = beliefs[offsets[v] + x]
+            if link[v] >= 0:
+                u = source[link[v]]
+                belief += tables[table_starts[link[v]] + x * (offsets[u + 1] - offsets[u]) + states[u]]
+            if belief > best:
+                best, states[v] = belief, x
+
+
+@njit(cache=True, nogil=True)
+def settle(m: Messages, given: int, order: Ints, link: Ints, old: Ints, new: Ints, settled: Bools) -> None:
+    """Update which of the `given` variables no change by itself improves, after a forest moved from old to new.
+
+    A variable is settled that was moved together with those that stand for its factors, and stays so until a
+    neighbour changes.
+    """
+    _, source, _, _, _, _, first, incoming = m
+    for v in order:
+        if new[v] != old[v]:
+            for q in range(first[v], first[v + 1]):
+                settled[source[incoming[q]]] = False
+    for v in order:
+        together = True
+        for q in range(first[v], first[v + 1]):
+            together &= source[incoming[q]] < given or link[source[incoming[q]]] > -2
+        settled[v] |= together
+
+
+@njit(cache=True, nogil=True)
+def ascend(
+    m: Messages, given: int, unary: Floats, root: int, bound: float, progress: float, fruitless: int, states: Ints
+) -> float:
+    """Maximise over one forest after the other given the rest, in place; returns the score.
+
+    Ends once no change of one of the first `given` variables improves, the others standing for factors, and
+    `fruitless` forests in a row have closed no more than `progress` of the distance to the bound.
+    """
+    n = states.size
+    order, link, new = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    beliefs, settled = np.empty(unary.size), np.zeros(n, np.bool_)
+    value, idle, unsettled = score(m, unary, states), 0, True
+    while unsettled or idle < fruitless:
+        most = n if idle < fruitless else m.first[root + 1] - m.first[root] + 1
+        size = grow(m, root, most, order, link)
+        new[:] = states
+        maximise_forest(m, unary, order[:size], link, beliefs, new)
+        found = score(m, unary, new)
+        idle = 0 if found - value > progress * max(bound - value, 0.0) else idle + 1
+        if not found > value:
+            new[:] = states
+        settle(m, given, order[:size], link, states, new, settled)
+        states[:] = new
+        value = max(value, found)
+        root = (root + 1) % given
+        unsettled = not settled[:given].all()
+        while unsettled and settled[root]:
+            root = (root + 1) % given
+    return value
+
+
+@njit(cache=True, nogil=True)
 def trws(
     m: Messages,
     constant: float,
+    given: int,
     unary: Floats,
     tolerance: float,
+    progress: float,
     patience: int,
     max_iterations: int,
     states: Ints,
     bounds: Floats,
     iterations: Ints,
 ) -> None:
-    """TRW-S for each row of `unary`, shape (batch, states); fills the last three, (batch, n) and (batch,)."""
+    """TRW-S for each row of `unary`, shape (batch, states); fills the last three, (batch, n) and (batch,).
+
+    Variables from `given` on stand for factors.
+    """
     beliefs, found = np.empty(unary.shape[1]), np.empty(states.shape[1], np.int64)
     for row in range(unary.shape[0]):
         messages = np.zeros(m.starts[-1])
@@ -124,15 +266,17 @@ def trws(
             value = constant + forward(m, unary[row], messages, beliefs, found)
             if value > best or iteration == 1:
                 best = value
-                for v in range(found.size):
-                    states[row, v] = found[v]
+                states[row] = found
             bound = min(bound, constant + backward(m, unary[row], messages, beliefs))
             iterations[row] = iteration
             slack = tolerance * max(1.0, abs(bound))
             if bound == -np.inf or bound - best <= slack:
                 break
-            if iteration % patience == 0:
-                if earlier - bound <= slack:
+            if iteration % patience == 0 or iteration == max_iterations:
+                limits = bound - constant, progress, FRUITLESS
+                best = constant + ascend(m, given, unary[row], iteration % given, *limits, states[row])
+                gap = bound - best
+                if gap <= slack or earlier - bound <= max(slack, progress * gap if gap < np.inf else 0.0):
                     break
                 earlier = bound
         bounds[row] = bound
