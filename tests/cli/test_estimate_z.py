@@ -298,3 +298,17 @@ def test_a_vector_with_a_heading_on_standard_input(cli, monkeypatch):
 def test_what_a_terminal_would_obey_is_not_printed(cli, tmp_path):
     (tmp_path / "m.uai").write_text("\x1b[31mMARKOV")
     assert "\x1b" not in cli("estimate-z", "m.uai").err
+
+
+@pytest.mark.parametrize("method", ["full-rank", "exact", "unary", "average", "subset", "bethe", "trw"])
+def test_an_impossible_model_is_one_error_for_every_method(cli, tmp_path, method):
+    (tmp_path / "m.uai").write_text("MARKOV 2 2 2 2 2 0 1 2 0 1 4 1 0 0 1 4 0 1 1 0")
+    result = cli("estimate-z", "m.uai", "--method", method)
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith("error: m.uai: no configuration is possible (Z = 0)")
+
+
+def test_alphas_that_take_more_samples_are_warned_about(cli):
+    result = cli("estimate-z", ISING, "--method", "unary", "--alpha", "0.5", "--alpha", "0", "--seed", 1)
+    assert result.err.startswith("warning: 100 samples may be far too few for alpha = 0.5: up to 5e+02\n")
+    assert result.err.count("warning") == 1

@@ -71,6 +71,15 @@ def test_a_solver_that_fails_is_no_fault_of_the_input(cli):
     assert result.err == "error: the solver found no possible configuration\n"
 
 
+def test_one_variable_of_many_states_is_no_grid(cli, tmp_path):
+    """Whose tables of pairs would not fit."""
+    (tmp_path / "m.uai").write_text("MARKOV 1 10001 1 1 0 10001" + " 1" * 10000 + " 2")
+    result = cli("map", "m.uai", "-v", "--json")
+    assert json.loads(result.out)["method"] == "elimination"
+    assert "not grid: grid transfer needs 3.73 GiB at width 1" in result.err
+    assert json.loads(result.out)["states"] == [10000]
+
+
 def test_verbose_says_what_was_passed_over(cli, tmp_path):
     glass = random_spin_glass(16, 16, 2.0, 0.1, "mixed", np.random.default_rng(0))
     (tmp_path / "m.uai").write_text(uai.write(glass.graph()))

@@ -47,6 +47,16 @@ def test_sequential_reports_its_attempts(cli):
     assert "attempts" in cli("sample", MODELS / "ising-4x4.uai", *arguments).out
 
 
+def test_a_sequential_sampler_of_approximate_maxima_says_so(cli):
+    arguments = ("--method", "sequential", "--count", 5, "--samples", 50, "--seed", 1, "--json")
+    exact, rough = (
+        json.loads(cli("sample", MODELS / "ising-4x4.uai", *arguments, "--solver", solver).out)["distribution"]
+        for solver in ("grid", "trw-s")
+    )
+    assert "maxima" not in exact
+    assert rough.endswith(", but for maxima that are not")
+
+
 def test_a_vector_is_drawn_from_by_index(cli):
     cli("sample", MODELS / "zipf-1000.csv", "--count", 10, "--seed", 1, "--out", "d.csv")
     names, states = draws_of("d.csv")

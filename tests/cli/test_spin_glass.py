@@ -96,3 +96,17 @@ def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, mess
 def test_alphas_beyond_the_finite_variance_on_request(cli):
     result = cli("spin-glass", "--size", "3x3", "--alpha", "-0.3", "--any-alpha", "--samples", 50, "--seed", 1)
     assert "U(-0.3)" in result.out
+
+
+def test_repeated_alphas_and_couplings_count_once(cli):
+    arguments = ("--size", "2x2", "--samples", 20, "--seed", 1, "--json")
+    result = cli("spin-glass", *arguments, "--sweep", "1,1.0", "--alpha", 0, "--alpha", 0)
+    methods = [e["method"] for e in json.loads(result.out)["estimates"]]
+    assert methods == ["grid transfer", "U(0)", "L(0)", "Bethe", "TRW"]
+
+
+def test_what_is_no_regular_file_is_not_replaced(cli, tmp_path):
+    os.mkfifo(tmp_path / "m.uai")
+    result = cli("spin-glass", "--size", "2x2", "--samples", 5, "--save", "m.uai")
+    assert (result.status, result.err) == (2, "error: --save m.uai is no regular file; a file is wanted\n")
+    assert (tmp_path / "m.uai").is_fifo()

@@ -184,6 +184,14 @@ def test_least_fill_eliminates_a_variable_of_least_fill(scopes):
     assert all(own == least for own, least in cliques_of(order, scopes)[1])
 
 
+def test_least_fill_counts_the_fill_that_others_save():
+    for entropy in range(10):
+        rng = np.random.default_rng(entropy)
+        scopes = [tuple(sorted(rng.choice(25, 2, replace=False).tolist())) for _ in range(60)]
+        order, _ = _greedy([1.0] * 25, scopes, by_fill=True)
+        assert all(own == least for own, least in cliques_of(order, scopes)[1])
+
+
 def test_least_table_eliminates_the_smallest_first():
     order, _ = _greedy(np.log([5, 5, 2, 3]), [(0, 1), (2, 3)], by_fill=False)
     assert order == [2, 3, 0, 1]
