@@ -1,4 +1,4 @@
-"""Exact ln Z of Ising grids: variable elimination beside enumeration and beside pgmpy, in one process."""
+"""ln Z of Ising grids: exact by each route and by pgmpy, in one process, and Bethe and TRW on large grids."""
 
 import math
 import time
@@ -7,9 +7,13 @@ import numpy as np
 from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
+from thesis_cli.inference.belief_propagation import bethe_log_partition_function
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import log_partition_function
+from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.trw import trw_log_partition_function
 from thesis_cli.models.examples import ising
+from thesis_cli.models.spin_glass import random_spin_glass
 
 
 def timed(function):
@@ -30,7 +34,9 @@ def by_pgmpy(graph):
 def main():
     rng = np.random.default_rng(0)
     graph = ising(4, 4, 1.0, rng)
-    log_partition_function(graph)  # compiles
+    for route in (log_partition_function, bethe_log_partition_function, trw_log_partition_function):
+        route(graph)  # compiles
+    GridTransfer(graph).log_partition_function()
     routes = {
         "elimination": lambda: Elimination(graph).log_partition_function(),
         "enumeration": lambda: log_partition_function(graph),
@@ -42,15 +48,16 @@ def main():
         print(f"4 x 4   {name:<12} ln Z {value:.10f}  {1e3 * seconds:9.2f} ms  ratio {ratio:.1f}")
     for n in (10, 16, 20):
         grid = ising(n, n, 1.0, rng)
-        solver, planned = timed(lambda g=grid: Elimination(g))
-        value, seconds = timed(solver.log_partition_function)
-        print(
-            f"{n} x {n} elimination  ln Z {value:.8f}  plan {planned:.3f} s, sum {seconds:.3f} s, width {solver.width}"
-        )
-        if n == 10:
-            noise = rng.gumbel(size=(200, 2 * n * n))
-            _, seconds = timed(lambda s=solver, g=noise: s.maximise(g))
-            print(f"10 x 10 elimination  MAP under unary noise, batch of 200: {5 * seconds:.2f} ms each")
+        for kind in (GridTransfer, Elimination):
+            solver, planned = timed(lambda k=kind, g=grid: k(g))
+            value, seconds = timed(solver.log_partition_function)
+            print(f"{n} x {n} {kind.name:<13} ln Z {value:.8f}  plan {planned:.3f} s, sum {seconds:.4f} s")
+    for kind, coupling in (("attractive", 1.0), ("attractive", 3.0), ("mixed", 1.0)):
+        glass = random_spin_glass(100, 100, coupling, 1.0, kind, rng).graph()
+        for name, method in (("Bethe", bethe_log_partition_function), ("TRW", trw_log_partition_function)):
+            result, seconds = timed(lambda m=method, g=glass: m(g))
+            end = "" if result.converged else ", not converged"
+            print(f"100 x 100 {kind}, coupling {coupling:g}: {name} {result.value:.2f}, {seconds:.2f} s{end}")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ from thesis_cli.models.examples import ising
 COUPLING = 1.0
 SIZES = {
     10: (200, [GraphCut, GridTransfer, Elimination, QPBO, TRWS, MaxProduct]),
+    16: (64, [GraphCut, GridTransfer]),
+    20: (4, [GraphCut, GridTransfer]),
     100: (10, [GraphCut, QPBO, TRWS, MaxProduct]),
 }
 """Side of the grid -> perturbations, solvers."""

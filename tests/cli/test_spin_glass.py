@@ -1,12 +1,16 @@
 import csv
 import json
 import os
+from functools import partial
 
 import pytest
 
+from thesis_cli.cli.spin_glass import _figure
+from thesis_cli.inference import trw
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.files import load_model
 from thesis_cli.models.spin_glass import published_spin_glass
+from thesis_cli.perturbation.estimate import Estimate, exact_estimate
 
 
 def rows_of(path):
@@ -110,3 +114,27 @@ def test_what_is_no_regular_file_is_not_replaced(cli, tmp_path):
     result = cli("spin-glass", "--size", "2x2", "--samples", 5, "--save", "m.uai")
     assert (result.status, result.err) == (2, "error: --save m.uai is no regular file; a file is wanted\n")
     assert (tmp_path / "m.uai").is_fifo()
+
+
+def test_trw_is_called_a_bound_only_once_converged(cli, monkeypatch):
+    arguments = ("--size", "3x3", "--kind", "mixed", "--coupling", 2, "--samples", 5, "--seed", 1, "--json")
+
+    def kind():
+        return next(
+            e["kind"] for e in json.loads(cli("spin-glass", *arguments).out)["estimates"] if e["method"] == "TRW"
+        )
+
+    assert kind() == "upper bound"
+    monkeypatch.setattr(trw, "trw_log_partition_function", partial(trw.trw_log_partition_function, max_sweeps=1))
+    assert kind().startswith("not converged, by ")
+
+
+def test_the_bars_of_a_sweep_are_two_standard_errors():
+    estimates = [
+        exact_estimate(1.0, "lnZ", "grid transfer"),
+        Estimate(2.0, 0.5, 1.0, 3.0, "ln Z", "upper bound in expectation", 0.95, 10, "U(0)", "Thesis eq. 2.8"),
+    ]
+    (axes,) = _figure([(0.0, estimates), (1.0, estimates)], "a title").axes
+    (bars,) = axes.containers
+    assert [segment[:, 1].tolist() for segment in bars.lines[2][0].get_segments()] == [[0.0, 2.0]] * 2
+    assert bars.get_label() == "U(0)"

@@ -194,7 +194,7 @@ def _trw(graph: FactorGraph) -> Estimate:
 
     result = trw_log_partition_function(graph)
     _check_possible(result.value)
-    kind = "upper bound" if result.converged else f"upper bound, within {result.gap:.2g} of converged"
+    kind = "upper bound" if result.converged else f"not converged, by {result.gap:.2g}"
     return fixed_estimate(result.value, kind, "TRW", "Wainwright, Jaakkola and Willsky 2005")
 
 
