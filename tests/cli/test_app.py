@@ -15,7 +15,7 @@ from tests.conftest import MODELS, ROOT
 from thesis_cli.cli import estimate_z, experiments, map_state
 
 HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm")
-COMMANDS = ("estimate-z", "map", "sample", "spin-glass", "reproduce", "plot", "claims", "list")
+COMMANDS = ("estimate-z", "renyi", "map", "sample", "spin-glass", "reproduce", "plot", "claims", "list")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["estimate-z", "--help"], ["reproduce", "--help"]])

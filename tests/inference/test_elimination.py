@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
 from tests.inference.test_sampling import check_drawn_from, index_of
-from thesis_cli.errors import InputError, ModelTooLarge
-from thesis_cli.inference.elimination import Elimination, _first_above
+from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration
+from thesis_cli.inference.elimination import Elimination, _first_above, weighted_expm1
 from thesis_cli.inference.elimination_order import _greedy, _own_order, elimination_order
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.inference.memory import bytes_text
@@ -53,6 +53,38 @@ def test_marginals_are_brute_force(graph):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
+@settings(max_examples=300)
+@given(factor_graphs(), st.sampled_from([1.0, 1 - 1e-2, 1 + 1e-2, 1 - 1e-9, 1 + 1e-9]))
+def test_entropies_are_brute_force(graph, alpha):
+    phi = graph.log_potential(all_states(graph))
+    if phi.max() == -np.inf:
+        with pytest.raises(NoConfiguration):
+            Elimination(graph).renyi_entropy(alpha)
+        return
+    possible = phi[phi > -np.inf]
+    log_z = np.logaddexp.reduce(possible)
+    p = np.exp(possible - log_z)
+    powers = p @ np.expm1((alpha - 1) * (possible - log_z))
+    expected = -p @ (possible - log_z) if alpha == 1 else np.log1p(powers) / (1 - alpha)
+    found = Elimination(graph).renyi_entropy(alpha)
+    assert found == pytest.approx((log_z, expected), rel=1e-11, abs=1e-11)
+    assert found[0] == Elimination(graph).log_partition_function()
+
+
+def test_tables_of_an_entropy_that_do_not_fit_are_refused():
+    graph = ising(4, 4, 0.5, np.random.default_rng(0))
+    small = Elimination(graph, memory=2 * Elimination(graph)._cost)
+    with pytest.raises(ModelTooLarge, match=r"an entropy needs .* at width 4"):
+        small.renyi_entropy()
+
+
+def test_expm1_with_a_weight_neither_overflows_nor_cancels():
+    log_weights = np.array([-1e4, -1e300, 0.0, 0.0, -1.0, -1e300, 0.0])
+    exponents = np.array([9990.0, 1e299, 1e-20, -1e-20, 2.0, -1e300, 0.0])
+    expected = [math.exp(-10), 0, 1e-20, -1e-20, math.exp(-1) * math.expm1(2), 0, 0]
+    np.testing.assert_allclose(weighted_expm1(log_weights, exponents), expected, rtol=1e-12)
+
+
 @settings(max_examples=50)
 @given(factor_graphs(), st.integers(0, 2**32))
 def test_samples_follow_the_gibbs_distribution(graph, seed):
@@ -71,15 +103,17 @@ def test_samples_of_a_grid_have_its_marginals_and_its_mean_potential():
     log_z, marginals = Elimination(graph).marginals()
     p = marginals[1::2]
     assert (np.abs(states.mean(axis=0) - p) < 5 * np.sqrt(p * (1 - p) / 20_000)).all()
-    step = 1e-4  # the mean of phi is the derivative of ln Z of the model t phi
-    ends = [
-        Elimination(FactorGraph(graph.cardinalities, [Factor(f.scope, t * f.table) for f in graph.factors]))
-        for t in (1 - step, 1 + step)
-    ]
-    low, high = (e.log_partition_function() for e in ends)
     phi = graph.log_potential(states)
-    assert abs(phi.mean() - (high - low) / (2 * step)) < 5 * phi.std() / np.sqrt(20_000)
-    assert low < log_z < high
+    same, entropy = Elimination(graph).renyi_entropy()
+    assert same == log_z
+    assert abs(phi.mean() - (log_z - entropy)) < 5 * phi.std() / np.sqrt(20_000)
+
+
+def test_the_mean_potential_is_the_derivative_of_ln_z():
+    graph = ising(8, 8, 0.4, np.random.default_rng(3))
+    low, high = (Elimination(graph.tempered(t)).log_partition_function() for t in (1 - 1e-4, 1 + 1e-4))
+    log_z, entropy = Elimination(graph).renyi_entropy()
+    assert log_z - entropy == pytest.approx((high - low) / 2e-4, rel=1e-7)
 
 
 @pytest.mark.parametrize("use", [lambda e: e.sample(1, np.random.default_rng(0)), lambda e: e.marginals()])

@@ -29,6 +29,43 @@ def test_conditioning_keeps_the_configurations_that_agree(graph, data):
     )
 
 
+@given(factor_graphs(), st.sampled_from([0, 1e-3, 0.5, 1, 2, 7.5]))
+def test_tempering_multiplies_what_is_possible(graph, alpha):
+    states = all_states(graph)
+    phi = graph.log_potential(states)
+    expected = np.full(len(phi), -np.inf)
+    expected[phi > -np.inf] = alpha * phi[phi > -np.inf]
+    np.testing.assert_allclose(graph.tempered(alpha).log_potential(states), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(graph.log_potential(states), phi)
+
+
+@pytest.mark.parametrize("alpha", [-0.5, np.inf, np.nan])
+def test_a_power_that_is_no_model_is_refused(alpha):
+    with pytest.raises(InputError, match=f"alpha is {alpha:g}; a finite number, 0 or above"):
+        FactorGraph([2], []).tempered(alpha)
+
+
+@given(factor_graphs(most_variables=3), st.integers(0, 2**32))
+def test_the_potential_of_a_product_is_the_sum(graph, seed):
+    rng = np.random.default_rng(seed)
+    factors = [Factor((i,), rng.normal(size=k)) for i, k in enumerate(graph.cardinalities)]
+    other = FactorGraph(graph.cardinalities, factors)
+    states = all_states(graph)
+    both = graph.log_potential(states) + other.log_potential(states)
+    for product in (graph.times(other), other.times(graph)):
+        np.testing.assert_allclose(product.log_potential(states), both, rtol=1e-12, atol=1e-12)
+
+
+def test_powers_and_products_keep_the_evidence():
+    graph = FactorGraph([2, 3], [Factor((0, 1), np.arange(6.0).reshape(2, 3))])
+    seen = graph.condition({1: 2})
+    assert seen.tempered(2).observed == seen.times(seen).observed == {1: 2}
+    assert seen.times(seen.tempered(2)).original_states(np.array([[1, 0]])).tolist() == [[1, 2]]
+    for other in (graph, graph.condition({1: 1}), FactorGraph([2, 2], [])):
+        with pytest.raises(InputError, match=r"those of the model, \[2, 1\], are wanted"):
+            seen.times(other)
+
+
 @pytest.mark.parametrize(
     ("cardinalities", "factors", "message"),
     [

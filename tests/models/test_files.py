@@ -58,6 +58,12 @@ def test_evidence_conditions(tmp_path):
         load_model(MODELS / "asia.uai", evidence=tmp_path / "nowhere.evid")
 
 
+def test_the_potentials_of_a_graph_are_what_they_are():
+    plain, asked = (load_model(MODELS / "asia.uai", probabilities=p) for p in (False, True))
+    for a, b in zip(plain.factors, asked.factors, strict=True):
+        np.testing.assert_array_equal(a.table, b.table)
+
+
 def npy_header(shape):
     stream = io.BytesIO()
     np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": shape})

@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from thesis_cli import __version__
-from thesis_cli.cli import estimate_z, experiments, map_state, sample, spin_glass
+from thesis_cli.cli import estimate_z, experiments, map_state, renyi, sample, spin_glass
 from thesis_cli.errors import InputError, WorkFailed
 
 app = typer.Typer(
     name="thesis-cli",
-    help="Hard problems turned into optimisation problems: partition functions by perturb-and-MAP.",
+    help="Hard problems turned into optimisation problems: partition functions and entropies by perturb-and-MAP.",
     epilog="Exit status: 0 done, 1 the work failed or a claim did not hold, 2 bad usage or bad input, 130 interrupted.",
     add_completion=False,
     rich_markup_mode=None,
@@ -23,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("estimate-z", epilog=estimate_z.EXAMPLES)(estimate_z.estimate_z)
+app.command("renyi", epilog=renyi.EXAMPLES)(renyi.renyi)
 app.command("map", epilog=map_state.EXAMPLES)(map_state.map_state)
 app.command("sample", epilog=sample.EXAMPLES)(sample.sample)
 app.command("spin-glass", epilog=spin_glass.EXAMPLES)(spin_glass.spin_glass)

@@ -15,6 +15,9 @@ from thesis_cli.inference.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.inference.solver import Guarantee, Ints
 from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
 
+IMPOSSIBLE = -1e300
+"""A log-weight whose exponential is 0, in place of -inf where products are taken: 0 * 1e300 is 0."""
+
 
 @dataclass(frozen=True)
 class _Step:
@@ -81,9 +84,7 @@ class Elimination:
         """Sum the variables out in order; returns ln Z, and leaves what each step sends in `messages` if `keep`."""
         total = self._constant
         for j, step in enumerate(self._steps):
-            weights, top = _weights(self._table(step, messages, keep=keep))
-            with np.errstate(divide="ignore"):
-                messages[j] = np.log(weights.sum(axis=-1)) + top
+            messages[j] = _log_sum(self._table(step.base, step, messages, keep=keep))
             if not step.scope:
                 total += float(messages.pop(j)[0])
         return total
@@ -106,7 +107,7 @@ class Elimination:
 
         def steps() -> Iterator[tuple[int, Floats]]:
             for j in reversed(range(len(self._steps))):
-                yield j, _weights(self._table(self._steps[j], messages, keep=False))[0][0]
+                yield j, _weights(self._table(self._steps[j].base, self._steps[j], messages))[0][0]
 
         return total, steps()
 
@@ -165,6 +166,52 @@ class Elimination:
                 outer[k] = belief.sum(axis=tuple(others)).transpose(np.argsort(axes))
         return log_z, found
 
+    def renyi_entropy(self, alpha: float = 1.0) -> tuple[float, float]:
+        """ln Z, and the Renyi entropy of an order near 1, which eq. 3.27 of the thesis would lose to cancellation.
+
+        The chain rule writes p as the product over the steps of q(x_i | scope). A step sends on the entropy of all
+        that is summed out so far, given its scope: h = -M[ln q - sum of the h that arrive], with the exponential
+        mean M[v] = ln(sum_x q e^{(alpha - 1) v}) / (alpha - 1), at alpha = 1 the mean. No terms cancel.
+
+        Parameters
+        ----------
+        alpha : order, 1/2 or above, with |alpha - 1| ln |X| at most about 1; beyond, 1 + what is summed loses digits.
+
+        Returns
+        -------
+        log_z : nats.
+        entropy : H_alpha, nats, at least 0.
+
+        Raises
+        ------
+        ModelTooLarge : the tables of an entropy, three times those of an elimination, do not fit into the memory.
+        NoConfiguration : no configuration is possible.
+        """
+        self._check_memory(3 * self._cost, "an entropy needs")
+        excess = alpha - 1
+        log_z, entropy = self._constant, 0.0
+        messages: dict[int, Floats] = {}
+        entropies: dict[int, Floats] = {}
+        for j, step in enumerate(self._steps):
+            table = self._table(step.base, step, messages)
+            messages[j] = _log_sum(table)
+            norm = np.where(messages[j] == -np.inf, 0.0, messages[j])
+            log_q = table - norm[..., np.newaxis]
+            np.maximum(log_q, IMPOSSIBLE, out=log_q)
+            values = log_q - self._table(np.zeros((1,) * log_q.ndim), step, entropies)
+            if excess:
+                values *= excess
+                entropies[j] = np.log1p(weighted_expm1(log_q, values).sum(axis=-1)) / -excess
+            else:
+                values *= np.exp(log_q)
+                entropies[j] = -values.sum(axis=-1)
+            if not step.scope:
+                log_z += float(messages.pop(j)[0])
+                entropy += float(entropies.pop(j)[0])
+        if log_z == -np.inf:
+            raise NoConfiguration()
+        return log_z, entropy
+
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
         """MAP under perturbed unary tables.
 
@@ -190,7 +237,7 @@ class Elimination:
         values = np.full(batch, self._constant)
         for j, step in enumerate(self._steps):
             own = noise[:, self._offsets[step.variable] : self._offsets[step.variable + 1]]
-            table = self._table(step, messages, keep=False) + own.reshape(batch, *[1] * len(step.scope), -1)
+            table = self._table(step.base, step, messages) + own.reshape(batch, *[1] * len(step.scope), -1)
             choices.append(table.argmax(axis=-1).astype(index_type(table.shape[-1])))
             messages[j] = table.max(axis=-1)
             if not step.scope:
@@ -201,9 +248,9 @@ class Elimination:
             states[:, step.variable] = choice[(rows, *(states[:, i] for i in step.scope))]
         return values, states
 
-    def _table(self, step: _Step, messages: dict[int, Floats], *, keep: bool) -> Floats:
-        """Everything that names the variable, shape (batch or 1, *scope, variable); forgets what it used up."""
-        table = step.base
+    def _table(self, base: Floats, step: _Step, messages: dict[int, Floats], *, keep: bool = False) -> Floats:
+        """What meets at a step, added to `base`: shape (batch or 1, *scope, variable); forgets what it used up."""
+        table = base
         for j, axes, shape in step.messages:
             message = messages[j] if keep else messages.pop(j)
             table = table + message.transpose(0, *(a + 1 for a in axes)).reshape(-1, *shape)
@@ -248,6 +295,24 @@ def _weights(table: Floats) -> tuple[Floats, Floats]:
     top = np.where(top == -np.inf, 0.0, top)
     weights = table - top
     return np.exp(weights, out=weights), top[..., 0]
+
+
+def _log_sum(table: Floats) -> Floats:
+    """ln of the sum of exp(table) over the last axis."""
+    weights, top = _weights(table)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(weights.sum(axis=-1)) + top)
+
+
+def weighted_expm1(log_weights: Floats, exponents: Floats) -> Floats:
+    """e^w (e^u - 1) to full relative accuracy, where e^u may overflow but e^(w + u) does not; both are finite."""
+    found = np.maximum(exponents, 0.0)
+    found += log_weights
+    np.exp(found, out=found)
+    shrink = np.abs(exponents)
+    np.negative(shrink, out=shrink)
+    found *= np.expm1(shrink, out=shrink)
+    return np.copysign(found, exponents, out=found)
 
 
 def _first_above(cumulative: Floats, rows: Ints, levels: Floats) -> Ints:

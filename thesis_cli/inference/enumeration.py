@@ -43,18 +43,23 @@ class Enumeration:
         self.size = model.size
         self._fill = _filler(model)
 
-    def blocks(self) -> Iterator[Floats]:
+    def blocks(self, block: int | None = None) -> Iterator[Floats]:
         """phi of the configurations, in consecutive blocks; each array is overwritten by the next.
+
+        Parameters
+        ----------
+        block : configurations in each but the last; `BLOCK`, if not given.
 
         Raises
         ------
         InputError : a vector has a NaN or a `+inf`.
         """
-        buffer = np.empty(min(BLOCK, self.size))
-        for start in range(0, self.size, BLOCK):
-            block = buffer[: min(BLOCK, self.size - start)]
-            self._fill(start, block)
-            yield block
+        block = block or BLOCK
+        buffer = np.empty(min(block, self.size))
+        for start in range(0, self.size, block):
+            part = buffer[: min(block, self.size - start)]
+            self._fill(start, part)
+            yield part
 
 
 def _filler(model: Model) -> Callable[[int, Floats], None]:

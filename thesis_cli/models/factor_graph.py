@@ -140,12 +140,49 @@ class FactorGraph:
         left = [1 if i in evidence else k for i, k in enumerate(self.cardinalities)]
         return FactorGraph(left, factors, {**self.observed, **evidence})
 
+    def tempered(self, alpha: float) -> FactorGraph:
+        """The model with potential alpha phi, whose partition function is Z_alpha (Thesis eq. 3.27).
+
+        What is impossible stays so: at alpha = 0 every possible configuration has potential 0.
+
+        Raises
+        ------
+        InputError : alpha is negative or not finite.
+        """
+        if not 0 <= alpha < math.inf:
+            raise InputError(f"alpha is {alpha:g}", "a finite number, 0 or above, is wanted")
+        return FactorGraph(
+            self.cardinalities, [Factor(f.scope, _tempered(f.table, alpha)) for f in self.factors], self.observed
+        )
+
+    def times(self, other: FactorGraph) -> FactorGraph:
+        """The model with potential phi + that of `other`, on the same variables.
+
+        Raises
+        ------
+        InputError : the variables differ.
+        """
+        if (other.cardinalities, other.observed) != (self.cardinalities, self.observed):
+            raise InputError(
+                f"its variables have {list(other.cardinalities)[:8]} states",
+                f"those of the model, {list(self.cardinalities)[:8]}, are wanted",
+            )
+        return FactorGraph(self.cardinalities, self.factors + other.factors, self.observed)
+
     def original_states(self, states: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
         """States as they are numbered without the evidence, shape (batch, n) -> (batch, n)."""
         found = states.astype(np.int64)
         for i, state in self.observed.items():
             found[:, i] = state
         return found
+
+
+def _tempered(table: Floats, alpha: float) -> Floats:
+    """alpha times a table, in which what is impossible stays so and nothing else becomes so."""
+    result = np.full(table.shape, -np.inf)
+    with np.errstate(over="ignore"):
+        np.multiply(alpha, table, where=table > -np.inf, out=result)
+    return np.asarray(np.maximum(result, np.where(table > -np.inf, np.finfo(np.float64).min, -np.inf)))
 
 
 class LogPotentials:

@@ -20,7 +20,12 @@ MAX_EVIDENCE = 2**24
 """Largest evidence file that is read."""
 
 
-def load_model(path: str | Path, format: str | None = None, evidence: str | Path | None = None) -> Model:
+def load_model(
+    path: str | Path,
+    format: str | None = None,
+    evidence: str | Path | None = None,
+    probabilities: bool = False,
+) -> Model:
     """Read a model.
 
     Parameters
@@ -30,6 +35,8 @@ def load_model(path: str | Path, format: str | None = None, evidence: str | Path
     format : one of `FORMATS`; by default told from the extension, else from the first bytes (but for FG, which
         begins with a number as CSV does).
     evidence : a UAI evidence file, which conditions a factor graph.
+    probabilities : the entries of a vector are probabilities up to a factor, not their logarithms (the potentials
+        of a factor graph are what they are). Those of an NPY file are checked as they are read.
 
     Raises
     ------
@@ -39,15 +46,15 @@ def load_model(path: str | Path, format: str | None = None, evidence: str | Path
     try:
         data = _read(path, format)
         if data is None:
-            return _refuse_evidence(vector.map_npy(path), evidence, name)
+            return _refuse_evidence(vector.map_npy(path, probabilities), evidence, name)
         kind = format or _format_of(path, data, name)
         if kind == "npz":
-            return _refuse_evidence(vector.parse_npz(data, name, MAX_BYTES), evidence, name)
+            return _refuse_evidence(vector.parse_npz(data, name, MAX_BYTES, probabilities), evidence, name)
         if kind == "npy":
-            return _refuse_evidence(vector.parse_npy(data, name), evidence, name)
+            return _refuse_evidence(vector.parse_npy(data, name, probabilities), evidence, name)
         text = _decode(data, name)
         if kind == "csv":
-            return _refuse_evidence(vector.parse_csv(text, name), evidence, name)
+            return _refuse_evidence(vector.parse_csv(text, name, probabilities), evidence, name)
         graph = {"uai": uai.parse, "fg": fg.parse, "bif": bif.parse}[kind](text, name)
     except OSError as error:
         raise _unreadable(error, name) from error

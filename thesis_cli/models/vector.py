@@ -1,36 +1,70 @@
-"""Vectors of log-potentials: CSV, NPY and NPZ."""
+"""Vectors of log-potentials, or of probabilities: CSV, NPY and NPZ."""
 
 from __future__ import annotations
 
 import io
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import LogPotentials, check_log_potentials
+from thesis_cli.models.factor_graph import Floats, LogPotentials, check_log_potentials
 from thesis_cli.models.words import is_number
 
-_WANTED = "one log-potential for each configuration is wanted: a float64 vector"
+_WANTED = "one number for each configuration is wanted: a float64 vector"
+_PROBABILITY = "finite numbers, 0 or above, are wanted; they need not sum to 1"
+
+
+class LogOf:
+    """ln of a vector of probabilities, taken of a slice when it is asked for; a memory map stays one.
+
+    Parameters
+    ----------
+    values : probabilities up to a factor, of any real type, shape (N,).
+    """
+
+    def __init__(self, values: npt.NDArray[Any]) -> None:
+        self._values = values
+        self.ndim, self.shape, self.size = values.ndim, values.shape, values.size
+
+    def __getitem__(self, part: slice) -> Floats:
+        """ln p in float64, -inf of a 0.
+
+        Raises
+        ------
+        InputError : a negative number, a NaN or an infinity in this slice.
+        """
+        p = np.array(self._values[part], dtype=np.float64)
+        wrong = _no_probabilities(p)
+        if wrong.size:
+            at = range(self.size)[part][int(wrong[0])]
+            raise InputError(f"probability {at} is {p[wrong[0]]:g}", _PROBABILITY)
+        with np.errstate(divide="ignore"):
+            return np.log(p, out=p)
+
+
+def _no_probabilities(p: Floats) -> npt.NDArray[np.intp]:
+    """Indices of the entries that are not."""
+    return np.flatnonzero(~(p >= 0) | (p == np.inf))
 
 
 def is_npy(head: bytes) -> bool:
     return head.startswith(b"\x93NUMPY")
 
 
-def map_npy(path: str | Path) -> LogPotentials:
+def map_npy(path: str | Path, probabilities: bool = False) -> LogPotentials:
     """Map an NPY file; its entries are read and checked a block at a time."""
     try:
         values = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise InputError(f"not a whole NPY file ({_first_line(error)})", _WANTED, source=path) from error
-    return _model(values, str(path))
+    return _model(values, str(path), probabilities)
 
 
-def parse_npy(data: bytes, source: str) -> LogPotentials:
+def parse_npy(data: bytes, source: str, probabilities: bool = False) -> LogPotentials:
     """An NPY file already in memory (from standard input)."""
     stream = io.BytesIO(data)
     try:
@@ -40,22 +74,23 @@ def parse_npy(data: bytes, source: str) -> LogPotentials:
             raise InputError(
                 f"the header promises {promised:,} bytes, the file has {len(data):,}", _WANTED, source=source
             )
-        return _model(np.load(stream, allow_pickle=False), source)
+        return _model(np.load(stream, allow_pickle=False), source, probabilities)
     except (ValueError, EOFError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"not a whole NPY file ({_first_line(error)})", _WANTED, source=source) from error
 
 
-def parse_npz(data: bytes, source: str, max_bytes: int) -> LogPotentials:
-    """The one array of an NPZ file, or the one named `log_potentials`."""
+def parse_npz(data: bytes, source: str, max_bytes: int, probabilities: bool = False) -> LogPotentials:
+    """The one array of an NPZ file, or the one named `log_potentials` (`probabilities`, if those are wanted)."""
+    name = "probabilities" if probabilities else "log_potentials"
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
-            wanted = "log_potentials.npy"
+            wanted = f"{name}.npy"
             if len(names) != 1 and wanted not in names:
                 raise InputError(
-                    f"holds {len(names)} arrays and none is called log_potentials",
+                    f"holds {len(names)} arrays and none is called {name}",
                     "an NPZ file with one array is wanted",
                     source=source,
                 )
@@ -66,19 +101,19 @@ def parse_npz(data: bytes, source: str, max_bytes: int) -> LogPotentials:
                     "write the vector as NPY, which is read a block at a time",
                     source=source,
                 )
-            return parse_npy(archive.read(member), source)
+            return parse_npy(archive.read(member), source, probabilities)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise InputError(f"not a whole NPZ file ({_first_line(error)})", _WANTED, source=source) from error
 
 
-def parse_csv(text: str, source: str) -> LogPotentials:
+def parse_csv(text: str, source: str, probabilities: bool = False) -> LogPotentials:
     """One number a line (a first line that is no number is a heading), or one line of many."""
     lines = text.split("\n")
     filled = [i for i, line in enumerate(lines) if line.strip()]
     if filled and not is_number(lines[filled[0]].split(",")[0]):
         filled = filled[1:]
     if not filled:
-        raise InputError("has no numbers", "one log-potential a line is wanted", source=source)
+        raise InputError("has no numbers", "one number a line is wanted", source=source)
     first = filled[0]
     words = lines[first].split(",") if len(filled) == 1 else [lines[i] for i in filled]
     try:
@@ -87,27 +122,31 @@ def parse_csv(text: str, source: str) -> LogPotentials:
         bad = next(k for k, word in enumerate(words) if not is_number(word))
         raise InputError(
             f"'{words[bad].strip()[:40]}' is not a number",
-            "one log-potential a line is wanted",
+            "one number a line is wanted",
             source=source,
             line=(first if len(filled) == 1 else filled[bad]) + 1,
         ) from None
-    wrong = np.flatnonzero(np.isnan(values) | (values == np.inf))
+    wrong = _no_probabilities(values) if probabilities else np.flatnonzero(np.isnan(values) | (values == np.inf))
     if wrong.size:
         raise InputError(
-            f"'{words[wrong[0]].strip()}' is no log-potential",
-            "they are finite, or -inf where a configuration is impossible",
+            f"'{words[wrong[0]].strip()}' is no {'probability' if probabilities else 'log-potential'}",
+            _PROBABILITY if probabilities else "they are finite, or -inf where a configuration is impossible",
             source=source,
             line=(first if len(filled) == 1 else filled[wrong[0]]) + 1,
         )
-    return _model(values, source)
+    return _model(values, source, probabilities)
 
 
-def _model(values: npt.NDArray[Any], source: str) -> LogPotentials:
+def _model(values: npt.NDArray[Any], source: str, probabilities: bool) -> LogPotentials:
     if values.dtype.kind not in "fiu":
         raise InputError(f"holds {values.dtype}, not real numbers", _WANTED, source=source)
-    model = LogPotentials(values)
-    if not isinstance(values, np.memmap):
+    model = LogPotentials(cast(Floats, LogOf(values)) if probabilities else values)
+    if isinstance(values, np.memmap):
+        return model
+    if not probabilities:
         check_log_potentials(values.astype(np.float64), "the vector")
+    elif model.values[:].max() == -np.inf:
+        raise InputError("every probability is 0", "some configuration must be possible", source=source)
     return model
 
 

@@ -102,9 +102,9 @@ def _exp(x: float) -> float:
     return math.exp(x) if x < 709 else math.inf
 
 
-def fixed_estimate(log_z: float, kind: str, method: str, source: str) -> Estimate:
-    """A value or a bound of ln Z that was computed, not sampled, in the form of an estimate without error."""
-    return Estimate(log_z, 0.0, log_z, log_z, "ln Z", kind, 1.0, 0, method, source)
+def fixed_estimate(value: float, kind: str, method: str, source: str, target: str = "ln Z") -> Estimate:
+    """A value or a bound that was computed, not sampled, in the form of an estimate without error."""
+    return Estimate(value, 0.0, value, value, target, kind, 1.0, 0, method, source)
 
 
 def exact_estimate(log_z: float, target: str, method: str) -> Estimate:

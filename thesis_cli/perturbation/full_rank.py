@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,9 @@ CLOCKS = 2**25
 """Draws in one call of the compiled kernel, a tenth of a second, after which Ctrl-C is heard."""
 
 Ints = npt.NDArray[np.int64]
+
+Race = Callable[[np.random.Generator, slice], None]
+"""Lets the clocks of a block join the races of consecutive perturbations."""
 
 
 @dataclass(frozen=True)
@@ -72,35 +76,53 @@ def perturbed_maxima(
     enumeration = Enumeration(model, max_configurations)
     best = np.full(count, -np.inf)
     winner = np.full(count, -1, np.int64)
-    groups = np.array_split(np.arange(count), min(GROUPS, count))
-    streams = [np.random.default_rng(child) for child in seed.spawn(len(groups))]
-    start, highest = 0, -np.inf
-    with ThreadPoolExecutor(jobs) as pool:
+    highest = -np.inf
+
+    def races() -> Iterator[tuple[int, Race]]:
+        nonlocal highest
+        start = 0
         for block in enumeration.blocks():
             top = float(block.max())
-            highest = max(highest, top)
-            with np.errstate(over="ignore", invalid="ignore"):
-                waits = np.exp(top - block)
-            step = max(1, CLOCKS // block.size)
-            for first in range(0, len(groups[0]) if top > -np.inf else 0, step):
-                parts = [group[first : first + step] for group in groups]
-                join = partial(_join, waits, top, start, best, winner)
-                for size in pool.map(join, streams, parts) if jobs > 1 else map(join, streams, parts):
-                    if progress:
-                        progress(size * block.size)
+            if top > -np.inf:
+                highest = max(highest, top)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    waits = np.exp(top - block)
+                yield block.size, partial(_race, waits, top, start, best, winner)
             start += block.size
+
+    run_races(races(), count, seed, jobs, progress)
     if highest == -np.inf:
         raise NoConfiguration()
     return PerturbedMaxima(best - np.euler_gamma, winner, highest)
 
 
-def _join(
-    waits: Floats, top: float, start: int, best: Floats, winner: Ints, stream: np.random.Generator, part: Ints
-) -> int:
-    """Let a block's clocks join the races of the perturbations `part`, consecutive; returns how many."""
+def _race(
+    waits: Floats, top: float, start: int, best: Floats, winner: Ints, stream: np.random.Generator, part: slice
+) -> None:
     from thesis_cli.perturbation import clock_kernels
 
-    if part.size:
-        where = slice(part[0], part[-1] + 1)
-        clock_kernels.race(stream, waits, top, start, best[where], winner[where])
-    return part.size
+    clock_kernels.race(stream, waits, top, start, best[part], winner[part])
+
+
+def run_races(
+    races: Iterable[tuple[int, Race]], count: int, seed: np.random.SeedSequence, jobs: int, progress: Progress | None
+) -> None:
+    """Let the configurations of block after block join the races of all perturbations.
+
+    Parameters
+    ----------
+    races : for each block its number of configurations, and what lets them join the races of some perturbations.
+    count : number M of perturbations; each group of them has a random stream.
+    seed, jobs, progress : as for `perturbed_maxima`.
+    """
+    groups = np.array_split(np.arange(count), min(GROUPS, count))
+    streams = [np.random.default_rng(child) for child in seed.spawn(len(groups))]
+    with ThreadPoolExecutor(jobs) as pool:
+        each = pool.map if jobs > 1 else map
+        for size, race in races:
+            step = max(1, CLOCKS // size)
+            for first in range(0, len(groups[0]), step):
+                parts = [slice(g[first], g[first : first + step][-1] + 1) for g in groups if first < g.size]
+                for part, _ in zip(parts, each(race, streams, parts), strict=True):
+                    if progress:
+                        progress((part.stop - part.start) * size)

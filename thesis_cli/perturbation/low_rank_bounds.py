@@ -253,4 +253,4 @@ def entropy_bound(maxima: LowRankMaxima, *, confidence: float = 0.95) -> Estimat
     side = "upper" if upper else "lower"
     kind = f"{side} bound in expectation" if maxima.guarantee == "exact" else f"approximate {side} bound"
     target, source = ("H(x*)", "Hazan et al. Theorem 4") if upper else ("H(x**)", "Thesis Theorem 12")
-    return Estimate(value, error, value - half, value + half, target, kind, confidence, m, f"{side} bound", source)
+    return Estimate(value, error, value - half, value + half, target, kind, confidence, m, "noise at x*", source)

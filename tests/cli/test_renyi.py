@@ -1,0 +1,282 @@
+import csv
+import json
+import math
+import os
+
+import numpy as np
+import pytest
+
+from tests.conftest import ROOT
+from thesis_cli.entropy.exact import exact_entropies
+from thesis_cli.models.files import load_model
+
+MODELS = ROOT / "data/models"
+P = np.array([0.5, 0.2, 0.2, 0.1])
+
+
+@pytest.fixture
+def p_csv(tmp_path):
+    np.savetxt("p.csv", P)
+    return "p.csv"
+
+
+def rows_of(path):
+    with open(path) as file:
+        return list(csv.DictReader(file))
+
+
+def estimates(cli, *arguments):
+    result = cli("renyi", *arguments, "--json")
+    assert result.status == 0, result.err
+    return json.loads(result.out)["estimates"]
+
+
+def within(estimate, truth):
+    assert abs(estimate["value"] - truth) <= 5 * estimate["standard_error"] + 1e-9, (estimate, truth)
+
+
+def test_entropies_of_a_model_by_every_trick(cli, tmp_path):
+    truth = exact_entropies(load_model(MODELS / "ising-4x4.uai"), [0, 0.5, 1, 2, math.inf])
+    for options in ([], ["--trick", "exponential"], ["--trick", "weibull", "--power", 0.7], ["--noise", "independent"]):
+        found = estimates(cli, MODELS / "ising-4x4.uai", "--samples", 5000, "--seed", 1, *options)
+        assert [e["target"] for e in found] == ["H_0", "H_0.5", "H_1", "H_2", "H_inf"]
+        for estimate, entropy in zip(found, truth.entropies, strict=True):
+            within(estimate, entropy)
+    table = rows_of(tmp_path / "results/runs/renyi-ising-4x4.csv")
+    assert [float(r["value"]) for r in table] == [e["value"] for e in found]
+    assert {r["kind"] for r in table} == {"unbiased"}
+    assert [r["alpha"] for r in table] == ["0.0", "0.5", "1.0", "2.0", "inf"]
+
+
+def test_exact_alone_is_what_the_library_says(cli):
+    found = estimates(cli, MODELS / "asia.uai", "--evidence", MODELS / "asia-xray.evid", "--exact", "--samples", 0)
+    model = load_model(MODELS / "asia.uai", evidence=MODELS / "asia-xray.evid")
+    truth = exact_entropies(model, [0, 0.5, 1, 2, math.inf]).entropies
+    assert [e["value"] for e in found] == pytest.approx(list(truth), rel=1e-12)
+    assert {e["kind"] for e in found} == {"exact"}
+
+
+def test_probabilities_are_normalised_and_said_to_be(cli):
+    np.save("p.npy", 3 * P)
+    result = cli("renyi", "p.npy", "--probabilities", "--samples", 2000, "--seed", 1, "--exact", "--json")
+    assert "warning: the probabilities sum to 3, and are scaled to 1" in result.err
+    found = json.loads(result.out)
+    assert found["log_z"] == pytest.approx(math.log(3))
+    exact = {e["target"]: e["value"] for e in found["estimates"] if e["kind"] == "exact"}
+    assert exact["H_1"] == pytest.approx(-(P * np.log(P)).sum())
+    for e in found["estimates"]:
+        within(e, exact[e["target"]])
+    strict = cli("renyi", "p.npy", "--probabilities", "--strict")
+    assert strict.status == 2
+    assert strict.err == "error: p.npy: the probabilities sum to 3; 1 is wanted; without --strict they are scaled\n"
+
+
+def test_probabilities_that_sum_to_one_pass_without_a_word(cli, p_csv):
+    result = cli("renyi", p_csv, "--probabilities", "--strict", "--seed", 1)
+    assert result.status == 0
+    assert "warning" not in result.err
+
+
+def test_log_potentials_that_look_like_probabilities_get_a_warning(cli, p_csv):
+    assert "--probabilities says so" in cli("renyi", p_csv, "--seed", 1).err
+
+
+@pytest.mark.parametrize("options", [["--log-z", "exact"], ["--log-z", repr(math.log(7))]])
+def test_a_known_partition_function_brings_a_control_variate(cli, options):
+    np.savetxt("phi.csv", np.log(7 * P))
+    found = estimates(cli, "phi.csv", "--alpha", 2, "--samples", 1000, "--seed", 1, *options)
+    plain = estimates(cli, "phi.csv", "--alpha", 2, "--samples", 1000, "--seed", 1, "--no-control", *options)
+    assert found[0]["control_saved"] > 0.5
+    assert plain[0]["control_saved"] is None
+    assert found[0]["standard_error"] < 0.75 * plain[0]["standard_error"]
+    for e in (*found, *plain):
+        within(e, -math.log((P**2).sum()))
+
+
+@pytest.mark.parametrize(
+    ("quantity", "truth"),
+    [
+        ("collision-probability", (P**2).sum()),
+        ("inverse-participation-ratio", 1 / (P**2).sum()),
+        ("shannon", -(P * np.log(P)).sum()),
+        ("hartley", math.log(4)),
+        ("min", -math.log(0.5)),
+    ],
+)
+@pytest.mark.parametrize("options", [["--probabilities"], ["--noise", "independent"], []])
+def test_quantities(cli, quantity, truth, options):
+    np.savetxt("v.csv", P if "--probabilities" in options else np.log(P) + 3)
+    found = estimates(cli, "v.csv", "--quantity", quantity, "--exact", "--samples", 4000, "--seed", 2, *options)
+    assert found[0]["value"] == pytest.approx(truth)
+    for e in found:
+        within(e, truth)
+    if found[0]["target"].startswith(("coll", "inv")):
+        assert found[1]["kind"] == ("consistent" if not options else "unbiased")
+
+
+def test_tsallis_entropies(cli, p_csv):
+    found = estimates(cli, p_csv, "--probabilities", "--quantity", "tsallis", "--samples", 4000, "--seed", 1)
+    truth = [3.0, (np.sqrt(P).sum() - 1) / 0.5, -(P * np.log(P)).sum(), 1 - (P**2).sum()]
+    assert [e["target"] for e in found] == ["T_0", "T_0.5", "T_1", "T_2"]
+    for e, t in zip(found, truth, strict=True):
+        within(e, t)
+
+
+def test_a_profile_is_a_curve_and_a_figure(cli, tmp_path, p_csv):
+    arguments = (
+        "renyi",
+        p_csv,
+        "--probabilities",
+        "--profile",
+        "--exact",
+        "--samples",
+        50,
+        "--seed",
+        1,
+        "--out",
+        "o.csv",
+    )
+    result = cli(*arguments)
+    assert result.status == 0
+    assert sorted(os.listdir(tmp_path)) == ["o.csv", "o.json", "o.pdf", "o.png", "p.csv"]
+    table = rows_of("o.csv")
+    curve = [float(r["alpha"]) for r in table[-60:]]
+    assert curve == sorted(curve)
+    assert curve[0] == 0
+    assert curve[-1] == math.inf
+    assert len(result.out.splitlines()) == 11  # model, nine estimates, cost
+    before = {name: (tmp_path / name).read_bytes() for name in ("o.csv", "o.png", "o.pdf")}
+    cli(*arguments, "--jobs", 1)
+    assert before == {name: (tmp_path / name).read_bytes() for name in before}
+
+
+def test_shannon_and_its_bracket(cli):
+    found = estimates(cli, MODELS / "asia.uai", "--shannon", "--samples", 20000, "--seed", 1, "--exact")
+    exact, estimate, lower, upper = found
+    assert [e["target"] for e in found] == ["H_1"] * 4
+    within(estimate, exact["value"])
+    assert (lower["kind"], upper["kind"]) == ("lower bound in expectation", "upper bound in expectation")
+    assert lower["value"] < exact["value"] < upper["value"]
+
+
+def test_low_rank_bounds_and_other_approximations(cli):
+    options = ("--samples", 300, "--seed", 1, "--exact", "--bounds", "--bethe", "--trw", "--log-z", "exact")
+    found = estimates(cli, MODELS / "ising-4x4.uai", "--alpha", 0.5, "--alpha", 1, "--alpha", 2, *options)
+    exact = {e["target"]: e["value"] for e in found if e["kind"] == "exact"}
+    assert [e["method"] for e in found if e["target"] == "H_2" and e["kind"] != "exact"] == [
+        "gumbel, control variate",
+        "(2 ln Z - U_2) / 1",
+        "(2 ln Z - L_2) / 1",
+        "Bethe",
+        "TRW",
+    ]
+    for e in found:
+        if "lower" in e["kind"]:
+            assert e["value"] - 5 * e["standard_error"] <= exact[e["target"]]
+        if "upper" in e["kind"] and e["target"] in exact:
+            assert e["value"] + 5 * e["standard_error"] >= exact[e["target"]]
+    assert sum(e["target"] == "H_1" for e in found) == 6
+    assert sum(e["target"] == "H(x*)" for e in found) == 1
+
+
+def test_a_model_beyond_enumeration_gets_the_exact_answer_or_bounds(cli):
+    assert cli("spin-glass", "--size", "7x7", "--samples", 1, "--seed", 1, "--save", "g.uai").status == 0
+    found = estimates(cli, "g.uai", "--alpha", 1, "--seed", 1)
+    assert [e["kind"] for e in found] == ["exact"]
+    small = ("--memory", 0.001, "--alpha", 2, "--samples", 20, "--seed", 1)
+    assert cli("spin-glass", "--size", "30x30", "--samples", 1, "--seed", 1, "--save", "h.uai").status == 0
+    result = cli("renyi", "h.uai", *small, "--json")
+    assert "no exact answer: " in result.err
+    assert [e["kind"].split()[0] for e in json.loads(result.out)["estimates"]] == ["lower", "upper"]
+
+
+def test_integrals(cli, p_csv):
+    f = np.array([1.0, 0.0, 5.0, 2.0])
+    np.savetxt("f.csv", f)
+    found = estimates(cli, p_csv, "--probabilities", "--integrand", "f.csv", "--samples", 3000, "--seed", 1, "--exact")
+    assert found[0]["value"] == pytest.approx(math.log(P @ f))
+    within(found[1], math.log(P @ f))
+    asia = estimates(cli, MODELS / "asia.uai", "--integrand", MODELS / "asia.uai", "--seed", 1, "--exact")
+    h_2 = exact_entropies(load_model(MODELS / "asia.uai"), [2.0]).entropies[0]
+    assert asia[0]["value"] == pytest.approx(-h_2)
+    within(asia[1], -h_2)
+
+
+def test_an_integrand_that_is_zero_everywhere_on_the_support(cli):
+    np.savetxt("phi.csv", [0.0, -np.inf])
+    np.savetxt("f.csv", [0.0, 1.0])
+    (found,) = estimates(cli, "phi.csv", "--integrand", "f.csv", "--seed", 1)
+    assert (found["value"], found["kind"]) == (None, "exact")  # -inf is null in JSON
+
+
+def test_one_sample_has_no_standard_error(cli, p_csv):
+    result = cli("renyi", p_csv, "--probabilities", "--samples", 1, "--seed", 1)
+    assert "warning: one perturbation tells no standard error" in result.err
+    assert "standard error infinite" in result.out
+
+
+def test_the_same_seed_gives_the_same_bytes(cli, tmp_path):
+    for out, jobs in (("a.csv", 1), ("b.csv", 3)):
+        cli("renyi", MODELS / "ising-4x4.uai", "--seed", 7, "--out", out, "--jobs", jobs, "--bounds", "--shannon")
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_standard_input(cli, monkeypatch):
+    import io
+    import sys
+
+    class Stream:
+        buffer = io.BytesIO(b"0.5\n0.25\n0.25\n")
+
+    monkeypatch.setattr(sys, "stdin", Stream())
+    found = estimates(cli, "-", "--probabilities", "--format", "csv", "--exact", "--samples", 0, "--alpha", 2)
+    assert found[0]["value"] == pytest.approx(-math.log(0.375))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--alpha", "-1"], "--alpha -1; the order of a Renyi entropy is 0 or above, or inf"),
+        (["--alpha", "nan"], "--alpha nan; the order of a Renyi entropy is 0 or above, or inf"),
+        (["--quantity", "shannon", "--alpha", "2"], "--alpha does not go with --quantity shannon; its alpha is 1"),
+        (["--quantity", "tsallis", "--alpha", "inf"], "--alpha inf with --quantity tsallis; a finite order"),
+        (["--quantity", "tsallis", "--trick", "gumbel"], "--trick does not go with --quantity tsallis"),
+        (["--quantity", "collision-probability", "--profile"], "--profile does not go with --quantity collision"),
+        (["--samples", "0"], "--samples 0 leaves nothing to do; add --exact, --bethe or --trw, or ask for samples"),
+        (["--samples", "0", "--exact", "--profile"], "--samples 0 leaves nothing to do"),
+        (["--strict"], "--strict without --probabilities; it is about their sum"),
+        (["--probabilities", "--log-z", "0"], "--log-z does not go with --probabilities; their sum is Z"),
+        (["--log-z", "much"], "--log-z much; a number, or 'exact', is wanted"),
+        (["--log-z", "inf"], "--log-z inf; a number, or 'exact', is wanted"),
+        (["--share-above", "nan"], "--share-above nan; a potential is wanted"),
+        (["--share-above", "1", "--noise", "independent"], "--share-above does not go with --noise independent"),
+        (["--power", "1"], "--power does not go with --trick gumbel; it belongs to weibull and frechet"),
+        (["--trick", "weibull", "--power", "-0.1"], "--power -0.1 does not go with --trick weibull"),
+        (["--design", "stratified", "--trick", "exponential"], "p.csv: a stratified design with the exponential trick"),
+        (["--bounds"], "p.csv: --bounds, --bethe and --trw want variables, this is a vector"),
+        (["--integrand", "p.csv", "--alpha", "2"], "--alpha does not go with --integrand; it is for entropies"),
+        (["--integrand", "none.csv"], "none.csv: cannot be read"),
+        (["--confidence", "1"], "the confidence is 1"),
+        (["--max-configurations", "2"], "p.csv: a vector of 4 configurations"),
+        (["--out", "p.csv"], "--out p.csv would overwrite the input"),
+    ],
+)
+def test_bad_usage_is_one_line(cli, p_csv, tmp_path, arguments, message):
+    result = cli("renyi", p_csv, *arguments)
+    assert result.status == 2
+    assert result.err.splitlines()[-1].startswith(f"error: {message}")
+    assert result.out == ""
+    assert os.listdir(tmp_path) == ["p.csv"]
+
+
+def test_an_integrand_of_another_size_is_named(cli, p_csv):
+    np.savetxt("f.csv", [1.0, 2.0])
+    result = cli("renyi", p_csv, "--probabilities", "--integrand", "f.csv")
+    assert result.status == 2
+    assert result.err.startswith("error: f.csv: ")
+
+
+def test_probabilities_are_of_vectors(cli):
+    result = cli("renyi", MODELS / "asia.uai", "--probabilities")
+    assert result.status == 2
+    assert "--probabilities is for vectors" in result.err

@@ -1,0 +1,220 @@
+"""The logarithm of an expectation, ln E_p[f] of f >= 0, by perturb-and-MAP (Thesis eq. 3.25) and exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.special import logsumexp, stdtrit
+
+from thesis_cli.errors import InputError, NoConfiguration
+from thesis_cli.inference.enumeration import BLOCK, MAX_CONFIGURATIONS, Enumeration, Progress
+from thesis_cli.inference.exact import exact_log_partition_function
+from thesis_cli.inference.memory import DEFAULT_MEMORY
+from thesis_cli.models.factor_graph import FactorGraph, Floats, Model
+from thesis_cli.perturbation.estimate import Estimate, check_confidence
+from thesis_cli.perturbation.full_rank import Race, run_races
+
+SOURCE = "Thesis eq. 3.25"
+TARGET = "ln E[f]"
+
+LEAST_CONTROLLED = 16
+"""Samples from which on a control variate is used. A slope fitted to h of them adds a share of about 1 / (h - 3) to
+the variance, so that with fewer the difference is mostly better."""
+
+
+@dataclass(frozen=True)
+class PairedMaxima:
+    """What solving two MAP problems under each full-rank noise gave.
+
+    Attributes
+    ----------
+    weighted : max_x {phi(x) + ln f(x) + gamma(x)}, gamma ~ Gumbel(-c) independent, shape (M,); its mean is
+        ln sum_x e^phi(x) f(x), and it is -inf throughout where that sum is 0.
+    plain : max_x {phi(x) + gamma(x)} with the same gamma, shape (M,); its mean is ln Z.
+    """
+
+    weighted: Floats
+    plain: Floats
+
+
+def paired_maxima(
+    model: Model,
+    integrand: Model,
+    count: int,
+    seed: np.random.SeedSequence,
+    *,
+    jobs: int = 1,
+    max_configurations: int = MAX_CONFIGURATIONS,
+    progress: Progress | None = None,
+) -> PairedMaxima:
+    """Solve MAP with and without ln f, under the same noise, for each of `count` perturbations, in one sweep.
+
+    A configuration costs one exponential draw a perturbation, as in `perturbed_maxima`, whose values for this seed
+    `plain` repeats to the last bit. The result depends on `seed` and `count` alone.
+
+    Parameters
+    ----------
+    model : phi.
+    integrand : ln f, over as many configurations in the same order. A vector may go with a graph.
+    count : number M of perturbations.
+    seed : root of the random streams.
+    jobs : threads.
+    max_configurations : refuse a larger model.
+    progress : called with the number of clocks just run, of |X| M in all.
+
+    Raises
+    ------
+    ModelTooLarge : |X| exceeds the limit.
+    NoConfiguration : no configuration of the model is possible.
+    InputError : the integrand is of another size or other variables, or is no ln f.
+    """
+    if count < 1:
+        raise InputError(f"{count} perturbations", "at least one is wanted")
+    best = np.full((2, count), -np.inf)
+
+    def races() -> Iterator[tuple[int, Race]]:
+        for block in _paired_blocks(model, integrand, max_configurations):
+            tops = block.max(axis=1)
+            if tops[0] == -np.inf:
+                continue
+            tops = np.where(tops == -np.inf, 0.0, tops)
+            with np.errstate(over="ignore"):
+                waits = np.exp(tops[:, np.newaxis] - block)
+            yield block.shape[1], partial(_race, waits, tops, best)
+
+    run_races(races(), count, seed, jobs, progress)
+    if best[0].max() == -np.inf:
+        raise NoConfiguration()
+    return PairedMaxima(best[1] - np.euler_gamma, best[0] - np.euler_gamma)
+
+
+def _race(waits: Floats, tops: Floats, best: Floats, stream: np.random.Generator, part: slice) -> None:
+    from thesis_cli.entropy import pair_kernels
+
+    pair_kernels.race_pairs(stream, waits, tops, best[:, part])
+
+
+def _paired_blocks(model: Model, integrand: Model, max_configurations: int) -> Iterator[Floats]:
+    """phi and phi + ln f of the configurations, in consecutive blocks of shape (2, B)."""
+    configurations = Enumeration(model, max_configurations)
+    weights = Enumeration(integrand, max_configurations)
+    if weights.size != configurations.size:
+        raise InputError(
+            f"the integrand has {weights.size:,} configurations, the model {configurations.size:,}",
+            "a value of ln f for each configuration of the model is wanted",
+        )
+    if isinstance(model, FactorGraph) and isinstance(integrand, FactorGraph):
+        model.times(integrand)  # raises if as many configurations are of other variables
+    for phi, log_f in zip(configurations.blocks(BLOCK), _naming(weights.blocks(BLOCK)), strict=True):
+        with np.errstate(over="ignore"):  # two potentials near the lowest number are impossible together
+            block = np.stack([phi, phi + log_f])
+        yield block
+
+
+def _naming(blocks: Iterator[Floats]) -> Iterator[Floats]:
+    try:
+        yield from blocks
+    except InputError as error:
+        raise error.at("the integrand") from error
+
+
+def log_expectation(pair: PairedMaxima, *, log_z: float | None = None, confidence: float = 0.95) -> Estimate:
+    """Unbiased ln E_p[f] = ln sum_x e^phi(x) f(x) - ln Z, of an unnormalised p (Thesis eq. 3.25).
+
+    Without ln Z it is the mean of `weighted - plain`. The two increase with the same noise, so by Harris'
+    inequality (as in Proposition 8) they are correlated positively, and a difference has a variance below
+    2 pi^2 / 6. With ln Z, `plain - ln Z`, whose mean is 0, becomes a control variate with a coefficient b:
+    the mean of `weighted - ln Z - b (plain - ln Z)`. Each half of the samples takes for b the regression slope of
+    the other half, of which it is independent, so that the mean stays unbiased.
+
+    Parameters
+    ----------
+    pair : of M perturbations.
+    log_z : exact ln Z in nats, where it is known. It makes a difference from M = 16 on; below, b = 1.
+    confidence : of the interval, which is Student's.
+
+    Returns
+    -------
+    Estimate : in nats. The standard error is that of the sample: inf if M = 1, and 0 where all differences are
+        equal, as for a constant f, or where f differs from 1 only on what is too rare to have won any maximum.
+        Exactly -inf where f is 0 on all that is possible.
+
+    Raises
+    ------
+    InputError : a confidence that is none, an infinite ln Z.
+    """
+    check_confidence(confidence)
+    if log_z is not None and not math.isfinite(log_z):
+        raise InputError(f"ln Z is {log_z:g}", "a finite number is wanted")
+    if pair.weighted.max() == -np.inf:
+        return Estimate(-math.inf, 0.0, -math.inf, -math.inf, TARGET, "exact", 1.0, 0, "support", SOURCE)
+    terms, m = pair.weighted - pair.plain, pair.plain.size
+    method = "gumbel"
+    if log_z is not None and m >= LEAST_CONTROLLED:
+        terms += (1 - _other_slopes(pair)) * (pair.plain - log_z)
+        method += ", control variate"
+    value = float(terms.mean())
+    error = float(terms.std(ddof=1)) / math.sqrt(m) if m > 1 else math.inf
+    half = float(stdtrit(max(1, m - 1), (1 + confidence) / 2)) * error
+    return Estimate(value, error, value - half, value + half, TARGET, "unbiased", confidence, 2 * m, method, SOURCE)
+
+
+def _other_slopes(pair: PairedMaxima) -> Floats:
+    """For each sample the least-squares slope of `weighted` on `plain` over the half that it is not in, shape (M,)."""
+    m = pair.plain.size
+    slopes = np.empty(m)
+    halves = slice(m // 2), slice(m // 2, m)
+    for half, other in (halves, halves[::-1]):
+        plain = pair.plain[other] - pair.plain[other].mean()
+        weighted = pair.weighted[other] - pair.weighted[other].mean()
+        slopes[half] = (plain @ weighted) / (plain @ plain)
+    return slopes
+
+
+def exact_log_expectation(
+    model: Model,
+    integrand: Model,
+    *,
+    memory: int = DEFAULT_MEMORY,
+    max_configurations: int = MAX_CONFIGURATIONS,
+    progress: Progress | None = None,
+) -> tuple[float, str]:
+    """Exact ln E_p[f] in nats, and how it was found.
+
+    Two factor graphs take two partition functions, by whichever route `exact_log_partition_function` finds; a
+    vector takes one sweep over both.
+
+    Parameters
+    ----------
+    model, integrand : as for `paired_maxima`.
+    memory, max_configurations, progress : as for `exact_log_partition_function`.
+
+    Returns
+    -------
+    ln E_p[f], which is -inf where f is 0 on all that is possible, and the name of the method.
+
+    Raises
+    ------
+    ModelTooLarge, NoConfiguration, InputError : as `paired_maxima`; two graphs are too large if no route takes them.
+    """
+    if isinstance(model, FactorGraph) and isinstance(integrand, FactorGraph):
+        routes = [
+            exact_log_partition_function(graph, memory=memory, max_configurations=max_configurations, progress=progress)
+            for graph in (model.times(integrand), model)
+        ]
+        (weighted, _), (plain, _) = routes
+        method = " and ".join(dict.fromkeys(name for _, name in routes))
+    else:
+        weighted = plain = -math.inf
+        for block in _paired_blocks(model, integrand, max_configurations):
+            plain, weighted = np.logaddexp([plain, weighted], logsumexp(block, axis=1)).tolist()
+            if progress:
+                progress(block.shape[1])
+        method = "enumeration"
+    if plain == -math.inf:
+        raise NoConfiguration()
+    return weighted - plain, method
