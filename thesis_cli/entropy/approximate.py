@@ -8,12 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from thesis_cli.entropy.exact import renyi
+from thesis_cli.entropy.maxima import check_orders
 from thesis_cli.entropy.names import Approximation
 from thesis_cli.errors import NoConfiguration
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.memory import DEFAULT_MEMORY
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.estimate import Estimate, fixed_estimate
+from thesis_cli.perturbation.low_rank import check_found
 
 STEP = 0.01
 """H_1 is the mean of H_alpha this far to both sides of 1: message passing leaves some 1e-6, which is divided by it."""
@@ -40,31 +42,34 @@ def approximate_entropies(
 
     Raises
     ------
-    NoConfiguration : no configuration is possible.
+    NoConfiguration : no configuration is possible, as far as messages or the maximum tell.
+    WorkFailed : alpha is inf, and an approximate solver found no configuration.
+    InputError : an alpha that is negative or NaN.
     """
-    converged = True
+    check_orders(np.array(alphas))
 
-    def log_z(alpha: float) -> float:
-        nonlocal converged
-        value, done = (_bethe if name == "bethe" else _trw)(graph.tempered(alpha), seed)
-        converged = converged and done
-        return value
+    def log_z(alpha: float) -> tuple[float, bool]:
+        return (_bethe if name == "bethe" else _trw)(graph.tempered(alpha), seed)
 
-    whole = log_z(1.0)
+    whole, sure = log_z(1.0)
     if whole == -math.inf:
         raise NoConfiguration()
     found = []
     for alpha in alphas:
+        converged = sure
         if alpha == math.inf:
             solver, _ = map_solver(graph, memory=memory)
-            value = whole - float(solver.maximise(np.zeros((1, sum(graph.cardinalities))))[0][0])
+            best, _ = solver.maximise(np.zeros((1, sum(graph.cardinalities))))
+            check_found(best, solver)
+            value = whole - float(best[0])
         else:
             near = (1 - STEP, 1 + STEP) if alpha == 1 else (alpha,)
-            value = sum(renyi(a, log_z(a), whole) for a in near) / len(near)
+            logs, dones = zip(*map(log_z, near), strict=True)
+            value = sum(renyi(a, log, whole) for a, log in zip(near, logs, strict=True)) / len(near)
+            converged = converged and all(dones)
         kind = "approximation" if converged else "approximation, not converged"
-        found.append(
-            fixed_estimate(value, kind, "Bethe" if name == "bethe" else "TRW", "Thesis eq. 3.27", f"H_{alpha:g}")
-        )
+        method = "Bethe" if name == "bethe" else "TRW"
+        found.append(fixed_estimate(value, kind, method, "Thesis eq. 3.27", f"H_{alpha:g}"))
     return found
 
 
