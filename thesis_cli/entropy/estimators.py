@@ -16,15 +16,17 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import digamma, stdtrit
 
+from thesis_cli.entropy.exact import LIMIT
 from thesis_cli.entropy.maxima import EntropyMaxima, check_orders
 from thesis_cli.errors import InputError
 from thesis_cli.models.factor_graph import Floats
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
 from thesis_cli.perturbation.tricks import Trick, gumbel
 
-LEAST_SETS = 16
+LEAST_SETS = 32
 """Sets of perturbations from which on each half tells a coefficient well enough to gain by it."""
 
 
@@ -91,10 +93,11 @@ def renyi_entropy(
     """
     check_orders(np.array([alpha]))
     check_confidence(confidence)
-    rule = _Rule(trick or gumbel(), maxima, debias)
+    at_one_known = alpha == 1 and log_z is not None  # nothing is left for a trick to average
+    rule = _Rule(gumbel() if trick is None or at_one_known else trick, maxima, debias)
     known = None if log_z is None else _Log(log_z, np.zeros(1))
     variate = None
-    if alpha == math.inf:
+    if alpha >= LIMIT:
         found = (known or rule(maxima.at_one)).minus(_Log(maxima.highest, np.zeros(1)))
     elif alpha == 1:
         found = (known or rule(maxima.at_one)).minus(_mean(maxima.potential))
@@ -105,7 +108,7 @@ def renyi_entropy(
         found = top.minus(known, alpha).times(1 / (1 - alpha))
     else:
         found = rule(maxima.column(alpha)).minus(known or rule(maxima.at_one), alpha).times(1 / (1 - alpha))
-    exact = alpha == math.inf and known is not None
+    exact = alpha >= LIMIT and known is not None
     error = 0.0 if exact else rule.error(found.influence)
     half = float(stdtrit(max(1, maxima.sets - 1), (1 + confidence) / 2)) * error
     estimate = Estimate(
@@ -116,7 +119,7 @@ def renyi_entropy(
         f"H_{alpha:g}",
         "exact" if exact else rule.kind,
         confidence,
-        _calls(maxima, alpha, log_z is None or variate is not None),
+        _calls(maxima, alpha, variate is not None or (log_z is None and alpha != 0)),
         "maximum" if exact else rule.trick.label + ", control variate" * (variate is not None),
         _source(maxima, alpha, log_z),
     )
@@ -170,19 +173,22 @@ def _controlled(maxima: EntropyMaxima, alpha: float, log_z: float, rule: _Rule) 
     """ln Z_alpha, estimated on two halves, each with the coefficient that is best on the other."""
     halves = [maxima.replicates % 2 == k for k in (0, 1)]
     tops, bottoms = ([rule(values[half]) for half in halves] for values in (maxima.column(alpha), maxima.at_one))
-    best = [_coefficient(t.influence, b.influence) for t, b in zip(tops, bottoms, strict=True)][::-1]
+    sets = [maxima.replicates[half] // 2 for half in halves]
+    best = [_coefficient(t.influence, b.influence, s) for t, b, s in zip(tops, bottoms, sets, strict=True)][::-1]
     value, influence, plain = 0.0, np.empty(maxima.samples), np.empty(maxima.samples)
     for half, top, bottom, b in zip(halves, tops, bottoms, best, strict=True):
         corrected = top.minus(bottom, b)
-        value += (corrected.value + b * log_z) * half.mean()
+        value += (corrected.value + b * log_z) * float(half.mean())
         influence[half], plain[half] = corrected.influence, top.influence
     found = _Log(value, influence)
     return found, ControlVariate(sum(best) / 2, _saved(found, _Log(value, plain), maxima))
 
 
-def _coefficient(top: Floats, bottom: Floats) -> float:
-    square = float(bottom @ bottom)
-    return float(top @ bottom) / square if square else 0.0
+def _coefficient(top: Floats, bottom: Floats, sets: npt.NDArray[np.int64]) -> float:
+    """Of the regression of sums over sets."""
+    t, b = (np.bincount(sets, weights=x) for x in (top, bottom))
+    square = float(b @ b)
+    return float(t @ b) / square if square else 0.0
 
 
 def _saved(after: _Log, before: _Log, maxima: EntropyMaxima) -> float:
@@ -190,15 +196,14 @@ def _saved(after: _Log, before: _Log, maxima: EntropyMaxima) -> float:
     return 1 - _variance_of_mean(after.influence, maxima) / variance if variance else 0.0
 
 
-def _calls(maxima: EntropyMaxima, alpha: float, log_z_estimated: bool) -> int:
+def _calls(maxima: EntropyMaxima, alpha: float, wants_one: bool) -> int:
     """Perturbed MAP problems that an estimate rests on: at alpha, and at 1."""
-    at_alpha = alpha not in (1, math.inf)
-    at_one = alpha == 1 or (log_z_estimated and alpha != 0)
-    return maxima.samples * (at_alpha + at_one)
+    at_alpha = alpha != 1 and alpha < LIMIT
+    return maxima.samples * (at_alpha + (alpha == 1 or wants_one))
 
 
 def _source(maxima: EntropyMaxima, alpha: float, log_z: float | None) -> str:
-    if alpha == math.inf:
+    if alpha >= LIMIT:
         return "Thesis eq. 3.4"
     if alpha == 1:
         return "Thesis eq. 3.17"

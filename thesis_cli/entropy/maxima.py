@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.entropy.exact import LIMIT
 from thesis_cli.entropy.names import Design
 from thesis_cli.errors import InputError, NoConfiguration
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, Progress
@@ -97,7 +98,7 @@ def entropy_maxima(
     Parameters
     ----------
     model : anything that can be enumerated.
-    alphas : 0 or above, shape (A,); infinite ones, which need no noise, are left out.
+    alphas : 0 or above, shape (A,); those from `LIMIT` on, which need no noise, are left out.
     count : number M of perturbations.
     seed : root of the random streams.
     share_above : configurations with a smaller potential get noise of their own for the maximum at alpha = 1, by
@@ -117,7 +118,7 @@ def entropy_maxima(
     if count < 1:
         raise InputError(f"{count} perturbations", "at least one is wanted")
     check_orders(alphas)
-    finite = np.unique(alphas[np.isfinite(alphas)])
+    finite = np.unique(alphas[alphas < LIMIT])
     if count * (finite.size + 4) > MOST_VALUES:
         raise InputError(f"{count:,} perturbations at {finite.size} alphas", f"at most {MOST_VALUES:,} maxima")
     enumeration = Enumeration(model, max_configurations)

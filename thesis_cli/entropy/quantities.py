@@ -45,8 +45,9 @@ def value_of(quantity: Quantity, alpha: float, entropy: float) -> tuple[float, i
     if quantity in ENTROPIES or (quantity == "tsallis" and alpha == 1):
         return entropy, 0
     log_value = entropy if quantity == "inverse-participation-ratio" else (1 - alpha) * entropy
-    value, _, _, _, exponent = from_logs(log_value, 0.0, log_value, log_value)
-    return (_tsallis(value, alpha, exponent) if quantity == "tsallis" else value), exponent
+    logs = (log_value, 0.0, log_value, log_value)
+    value, _, _, _, exponent = _tsallis(alpha, *logs) if quantity == "tsallis" else from_logs(*logs)
+    return value, exponent
 
 
 def estimate_quantity(
@@ -73,6 +74,8 @@ def estimate_quantity(
     """
     check_quantity(quantity, alpha)
     check_confidence(confidence)
+    if quantity in ENTROPIES:
+        raise InputError(f"{quantity} is an entropy", "renyi_entropy estimates those")
     if quantity == "tsallis" and alpha == 1:
         shannon = renyi_entropy(maxima, 1.0, log_z=log_z, confidence=confidence)[0]
         return replace(shannon, target=target(quantity, alpha))
@@ -83,10 +86,7 @@ def estimate_quantity(
         logs, kind = _shared(maxima, alpha, sign, confidence), "consistent"
     else:
         logs, kind = _unbiased(maxima, alpha, sign, log_z, confidence), "unbiased"
-    value, error, low, high, exponent = from_logs(*logs)
-    if quantity == "tsallis":
-        low, high = sorted(_tsallis(x, alpha, exponent) for x in (low, high))
-        value, error = _tsallis(value, alpha, exponent), error / abs(1 - alpha)
+    value, error, low, high, exponent = _tsallis(alpha, *logs) if quantity == "tsallis" else from_logs(*logs)
     calls = maxima.samples * (2 if log_z is None and alpha != 0 else 1)
     return Estimate(
         value,
@@ -112,12 +112,11 @@ def _unbiased(
     if log_z is not None or alpha == 0:
         known = -sign * alpha * (log_z or 0.0)
         low, high = sorted(sign * (math.log(gammaincinv(top.m, q)) - top.log_sum) for q in (rare, 1 - rare))
-        return top.log_value + known, _root(top.second_moment - 1), low + known, high + known
+        return top.log_value + known, top.error(), low + known, high + known
     bottom = _Power(maxima.at_one, -sign * alpha)
     half = float(ndtri(1 - rare)) * math.sqrt((1 + alpha**2) * float(polygamma(1, top.m)))
     centre = top.log_centre + bottom.log_centre
-    error = _root(top.second_moment * bottom.second_moment - 1)
-    return top.log_value + bottom.log_value, error, centre - half, centre + half
+    return top.log_value + bottom.log_value, top.error(bottom), centre - half, centre + half
 
 
 class _Power:
@@ -130,7 +129,20 @@ class _Power:
         self.log_sum = float(logsumexp(-np.euler_gamma - values))
         self.log_value = -k * self.log_sum + float(gammaln(m) - gammaln(m - k))
         self.log_centre = k * (float(digamma(m)) - self.log_sum)
-        self.second_moment = math.exp(gammaln(m) + gammaln(m - 2 * k) - 2 * gammaln(m - k)) if m > 2 * k else math.inf
+        self.log_second_moment = _log_second_moment(m, k)
+
+    def error(self, other: _Power | None = None) -> float:
+        """Relative standard error, of the product with an independent one if given."""
+        log_square = self.log_second_moment + (other.log_second_moment if other else 0.0)
+        return math.sqrt(math.expm1(log_square)) if log_square < 700 else math.inf
+
+
+def _log_second_moment(m: int, k: float) -> float:
+    if m <= 2 * k:
+        return math.inf
+    if m > 1000 * max(1.0, abs(k)):  # a second difference of ln Gamma, whose digits would cancel
+        return float(k**2 * polygamma(1, m - k) + k**4 / 12 * polygamma(3, m - k))
+    return float(gammaln(m) + gammaln(m - 2 * k) - 2 * gammaln(m - k))
 
 
 def _shared(maxima: EntropyMaxima, alpha: float, sign: float, confidence: float) -> tuple[float, float, float, float]:
@@ -141,10 +153,12 @@ def _shared(maxima: EntropyMaxima, alpha: float, sign: float, confidence: float)
     return factor * entropy.value, abs(factor) * entropy.standard_error, low, high
 
 
-def _tsallis(power_sum: float, alpha: float, exponent: int) -> float:
-    one = 10.0**-exponent if abs(exponent) < 300 else 0.0 if exponent > 0 else math.inf
-    return (one - power_sum) / (alpha - 1)
-
-
-def _root(x: float) -> float:
-    return math.sqrt(max(x, 0.0))
+def _tsallis(
+    alpha: float, log_sum: float, relative_error: float, log_low: float, log_high: float
+) -> tuple[float, float, float, float, int]:
+    """`from_logs` of a power sum, and then (1 - it) / (alpha - 1): of one below e^-690 nothing is seen next to 1."""
+    logs = [max(x, -690.0) for x in (log_sum, log_low, log_high)]
+    value, error, low, high, exponent = from_logs(logs[0], relative_error, *logs[1:])
+    less_one = (x - 10.0**-exponent for x in (value, low, high)) if exponent else map(math.expm1, logs)
+    value, low, high = (x / (1 - alpha) for x in less_one)
+    return value, error / abs(1 - alpha), min(low, high), max(low, high), exponent
