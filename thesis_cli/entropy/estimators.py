@@ -7,7 +7,8 @@ less. Then H_alpha is unbiased too, whether or not the two share noise (eq. 3.12
 
 At 0, 1 and inf the estimators are the limits. At 0 ln Z drops out. At inf the noise does, but for that in ln Z. At 1,
 (max{alpha phi + gamma} - alpha max{phi + gamma}) / (1 - alpha) tends to gamma(x*) = max{phi + gamma} - phi(x*), the
-noise at the maximum (Proposition 9; Maji et al. 2014).
+noise at the maximum (Proposition 9; Maji et al. 2014). One estimator is no limit: the Exponential trick's, at 1, would
+weigh phi(x*) by the clocks, which doubles its variance; the plain mean of phi(x*) is taken instead.
 """
 
 from __future__ import annotations

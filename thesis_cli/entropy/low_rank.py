@@ -128,8 +128,8 @@ def shannon_sandwich(
 ) -> EntropyBounds:
     """Bounds on the Shannon entropy, H_{alpha_2} <= H_1 <= H_{alpha_1} for alpha_1 < 1 < alpha_2 (Thesis eq. 3.16).
 
-    Half of the perturbations choose the two alphas of the tightest bounds, the other half evaluate these: the best of
-    several bounds on the same samples would be biased inward. `method` tells the entropy that was chosen. A bound
+    Half of the perturbations choose the two alphas whose bounds are tightest at the far end of their intervals, the
+    other half evaluate these: the best of several bounds on the same samples would be biased inward. `method` tells the entropy that was chosen. A bound
     as loose as H_0 or H_inf says that the low-rank bounds are too loose nearer 1, where their error is divided by
     |1 - alpha|.
 
@@ -158,14 +158,15 @@ def shannon_sandwich(
         _Perturbed(solvers, size, seed, log_z, confidence, jobs, progress) for size in (count // 2, count - count // 2)
     )
 
-    def chosen(side: Side, candidates: Sequence[float], best: Callable[..., Estimate]) -> Estimate:
+    def chosen(side: Side, candidates: Sequence[float]) -> Estimate:
         tried = [chooser.bound(a, side) for a in candidates]
-        alpha = candidates[tried.index(best(tried, key=lambda e: e.value))]
+        ends = [-e.low if side == "lower" else e.high for e in tried]
+        alpha = candidates[ends.index(min(ends))]
         found = evaluator.bound(alpha, side)
         calls = found.map_calls + sum(e.map_calls for e in tried)
         return replace(found, target="H_1", method=found.target, map_calls=calls, source="Thesis eq. 3.16")
 
-    return EntropyBounds(1.0, chosen("lower", above, max), chosen("upper", below, min))
+    return EntropyBounds(1.0, chosen("lower", above), chosen("upper", below))
 
 
 def _check_alpha(alpha: float) -> None:
