@@ -129,9 +129,9 @@ def shannon_sandwich(
     """Bounds on the Shannon entropy, H_{alpha_2} <= H_1 <= H_{alpha_1} for alpha_1 < 1 < alpha_2 (Thesis eq. 3.16).
 
     Half of the perturbations choose the two alphas whose bounds are tightest at the far end of their intervals, the
-    other half evaluate these: the best of several bounds on the same samples would be biased inward. `method` tells the entropy that was chosen. A bound
-    as loose as H_0 or H_inf says that the low-rank bounds are too loose nearer 1, where their error is divided by
-    |1 - alpha|.
+    other half evaluate these: the best of several bounds on the same samples would be biased inward. `method` tells
+    the entropy that was chosen. A bound as loose as H_0 or H_inf says that the low-rank bounds are too loose nearer
+    1, where their error is divided by |1 - alpha|.
 
     Costs about `count` / 2 MAP problems for each finite alpha, and 2 `count` more at most.
 
