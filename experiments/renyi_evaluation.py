@@ -504,7 +504,7 @@ def _variance_at_one(name, factor):
 def _largest_rise(frame):
     """Of the mean estimate with shared noise, from one alpha to the next."""
     cells = _cells(frame, "Gumbel, shared").reset_index()
-    cells["mean"] = cells.exact + cells.bias["Gumbel, shared"]
+    cells["mean", ""] = cells.exact + cells.bias["Gumbel, shared"]
     means = cells.pivot(index=["model", "coupling", "samples"], columns="alpha", values="mean")
     return Measurement(float(means.diff(axis=1).max().max()))
 

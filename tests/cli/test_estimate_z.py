@@ -213,7 +213,7 @@ def test_exact_takes_what_full_rank_noise_refuses(cli, tmp_path):
     (tmp_path / "m.uai").write_text(uai.write(ising(10, 10, 1.0, np.random.default_rng(0))))
     refused = cli("estimate-z", "m.uai", "--method", "full-rank")
     assert refused.status == 2
-    assert "another --method of estimate-z: exact, if the width is small" in refused.err
+    assert "a method that does not enumerate: exact, if the width is small" in refused.err
     (found,) = summary(cli("estimate-z", "m.uai", "--exact", "--samples", 0, "--json"))["estimates"]
     assert found["method"] == "grid transfer"
     assert found["value"] == pytest.approx(189.976646009376, abs=1e-9)

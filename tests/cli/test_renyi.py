@@ -209,6 +209,31 @@ def test_an_integrand_that_is_zero_everywhere_on_the_support(cli):
     assert (found["value"], found["kind"]) == (None, "exact")  # -inf is null in JSON
 
 
+def test_an_integrand_is_conditioned_as_the_model_is(cli):
+    evidence = ("--evidence", MODELS / "asia-xray.evid")
+    (exact,) = estimates(
+        cli, MODELS / "asia.uai", *evidence, "--integrand", MODELS / "asia.uai", "--exact", "--samples", 0
+    )
+    model = load_model(MODELS / "asia.uai", evidence=evidence[1])
+    h_2 = exact_entropies(model, [2.0])
+    assert exact["value"] == pytest.approx(h_2.log_z - h_2.entropies[0])
+
+
+def test_a_wrong_ln_z_is_doubted(cli, p_csv):
+    np.savetxt("phi.csv", np.log(P))
+    assert "warning: ln Z is given as 7; the maxima say" in cli("renyi", "phi.csv", "--log-z", 7, "--seed", 1).err
+    assert "warning" not in cli("renyi", "phi.csv", "--log-z", 0, "--seed", 1).err
+
+
+def test_potentials_beyond_use_are_refused(cli):
+    np.save("huge.npy", [1e308, -1e308, 5])
+    result = cli("renyi", "huge.npy", "--seed", 1)
+    assert (result.status, result.out) == (2, "")
+    assert result.err == "error: huge.npy: a log-potential is 1e+308; at most 1e+100 in size, or -inf, is wanted\n"
+    found = estimates(cli, "huge.npy", "--exact", "--samples", 0)
+    assert [e["value"] for e in found] == [pytest.approx(math.log(3)), 0, 0, 0, 0]
+
+
 def test_one_sample_has_no_standard_error(cli, p_csv):
     result = cli("renyi", p_csv, "--probabilities", "--samples", 1, "--seed", 1)
     assert "warning: one perturbation tells no standard error" in result.err
@@ -259,6 +284,9 @@ def test_standard_input(cli, monkeypatch):
         (["--confidence", "1"], "the confidence is 1"),
         (["--max-configurations", "2"], "p.csv: a vector of 4 configurations"),
         (["--out", "p.csv"], "--out p.csv would overwrite the input"),
+        (["--integrand", "./p.csv", "--out", "p.csv"], "--out p.csv would overwrite the input"),
+        (["--shannon", "--quantity", "min"], "--shannon does not go with --quantity min; it is about H_1"),
+        (["--trick", "frechet", "--power", "-3"], "--power -3; 1e-06 to 10 (weibull)"),
     ],
 )
 def test_bad_usage_is_one_line(cli, p_csv, tmp_path, arguments, message):

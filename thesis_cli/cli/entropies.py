@@ -32,6 +32,9 @@ BRACKET = 0.9, 1.1
 CURVE = 60
 """Points of a profile, evenly spaced in alpha / (1 + alpha) from 0 to 1; they miss alpha = 1."""
 
+DOUBTFUL = 6.0
+"""Standard errors by which a given ln Z may differ from its estimate without a word."""
+
 NEARLY_ONE = 1e-9
 """Probabilities whose sum is as near to 1 are not said to miss it."""
 
@@ -98,7 +101,8 @@ class Found:
     def row(self) -> dict[str, object]:
         """For a CSV file or a JSON object."""
         coefficient, saved = (self.control.coefficient, self.control.saved) if self.control else (None, None)
-        row = {"alpha": self.alpha, **self.estimate.row()}
+        alpha = "inf" if self.alpha == math.inf else self.alpha  # JSON has no infinity
+        row = {"alpha": alpha, **self.estimate.row()}
         return {**row, "control_coefficient": coefficient, "control_saved": saved}
 
     def described(self) -> str:
@@ -151,6 +155,7 @@ def entropies(model: Model, asked: Asked, wanted: Wanted, quiet: bool) -> Result
         bracket = BRACKET if wanted.shannon else ()
         with options.progress(model.size, "configurations", quiet) as tick:
             maxima = perturb(model, asked, [*asked.alphas, *bracket, *grid], tick)
+        _doubt_log_z(maxima, asked)
         estimated = full_rank(maxima, asked, asked.alphas)
         found += [f for f in estimated if f.estimate.kind != "exact" or not wanted.exact]
         found += full_rank_bracket(maxima, asked) if wanted.shannon else []
@@ -159,6 +164,16 @@ def entropies(model: Model, asked: Asked, wanted: Wanted, quiet: bool) -> Result
         found += _of_graph(graph, asked, replace(wanted, shannon=wanted.shannon and not perturbable), quiet)
     found.sort(key=lambda f: asked.alphas.index(f.alpha) if f.alpha in asked.alphas else len(asked.alphas))
     return Result(found, curve, exact_curve)
+
+
+def _doubt_log_z(maxima: EntropyMaxima, asked: Asked) -> None:
+    """Say so if the maxima, whose mean is ln Z, are far from the one that was given."""
+    if asked.log_z is None:
+        return
+    error = math.pi / math.sqrt(6 * maxima.samples)
+    estimate = float(maxima.at_one.mean())
+    if abs(estimate - asked.log_z) > DOUBTFUL * error:
+        logger.warning("ln Z is given as %.6g; the maxima say %.6g, standard error %.2g", asked.log_z, estimate, error)
 
 
 def _of_graph(graph: FactorGraph, asked: Asked, wanted: Wanted, quiet: bool) -> list[Found]:
@@ -196,7 +211,10 @@ def make_trick(name: TrickName, power: float | None) -> Trick:
     if name == "gumbel":
         return tricks.gumbel()
     exponent = 1.0 if name == "exponential" else DEFAULT_ALPHA[name] if power is None else power
-    made = tricks.power(exponent)
+    try:
+        made = tricks.power(exponent)
+    except InputError as error:
+        raise InputError(f"--power {exponent:g}", error.remedy) from error
     if made.name not in (name, "exponential"):
         raise InputError(
             f"--power {exponent:g} does not go with --trick {name}", "weibull has it above 0, frechet below"
@@ -381,10 +399,13 @@ def _solver_maker(asked: Asked) -> Callable[[FactorGraph], MapSolver]:
 def integral(model: Model, integrand: str, asked: Asked, exactly: bool, quiet: bool) -> Result:
     """ln E_p[f], f from a file: a vector of its values, or a model whose potential is ln f."""
     from thesis_cli.entropy.integrals import SOURCE, TARGET, exact_log_expectation, log_expectation, paired_maxima
+    from thesis_cli.models.factor_graph import FactorGraph
     from thesis_cli.models.files import load_model
     from thesis_cli.perturbation.estimate import fixed_estimate
 
     weights = load_model(integrand, probabilities=True)
+    if isinstance(model, FactorGraph) and isinstance(weights, FactorGraph) and model.observed:
+        weights = weights.condition(model.observed)
     found = []
     with output.naming(integrand):
         if exactly:

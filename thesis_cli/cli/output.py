@@ -29,10 +29,10 @@ def naming(model: str) -> Iterator[None]:
         raise error.at(model) from error
 
 
-def out_file(out: Path | None, command: str, model: str, evidence: Path | None) -> Path:
-    """Where a command's result goes, refused before the work if it cannot be written or must not be."""
+def out_file(out: Path | None, command: str, model: str, *others: str | Path | None) -> Path:
+    """Where a command's result goes, refused before the work if it cannot be written or is an input."""
     path = out or Path("results/runs") / f"{command}-{'stdin' if model == '-' else Path(model).stem}.csv"
-    inputs = [Path(model), *([evidence] if evidence else [])]
+    inputs = [Path(model), *(Path(o) for o in others if o)]
     check_writable("--out", path, ".csv")
     if any(i.resolve() in (path.resolve(), path.with_suffix(".json").resolve()) for i in inputs):
         raise InputError(f"--out {path} would overwrite the input", "another --out is wanted")

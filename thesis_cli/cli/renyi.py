@@ -17,7 +17,7 @@ from thesis_cli.perturbation.estimate import check_confidence
 EXAMPLES = """\b
 Examples, in a checkout:
   thesis-cli renyi data/models/asia.uai --alpha 0 --alpha 1 --alpha 2 --alpha inf --exact
-  thesis-cli renyi data/models/zipf-1000.csv --log-z exact --trick exponential --profile
+  thesis-cli renyi data/models/zipf-1000.csv --log-z exact --profile --exact
   thesis-cli renyi data/models/ising-4x4.uai --shannon --bounds --samples 1000
 """
 
@@ -70,17 +70,17 @@ def renyi(
     power: Annotated[float | None, typer.Option(help="Of weibull or frechet.", show_default="0.5 or -0.2")] = None,
     noise: Annotated[
         Literal["shared", "independent"],
-        typer.Option(help="Between alpha and the estimate of ln Z; independent keeps sum p^2 unbiased."),
+        typer.Option(help="Whether ln Z is estimated under the noise of alpha; independent keeps sum p^2 unbiased."),
     ] = "shared",
     share_above: Annotated[
-        float | None, typer.Option(help="Only configurations with at least this potential share noise.")
+        float | None, typer.Option(help="Share noise between alpha and ln Z only where the potential is at least this.")
     ] = None,
     design: Annotated[
         Design,
         typer.Option(help="stratified: sets of perturbations that are spread evenly."),
     ] = "independent",
     control: Annotated[
-        bool, typer.Option("--control/--no-control", help="Where ln Z is known, its estimate as a control variate.")
+        bool, typer.Option("--control/--no-control", help="Where ln Z is known, use it to reduce the variance.")
     ] = True,
     confidence: Annotated[float, typer.Option(help="Of the interval.")] = 0.95,
     solver: options.Solver = "auto",
@@ -127,7 +127,7 @@ def renyi(
         raise InputError("--share-above nan", "a potential is wanted")
     orders = _orders(alpha, quantity, shannon)
     known = None if log_z == "exact" else _number(log_z)
-    out = output.out_file(out, "renyi", model, evidence)
+    out = output.out_file(out, "renyi", model, evidence, integrand)
 
     from thesis_cli.cli import entropies
     from thesis_cli.models.files import load_model
@@ -185,7 +185,8 @@ def renyi(
     else:
         lines = [("model", f"{model}: {loaded.describe()}")]
         lines += [(f.estimate.target, f"{f.estimate.text()}  ({f.described()})") for f in result.found]
-        cost = f"{samples:,} perturbations, seed {asked.seed}, " if samples else ""
+        perturbed = any(f.estimate.map_calls for f in result.found)
+        cost = f"{samples:,} perturbations, seed {asked.seed}, " if perturbed else ""
         output.print_table([*lines, ("cost", f"{cost}{seconds:.3f} s")])
     table = [{"model": model, "seed": asked.seed, **f.row()} for f in (*result.found, *result.curve)]
     output.write_table(out, table, settings, seconds)
@@ -207,6 +208,8 @@ def _refuse(given: Mapping[str, bool], quantity: Quantity, integral: bool) -> No
         unheeded, by = tuple(o for o in given if o not in FUNCTIONS_HEED), f"--quantity {quantity}"
     else:
         unheeded, by = (), ""
+    if given["--shannon"] and quantity not in ("renyi", "shannon"):
+        raise InputError(f"--shannon does not go with --quantity {quantity}", "it is about H_1")
     for option in unheeded:
         if given[option]:
             raise InputError(f"{option} does not go with {by}", "it is for entropies")

@@ -69,7 +69,7 @@ def approximate_entropies(
             converged = converged and all(dones)
         kind = "approximation" if converged else "approximation, not converged"
         method = "Bethe" if name == "bethe" else "TRW"
-        found.append(fixed_estimate(value, kind, method, "Thesis eq. 3.27", f"H_{alpha:g}"))
+        found.append(fixed_estimate(value, kind, method, "Thesis eq. 3.27", f"H_{alpha:.12g}"))
     return found
 
 

@@ -117,11 +117,11 @@ def renyi_entropy(
         error,
         found.value - half,
         found.value + half,
-        f"H_{alpha:g}",
+        f"H_{alpha:.12g}",
         "exact" if exact else rule.kind,
         confidence,
         _calls(maxima, alpha, variate is not None or (log_z is None and alpha != 0)),
-        "maximum" if exact else rule.trick.label + ", control variate" * (variate is not None),
+        _method(rule.trick, variate is not None, exact, at_one_known),
         _source(maxima, alpha, log_z),
     )
     return estimate, variate
@@ -195,6 +195,12 @@ def _coefficient(top: Floats, bottom: Floats, sets: npt.NDArray[np.int64]) -> fl
 def _saved(after: _Log, before: _Log, maxima: EntropyMaxima) -> float:
     variance = _variance_of_mean(before.influence, maxima)
     return 1 - _variance_of_mean(after.influence, maxima) / variance if variance else 0.0
+
+
+def _method(trick: Trick, controlled: bool, exact: bool, at_one_known: bool) -> str:
+    if exact:
+        return "maximum"
+    return "mean of -ln p(x*)" if at_one_known else trick.label + ", control variate" * controlled
 
 
 def _calls(maxima: EntropyMaxima, alpha: float, wants_one: bool) -> int:

@@ -185,13 +185,13 @@ def _by_enumeration(
     near = _near_one(alphas, enumeration.size)
     total, sums = 0.0, np.zeros(alphas.size)
     for block in sweep():
-        gaps = block - top
-        logs = np.maximum(gaps, IMPOSSIBLE)
+        with np.errstate(over="ignore"):
+            logs = np.maximum(block - top, IMPOSSIBLE)
         weights = np.exp(logs)
         total += float(weights.sum())
         for a, alpha in enumerate(alphas):
             if alpha == 0:
-                sums[a] += np.count_nonzero(gaps > -np.inf)
+                sums[a] += np.count_nonzero(block > -np.inf)
             elif alpha == 1:
                 sums[a] -= float((weights * logs).sum())
             elif near[a]:

@@ -262,7 +262,7 @@ class _Perturbed:
             error,
             value - half,
             value + half,
-            f"H_{alpha:g}",
+            f"H_{alpha:.12g}",
             kind,
             self._confidence,
             tempered.size + (0 if known else log_z.size),

@@ -22,6 +22,10 @@ BLOCK = 2**20
 MOST_VALUES = 2**28
 """Limit on perturbations times alphas: 2 GiB of maxima."""
 
+MOST_POTENTIAL = 1e100
+"""Limit on |phi|, so that squares of alpha phi do not overflow."""
+
+_SMALLER = f"at most {MOST_POTENTIAL:g} in size, or -inf, is wanted"
 _BELOW_ONE = 1 - 2.0**-53
 
 
@@ -113,7 +117,8 @@ def entropy_maxima(
     ------
     ModelTooLarge : |X| exceeds the limit.
     NoConfiguration : no configuration is possible.
-    InputError : no perturbations, more than memory holds, or an alpha that is negative or NaN.
+    InputError : no perturbations, more than memory holds, an alpha that is negative or NaN, or a potential beyond
+        `MOST_POTENTIAL`.
     """
     if count < 1:
         raise InputError(f"{count} perturbations", "at least one is wanted")
@@ -144,6 +149,8 @@ def entropy_maxima(
 
         for block in enumeration.blocks(BLOCK):
             levels = np.sort(block[block > -np.inf])[::-1].copy()
+            if levels.size and max(levels[0], -levels[-1]) > MOST_POTENTIAL:
+                raise InputError(f"a log-potential is {levels[np.abs(levels).argmax()]:g}", _SMALLER)
             shared = levels.size - int(np.searchsorted(levels[::-1], share_above))
             if shared:
                 race(levels[:shared], values, at_one, potential)

@@ -35,8 +35,8 @@ def check_quantity(quantity: Quantity, alpha: float) -> None:
 def target(quantity: Quantity, alpha: float) -> str:
     """The quantity, for a table: `H_2`, `T_2`, or its name."""
     if quantity in ENTROPIES:
-        return f"H_{alpha:g}"
-    return f"T_{alpha:g}" if quantity == "tsallis" else quantity.replace("-", " ")
+        return f"H_{alpha:.12g}"
+    return f"T_{alpha:.12g}" if quantity == "tsallis" else quantity.replace("-", " ")
 
 
 def value_of(quantity: Quantity, alpha: float, entropy: float) -> tuple[float, int]:

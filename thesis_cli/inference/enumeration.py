@@ -37,8 +37,8 @@ class Enumeration:
         if model.size > max_configurations:
             raise ModelTooLarge(
                 f"{model.describe()}: more than the {max_configurations:,} that are enumerated",
-                "raise --max-configurations, or take another --method of estimate-z: exact, if the width is small, or "
-                "bounds",
+                "raise --max-configurations, or take a method that does not enumerate: exact, if the width is small, "
+                "or bounds",
             )
         self.size = model.size
         self._fill = _filler(model)
