@@ -197,7 +197,8 @@ def _by_enumeration(
             elif near[a]:
                 sums[a] += float(weighted_expm1(logs, (alpha - 1) * logs).sum())
             elif alpha < math.inf:
-                sums[a] += float(np.exp(alpha * gaps).sum())
+                with np.errstate(over="ignore"):
+                    sums[a] += float(np.exp(alpha * logs).sum())
     log_total = math.log(total)
 
     def entropy(alpha: float, summed: float, is_near: bool) -> float:
