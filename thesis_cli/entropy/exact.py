@@ -186,7 +186,8 @@ def _by_enumeration(
     total, sums = 0.0, np.zeros(alphas.size)
     for block in sweep():
         with np.errstate(over="ignore"):
-            logs = np.maximum(block - top, IMPOSSIBLE)
+            gaps = block - top
+        logs = np.maximum(gaps, IMPOSSIBLE)
         weights = np.exp(logs)
         total += float(weights.sum())
         for a, alpha in enumerate(alphas):
@@ -198,7 +199,7 @@ def _by_enumeration(
                 sums[a] += float(weighted_expm1(logs, (alpha - 1) * logs).sum())
             elif alpha < math.inf:
                 with np.errstate(over="ignore"):
-                    sums[a] += float(np.exp(alpha * logs).sum())
+                    sums[a] += float(np.exp(alpha * gaps).sum())
     log_total = math.log(total)
 
     def entropy(alpha: float, summed: float, is_near: bool) -> float:
