@@ -1,0 +1,355 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thesis_cli.errors import InputError
+from thesis_cli.privacy import atoms, frank_wolfe, points
+from thesis_cli.privacy.atoms import WIDTHS, Atoms, Fit, descend
+from thesis_cli.privacy.features import draw_features
+from thesis_cli.privacy.frank_wolfe import simplex_weights
+from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.points import synthesise
+from thesis_cli.privacy.points_kernels import choose_levels
+
+CARDINALITIES = (3, 2)
+BOX = np.array([[-1.0, 2.0], [10.0, 14.0]])
+
+
+def mixed(count=300, seed=0):
+    """Features of two reals and two categories."""
+    kernel = Kernel(np.array([1.0, 0.5]), np.array([0.3, 0.2]))
+    return draw_features(kernel, CARDINALITIES, count, np.random.default_rng(seed))
+
+
+def reals(count=400, dimension=2, seed=0):
+    kernel = Kernel(np.full(dimension, 0.5), np.zeros(0))
+    return draw_features(kernel, (), count, np.random.default_rng(seed))
+
+
+def rows_of(count, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.integers(n, size=count) for n in CARDINALITIES], 1)
+    return Rows(rng.uniform(BOX[:, 0], BOX[:, 1], (count, 2)), codes)
+
+
+def noisy(features, sigma, seed=0, count=400):
+    """Mean feature of three clusters in [-5, 5]^D with noise, and without."""
+    rng = np.random.default_rng(seed)
+    dimension = features.frequencies.shape[1]
+    centres = rng.uniform(-4, 4, (3, dimension))
+    table = centres[rng.integers(3, size=count)] + 0.3 * rng.standard_normal((count, dimension))
+    mean = features.embed(Rows.of_reals(np.clip(table, -5, 5))).mean(0)
+    return mean + sigma * rng.standard_normal(mean.shape), mean
+
+
+def box(dimension=2):
+    return np.tile([-5.0, 5.0], (dimension, 1))
+
+
+def fewer_steps(monkeypatch, steps):
+    """Of the points, and of Frank-Wolfe."""
+    for module, name, value in ((points, "STEPS", steps), (frank_wolfe, "ROUNDS", 2), (frank_wolfe, "CLIMBS", 4)):
+        monkeypatch.setattr(module, name, value)
+
+
+def atoms_of(fit, rows, weights, widths=None):
+    widths = np.zeros(len(rows), np.int64) if widths is None else widths
+    return Atoms(rows.reals * fit.scale, rows.codes + fit.before, widths, weights)
+
+
+@pytest.mark.parametrize("count", [2, 300, 1030, 2048])
+def test_compiled_sums_are_those_of_the_features(count):
+    features, rows = mixed(count), rows_of(7)
+    weights, vector = np.random.default_rng(1).normal(size=7), np.random.default_rng(2).normal(size=count)
+    with Fit(np.zeros(count), features, BOX, 2) as fit:
+        atoms = atoms_of(fit, rows, weights)
+        embedded = features.embed(rows)
+        np.testing.assert_allclose(fit.embed(atoms), embedded, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(fit.sum(atoms).ravel(), weights @ embedded, rtol=0, atol=1e-12)
+        values, _ = fit.products(atoms, vector.reshape(2, -1))
+        np.testing.assert_allclose(values, embedded @ vector, rtol=0, atol=1e-12 * count)
+
+
+def test_angles_far_from_zero():
+    features = mixed(40)
+    rows = rows_of(5)
+    far = Rows(rows.reals * 1e4, rows.codes)
+    with Fit(np.zeros(40), features, BOX * 1e4, 1) as fit:
+        np.testing.assert_allclose(
+            fit.sum(atoms_of(fit, far, np.full(5, 0.2))).ravel(), features.embed(far).mean(0), rtol=0, atol=1e-10
+        )
+
+
+def test_a_wide_atom_is_the_mean_of_a_gaussian():
+    features = reals(60)
+    rng = np.random.default_rng(0)
+    with Fit(np.zeros(60), features, box(), 1) as fit:
+        for width in range(len(WIDTHS)):
+            one = atoms_of(fit, Rows.of_reals(np.ones((1, 2))), np.ones(1), np.array([width]))
+            drawn = one.points + WIDTHS[width] * rng.standard_normal((30_000, 2))
+            sample = features.embed(Rows.of_reals(drawn / fit.scale))
+            error = 5 * sample.std(0) / math.sqrt(3e4) + 1e-12
+            assert (np.abs(fit.embed(one)[0] - sample.mean(0)) < error).all()
+            np.testing.assert_allclose(fit.sum(one).ravel(), fit.embed(one)[0], rtol=0, atol=1e-12)
+
+
+def test_gradient_against_finite_differences():
+    features, rows = mixed(), rows_of(6)
+    vector = np.random.default_rng(3).normal(size=(2, 150))
+    with Fit(np.zeros(300), features, BOX, 1) as fit:
+        atoms = atoms_of(fit, rows, np.ones(6), np.arange(6) % len(WIDTHS))
+        _, slopes = fit.products(atoms, vector)
+        for d in range(2):
+            step = np.zeros(2)
+            step[d] = 1e-5
+            up, down = (fit.products(replace(atoms, points=atoms.points + s), vector)[0] for s in (step, -step))
+            np.testing.assert_allclose(slopes[:, d], (up - down) / 2e-5, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_descent_follows_the_gradient_of_the_objective(weighted, monkeypatch):
+    """Of points and log-weights, by finite differences, as L-BFGS is given it."""
+    seen = {}
+
+    def catch(objective, start, low, high, steps, watch=None):
+        seen.update(objective=objective, start=start)
+        return start
+
+    monkeypatch.setattr(atoms, "minimise", catch)
+    features = mixed()
+    with Fit(features.embed(rows_of(30, 5)).mean(0), features, BOX, 1) as fit:
+        descend(fit, atoms_of(fit, rows_of(4), np.array([0.1, 0.2, 0.3, 0.4])), 1, weighted=weighted)
+        x, rng = seen["start"], np.random.default_rng(0)
+        assert x.size == (12 if weighted else 8)
+        for _ in range(5):
+            way = rng.standard_normal(x.size)
+            up, down = (seen["objective"](x + s * 1e-5 * way)[0] for s in (1, -1))
+            assert seen["objective"](x)[1] @ way == pytest.approx((up - down) / 2e-5, rel=1e-6)
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**32 - 1), st.booleans())
+def test_weights_are_the_optimum_on_the_simplex(count, rank, seed, warm):
+    """Karush, Kuhn and Tucker: equal gradients on the support, none better outside; singular matrices too."""
+    rng = np.random.default_rng(seed)
+    factor = rng.normal(size=(count, rank))
+    gram, linear = factor @ factor.T + 1e-9, rng.normal(size=count)
+    start = rng.dirichlet(np.ones(count)) if warm else None
+    weights = simplex_weights(gram, linear, start)
+    assert (weights >= 0).all()
+    assert weights.sum() == pytest.approx(1, abs=1e-12)
+    gradient = gram @ weights - linear
+    assert weights @ gradient - gradient.min() < 1e-7 * (1 + np.abs(gram).max() + np.abs(linear).max())
+
+
+def test_frank_wolfe_never_rises_and_leaves_only_noise(monkeypatch):
+    monkeypatch.setattr(frank_wolfe, "ATOMS", 1)
+    features = reals(600)
+    sigma = 0.01
+    target, mean = noisy(features, sigma)
+    found = synthesise(target, features, box(), (), 50, np.random.default_rng(0), noise=sigma)
+    steps = [objective for stage, objective in found.history if stage == "frank-wolfe"]
+    assert len(steps) > 1
+    assert (np.diff(steps) <= 1e-12).all()
+    distance = np.linalg.norm(found.weights @ features.embed(found.rows) - mean)
+    assert distance < 0.5 * sigma * math.sqrt(600)
+
+
+def test_a_table_that_can_be_represented_is_recovered(monkeypatch):
+    fewer_steps(monkeypatch, 60)
+    features, rows = mixed(1000), rows_of(6, seed=4)
+    weights = np.array([0.3, 0.25, 0.2, 0.1, 0.1, 0.05])
+    found = synthesise(
+        weights @ features.embed(rows), features, BOX, CARDINALITIES, 40, np.random.default_rng(0), jobs=2
+    )
+    assert found.objective < 1e-6
+    mass = [found.weights[(found.rows.codes == codes).all(1)].sum() for codes in rows.codes]
+    wanted = [weights[(rows.codes == codes).all(1)].sum() for codes in rows.codes]
+    np.testing.assert_allclose(mass, wanted, atol=1e-2)
+
+
+@pytest.mark.parametrize("uniform", [False, True])
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+@pytest.mark.parametrize("count", [1, 2, 30])
+def test_points_lie_in_the_box_and_weights_on_the_simplex(uniform, noise, count):
+    features = mixed()
+    rng = np.random.default_rng(7)
+    target = features.embed(rows_of(100)).mean(0) + noise * rng.standard_normal(300)
+    tight = np.array([[0.0, 0.5], [11.0, 11.0]])  # much of the table is outside
+    found = synthesise(target, features, tight, CARDINALITIES, count, rng, noise=noise, uniform=uniform)
+    assert found.rows.reals.shape == (count, 2)
+    assert found.rows.codes.shape == (count, 2)
+    assert ((tight[:, 0] <= found.rows.reals) & (found.rows.reals <= tight[:, 1])).all()
+    assert ((found.rows.codes >= 0) & (found.rows.codes < CARDINALITIES)).all()
+    assert (found.weights >= 0).all()
+    assert found.weights.sum() == pytest.approx(1, abs=1e-12)
+    if uniform:
+        assert (found.weights == 1 / count).all()
+    residual = found.weights @ features.embed(found.rows) - target
+    assert found.objective == pytest.approx(residual @ residual, abs=1e-12)
+
+
+def test_one_point_is_the_best_there_is():
+    features = reals(2000, dimension=1)
+    target, _ = noisy(features, 0.0)
+    found = synthesise(target, features, box(1), (), 1, np.random.default_rng(0))
+    grid = features.embed(Rows.of_reals(np.linspace(-5, 5, 2001)[:, np.newaxis])) @ target
+    assert found.objective <= 1 - 2 * grid.max() + target @ target + 1e-4
+
+
+def test_weights_help_and_are_exact_without_noise(monkeypatch):
+    fewer_steps(monkeypatch, 20)
+    features = reals()
+    target, _ = noisy(features, 0.0)
+    found = {u: synthesise(target, features, box(), (), 8, np.random.default_rng(0), uniform=u) for u in (False, True)}
+    assert found[False].objective < found[True].objective
+    embedded = features.embed(found[False].rows)
+    gradient = embedded @ (found[False].weights @ embedded - target)
+    assert found[False].weights @ gradient - gradient.min() < 1e-8
+
+
+def test_neither_threads_nor_repetition_change_a_bit(monkeypatch):
+    fewer_steps(monkeypatch, 15)
+    features = mixed(1100)
+    target = features.embed(rows_of(50)).mean(0) + 0.003 * np.random.default_rng(1).standard_normal(1100)
+    for uniform in (False, True):
+        first, *others = (
+            synthesise(
+                target,
+                features,
+                BOX,
+                CARDINALITIES,
+                20,
+                np.random.default_rng(5),
+                noise=0.003,
+                uniform=uniform,
+                jobs=jobs,
+            )
+            for jobs in (1, 1, 2, 3)
+        )
+        for other in others:
+            assert first.rows.reals.tobytes() == other.rows.reals.tobytes()
+            assert first.rows.codes.tobytes() == other.rows.codes.tobytes()
+            assert first.weights.tobytes() == other.weights.tobytes()
+            assert first.history == other.history
+
+
+def test_only_categories():
+    kernel = Kernel(np.zeros(0), np.array([0.2, 0.4]))
+    features = draw_features(kernel, CARDINALITIES, 2000, np.random.default_rng(0))
+    rows = Rows(np.zeros((4, 0)), np.array([[0, 0], [1, 1], [2, 0], [2, 1]]))
+    weights = np.array([0.5, 0.25, 0.125, 0.125])
+    target = weights @ features.embed(rows)
+    found = synthesise(target, features, np.zeros((0, 2)), CARDINALITIES, 64, np.random.default_rng(0))
+    assert found.objective < 1e-10
+    for codes, weight in zip(rows.codes, weights, strict=True):
+        assert found.weights[(found.rows.codes == codes).all(1)].sum() == pytest.approx(weight, abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_levels_are_the_best_in_turn(seed):
+    """Against every level tried in plain NumPy."""
+    features, rows = mixed(200, seed), rows_of(5, seed)
+    rng = np.random.default_rng(seed)
+    target, weights = rng.normal(size=200) * 0.1, rng.dirichlet(np.ones(5))
+    codes, changes = rows.codes.copy(), 0
+    for m in range(5):
+        for c, cardinality in enumerate(CARDINALITIES):
+            tried = []
+            for level in range(cardinality):
+                candidate = codes.copy()
+                candidate[m, c] = level
+                residual = weights @ features.embed(Rows(rows.reals, candidate)) - target
+                tried.append(residual @ residual)
+            changes += int(np.argmin(tried)) != codes[m, c]
+            codes[m, c] = np.argmin(tried)
+    with Fit(target, features, BOX, 1) as fit:
+        atoms = atoms_of(fit, rows, weights)
+        residual = fit.target - fit.sum(atoms)
+        turns = np.cos(fit.phases), np.sin(fit.phases)
+        ends = np.append(fit.before, len(fit.phases))
+        found = choose_levels(
+            fit.frequencies, fit.phases, *turns, ends, atoms.points, atoms.levels, weights / 10, residual
+        )
+        np.testing.assert_array_equal(atoms.levels - fit.before, codes)
+        np.testing.assert_allclose(residual, fit.target - fit.sum(atoms), rtol=0, atol=1e-13)
+    assert found == changes > 0
+
+
+def test_early_stopping_keeps_noise_out(monkeypatch):
+    """Nearer to the mean than where the same points go if they are told that there is no noise."""
+    fewer_steps(monkeypatch, 80)
+    features = reals(200)
+    sigma = 0.05
+    gains = []
+    for seed in range(3):
+        target, mean = noisy(features, sigma, seed)
+        early, late = (
+            synthesise(target, features, box(), (), 100, np.random.default_rng(seed), noise=noise)
+            for noise in (sigma, 0.0)
+        )
+        assert late.objective < early.objective
+        distance = [np.linalg.norm(s.weights @ features.embed(s.rows) - mean) for s in (early, late)]
+        gains.append(distance[1] / distance[0])
+    assert np.mean(gains) > 1.03
+
+
+def test_points_stop_when_they_gain_no_more_than_noise_would():
+    falls = [1.0] * 15 + [0.01] * 30
+    objectives = 100 - np.cumsum(falls)
+    for least, stop in ((0.05, 24), (0.5, 20), (0.0, None)):
+        watch = points._Watch(lambda stage, objective: False, least)
+        stops = [k for k, objective in enumerate(objectives) if watch(float(objective))]
+        assert (stops[0] if stops else None) == stop
+
+
+def test_a_time_limit_stops_with_what_there_is(monkeypatch):
+    """By a clock of one second a look; each step is a look."""
+    features = mixed()
+    target = features.embed(rows_of(100)).mean(0)
+    objectives = []
+    clock = iter(range(10**6))
+    monkeypatch.setattr(points.time, "monotonic", lambda: next(clock))
+    found = {}
+    for limit in (1, 12):
+        objectives.clear()
+        found[limit] = synthesise(
+            target,
+            features,
+            BOX,
+            CARDINALITIES,
+            20,
+            np.random.default_rng(0),
+            time_limit=limit,
+            progress=objectives.append,
+        )
+        assert [objective for _, objective in found[limit].history] == objectives
+        assert len(objectives) <= limit + 2
+        assert found[limit].weights.sum() == pytest.approx(1)
+    assert found[12].objective < found[1].objective
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"target": np.zeros(299)}, r"a target of shape \(299,\); 300 finite numbers are wanted"),
+        ({"target": np.full(300, np.nan)}, "300 finite numbers"),
+        ({"bounds": BOX[:1]}, "2 finite pairs"),
+        ({"bounds": BOX[:, ::-1]}, "least first"),
+        ({"bounds": BOX * np.inf}, "finite pairs"),
+        ({"cardinalities": (3, 3)}, r"levels; the features have \(3, 2\)"),
+        ({"count": 0}, "0 points; one or more"),
+        ({"noise": -1.0}, "noise -1.0; a finite number"),
+        ({"noise": math.nan}, "noise nan"),
+        ({"time_limit": 0.0}, "a time limit of 0.0 s"),
+        ({"jobs": 0}, "0 jobs"),
+    ],
+)
+def test_bad_input_is_named_in_one_line(change, message):
+    given = {"target": np.zeros(300), "bounds": BOX, "cardinalities": CARDINALITIES, "count": 5, **change}
+    with pytest.raises(InputError, match=message) as caught:
+        synthesise(features=mixed(), rng=np.random.default_rng(0), **given)
+    assert "\n" not in str(caught.value)

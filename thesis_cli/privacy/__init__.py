@@ -1,0 +1,1 @@
+"""Differentially private release of a table by kernel mean embeddings (Thesis chapter 4)."""

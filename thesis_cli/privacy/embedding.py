@@ -1,0 +1,206 @@
+"""Empirical kernel mean embeddings (Thesis section 4.2.2) and distances between embeddings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.errors import InputError
+from thesis_cli.privacy.kernels import Codes, Floats, Kernel, Rows
+
+T = TypeVar("T", np.float64, np.int64)
+
+Progress = Callable[[int], None]
+"""Called with the number of rows just done."""
+
+HALF_BITS = 31
+LOW = (1 << HALF_BITS) - 1
+"""Exact sums are kept in two halves, high and low, each far from overflow."""
+
+TAIL = 6.2
+"""e^-TAIL^2 = 2e-17: how far, in units of 1 / sqrt(gamma), a Gaussian counts."""
+
+BLOCK = 1024
+"""Rows at a time of a matrix that need not be held whole."""
+
+
+def mean_at(
+    kernel: Kernel, blocks: Iterable[Rows], points: Rows, jobs: int = 1, progress: Progress | None = None
+) -> Floats:
+    """The empirical embedding (1/N) sum_n k(x_n, .) of a table at points, in memory for a block and the points.
+
+    The sum is exact in units of 2^-50 (`embedding_kernels`): neither the order of the rows nor their blocks nor the
+    number of threads changes a bit, and each value is within 2^-49 of the mean of the true kernel.
+
+    Parameters
+    ----------
+    kernel : its number of reals and of categories is that of the rows.
+    blocks : the table's N rows, finite.
+    points : M of them.
+    jobs : threads.
+    progress : called with the number of rows just done.
+
+    Returns
+    -------
+    means : in [0, 1], shape (M,).
+
+    Raises
+    ------
+    InputError : no rows.
+    """
+    from thesis_cli.privacy.embedding_kernels import TILE, add_kernels
+
+    tiles, log_rho = (tiled(points.reals), tiled(points.codes)), _log_rho(kernel)
+
+    def total(rows: Rows) -> Codes:
+        found = np.zeros((len(tiles[0]), TILE), np.int64)
+        add_kernels(*tiles, kernel.gamma, log_rho, rows.reals, rows.codes, found)
+        return found
+
+    return exact_mean(total, blocks, jobs, progress).reshape(-1)[: len(points)]
+
+
+def exact_mean(
+    total: Callable[[Rows], Codes], blocks: Iterable[Rows], jobs: int = 1, progress: Progress | None = None
+) -> Floats:
+    """The mean over rows of what `total` sums up in units of 2^-50, of at most 4096 rows at a time.
+
+    Raises
+    ------
+    InputError : no rows.
+    """
+    from thesis_cli.privacy.embedding_kernels import ROWS, UNIT
+
+    count, high, low = 0, np.zeros(1, np.int64), np.zeros(1, np.int64)
+    with ThreadPoolExecutor(jobs) as pool:
+        each = pool.map if jobs > 1 else map
+        for block in blocks:
+            parts = [block[start : start + ROWS] for start in range(0, len(block), ROWS)]
+            for part, found in zip(parts, each(total, parts), strict=True):
+                high, low, count = high + (found >> HALF_BITS), low + (found & LOW), count + len(part)
+                if progress:
+                    progress(len(part))
+    if not count:
+        raise InputError("the table has no rows", "one or more are wanted")
+    return np.asarray((high * 2.0**HALF_BITS + low) / count * UNIT)
+
+
+def tiled(columns: npt.NDArray[T]) -> npt.NDArray[T]:
+    """Columns of numbers in tiles of points, shape (M, D) -> (tiles, D, TILE); the last tile is filled up with 0."""
+    from thesis_cli.privacy.embedding_kernels import TILE
+
+    size, width = columns.shape
+    tiles = -(-size // TILE)
+    padded = np.zeros((tiles * TILE, width), columns.dtype)
+    padded[:size] = columns
+    return np.ascontiguousarray(padded.reshape(tiles, TILE, width).swapaxes(1, 2))
+
+
+def mean_of_matrix(kernel: Kernel, rows: Rows, jobs: int = 1) -> float:
+    """(1/N^2) sum_mn k(x_m, x_n), the squared norm of the empirical embedding, to some 1e-15.
+
+    Of at most two reals it is a sum over Fourier modes, N times some hundreds of them; otherwise over all pairs. It
+    is a private number: for measuring a release, never for making one.
+
+    Raises
+    ------
+    InputError : no rows.
+    """
+    if not len(rows):
+        raise InputError("the table has no rows", "one or more are wanted")
+    if rows.codes.shape[1] == 0 and 1 <= rows.reals.shape[1] <= 2:
+        widths = 1 / np.sqrt(kernel.gamma)
+        periods = np.ptp(rows.reals, 0) + TAIL * widths
+        counts = np.ceil(TAIL / math.pi * periods / widths) + 1
+        if np.prod(counts) <= len(rows):
+            return _mean_by_modes(rows.reals, [_fourier(*axis) for axis in zip(periods, widths, counts, strict=True)])
+    return _mean_by_pairs(kernel, rows, jobs)
+
+
+def _fourier(period: float, width: float, count: float) -> tuple[Floats, Floats]:
+    """Frequencies w_j >= 0 and coefficients of exp(-(t / width)^2) = sum_j c_j cos(w_j t), |t| <= period - TAIL width.
+
+    The Gaussian is repeated with the period and cut off after `count` frequencies; either costs e^-TAIL^2. The
+    coefficients add up to 1, the value at t = 0.
+    """
+    frequencies = 2 * math.pi / period * np.arange(count)
+    coefficients = np.exp(-((frequencies * width / 2) ** 2))
+    coefficients[1:] *= 2
+    return frequencies, coefficients / coefficients.sum()
+
+
+def _mean_by_modes(reals: Floats, modes: list[tuple[Floats, Floats]]) -> float:
+    """sum_j c_j |mean_n e^(i w_j . x_n)|^2 over the modes of the first axis and both signs of the second's."""
+    if len(modes) == 1:
+        reals, modes = reals @ [[1.0, 0.0]], [*modes, (np.zeros(1), np.ones(1))]
+    middle = (reals.min(0) + reals.max(0)) / 2
+
+    def sums(start: int) -> npt.NDArray[np.complex128]:
+        block = reals[start : start + BLOCK] - middle
+        waves = [np.exp(1j * np.multiply.outer(x, w)) for x, (w, _) in zip(block.T, modes, strict=True)]
+        return np.stack([waves[0].T @ waves[1], waves[0].T @ waves[1].conj()], -1)
+
+    total = np.asarray(sum(map(sums, range(0, len(reals), BLOCK))))
+    power = (np.abs(total / len(reals)) ** 2).mean(-1)
+    for _, coefficients in modes:
+        power = coefficients @ power
+    return float(power)
+
+
+def _mean_by_pairs(kernel: Kernel, rows: Rows, jobs: int) -> float:
+    """Each pair once; the sum is exact in units of 2^-50."""
+    from thesis_cli.privacy.embedding_kernels import ROWS, TILE, UNIT, add_kernels
+
+    reals, codes, log_rho = tiled(rows.reals), tiled(rows.codes), _log_rho(kernel)
+
+    def total(start: int) -> int:
+        """Of the rows from `start` on with themselves, and twice with those after them."""
+        part, first = rows[start : start + ROWS], start // TILE
+        found = np.zeros((len(reals) - first, TILE), np.int64)
+        add_kernels(reals[first:], codes[first:], kernel.gamma, log_rho, part.reals, part.codes, found)
+        within, after = np.split(found.reshape(-1)[: len(rows) - start], [len(part)])
+        return _sum(within) + 2 * _sum(after)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        units = sum((pool.map if jobs > 1 else map)(total, range(0, len(rows), ROWS)))
+    return units / len(rows) ** 2 * UNIT
+
+
+def _sum(values: Codes) -> int:
+    """Without overflow."""
+    return (int((values >> HALF_BITS).sum()) << HALF_BITS) + int((values & LOW).sum())
+
+
+def _log_rho(kernel: Kernel) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.log(kernel.rho)
+
+
+def distance(kernel: Kernel, points: Rows, weights: Floats, mean_at_points: Floats, mean_of_matrix: float) -> float:
+    """RKHS distance of sum_m w_m k(z_m, .) to an empirical embedding (Thesis appendix C.2.1).
+
+    Its square is a difference of numbers near `mean_of_matrix`, good to some 1e-16 times the squared sum of |w_m|.
+
+    Parameters
+    ----------
+    points, weights : of the embedding, M of them.
+    mean_at_points : of the empirical embedding, by `mean_at`, shape (M,).
+    mean_of_matrix : of the empirical embedding's rows.
+    """
+    norm = _squared_norm(kernel, points, weights)
+    return math.sqrt(max(0.0, norm - 2 * float(weights @ mean_at_points) + mean_of_matrix))
+
+
+def squared_distance(kernel: Kernel, a: Rows, weights_a: Floats, b: Rows, weights_b: Floats) -> float:
+    """|sum_m u_m k(a_m, .) - sum_n w_n k(b_n, .)|^2 in the RKHS (Thesis eq. 4.6)."""
+    return max(0.0, _squared_norm(kernel, Rows.concatenate([a, b]), np.concatenate([weights_a, -weights_b])))
+
+
+def _squared_norm(kernel: Kernel, points: Rows, weights: Floats) -> float:
+    parts = (slice(start, start + BLOCK) for start in range(0, len(points), BLOCK))
+    return math.fsum(float(weights[part] @ (kernel.matrix(points[part], points) @ weights)) for part in parts)

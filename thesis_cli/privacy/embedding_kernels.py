@@ -1,0 +1,192 @@
+"""Compiled sums of kernels and of random features over rows, exact in whole numbers.
+
+Each kernel value, cosine or sine is rounded to a multiple of 2^-50 and its multiple is added up as an integer. A sum
+is therefore the same in any order, and one row changes it by that row's own values and nothing else, which no sum of
+floating-point numbers promises. Loops are free of branches and calls so that they are vectorised, over tiles of
+points (or frequencies) whose size the compiler knows; no operation is contracted or reordered.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba.extending import intrinsic
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+TILE = 128
+"""Points at a time: with their exponents they take a few KiB."""
+
+ROWS = 4096
+"""Most rows at a time: their sum of values in [-1, 1] is below 2^62 units."""
+
+UNIT = 2.0**-50
+"""Of the sums: the spacing of doubles between 4 and 8."""
+
+SHIFT = 6.0
+"""Added to a value in [-1, 1], leaves round(value / UNIT) in the bits of the sum, beyond those of 6 itself."""
+
+SHIFT_BITS = int(np.float64(SHIFT).view(np.int64))
+
+ROUND = 1.5 * 2.0**52
+"""Added to a number below 2^51, leaves the nearest whole number in the lowest bits of the sum."""
+
+LEAST = -708.0
+"""Of exponents: below it e^x is under the normal range, and 0 to the last unit."""
+
+PER_LN2, LN2_HIGH, LN2_LOW = 1 / math.log(2), 0.693147180369123816490, 1.90821492927058770002e-10
+PER_QUARTER, QUARTER_HIGH, QUARTER_LOW = 2 / math.pi, 1.57079632673412561417, 6.07710050650619224932e-11
+"""ln 2 and pi / 2, each in two parts, the first of 33 bits: times a whole number below 2^20 it is exact."""
+
+EXP = tuple(1 / math.factorial(k) for k in range(14))
+SINE = tuple((-1) ** k / math.factorial(2 * k + 1) for k in range(9))
+COSINE = tuple((-1) ** k / math.factorial(2 * k) for k in range(9))
+"""Taylor's coefficients, on |x| <= (ln 2) / 2 and |x| <= pi / 4; what is left out is below 2e-17."""
+
+_u: Any = numba.uint64
+
+
+def _bits_of(context: Any, x: Any) -> Any:
+    """The bits of a float64 as an int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(numba.int64))
+
+    return numba.int64(numba.float64), generate
+
+
+def _of_bits(context: Any, x: Any) -> Any:
+    """The float64 of an int64's bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(numba.float64))
+
+    return numba.float64(numba.int64), generate
+
+
+_bits: Any = intrinsic(_bits_of)
+_float: Any = intrinsic(_of_bits)
+
+
+@numba.njit(inline="always")
+def _exp(x: float) -> float:
+    """e^x for x <= 0, to 2 units in the last place, between e^LEAST and 1 whatever x; also of NaN."""
+    y = x if x > LEAST else LEAST
+    shifted = y * PER_LN2 + ROUND
+    k = shifted - ROUND
+    r = (y - k * LN2_HIGH) - k * LN2_LOW
+    p = EXP[13] * r + EXP[12]
+    p = p * r + EXP[11]
+    p = p * r + EXP[10]
+    p = p * r + EXP[9]
+    p = p * r + EXP[8]
+    p = p * r + EXP[7]
+    p = p * r + EXP[6]
+    p = p * r + EXP[5]
+    p = p * r + EXP[4]
+    p = p * r + EXP[3]
+    p = p * r + EXP[2]
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return _float(_bits(p) + (_bits(shifted) << 52))  # type: ignore[no-any-return]
+
+
+@numba.njit(cache=True, nogil=True)
+def add_kernels(
+    points: Floats, levels: Ints, gamma: Floats, log_rho: Floats, reals: Floats, codes: Ints, total: Ints
+) -> None:
+    """Add k(x_n, z_m) over rows n to the total of each point m.
+
+    Parameters
+    ----------
+    points, levels : reals and codes of the points, shapes (tiles, D, TILE) and (tiles, C, TILE).
+    gamma, log_rho : of the kernel, shapes (D,) and (C,).
+    reals, codes : of at most ROWS rows, shapes (n, D) and (n, C).
+    total : in units of UNIT, shape (tiles, TILE); updated.
+    """
+    exponents = np.empty(TILE)
+    for tile in range(points.shape[0]):
+        sums = total[tile]
+        for n in range(reals.shape[0]):
+            for m in range(_u(TILE)):
+                exponents[m] = 0.0
+            for d in range(points.shape[1]):
+                x, g, z = reals[n, d], gamma[d], points[tile, d]
+                for m in range(_u(TILE)):
+                    exponents[m] -= g * ((z[m] - x) * (z[m] - x))
+            for c in range(levels.shape[1]):
+                code, penalty, level = codes[n, c], log_rho[c], levels[tile, c]
+                for m in range(_u(TILE)):
+                    exponents[m] += 0.0 if level[m] == code else penalty
+            for m in range(_u(TILE)):
+                sums[m] += _bits(_exp(exponents[m]) + SHIFT) - SHIFT_BITS
+
+
+@numba.njit(inline="always")
+def cosine_sine(angle: float) -> tuple[float, float]:
+    """To 4 units in the last place for |angle| < 1e6; whatever the angle, cos^2 + sin^2 = 1 to as much.
+
+    Not for a caller with `fastmath`, which would cancel ROUND.
+    """
+    shifted = angle * PER_QUARTER + ROUND
+    k = shifted - ROUND
+    r = (angle - k * QUARTER_HIGH) - k * QUARTER_LOW
+    r = r if abs(r) < 0.8 else 0.0
+    y = r * r
+    u = SINE[8] * y + SINE[7]
+    u = u * y + SINE[6]
+    u = u * y + SINE[5]
+    u = u * y + SINE[4]
+    u = u * y + SINE[3]
+    u = u * y + SINE[2]
+    u = u * y + SINE[1]
+    u = (u * y) * r + r
+    v = COSINE[8] * y + COSINE[7]
+    v = v * y + COSINE[6]
+    v = v * y + COSINE[5]
+    v = v * y + COSINE[4]
+    v = v * y + COSINE[3]
+    v = v * y + COSINE[2]
+    v = v * y + COSINE[1]
+    v = v * y + 1.0
+    quarter = _bits(shifted)
+    odd = (quarter & 1) != 0
+    cosine, sine = (u, v) if odd else (v, u)
+    cosine = -cosine if ((quarter + 1) & 2) != 0 else cosine
+    sine = -sine if (quarter & 2) != 0 else sine
+    return cosine, sine
+
+
+@numba.njit(cache=True, nogil=True)
+def add_features(frequencies: Floats, phases: Floats, reals: Floats, levels: Ints, total: Ints) -> None:
+    """Add the cosines and sines of the angles of rows n to the totals of each frequency.
+
+    Parameters
+    ----------
+    frequencies, phases : shapes (tiles, D, TILE) and (tiles, sum of cardinalities, TILE).
+    reals, levels : of at most ROWS rows, shapes (n, D) and (n, C); a level counts those of the columns before its own.
+    total : of cosines and of sines in units of UNIT, shape (tiles, 2, TILE); updated.
+    """
+    angles = np.empty(TILE)
+    for tile in range(frequencies.shape[0]):
+        cosines, sines = total[tile, 0], total[tile, 1]
+        for n in range(reals.shape[0]):
+            for j in range(_u(TILE)):
+                angles[j] = 0.0
+            for d in range(frequencies.shape[1]):
+                x, frequency = reals[n, d], frequencies[tile, d]
+                for j in range(_u(TILE)):
+                    angles[j] += frequency[j] * x
+            for c in range(levels.shape[1]):
+                phase = phases[tile, levels[n, c]]
+                for j in range(_u(TILE)):
+                    angles[j] += phase[j]
+            for j in range(_u(TILE)):
+                cosine, sine = cosine_sine(angles[j])
+                cosines[j] += _bits(cosine + SHIFT) - SHIFT_BITS
+                sines[j] += _bits(sine + SHIFT) - SHIFT_BITS

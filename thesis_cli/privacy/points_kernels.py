@@ -1,0 +1,177 @@
+"""Compiled sums of features and their gradients; the plain reference is `Features.embed`.
+
+Frequencies go by in blocks that stay in the fastest cache. Each pass works sines and cosines out again, which is
+quicker than to store and fetch the M x J of them. A block or a point is done whole by one thread, so that the number
+of threads changes no bit. No loop both sums up and stores: whether such a loop is vectorised, and so the order of its
+sum, would depend on where its arrays happen to lie.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from thesis_cli.privacy.embedding_kernels import cosine_sine
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+BLOCK = 512
+"""Frequencies at a time: their angles, cosines and sines take 12 KiB."""
+
+FAST = {"reassoc", "contract", "nsz"}
+"""Lets sums be vectorised; neither infinities nor NaN are assumed away."""
+
+
+@njit(nogil=True, fastmath={"contract"})  # set here, or numba takes over FAST from the callers
+def _cosines_sines(
+    frequencies: Floats, phases: Floats, point: Floats, levels: Ints, first: int, cosines: Floats, sines: Floats
+) -> None:
+    """Cosines and sines of the angles of one point, for the frequencies first, first + 1, ... that fit.
+
+    `cosines` holds the angles meanwhile.
+    """
+    size = cosines.size
+    cosines[:] = 0.0
+    for c in range(levels.size):
+        for j in range(size):
+            cosines[j] += phases[levels[c], first + j]
+    for d in range(point.size):
+        x = point[d]
+        for j in range(size):
+            cosines[j] += x * frequencies[d, first + j]
+    for j in range(size):
+        cosines[j], sines[j] = cosine_sine(cosines[j])
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def weighted_sum(
+    frequencies: Floats, phases: Floats, points: Floats, levels: Ints, weights: Floats, low: int, high: int, out: Floats
+) -> None:
+    """sum_m w_m (cos, sin) of the frequencies low, ..., high - 1.
+
+    Parameters
+    ----------
+    frequencies : shape (D, F).
+    phases : of every level of every category, shape (sum of cardinalities, F).
+    points : shape (M, D).
+    levels : rows of `phases` that a point takes, shape (M, C).
+    weights : shape (M,).
+    out : shape (2, F); its columns low, ..., high - 1 are set.
+    """
+    held = np.empty((2, BLOCK))
+    for first in range(low, high, BLOCK):
+        size = min(BLOCK, high - first)
+        cosines, sines = held[0, :size], held[1, :size]
+        out[:, first : first + size] = 0.0
+        for m in range(weights.size):
+            w = weights[m]
+            if w != 0.0:
+                _cosines_sines(frequencies, phases, points[m], levels[m], first, cosines, sines)
+                for j in range(size):
+                    out[0, first + j] += w * cosines[j]
+                    out[1, first + j] += w * sines[j]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def products(
+    frequencies: Floats,
+    phases: Floats,
+    points: Floats,
+    levels: Ints,
+    vector: Floats,
+    low: int,
+    high: int,
+    values: Floats,
+    slopes: Floats,
+) -> None:
+    """f(z) = sum_j a_j cos xi_j(z) + b_j sin xi_j(z) of the points low, ..., high - 1, and its gradient.
+
+    Parameters
+    ----------
+    vector : a and b, shape (2, F); the other inputs as of `weighted_sum`.
+    values : f, shape (M,); set where asked.
+    slopes : its gradient, shape (M, D); set where asked.
+    """
+    held = np.empty((3, BLOCK))
+    for m in range(low, high):
+        value = 0.0
+        slopes[m] = 0.0
+        for first in range(0, frequencies.shape[1], BLOCK):
+            size = min(BLOCK, frequencies.shape[1] - first)
+            cosines, sines, turned = held[0, :size], held[1, :size], held[2, :size]
+            _cosines_sines(frequencies, phases, points[m], levels[m], first, cosines, sines)
+            for j in range(size):
+                value += vector[0, first + j] * cosines[j] + vector[1, first + j] * sines[j]
+            for j in range(size):
+                turned[j] = vector[1, first + j] * cosines[j] - vector[0, first + j] * sines[j]
+            for d in range(points.shape[1]):
+                slope = 0.0
+                for j in range(size):
+                    slope += frequencies[d, first + j] * turned[j]
+                slopes[m, d] += slope
+        values[m] = value
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def choose_levels(
+    frequencies: Floats,
+    phases: Floats,
+    cos_phases: Floats,
+    sin_phases: Floats,
+    ends: Ints,
+    points: Floats,
+    levels: Ints,
+    weights: Floats,
+    residual: Floats,
+) -> int:
+    """Set each category of each point, in turn, to the level that leaves the least residual; how many changed.
+
+    All points are of one norm, so the least residual is that of the largest inner product with what the others leave.
+
+    Parameters
+    ----------
+    cos_phases, sin_phases : of `phases`, shape (sum of cardinalities, F).
+    ends : row of `phases` at which each category begins, and their number, shape (C + 1,).
+    weights : per cosine and sine.
+    residual : target less the weighted sum, shape (2, F); kept up to date.
+    levels : as of `weighted_sum`; updated. The other inputs are as there.
+    """
+    count = frequencies.shape[1]
+    cosines, sines = np.empty(count), np.empty(count)
+    along, across = np.empty(count), np.empty(count)
+    changed = 0
+    for m in range(weights.size):
+        _cosines_sines(frequencies, phases, points[m], levels[m], 0, cosines, sines)
+        for j in range(count):
+            residual[0, j] += weights[m] * cosines[j]
+            residual[1, j] += weights[m] * sines[j]
+        for c in range(levels.shape[1]):
+            old = levels[m, c]
+            for j in range(count):
+                x = cosines[j] * cos_phases[old, j] + sines[j] * sin_phases[old, j]
+                y = sines[j] * cos_phases[old, j] - cosines[j] * sin_phases[old, j]
+                along[j] = residual[0, j] * x + residual[1, j] * y
+                across[j] = residual[1, j] * x - residual[0, j] * y
+                cosines[j], sines[j] = x, y
+            best, best_value = old, 0.0
+            for j in range(count):
+                best_value += along[j] * cos_phases[old, j] + across[j] * sin_phases[old, j]
+            best_value += 1e-12 * count  # no change for a gain that is rounding
+            for level in range(ends[c], ends[c + 1]):
+                value = 0.0
+                for j in range(count):
+                    value += along[j] * cos_phases[level, j] + across[j] * sin_phases[level, j]
+                if value > best_value:
+                    best, best_value = level, value
+            for j in range(count):
+                x = cosines[j] * cos_phases[best, j] - sines[j] * sin_phases[best, j]
+                sines[j] = sines[j] * cos_phases[best, j] + cosines[j] * sin_phases[best, j]
+                cosines[j] = x
+            changed += best != old
+            levels[m, c] = best
+        for j in range(count):
+            residual[0, j] -= weights[m] * cosines[j]
+            residual[1, j] -= weights[m] * sines[j]
+    return changed

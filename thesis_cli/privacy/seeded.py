@@ -1,0 +1,91 @@
+"""Noise of a seeded generator, for experiments. It keeps nothing secret, and its results say NOT PRIVATE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from thesis_cli.errors import InputError
+from thesis_cli.privacy.mechanism import (
+    Adding,
+    Budget,
+    Calibration,
+    Floats,
+    OpenDPGaussian,
+    analytic_scale,
+    check_gaussian,
+    check_sizes,
+    classical_scale,
+    l1_sensitivity,
+)
+
+Formula = Literal["opendp", "analytic", "classical"]
+
+NOT_PRIVATE = "NOT PRIVATE"
+
+
+@dataclass(frozen=True)
+class SeededGaussian(Adding):
+    """Gaussian noise of a seeded generator, for experiments: NOT PRIVATE.
+
+    Attributes
+    ----------
+    formula : of the scale: "opendp" that of `OpenDPGaussian`, "analytic" or "classical" (see `Calibration`).
+    published : take the classical formula at epsilon >= 1 too, where it is not proven, as the published runs did.
+
+    Raises
+    ------
+    InputError : the classical formula at epsilon >= 1 otherwise.
+    """
+
+    rng: np.random.Generator | np.random.RandomState
+    formula: Formula = "opendp"
+    published: bool = False
+
+    def calibrate(self, size: int, l2_sensitivity: float, budget: Budget) -> Calibration:
+        check_sizes(size, l2_sensitivity)
+        check_gaussian(budget)
+        if self.formula == "opendp":
+            scale = OpenDPGaussian().calibrate(size, l2_sensitivity, budget).scale
+        elif self.formula == "analytic":
+            scale = analytic_scale(l2_sensitivity, budget)
+        elif self.published or budget.epsilon < 1:
+            scale = classical_scale(l2_sensitivity, budget)
+        else:
+            raise InputError(f"the classical formula at epsilon = {budget.epsilon:g}", "it is proven below 1 only")
+        return Calibration(
+            mechanism=f"{NOT_PRIVATE}: seeded Gaussian, {self.formula} scale",
+            scale=scale,
+            granularity=0.0,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            sensitivity=l2_sensitivity,
+        )
+
+    def _draw(self, vector: Floats, found: Calibration) -> Floats:
+        return vector + found.scale * self.rng.standard_normal(vector.size)
+
+
+@dataclass(frozen=True)
+class SeededLaplace(Adding):
+    """Laplace noise of a seeded generator, for experiments: NOT PRIVATE."""
+
+    rng: np.random.Generator | np.random.RandomState
+
+    def calibrate(self, size: int, l2_sensitivity: float, budget: Budget) -> Calibration:
+        check_sizes(size, l2_sensitivity)
+        l1 = l1_sensitivity(size, l2_sensitivity)
+        return Calibration(
+            mechanism=f"{NOT_PRIVATE}: seeded Laplace",
+            scale=l1 / budget.epsilon,
+            granularity=0.0,
+            epsilon=budget.epsilon,
+            delta=0.0,
+            sensitivity=l1,
+            norm=1,
+        )
+
+    def _draw(self, vector: Floats, found: Calibration) -> Floats:
+        return vector + self.rng.laplace(0.0, found.scale, vector.size)

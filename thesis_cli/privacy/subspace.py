@@ -1,0 +1,303 @@
+"""Release in the span of given points (Thesis section 4.4, Algorithm 2).
+
+The embedding of the table is projected onto the span of the k(z_m, .), its coordinates there in an orthonormal basis
+are made private, and what is released is an expansion of the noisy element in the points. Points and basis are
+public; the coordinates meet `Noise.add` and nothing else; all that follows is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.errors import InputError
+from thesis_cli.privacy.embedding import Progress, mean_at
+from thesis_cli.privacy.kernels import Codes, Floats, Kernel, Rows
+
+if TYPE_CHECKING:
+    from thesis_cli.privacy.mechanism import Budget, Noise
+
+Extended = npt.NDArray[np.longdouble]
+Constraint = Literal["raw", "l1", "simplex"]
+
+THRESHOLD = 1e-5
+"""Squared norm that a point must add to the span to count."""
+
+BLOCK = 256
+"""Points at a time."""
+
+TOLERANCE, FLOOR = 1e-3, 1e-11
+"""Of constrained weights: excess of the squared distance over its least, as a share of it and in absolute terms."""
+
+RIDGE = 1e-12
+ROUNDS = 10
+"""Rounds of the search for weights per point; it takes one or two per point of the face where it ends."""
+
+SAFETY = 1.01
+"""Factor on norms that are computed in floating point; it covers their own rounding many times."""
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A release: sum_m w_m k(z_m, .).
+
+    Attributes
+    ----------
+    points, weights : z and w, M of them.
+    record : how the noise was found, and what else is public about the release.
+    """
+
+    points: Rows
+    weights: Floats
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Orthonormal basis b_f = sum_g (L^-1)_fg k(z_g, .) of the span of points, g over those that count.
+
+    Attributes
+    ----------
+    parents : numbers of the points that count, ascending, shape (F,). The basis of the first M points is that of
+        the parents below M.
+    factor : lower triangular L with L L^T the kernel's matrix of the parents, shape (F, F).
+    """
+
+    parents: Codes
+    factor: Floats
+
+    def first(self, points: int) -> Basis:
+        """The basis of the first points only."""
+        size = int(np.searchsorted(self.parents, points))
+        return Basis(self.parents[:size], self.factor[:size, :size])
+
+    def coordinates(self, values: Floats) -> Floats:
+        """<b_f, h>, shape (F,), of a function h known at the points, shape (M,), solved in extended precision."""
+        right = values[self.parents].astype(np.longdouble)
+        for f, row in enumerate(self.factor):
+            right[f] = (right[f] - row[:f].astype(np.longdouble) @ right[:f]) / row[f]
+        return right.astype(np.float64)
+
+    def expand(self, coordinates: Floats, points: int) -> Floats:
+        """Weights w, shape (points,), with sum_f beta_f b_f = sum_m w_m k(z_m, .); 0 for points that do not count."""
+        from scipy.linalg import solve_triangular
+
+        weights = np.zeros(points)
+        weights[self.parents] = solve_triangular(self.factor, coordinates, lower=True, trans="T")
+        return weights
+
+    def l2_sensitivity(self, kernel: Kernel, points: Rows, rows: int) -> float:
+        r"""Bound on how far apart the computed coordinates of two tables of N = `rows` rows, one row different, are.
+
+        sqrt(2) / N, as |k(x, .) - k(x', .)|^2 = 2 - 2 k(x, x') <= 2 for a kernel that is not negative, and what
+        rounding may add, by the points alone. (Lemma 6 has 2 / N, which no such kernel reaches.)
+
+        With A = L^-1 and E = K - L L^T, h -> A (<h, k(z_f, .)>)_f has squared norm |A K A^T| <= 1 + |A|^2 |E|. Each
+        value at a point is wrong by 2^-51 at most in its last step, whatever N, and by some (D + C + 16) 2^-53 / N in
+        those of the row that differs; the solution by F^(3/2) u |A|, u being the rounding unit of extended precision.
+        """
+        from scipy.linalg import solve_triangular
+
+        size, unit = len(self.parents), float(np.finfo(np.longdouble).eps)
+        inverse = SAFETY * float(np.linalg.norm(solve_triangular(self.factor, np.eye(size), lower=True)))
+        stretch = inverse**2 * SAFETY * self._residual(kernel, points[self.parents])
+        columns = len(kernel.gamma) + len(kernel.rho)
+        value = 2.0**-51 + (columns + 16) * 2.0**-52 / rows
+        rounding = inverse * (math.sqrt(size) * value + 2 * size**1.5 * unit) + 2.0**-51
+        return float(math.sqrt(2 * (1 + stretch)) / rows + SAFETY * rounding)
+
+    def _residual(self, kernel: Kernel, parents: Rows) -> float:
+        """|K - L L^T| (Frobenius), to far below the rounding of doubles: K in extended precision, L in two parts.
+
+        Products of the high parts, of 20 bits, add up without rounding. The last term is the rounding of K, which
+        matters where an extended number is but a double.
+        """
+        high = np.round(self.factor * 2.0**20) / 2.0**20
+        low = self.factor - high
+        total = 0.0
+        for start in range(0, len(parents), BLOCK):
+            rows = slice(start, start + BLOCK)
+            residual = _extended_matrix(kernel, parents[rows], parents) - high[rows] @ high.T
+            cross = high[rows] @ low.T + low[rows] @ high.T
+            total += float(((residual - cross - low[rows] @ low.T) ** 2).sum())
+        columns = len(kernel.gamma) + len(kernel.rho)
+        return math.sqrt(total) + (columns + 4) * len(parents) * float(np.finfo(np.longdouble).eps)
+
+
+def _extended_matrix(kernel: Kernel, a: Rows, b: Rows) -> Extended:
+    exponent = np.zeros((len(a), len(b)), np.longdouble)
+    for d, gamma in enumerate(kernel.gamma):
+        exponent -= gamma * np.subtract.outer(a.reals[:, d].astype(np.longdouble), b.reals[:, d]) ** 2
+    found = np.exp(exponent)
+    for c, rho in enumerate(kernel.rho):
+        found *= np.where(np.equal.outer(a.codes[:, c], b.codes[:, c]), 1.0, rho)
+    return found
+
+
+def orthonormal_basis(kernel: Kernel, points: Rows) -> Basis:
+    """Gram-Schmidt in the order of the points, without those that add less than THRESHOLD (Algorithm 2, line 4).
+
+    It is a Cholesky factorisation that skips such rows, block by block.
+
+    Raises
+    ------
+    InputError : no points.
+    """
+    from scipy.linalg import solve_triangular
+
+    if not len(points):
+        raise InputError("no public points", "one or more are wanted")
+    factor, parents = np.zeros((0, 0)), np.zeros(0, np.int64)
+    for start in range(0, len(points), BLOCK):
+        block = points[start : start + BLOCK]
+        known = solve_triangular(factor, kernel.matrix(points[parents], block), lower=True).T
+        kept, within = _skip_cholesky(kernel.matrix(block, block) - known @ known.T)
+        above = np.zeros((len(parents), len(kept)))
+        factor = np.block([[factor, above], [known[kept], within]])
+        parents = np.concatenate([parents, start + kept])
+    return Basis(parents, factor)
+
+
+def _skip_cholesky(matrix: Floats) -> tuple[Codes, Floats]:
+    """Rows that are kept, and the lower triangular factor of their submatrix."""
+    rest, kept, columns = matrix.copy(), [], []
+    for i in range(len(matrix)):
+        if rest[i, i] >= THRESHOLD:
+            column = rest[:, i] / math.sqrt(rest[i, i])
+            rest -= np.multiply.outer(column, column)
+            kept.append(i)
+            columns.append(column)
+    chosen = np.array(kept, np.int64)
+    return chosen, np.tril(np.array(columns).reshape(len(kept), len(matrix)).T[chosen])
+
+
+def subspace_release(
+    kernel: Kernel,
+    points: Rows,
+    blocks: Iterable[Rows],
+    count: int,
+    noise: Noise,
+    budget: Budget,
+    weights: Constraint = "raw",
+    *,
+    most: float = 1.0,
+    published: bool = False,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Weighted:
+    """Algorithm 2.
+
+    Parameters
+    ----------
+    kernel, points : public; M points.
+    blocks, count : the private table and its number N of rows, which is public.
+    noise, budget : the mechanism, which is given the coordinates and their sensitivity.
+    weights : "raw" as published, "l1" with sum |w_m| <= `most` (Theorem 13), "simplex" nonnegative of sum 1.
+    most : C >= 1 of Theorem 13.
+    published : count on a sensitivity of 2 / N, as the thesis does.
+    jobs : threads.
+    progress : called with the number of rows just done.
+
+    Raises
+    ------
+    InputError : no points, no rows, another number of rows than `count`, or a C below 1.
+    """
+    if not 1 <= most < math.inf:
+        raise InputError(f"a bound of {most:g} on the sum of absolute weights", "1 or above is wanted")
+    if count < 1:
+        raise InputError(f"a table of {count} rows", "one or more are wanted")
+    basis = orthonormal_basis(kernel, points)
+    sensitivity = 2 / count if published else basis.l2_sensitivity(kernel, points, count)
+    values = mean_at(kernel, _counted(blocks, count), points, jobs, progress)
+    noised = noise.add(basis.coordinates(values), sensitivity, budget)
+    record = {"points": len(points), "basis": len(basis.parents), "weights": weights, **noised.record()}
+    return Weighted(points, reweighted(kernel, points, basis, noised.values, weights, most), record)
+
+
+def _counted(blocks: Iterable[Rows], count: int) -> Iterator[Rows]:
+    seen = 0
+    for block in blocks:
+        seen += len(block)
+        yield block
+    if seen != count:
+        raise InputError(f"the table has {seen} rows where {count} were announced", "a table that does not change")
+
+
+def uniform(points: Rows) -> Floats:
+    """The baseline's weights 1/M (Thesis section 4.4); they see no private row that is not among the points."""
+    return np.full(len(points), 1 / len(points))
+
+
+def reweighted(
+    kernel: Kernel, points: Rows, basis: Basis, coordinates: Floats, constraint: Constraint, most: float = 1.0
+) -> Floats:
+    """Weights of the points under a constraint, nearest in the RKHS to sum_f beta_f b_f, shape (M,)."""
+    raw = basis.expand(coordinates, len(points))
+    if constraint == "raw" or (constraint == "l1" and np.abs(raw).sum() <= most):
+        return raw
+    parents = basis.parents
+    values = kernel.matrix(points, points[parents]) @ raw[parents]
+    squared_norm = float(coordinates @ coordinates)
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, "blas"):  # small products
+        return _nearest(kernel, points, values, squared_norm, most if constraint == "l1" else None)
+
+
+def _nearest(kernel: Kernel, points: Rows, values: Floats, squared_norm: float, most: float | None) -> Floats:
+    """Weights nearest to an element of known values at the points: with sum |w| <= most, or on the simplex if None.
+
+    Wolfe's algorithm (1976) for the nearest point of a polytope, whose vertices are the k(z_m, .), or for the L1 ball
+    those times +-most. It holds the vertices of a face; each round takes in the one that promises most, and drops
+    those that the best affine combination makes negative. It ends when the squared distance is within TOLERANCE of
+    its least.
+    """
+    size, radius = len(points), most or 1.0
+    chosen, heights = np.zeros(0, np.int64), np.zeros(0)  # the vertices are heights * k(z_chosen, .)
+    columns, shares = np.zeros((0, size)), np.zeros(0)
+    for _ in range(ROUNDS * size):
+        weights = np.zeros(size)
+        np.add.at(weights, chosen, shares * heights)
+        slope = shares * heights @ columns - values
+        best = int((slope if most is None else -np.abs(slope)).argmin())
+        height = radius if most is None or slope[best] < 0 else -radius
+        gap = float(weights @ slope) - height * slope[best]
+        squared = float(weights @ (slope - values)) + squared_norm
+        held = ((chosen == best) & (heights == height)).any()
+        if held or (shares.size and gap <= TOLERANCE * squared + FLOOR * radius**2):
+            break
+        chosen, heights = np.append(chosen, best), np.append(heights, height)
+        shares = np.append(shares, 0.0 if shares.size else 1.0)
+        columns = np.vstack([columns, kernel.matrix(points[best : best + 1], points)])
+        while True:
+            gram = np.multiply.outer(heights, heights) * columns[:, chosen]
+            target = _affine(gram, heights * values[chosen], radius)
+            if (target > 0).all():
+                shares = target
+                break
+            blocking = np.flatnonzero(target <= 0)
+            steps = shares[blocking] / (shares[blocking] - target[blocking])
+            shares = shares + steps.min() * (target - shares)
+            shares[blocking[steps.argmin()]] = 0
+            kept = shares > 0
+            chosen, heights, shares, columns = chosen[kept], heights[kept], shares[kept], columns[kept]
+    return weights
+
+
+def _affine(gram: Floats, inner: Floats, radius: float) -> Floats:
+    """Coefficients u of sum 1 that minimise u^T G u / 2 - b^T u.
+
+    As the sum is 1, adding a constant to G changes nothing; it makes room for a vertex and its opposite. The ridge is
+    what rounding does to G, and keeps it positive definite where vertices are next to dependent.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    size = len(gram)
+    factor = cho_factor(gram + radius**2 * (1 + RIDGE * np.eye(size)))
+    free, shift = cho_solve(factor, np.column_stack([inner, np.ones(size)])).T
+    return np.asarray(free + shift * (1 - free.sum()) / shift.sum())

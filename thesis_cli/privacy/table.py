@@ -1,0 +1,337 @@
+"""Private tables: CSV and Parquet files and queries of a database, read in parts of constant size."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import importlib
+import re
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thesis_cli.errors import InputError
+from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.schema import Schema, Unknown, Values
+
+CHUNK = 65_536
+_SALT = secrets.token_bytes(32)
+_EXPLAINED = ("0A", "25", "42", "SQLITE_")  # classes of errors about the query alone, which quote no values
+_POSTGRESQL_TYPES = {16: "boolean", 20: "integer", 21: "integer", 23: "integer", 700: "real", 701: "real", 1700: "real"}
+
+Block = tuple[int, dict[str, Values]]  # number of rows, and an array of them for each column
+
+
+class Table(ABC):
+    """A table that can be read again and again, and that complains when it has changed in between.
+
+    Attributes
+    ----------
+    source : its name in messages, without passwords.
+    columns : type of storage by name: `real`, `integer`, `boolean`, or `text` for whatever else; from the header of
+        the file or of the query's result, not from values, so that all columns of a CSV file are `text`.
+    """
+
+    def __init__(self, source: str, columns: dict[str, str]) -> None:
+        self.source, self.columns = source, columns
+        self._rows: int | None = None
+        self._digests: dict[tuple[str, ...], int] = {}
+
+    def chunks(self, size: int = CHUNK, names: Sequence[str] | None = None) -> Iterator[dict[str, Values]]:
+        """The rows in order, at most `size` at a time: an array for each of the named columns (all by default).
+
+        Values are as they are stored: texts in a CSV file (so that 01 stays 01), numbers where the storage has them.
+
+        Raises
+        ------
+        InputError : the table cannot be read, or at the end of a pass has not the rows that an earlier pass had.
+            Their order is free: a database may return them in another one.
+        """
+        wanted = tuple(self.columns if names is None else names)
+        rows = digest = 0
+        for count, block in self._blocks(size, wanted):
+            rows += count
+            # repr, as a NaN has a hash of its own each time; hash, as Python salts it anew in each process.
+            digest += sum(map(hash, map(repr, zip(*(block[name].tolist() for name in wanted), strict=True))))
+            if wanted:
+                yield block
+        known = self._rows, self._digests.get(wanted, digest)
+        if known[0] not in (None, rows) or known[1] != digest:
+            raise InputError("the table changed while it was read", "a table at rest is wanted", source=self.source)
+        self._rows, self._digests[wanted] = rows, digest
+
+    def count(self) -> int:
+        """Number of rows; reads the table unless a pass has counted them."""
+        if self._rows is None:
+            for _ in self.chunks(names=()):
+                pass
+        assert self._rows is not None
+        return self._rows
+
+    def fingerprint(self) -> str:
+        """Equal for tables of the same rows in any order; reads the table unless a pass has read all columns.
+
+        It is computed from private values: compare it within the process, write it nowhere. A key that is drawn
+        anew for each process makes it worthless outside.
+        """
+        every = tuple(self.columns)
+        if every not in self._digests:
+            for _ in self.chunks():
+                pass
+        content = repr((self._rows, every, self._digests[every])).encode()
+        return hashlib.blake2b(content, key=_SALT).hexdigest()
+
+    @abstractmethod
+    def _blocks(self, size: int, names: tuple[str, ...]) -> Iterator[Block]:
+        """One pass over the named columns."""
+
+
+def open_table(source: str, query: str | None = None) -> Table:
+    """A CSV file (with a header), a Parquet file (*.parquet, *.pq), or the result of a query of a database.
+
+    Parameters
+    ----------
+    source : a path, or a URL sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE.
+    query : the SELECT to read, for a database alone.
+
+    Raises
+    ------
+    InputError : no such table, one that cannot be read, or a package that is not installed; never has a password.
+    """
+    if re.match(r"\w+(\+\w+)?://|(sqlite|postgres\w*)(\+\w+)?:", source):
+        return QueryTable(source, query)
+    if query is not None:
+        raise InputError("--query is for a database", "a URL such as sqlite:///FILE is wanted", source=source)
+    path = Path(source)
+    if not path.is_file():
+        problem = "it is no file" if path.exists() else "no such file"
+        raise InputError(problem, "a CSV or Parquet file, or the URL of a database is wanted", source=source)
+    return ParquetTable(source) if path.suffix.lower() in (".parquet", ".pq") else CsvTable(source)
+
+
+def rows(table: Table, schema: Schema, chunk: int = CHUNK, unknown: Unknown = "error") -> Iterator[Rows]:
+    """The table's rows encoded, at most `chunk` at a time; reads the schema's columns alone.
+
+    Raises
+    ------
+    InputError : the table lacks a column (at once), or what `Table.chunks` and `Schema.encode` raise (as it is read).
+    """
+    try:
+        schema.check_names(table.columns)
+    except InputError as error:
+        raise error.at(table.source) from None
+    return _encoded(table, schema, chunk, unknown)
+
+
+def _encoded(table: Table, schema: Schema, chunk: int, unknown: Unknown) -> Iterator[Rows]:
+    first_row = 1
+    for block in table.chunks(chunk, schema.names):
+        try:
+            encoded = schema.encode(block, first_row, unknown)
+        except InputError as error:
+            raise error.at(table.source) from None
+        yield encoded
+        first_row += len(encoded)
+
+
+class CsvTable(Table):
+    """A file of comma-separated values in UTF-8, with a line of column names; blank lines are skipped."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with self._reader() as reader:
+            header = next(filter(None, reader), None)
+        if header is None:
+            raise InputError("the file is empty", "a line of column names and rows are wanted", source=path)
+        if any(map(_is_number, header)):
+            raise InputError("no header: a number in it", "a line of column names is wanted", source=path, line=1)
+        super().__init__(path, _unique(dict.fromkeys(header, "text"), header, path))
+
+    @contextmanager
+    def _reader(self) -> Iterator[Any]:
+        try:
+            with open(self._path, encoding="utf-8-sig", newline="") as file:
+                reader = csv.reader(file, strict=True)
+                yield reader
+        except OSError as error:
+            raise InputError(f"it cannot be read ({error.strerror})", source=self._path) from None
+        except csv.Error as error:
+            raise InputError(str(error), "CSV is wanted", source=self._path, line=reader.line_num) from None
+        except UnicodeDecodeError:
+            raise InputError("it is not UTF-8", "CSV in UTF-8 is wanted", source=self._path) from None
+
+    def _blocks(self, size: int, names: tuple[str, ...]) -> Iterator[Block]:
+        widths = {0, len(self.columns)}
+        places = {name: list(self.columns).index(name) for name in names}
+        with self._reader() as reader:
+            next(filter(None, reader), None)
+            while part := list(islice(reader, size)):
+                if not widths.issuperset(map(len, part)):
+                    self._refuse_ragged()
+                part = [row for row in part if row]
+                yield len(part), {name: _objects([row[i] for row in part]) for name, i in places.items()}
+
+    def _refuse_ragged(self) -> None:
+        """Reads again, for the line of the first row that has not the header's width."""
+        width = len(self.columns)
+        with self._reader() as reader:
+            cells = next((len(row) for row in reader if len(row) not in (0, width)), 0)
+            problem = f"{cells} cell{'s' * (cells != 1)} where the header has {width}"
+            raise InputError(problem, "as many are wanted", source=self._path, line=reader.line_num)
+
+
+class ParquetTable(Table):
+    """A Parquet file, read by row group and part; needs pyarrow."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with self._file() as file:
+            schema = file.schema_arrow
+            types = {field.name: _arrow_storage(field.type) for field in schema}
+            super().__init__(path, _unique(types, schema.names, path))
+
+    @contextmanager
+    def _file(self) -> Iterator[Any]:
+        parquet, arrow = _extra("pyarrow.parquet"), _extra("pyarrow")
+        try:
+            with parquet.ParquetFile(self._path) as file:
+                yield file
+        except (arrow.ArrowException, OSError):
+            raise InputError("it cannot be read", "a Parquet file is wanted", source=self._path) from None
+
+    def _blocks(self, size: int, names: tuple[str, ...]) -> Iterator[Block]:
+        with self._file() as file:
+            if not names:
+                yield file.metadata.num_rows, {}
+                return
+            for batch in file.iter_batches(batch_size=size, columns=list(names)):
+                yield len(batch), {name: _arrow_values(batch.column(name)) for name in names}
+
+
+class QueryTable(Table):
+    """The rows of a query of SQLite or PostgreSQL, streamed; needs SQLAlchemy. Nothing can be written through it."""
+
+    def __init__(self, url: str, query: str | None) -> None:
+        self._url = _parsed(url)
+        source = self._url.set(query={}).render_as_string(hide_password=True)
+        if query is None:
+            raise InputError("a database needs --query", "one SELECT is wanted", source=source)
+        self._query = query
+        if self._url.get_backend_name() == "sqlite":
+            if not (self._url.database and Path(self._url.database).is_file()):
+                raise InputError("no such file", "an SQLite file is wanted", source=source)
+            self._url = self._url.set(query={})
+        else:
+            self._url = self._url.set(drivername="postgresql+psycopg")
+            _extra("psycopg")
+        self.source = source
+        with self._result(1) as result:
+            head = [(entry[0], _POSTGRESQL_TYPES.get(entry[1], "text")) for entry in result.cursor.description]
+        super().__init__(source, _unique(dict(head), [name for name, _ in head], source))
+
+    @contextmanager
+    def _result(self, size: int) -> Iterator[Any]:
+        """The query's result, not yet fetched, in a transaction that cannot write."""
+        alchemy = _extra("sqlalchemy")
+        engine = alchemy.create_engine(self._url, poolclass=alchemy.pool.NullPool)
+        options = {"stream_results": True, "max_row_buffer": size, "no_parameters": True}
+        try:
+            with engine.connect() as connection:
+                if engine.dialect.name == "sqlite":
+                    connection.exec_driver_sql("PRAGMA query_only = ON")
+                else:
+                    options["postgresql_readonly"] = True
+                result = connection.execution_options(**options).exec_driver_sql(self._query)
+                if not result.returns_rows:
+                    raise InputError("the query returns no rows", "one SELECT is wanted", source=self.source)
+                yield result
+        except alchemy.exc.DBAPIError as error:
+            raise self._refusal(error.orig) from None
+
+    def _refusal(self, error: Any) -> InputError:
+        """What the database says in one line without passwords, unless it may be about values."""
+        state = getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
+        postgresql = self._url.get_backend_name() == "postgresql"
+        unreached = not state and postgresql and isinstance(error, _extra("psycopg").OperationalError)
+        if not (unreached or (state or "").startswith(_EXPLAINED)):
+            problem = f"the query failed ({state or type(error).__name__})"
+            return InputError(problem, "one SELECT that the database can answer is wanted", source=self.source)
+        text = " ".join(str(error).partition("\nLINE")[0].split())
+        passwords = {key: value for key, value in self._url.query.items() if "password" in key.lower()}
+        for password in filter(None, (self._url.password, *passwords.values())):
+            text = text.replace(str(password), "***")
+        wanted = "a database that can be reached" if unreached else "one SELECT that the database accepts"
+        return InputError(text, f"{wanted} is wanted", source=self.source)
+
+    def _blocks(self, size: int, names: tuple[str, ...]) -> Iterator[Block]:
+        places = {name: list(self.columns).index(name) for name in names}
+        with self._result(size) as result:
+            for part in result.partitions(size):
+                yield len(part), {name: _objects([row[i] for row in part]) for name, i in places.items()}
+
+
+def _parsed(url: str) -> Any:
+    """The URL of a database of a kind that can be read; a complaint shows its first word alone."""
+    alchemy = _extra("sqlalchemy")
+    try:
+        parsed = alchemy.make_url(url)
+    except (alchemy.exc.ArgumentError, ValueError):
+        parsed = None
+    if parsed is None or parsed.get_backend_name() not in ("sqlite", "postgresql", "postgres"):
+        remedy = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE is wanted"
+        raise InputError("no URL of a database that can be read", remedy, source=url.partition(":")[0] + ":...")
+    return parsed
+
+
+def _extra(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        raise InputError(f"{name} is not installed", "pip install 'thesis-cli[db]' brings it") from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _unique(columns: dict[str, str], names: Sequence[str], source: str) -> dict[str, str]:
+    """The columns, unless there are none, or two of one name (`InputError`)."""
+    if not columns or len(columns) < len(names):
+        problem = "two columns have one name" if columns else "the table has no columns"
+        raise InputError(problem, "columns of different names are wanted", source=source)
+    return columns
+
+
+def _objects(values: list[Any]) -> Values:
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
+
+
+def _arrow_storage(kind: Any) -> str:
+    types = _extra("pyarrow").types
+    if types.is_boolean(kind):
+        return "boolean"
+    if types.is_integer(kind):
+        return "integer"
+    return "real" if types.is_floating(kind) or types.is_decimal(kind) else "text"
+
+
+def _arrow_values(values: Any) -> Values:
+    """Of a type that does not depend on where a part begins: whole numbers beside gaps stay whole."""
+    types = _extra("pyarrow").types
+    if types.is_floating(values.type) or (types.is_integer(values.type) and not values.null_count):
+        numbers: Values = values.to_numpy(zero_copy_only=False)
+        return numbers
+    return _objects(values.to_pylist())
