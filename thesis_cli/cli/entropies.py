@@ -9,28 +9,24 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from thesis_cli.cli import options, output
+from thesis_cli.cli.found import Found, Result
 from thesis_cli.cli.full_rank import DEFAULT_ALPHA
+from thesis_cli.cli.profile import curve_orders
 from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration, UnsuitableModel
 
 if TYPE_CHECKING:
     import numpy as np
-    from matplotlib.figure import Figure
 
     from thesis_cli.cli.options import Tick
-    from thesis_cli.entropy.estimators import ControlVariate
     from thesis_cli.entropy.maxima import EntropyMaxima
     from thesis_cli.entropy.names import Approximation, Design, Quantity, TrickName
     from thesis_cli.inference.names import SolverName
     from thesis_cli.inference.solver import MapSolver
     from thesis_cli.models.factor_graph import FactorGraph, Model
-    from thesis_cli.perturbation.estimate import Estimate
     from thesis_cli.perturbation.tricks import Trick
 
 BRACKET = 0.9, 1.1
 """Orders of the entropies that bracket Shannon's, where every configuration has its noise."""
-
-CURVE = 60
-"""Points of a profile, evenly spaced in alpha / (1 + alpha) from 0 to 1; they miss alpha = 1."""
 
 DOUBTFUL = 6.0
 """Standard errors by which a given ln Z may differ from its estimate without a word."""
@@ -88,36 +84,6 @@ class Wanted:
     bounds: bool
     bethe: bool
     trw: bool
-
-
-@dataclass(frozen=True)
-class Found:
-    """One number: the order it is of, the estimate, and the control variate that it used."""
-
-    alpha: float | None
-    estimate: Estimate
-    control: ControlVariate | None = None
-
-    def row(self) -> dict[str, object]:
-        """For a CSV file or a JSON object."""
-        coefficient, saved = (self.control.coefficient, self.control.saved) if self.control else (None, None)
-        alpha = "inf" if self.alpha == math.inf else self.alpha  # JSON has no infinity
-        row = {"alpha": alpha, **self.estimate.row()}
-        return {**row, "control_coefficient": coefficient, "control_saved": saved}
-
-    def described(self) -> str:
-        """Method and kind, and what the control variate saved."""
-        saved = f", saving {max(0.0, 100 * self.control.saved):.0f}% of the variance" if self.control else ""
-        return f"{self.estimate.method}{saved}, {self.estimate.kind}"
-
-
-@dataclass(frozen=True)
-class Result:
-    """What was asked for, and the curves of a profile."""
-
-    found: Sequence[Found]
-    curve: Sequence[Found] = ()
-    exact_curve: Sequence[Found] = ()
 
 
 def entropies(model: Model, asked: Asked, wanted: Wanted, quiet: bool) -> Result:
@@ -427,35 +393,3 @@ def integral(model: Model, integrand: str, asked: Asked, exactly: bool, quiet: b
                 )
             found.append(Found(None, log_expectation(pair, log_z=asked.log_z, confidence=asked.confidence)))
     return Result(found)
-
-
-def curve_orders() -> list[float]:
-    """Orders of a profile, 0 to inf."""
-    shares = [k / (CURVE - 1) for k in range(CURVE)]
-    return [t / (1 - t) if t < 1 else math.inf for t in shares]
-
-
-def draw_profile(result: Result, title: str) -> Figure:
-    """The whole curve with its pointwise band, and the orders that were asked for."""
-    from thesis_cli.reproduction.figures import COLOURS, label, panels
-
-    figure, axes = panels(1, 1, height=3.4)
-
-    def place(found: Sequence[Found]) -> list[float]:
-        return [1.0 if f.alpha == math.inf else f.alpha / (1 + f.alpha) for f in found if f.alpha is not None]
-
-    x, curve = place(result.curve), [f.estimate for f in result.curve]
-    name = f"{curve[0].method}, {100 * curve[0].confidence:.12g}% pointwise"
-    axes.fill_between(x, [e.low for e in curve], [e.high for e in curve], color=COLOURS[0], alpha=0.2, linewidth=0)
-    axes.plot(x, [e.value for e in curve], color=COLOURS[0], label=name)
-    marked = [f for f in result.found if f.estimate.kind in ("unbiased", "consistent")]
-    axes.plot(place(marked), [f.estimate.value for f in marked], "o", color=COLOURS[0], markersize=4)
-    if result.exact_curve:
-        exact = result.exact_curve
-        axes.plot(place(exact), [f.estimate.value for f in exact], "k--", label="exact")
-    orders = {"0": 0.0, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0, r"$\infty$": math.inf}
-    axes.set_xticks([1.0 if a == math.inf else a / (1 + a) for a in orders.values()], list(orders))
-    axes.set_xlim(0, 1)
-    label(axes, r"order $\alpha$ (spaced as $\alpha / (1 + \alpha)$)", r"$H_\alpha$, nats", title)
-    axes.legend()
-    return figure

@@ -192,11 +192,10 @@ def renyi(
     output.write_table(out, table, settings, seconds)
     options.logger.info("wrote %s", out)
     if result.curve:
+        from thesis_cli.cli.profile import draw_profile
         from thesis_cli.reproduction.figures import save
 
-        for path in save(
-            lambda: entropies.draw_profile(result, f"{model}, {samples:,} perturbations"), out.with_suffix("")
-        ):
+        for path in save(lambda: draw_profile(result, f"{model}, {samples:,} perturbations"), out.with_suffix("")):
             options.logger.info("wrote %s", path)
 
 
