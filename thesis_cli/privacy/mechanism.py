@@ -12,6 +12,7 @@ Noise of a seeded generator, for experiments, is in `seeded`.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
@@ -110,14 +111,16 @@ class Noise(Protocol):
         """`vector`, shape (F,), with noise."""
 
 
-class Adding:
+class Adding(ABC):
     """`Noise` whose `add` is what `_draw` makes of the vector, by what `calibrate` says."""
 
+    @abstractmethod
     def calibrate(self, size: int, l2_sensitivity: float, budget: Budget) -> Calibration:
-        raise NotImplementedError
+        """As `Noise.calibrate`."""
 
+    @abstractmethod
     def _draw(self, vector: Floats, found: Calibration) -> Floats:
-        raise NotImplementedError
+        """`vector` with noise as calibrated."""
 
     def add(self, vector: Floats, l2_sensitivity: float, budget: Budget) -> Noised:
         checked = _checked(vector)
