@@ -72,7 +72,7 @@ def columns(draw, name="x"):
         options["rho"] = draw(st.none() | st.floats(0, 0.99))
     if kind == "real":
         low, high = draw(st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=2, unique=True).map(sorted))
-        return Real(name, low, high, **options)
+        return Real(name, low, high, log=0 < low < 0.9 * high and draw(st.booleans()), **options)
     if kind == "integer":
         bound = st.integers(-LARGEST_INTEGER, LARGEST_INTEGER)
         low, high = draw(st.lists(bound, min_size=2, max_size=2, unique=True).map(sorted))
@@ -221,6 +221,16 @@ def test_values_beyond_the_bounds_are_clamped_without_a_word(recwarn, capfd, cap
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_log_column_is_even_in_ratios():
+    column = Real("x", 1e-2, 1e4, log=True)
+    assert one(column, [1e-3, 1e-2, 1, 10, 1e4, math.inf, 0, -5]).reals[:, 0] == pytest.approx(
+        [0, 0, 1 / 3, 1 / 2, 1, 1, 0, 0]
+    )
+    assert back(column, [0.1, 7, 1e4, "3"]) == pytest.approx([0.1, 7, 1e4, 3], rel=1e-12)
+    assert back(Real("x", 5e-324, 1e308, log=True), [5e-324, 1, 1e308]) == pytest.approx([5e-324, 1, 1e308])
+    assert Schema.parse(Schema((column,)).to_toml()).columns == (column,)
+
+
 def test_bounds_of_any_size():
     assert back(Real("x", -1e308, 7e307), [-1e308, 7e307, 0]) == pytest.approx([-1e308, 7e307, 0], abs=1e293)
     assert -4.4 + (4.7 - -4.4) > 4.7
@@ -355,6 +365,8 @@ BAD = [
     ("[columns.a]\ntype = 'category'", "column 'a': it has no levels; a public one is wanted: levels = ..."),
     ("[columns.a]\ntype = 'real'\nlow = 2\nhigh = 1", "column 'a': low 2 is not below high 1; low < high is wanted"),
     ("[columns.a]\ntype = 'real'\nlow = 1\nhigh = 1", "low 1 is not below high 1"),
+    ("[columns.a]\ntype = 'real'\nlow = 0\nhigh = 1\nlog = true", "column 'a': log with bounds 0 and 1; 0 < low"),
+    ("[columns.a]\ntype = 'real'\nlow = 1\nhigh = 9\nlog = 1", "column 'a': log is 1; true or false is wanted"),
     ("[columns.a]\ntype = 'real'\nlow = 1\nhigh = inf", "column 'a': high is inf; finite numbers are wanted"),
     ("[columns.a]\ntype = 'real'\nlow = nan\nhigh = 1", "low is nan"),
     ("[columns.a]\ntype = 'real'\nlow = true\nhigh = 1", "low is True"),

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from thesis_cli import __version__
-from thesis_cli.cli import estimate_z, experiments, map_state, renyi, sample, spin_glass
+from thesis_cli.cli import dp_release, estimate_z, experiments, map_state, output, renyi, sample, spin_glass
 from thesis_cli.errors import InputError, WorkFailed
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command("renyi", epilog=renyi.EXAMPLES)(renyi.renyi)
 app.command("map", epilog=map_state.EXAMPLES)(map_state.map_state)
 app.command("sample", epilog=sample.EXAMPLES)(sample.sample)
 app.command("spin-glass", epilog=spin_glass.EXAMPLES)(spin_glass.spin_glass)
+app.command("dp-release", epilog=dp_release.EXAMPLES)(dp_release.dp_release)
 app.command("reproduce", epilog=experiments.REPRODUCE_EXAMPLES)(experiments.reproduce)
 app.command("plot", epilog=experiments.PLOT_EXAMPLES)(experiments.plot)
 app.command("claims", epilog=experiments.CLAIMS_EXAMPLES)(experiments.claims)
@@ -78,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (InputError, WorkFailed, OSError, MemoryError) as error:
         if "--debug" in arguments:
             raise
-        return _fail(_describe(error), 2 if isinstance(error, InputError) else 1)
+        return _fail(output.describe(error), 2 if isinstance(error, InputError) else 1)
     return int(status or 0)
 
 
@@ -87,11 +88,3 @@ def _fail(message: str, status: int) -> int:
     line = "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
     print(f"error: {line}", file=sys.stderr)  # noqa: T201
     return status
-
-
-def _describe(error: Exception) -> str:
-    if isinstance(error, MemoryError):
-        return f"out of memory{f' ({error})' if str(error) else ''}"
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror.lower()
-    return str(error)

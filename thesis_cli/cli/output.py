@@ -85,3 +85,12 @@ def print_table(lines: Sequence[tuple[str, str]]) -> None:
     width = max(len(name) for name, _ in lines)
     for name, text in lines:
         typer.echo(f"{name:<{width}}  {text}")
+
+
+def describe(error: Exception) -> str:
+    """An error in one line."""
+    if isinstance(error, MemoryError):
+        return f"out of memory{f' ({error})' if str(error) else ''}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror.lower()
+    return str(error)

@@ -26,11 +26,14 @@ UNREADABLE = -1.0  # beside coordinates in [0, 1], level numbers from 0, and NaN
 class Real:
     """A number between public bounds; encoded as (value - low) / (high - low), clamped to [0, 1].
 
+    With `log`, of logarithms: what spreads over orders of magnitude, such as an income, is told apart at either end.
+
     Attributes
     ----------
     name : of the table's column.
     low, high : finite, low < high; values beyond them are clamped, and nothing tells that they were.
     missing : whether a value may be missing; adds a code column, 1 where it is, and puts the number at 1/2 there.
+    log : wants low above 0.
     gamma : of the kernel, per squared unit of the encoded number; by default that of the schema.
     rho : of the kernel between rows of which one lacks the value; by default that of the schema.
 
@@ -43,6 +46,7 @@ class Real:
     low: float
     high: float
     missing: bool = False
+    log: bool = False
     gamma: float | None = None
     rho: float | None = None
 
@@ -52,6 +56,10 @@ class Real:
 
     def __post_init__(self) -> None:
         _check_bounds(self, sys.float_info.max, "finite numbers")
+        if not isinstance(self.log, bool):
+            raise wrong(self.name, f"log is {self.log!r}", "true or false is wanted")
+        if self.log and not (self.low > 0 and math.log(self.low) < math.log(self.high)):
+            raise wrong(self.name, f"log with bounds {self.low} and {self.high}", "0 < low, well below high, is wanted")
         _check_shared(self)
 
     @property
@@ -61,10 +69,17 @@ class Real:
 
     def read(self, values: Values) -> Floats:
         """Coordinates (N,) in [0, 1], NaN where missing, below 0 where the value is no number."""
-        return _scaled(self, *_numbers(values))
+        numbers, unreadable = _numbers(values)
+        if self.log:
+            logs = np.log(np.clip(numbers, self.low, self.high))
+            return _scaled(logs, math.log(self.low), math.log(self.high), unreadable)
+        return _scaled(numbers, self.low, self.high, unreadable)
 
     def write(self, found: Floats) -> Values:
         """The values of coordinates (N,) in [0, 1]: float64."""
+        if self.log:
+            low, high = math.log(self.low), math.log(self.high)
+            return np.clip(np.exp(low + found * (high - low)), self.low, self.high)
         return np.clip(self.low + found * (self.high - self.low), self.low, self.high)
 
 
@@ -97,7 +112,7 @@ class Integer:
     def read(self, values: Values) -> Floats:
         """Coordinates (N,) in [0, 1], NaN where missing, below 0 where the value is no whole number."""
         numbers, unreadable = _numbers(values)
-        return _scaled(self, numbers, unreadable | (np.rint(numbers) != numbers) & ~np.isnan(numbers))
+        return _scaled(numbers, self.low, self.high, unreadable | (np.rint(numbers) != numbers) & ~np.isnan(numbers))
 
     def write(self, found: Floats) -> Values:
         """The values of coordinates (N,) in [0, 1]: int64."""
@@ -235,8 +250,8 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _scaled(column: Real | Integer, numbers: Floats, unreadable: npt.NDArray[np.bool_]) -> Floats:
-    found = (np.clip(numbers, column.low, column.high) - column.low) / (column.high - column.low)
+def _scaled(numbers: Floats, low: float, high: float, unreadable: npt.NDArray[np.bool_]) -> Floats:
+    found = (np.clip(numbers, low, high) - low) / (high - low)
     found[unreadable] = UNREADABLE
     return found
 

@@ -132,5 +132,6 @@ def _numbers(texts: Values, source: str) -> Floats:
 def _texts(column: object, values: Values) -> list[str]:
     if isinstance(column, Real):
         digits = max(0, DIGITS - math.floor(math.log10(column.high - column.low)))
-        return ["" if math.isnan(x) else repr(round(x, digits)) for x in values.tolist()]
+        numbers = [float(f"{x:.{DIGITS + 1}g}") if column.log else round(x, digits) for x in values.tolist()]
+        return ["" if math.isnan(x) else repr(x) for x in numbers]
     return ["" if x is None else str(x) for x in values.tolist()]

@@ -176,6 +176,32 @@ def _skip_cholesky(matrix: Floats) -> tuple[Codes, Floats]:
     return chosen, np.tril(np.array(columns).reshape(len(kept), len(matrix)).T[chosen])
 
 
+@dataclass(frozen=True)
+class Subspace:
+    """Takes a table to the coordinates of its embedding in the span of public points (Algorithm 2, lines 3 to 6)."""
+
+    kernel: Kernel
+    points: Rows
+    basis: Basis
+
+    @classmethod
+    def of(cls, kernel: Kernel, points: Rows) -> Subspace:
+        return cls(kernel, points, orthonormal_basis(kernel, points))
+
+    @property
+    def count(self) -> int:
+        """Number F of coordinates."""
+        return len(self.basis.parents)
+
+    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Progress | None = None) -> Floats:
+        """Coordinates of the embedding of a table given in blocks, shape (F,)."""
+        return self.basis.coordinates(mean_at(self.kernel, blocks, self.points, jobs, progress))
+
+    def l2_sensitivity(self, rows: int) -> float:
+        """As `Basis.l2_sensitivity`."""
+        return self.basis.l2_sensitivity(self.kernel, self.points, rows)
+
+
 def subspace_release(
     kernel: Kernel,
     points: Rows,
@@ -211,15 +237,15 @@ def subspace_release(
         raise InputError(f"a bound of {most:g} on the sum of absolute weights", "1 or above is wanted")
     if count < 1:
         raise InputError(f"a table of {count} rows", "one or more are wanted")
-    basis = orthonormal_basis(kernel, points)
-    sensitivity = 2 / count if published else basis.l2_sensitivity(kernel, points, count)
-    values = mean_at(kernel, _counted(blocks, count), points, jobs, progress)
-    noised = noise.add(basis.coordinates(values), sensitivity, budget)
-    record = {"points": len(points), "basis": len(basis.parents), "weights": weights, **noised.record()}
-    return Weighted(points, reweighted(kernel, points, basis, noised.values, weights, most), record)
+    space = Subspace.of(kernel, points)
+    sensitivity = 2 / count if published else space.l2_sensitivity(count)
+    noised = noise.add(space.mean(counted_blocks(blocks, count), jobs, progress), sensitivity, budget)
+    record = {"points": len(points), "basis": space.count, "weights": weights, **noised.record()}
+    return Weighted(points, reweighted(kernel, points, space.basis, noised.values, weights, most), record)
 
 
-def _counted(blocks: Iterable[Rows], count: int) -> Iterator[Rows]:
+def counted_blocks(blocks: Iterable[Rows], count: int) -> Iterator[Rows]:
+    """The blocks, and at their end a complaint (`InputError`) if they had another number of rows."""
     seen = 0
     for block in blocks:
         seen += len(block)

@@ -1,0 +1,323 @@
+"""`thesis-cli dp-release`: a synthetic table with differential privacy.
+
+No option seeds the noise: it is OpenDP's, from the operating system.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from thesis_cli.cli import options, output
+from thesis_cli.errors import InputError, WorkFailed
+from thesis_cli.reproduction.records import write_atomic
+
+if TYPE_CHECKING:
+    from thesis_cli.privacy.kernels import Rows
+    from thesis_cli.privacy.ledger import Total
+    from thesis_cli.privacy.mechanism import Budget
+    from thesis_cli.privacy.release import Request, Weights
+    from thesis_cli.privacy.released import Release
+    from thesis_cli.privacy.schema import Schema
+
+EXAMPLES = """\b
+Examples, in a checkout:
+  thesis-cli dp-release data/wages.csv --init-schema schema.toml
+  thesis-cli dp-release data/wages.csv --schema data/wages.toml --epsilon 1 --delta 1e-6 --out release.csv
+"""
+
+logger = logging.getLogger("thesis_cli")
+
+BAR = "rows: step {n}, {elapsed}{postfix}"
+
+
+def dp_release(
+    table: Annotated[
+        str | None, typer.Argument(help="Private table: a CSV or Parquet file, or the URL of a database.")
+    ] = None,
+    schema: Annotated[Path | None, typer.Option(help="Public description of the columns, in TOML.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Of the privacy budget of this release.")] = None,
+    delta: Annotated[float, typer.Option(help="Of the budget; Gaussian noise wants one well below 1/N.")] = 0.0,
+    query: Annotated[str | None, typer.Option(help="The SELECT that gives the table, of a database.")] = None,
+    init_schema: Annotated[
+        Path | None,
+        typer.Option(help="Write a schema to fill in, from names and types of columns, never values; that is all."),
+    ] = None,
+    method: Annotated[
+        Literal["features", "subspace", "exponential"] | None,
+        typer.Option(help="How the table is embedded.", show_default="features; subspace with --public"),
+    ] = None,
+    noise: Annotated[
+        Literal["gaussian", "laplace"], typer.Option(help="What is added; laplace needs no delta, and is larger.")
+    ] = "gaussian",
+    size: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Features, points drawn from the schema (subspace), or rows (exponential).",
+            show_default="1000; exponential 3",
+        ),
+    ] = None,
+    public: Annotated[
+        str | None, typer.Option(help="Rows that are public already: a table of the same schema (subspace).")
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of the synthetic table.")] = 1000,
+    weighted: Annotated[bool, typer.Option("--weighted", help="Write a weight for each row, too.")] = False,
+    weights: Annotated[
+        Literal["simplex", "l1", "raw"],
+        typer.Option(help="Of --weighted: probabilities; of a subspace also |w| summing to --most, or unconstrained."),
+    ] = "simplex",
+    most: Annotated[float, typer.Option(help="C of Theorem 13, for --weights l1.")] = 1.0,
+    unknown: Annotated[
+        Literal["error", "missing"], typer.Option(help="What a value becomes that the schema does not know.")
+    ] = "error",
+    ledger: Annotated[
+        Path | None, typer.Option(help="File of what each table has spent; refuses to overspend.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The table's name in the ledger.", show_default="that of its file")
+    ] = None,
+    limit: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Epsilon and delta of all releases of the table; wanted with its first.", metavar="E D"),
+    ] = None,
+    again: Annotated[
+        Path | None,
+        typer.Option("--again", help="Make rows of a release anew, from its record alone: costs no privacy."),
+    ] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds for the rows; the best so far are taken.")] = None,
+    figure: Annotated[bool, typer.Option("--figure", help="Draw the columns of the release, beside --out.")] = False,
+    jobs: options.Jobs = None,
+    out: options.Out = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Release a synthetic table with differential privacy, through its noisy kernel mean embedding."""
+    options.set_messages(quiet, verbose)
+    if init_schema is not None:
+        _init_schema(_given(table, "TABLE"), query, init_schema, quiet)
+        return
+    if not weighted and (weights != "simplex" or most != 1):
+        raise InputError("--weights or --most without --weighted", "the weights of plain rows are equal")
+    cores = options.jobs_or_all(jobs)
+    total = None
+    if again is None:
+        source = _given(table, "TABLE")
+        stem = Path(source.partition("?")[0]).stem
+        out = _unpaid(output.out_file(out, "dp-release", source.partition("?")[0], schema, public, ledger))
+        if ledger is None and (limit or name):
+            raise InputError("--limit or --name without --ledger", "the file of a ledger is wanted")
+
+        from thesis_cli.privacy.mechanism import Budget
+        from thesis_cli.privacy.schema import Schema
+
+        budget = Budget(_given(epsilon, "--epsilon"), delta)
+        described = Schema.load(_given(schema, "--schema"))
+        asked = _request(described, budget, method, noise, size, public)
+        account = _Account(ledger, name or stem, limit and Budget(*limit), f"{asked.method}, {out.name}")
+        record = _measured(source, query, asked, unknown, account, out, cores, quiet)
+        total = account.total
+    else:
+        if table or epsilon is not None or ledger:
+            raise InputError("--again with a table, a budget or a ledger", "it reads the record of a release alone")
+
+        from thesis_cli.privacy.released import read_record
+
+        record, out = read_record(again), out or again.with_suffix(".csv")
+        output.check_writable("--out", out, ".csv")
+    from thesis_cli.privacy.released import record_text, rows_text
+
+    kind: Weights = weights if weighted else "uniform"
+    try:
+        release = _rows(record, rows, kind, most, public, time_limit, cores, quiet)
+        write_atomic({out: rows_text(release, weighted=weighted), _record_of(out): record_text(release.record)})
+    except KeyboardInterrupt:
+        if again is None:
+            typer.echo(f"the noisy embedding is kept: thesis-cli dp-release --again {_record_of(out)}", err=True)
+        raise
+    if figure:
+        from thesis_cli.cli.release_figure import columns_figure
+        from thesis_cli.reproduction.figures import save
+
+        save(lambda: columns_figure(release), out.with_suffix(""))
+    _report(release, total, out, as_json)
+
+
+def _given(value: Any, option: str) -> Any:
+    if value is None:
+        raise InputError(f"{option} is missing", "see thesis-cli dp-release --help")
+    return value
+
+
+def _record_of(out: Path) -> Path:
+    return out.with_suffix(".json")
+
+
+def _unpaid(out: Path) -> Path:
+    """Refuse to overwrite a release: its budget would have been spent for nothing."""
+    for path in (out, _record_of(out)):
+        if path.exists():
+            raise InputError(f"{path} exists, and its budget was spent", "another --out is wanted, or remove it")
+    return out
+
+
+def _init_schema(source: str, query: str | None, path: Path, quiet: bool) -> None:
+    from thesis_cli.privacy.schema import template
+    from thesis_cli.privacy.table import open_table
+
+    if path.exists():
+        raise InputError(f"--init-schema {path} exists", "another name is wanted, or remove it")
+    write_atomic({path: template(open_table(source, query).columns)})
+    if not quiet:
+        typer.echo(f"{path}: made from the names and types of the columns alone; complete what is marked TODO")
+
+
+def _request(
+    schema: Schema,
+    budget: Budget,
+    method: Literal["features", "subspace", "exponential"] | None,
+    noise: Literal["gaussian", "laplace"],
+    size: int | None,
+    public: str | None,
+) -> Request:
+    from thesis_cli.privacy import release
+
+    if public and method not in (None, "subspace"):
+        raise InputError(f"--public with --method {method}", "public rows are for a subspace")
+    if public and size is not None:
+        raise InputError("--public and --size", "the public rows are as many as they are")
+    method = method or ("subspace" if public else "features")
+    size = size or release.SIZES[method]
+    return release.Request(schema, budget, method, noise, size, _public_rows(schema, public))
+
+
+def _public_rows(schema: Schema, public: str | None) -> Rows | None:
+    from thesis_cli.privacy.kernels import Rows
+    from thesis_cli.privacy.table import open_table, rows
+
+    if public is None:
+        return None
+    found = list(rows(open_table(public), schema))
+    if not found:
+        raise InputError("it has no rows", "one or more are wanted", source=public)
+    return Rows.concatenate(found)
+
+
+class _Account:
+    """What is charged when noise is about to be drawn: a ledger, or nothing but this process's memory."""
+
+    def __init__(self, ledger: Path | None, name: str, limit: Budget | None, note: str) -> None:
+        self._ledger, self._name, self._limit, self._note = ledger, name, limit, note
+        self.charged: Budget | None = None
+        self.total: Total | None = None
+
+    def spend(self, budget: Budget, rho: float | None) -> None:
+        if self._ledger is not None:
+            from thesis_cli.privacy.ledger import Ledger
+
+            ledger = Ledger(self._ledger)
+            self.total = ledger.spend(self._name, budget, self._note, rho=rho, limit=self._limit)
+        self.charged = budget
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Whatever stops the release once it has spent says that it has."""
+        try:
+            yield
+        except (InputError, WorkFailed, OSError, MemoryError, KeyboardInterrupt) as error:
+            if self.charged is None:
+                raise
+            spent = f"the budget {_pair(vars(self.charged))} counts as spent"
+            if isinstance(error, KeyboardInterrupt):
+                typer.echo(spent, err=True)
+                raise
+            raise WorkFailed(f"{output.describe(error)}; {spent}") from error
+
+
+def _measured(
+    source: str,
+    query: str | None,
+    asked: Request,
+    unknown: Literal["error", "missing"],
+    account: _Account,
+    out: Path,
+    jobs: int,
+    quiet: bool,
+) -> dict[str, Any]:
+    """The record of a release, which is on the disk, too."""
+    from thesis_cli.privacy.release import private_record
+    from thesis_cli.privacy.released import record_text
+    from thesis_cli.privacy.table import open_table, rows
+
+    table = open_table(source, query)
+    count = table.count()
+    if asked.budget.delta * count >= 1:
+        logger.warning("delta %g is 1/N or more: it would allow to publish a row as it is", asked.budget.delta)
+    with options.progress(count, "rows", quiet) as tick, account.guarded():
+        blocks = rows(table, asked.schema, unknown=unknown)
+        record = private_record(blocks, count, asked, account.spend, jobs=jobs, progress=tick)
+        write_atomic({_record_of(out): record_text(record)})
+    return record
+
+
+def _rows(
+    record: dict[str, Any],
+    count: int,
+    weights: Weights,
+    most: float,
+    public: str | None,
+    time_limit: float | None,
+    jobs: int,
+    quiet: bool,
+) -> Release:
+    from tqdm import tqdm
+
+    from thesis_cli.privacy.release import synthetic
+    from thesis_cli.privacy.schema import Schema
+
+    points = _public_rows(Schema.parse(record["schema"]), public)
+    with tqdm(desc="rows", disable=True if quiet else None, file=sys.stderr, leave=False, bar_format=BAR) as bar:
+
+        def show(objective: float) -> None:
+            bar.set_postfix_str(f"squared distance to the noisy embedding {objective:.4g}", refresh=False)
+            bar.update()
+
+        return synthetic(
+            record, count, weights, most=most, public=points, time_limit=time_limit, jobs=jobs, progress=show
+        )
+
+
+def _report(release: Release, total: Total | None, out: Path, as_json: bool) -> None:
+    record = release.record
+    promise, mechanism = record["promise"], record["mechanism"]
+    if as_json:
+        spent = total and vars(total)
+        output.print_json(
+            {"rows": len(release.points), **promise, "mechanism": mechanism, "spent": spent, "out": str(out)}
+        )
+        return
+    lines = [
+        ("promise", f"{_pair(promise)}-differential privacy of each of the {promise['rows']:,} rows"),
+        ("method", f"{record['method']}: {record['basis']}, {record['size']}"),
+        ("mechanism", mechanism["mechanism"]),
+    ]
+    if "vector" in record:
+        size, scale = len(record["vector"]), mechanism["scale"]
+        noise = f"scale {scale:.4g} on each of {size} coordinates; sensitivity {mechanism['sensitivity']:.4g}"
+        lines.append(("noise", noise))
+    if total is not None:
+        lines.append(("spent", f"{_pair(vars(total))} by all releases of the table so far, {total.rule} composition"))
+    lines += [("release", f"{out}, {len(release.points):,} rows"), ("record", str(_record_of(out)))]
+    output.print_table(lines)
+
+
+def _pair(budget: Mapping[str, Any]) -> str:
+    return f"({budget['epsilon']:.4g}, {budget['delta']:.4g})"

@@ -1,0 +1,59 @@
+"""The columns of a release, drawn from its rows alone."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from thesis_cli.privacy.columns import Column
+    from thesis_cli.privacy.kernels import Floats
+    from thesis_cli.privacy.released import Release
+    from thesis_cli.privacy.schema import Values
+
+ACROSS, BINS, LEVELS = 3, 30, 20
+"""Columns of panels, bins of a histogram, and levels of a category that are named."""
+
+
+def columns_figure(release: Release) -> Figure:
+    """A histogram of each column over its public bounds, or bars of its levels; negative weights count as 0."""
+    from thesis_cli.reproduction.figures import panels
+
+    weights = release.weights.clip(0)
+    columns = release.schema.columns
+    across = min(ACROSS, len(columns))
+    down = math.ceil(len(columns) / across)
+    figure, axes = panels(down, across, 2.2, squeeze=False)
+    for ax, column in zip(axes.flat, columns, strict=False):
+        _draw(ax, column, release.columns[column.name], weights / weights.sum())
+    for ax in axes.flat[len(columns) :]:
+        ax.remove()
+    promise = release.record["promise"]
+    figure.suptitle(rf"synthetic rows, $\varepsilon$ = {promise['epsilon']:g}, $\delta$ = {promise['delta']:g}")
+    return figure
+
+
+def _draw(ax: Axes, column: Column, values: Values, weights: Floats) -> None:
+    import numpy as np
+
+    from thesis_cli.privacy.columns import Integer, Real
+    from thesis_cli.reproduction.figures import COLOURS, label
+
+    missing = np.array([x is None or x != x for x in values.tolist()])
+    share = float(weights[missing].sum())
+    present, weights = values[~missing], weights[~missing]
+    if isinstance(column, Real | Integer):
+        half = 0.5 * isinstance(column, Integer)
+        bins = min(BINS, round(column.high - column.low + 1)) if half else BINS
+        edges = np.linspace(column.low - half, column.high + half, bins + 1)
+        ax.hist(present.astype(np.float64), bins=edges.tolist(), weights=weights, color=COLOURS[0])
+    else:
+        names = [str(x) for x in getattr(column, "levels", (False, True))]
+        shares = [float(weights[present.astype(str) == name].sum()) for name in names]
+        ax.bar(range(len(names)), shares, color=COLOURS[0])
+        if len(names) <= LEVELS:
+            ax.set_xticks(range(len(names)), names, rotation=30 if len(names) > 3 else 0)
+    label(ax, column.name + f" ({share:.0%} missing)" * bool(share), "share of rows")
