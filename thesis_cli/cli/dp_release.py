@@ -107,6 +107,7 @@ def dp_release(
         return
     if not weighted and (weights != "simplex" or most != 1):
         raise InputError("--weights or --most without --weighted", "the weights of plain rows are equal")
+    kind: Weights = weights if weighted else "uniform"
     cores = options.jobs_or_all(jobs)
     total = None
     if again is None:
@@ -117,11 +118,13 @@ def dp_release(
             raise InputError("--limit or --name without --ledger", "the file of a ledger is wanted")
 
         from thesis_cli.privacy.mechanism import Budget
+        from thesis_cli.privacy.release import check_rows
         from thesis_cli.privacy.schema import Schema
 
         budget = Budget(_given(epsilon, "--epsilon"), delta)
         described = Schema.load(_given(schema, "--schema"))
         asked = _request(described, budget, method, noise, size, public)
+        check_rows(described, asked.method, kind, most, time_limit)
         account = _Account(ledger, name or stem, limit and Budget(*limit), f"{asked.method}, {out.name}")
         record = _measured(source, query, asked, unknown, account, out, cores, quiet)
         total = account.total
@@ -135,7 +138,6 @@ def dp_release(
         output.check_writable("--out", out, ".csv")
     from thesis_cli.privacy.released import record_text, rows_text
 
-    kind: Weights = weights if weighted else "uniform"
     try:
         release = _rows(record, rows, kind, most, public, time_limit, cores, quiet)
         write_atomic({out: rows_text(release, weighted=weighted), _record_of(out): record_text(release.record)})
@@ -301,7 +303,13 @@ def _report(release: Release, total: Total | None, out: Path, as_json: bool) -> 
     if as_json:
         spent = total and vars(total)
         output.print_json(
-            {"rows": len(release.points), **promise, "mechanism": mechanism, "spent": spent, "out": str(out)}
+            {
+                "rows": len(release.points),
+                "promise": promise,
+                "mechanism": mechanism,
+                "spent": spent,
+                "out": str(out),
+            }
         )
         return
     lines = [

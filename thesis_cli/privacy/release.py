@@ -26,7 +26,7 @@ from thesis_cli.privacy.kernels import Codes, Floats, Rows
 from thesis_cli.privacy.mechanism import Budget, Noise, OpenDPGaussian, OpenDPLaplace
 from thesis_cli.privacy.points import Progress as Objective
 from thesis_cli.privacy.points import synthesise
-from thesis_cli.privacy.released import FORMAT, Release
+from thesis_cli.privacy.released import FORMAT, WEIGHT, Release
 from thesis_cli.privacy.schema import Schema
 from thesis_cli.privacy.subspace import Subspace, counted_blocks, reweighted, uniform
 
@@ -41,6 +41,12 @@ SIZES: dict[Method, int] = {"features": 1000, "subspace": 1000, "exponential": 3
 
 NOISES: dict[NoiseName, Callable[[], Noise]] = {"gaussian": OpenDPGaussian, "laplace": OpenDPLaplace}
 
+
+WEIGHTS: dict[Method, tuple[Weights, ...]] = {
+    "features": ("uniform", "simplex"),
+    "subspace": ("uniform", "simplex", "l1", "raw"),
+    "exponential": ("uniform",),
+}
 
 BASES: dict[Method, str] = {
     "features": "random features",
@@ -159,8 +165,8 @@ def synthetic(
     InputError : weights that the method does not have; other public rows than the release was made with.
     """
     schema, method = Schema.parse(record["schema"]), record["method"]
+    check_rows(schema, method, weights, most, time_limit)
     if method == "exponential":
-        _check_weights(method, weights, ("uniform",))
         points = Rows(np.array(record["rows"]["reals"], np.float64), np.array(record["rows"]["codes"], np.int64))
         return Release(schema, points, uniform(points), record)
     vector, rng = np.array(record["vector"]), _generator(record, "rows")
@@ -172,7 +178,6 @@ def synthetic(
             points = space.points[_systematic(found, count, rng)]
             return Release(schema, points, uniform(points), record)
         return Release(schema, space.points, found, record)
-    _check_weights(method, weights, ("uniform", "simplex"))
     made = synthesise(
         vector,
         release_features(record),
@@ -187,6 +192,21 @@ def synthetic(
         progress=progress,
     )
     return Release(schema, made.rows, made.weights, {**record, "objective": made.objective})
+
+
+def check_rows(
+    schema: Schema, method: Method, weights: Weights, most: float = 1.0, time_limit: float | None = None
+) -> None:
+    """Refuse what `synthetic` would refuse (`InputError`), before a budget is spent."""
+    if weights not in WEIGHTS[method]:
+        known = " or ".join(WEIGHTS[method])
+        raise InputError(f"{weights} weights of a release by {method}", f"{known} weights are to be had")
+    if weights != "uniform" and WEIGHT in schema.names:
+        raise InputError(f"weights beside a column {WEIGHT!r}", "plain rows, or a query that renames it, are wanted")
+    if not 1 <= most < math.inf:
+        raise InputError(f"a bound of {most:g} on the sum of absolute weights", "1 or above is wanted")
+    if time_limit is not None and not time_limit > 0:
+        raise InputError(f"a time limit of {time_limit:g} s", "more than 0 is wanted")
 
 
 def release_features(record: dict[str, Any]) -> Features:
@@ -270,8 +290,8 @@ def _public_points(record: dict[str, Any], schema: Schema, public: Rows | None) 
 def _uniform_rows(schema: Schema, count: int, entropy: int) -> Rows:
     """Draws from the schema's box: a public distribution."""
     rng = _generator({"entropy": entropy}, "points")
-    codes = [rng.integers(0, levels, count) for levels in schema.cardinalities]
-    return Rows(rng.random((count, schema.reals)), np.array(codes, np.int64).reshape(-1, count).T)
+    codes = rng.integers(0, schema.cardinalities, (count, len(schema.cardinalities)))
+    return Rows(rng.random((count, schema.reals)), codes)
 
 
 def _digest(rows: Rows) -> str:
@@ -286,8 +306,3 @@ def _systematic(weights: Floats, count: int, rng: np.random.Generator) -> Codes:
     """Indices, `count` of them, each as often as near to its share as whole numbers allow."""
     ends = np.cumsum(weights) / weights.sum()
     return np.minimum(np.searchsorted(ends, (np.arange(count) + rng.random()) / count), len(weights) - 1)
-
-
-def _check_weights(method: str, weights: str, known: tuple[str, ...]) -> None:
-    if weights not in known:
-        raise InputError(f"{weights} weights of a release by {method}", f"{' or '.join(known)} weights are to be had")

@@ -104,7 +104,7 @@ def read_release(path: str | Path) -> Release:
     """
     record = read_record(path)
     schema = Schema.parse(record["schema"])
-    table = open_table(str(Path(path).with_suffix(".csv")))
+    table = open_table(str(Path(path).with_suffix(".csv")), named=True)
     points = Rows.concatenate(list(rows(table, schema)) or [_no_rows(schema)])
     if not len(points):
         raise InputError("the release has no rows", "one or more are wanted", source=table.source)

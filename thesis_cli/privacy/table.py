@@ -92,13 +92,14 @@ class Table(ABC):
         """One pass over the named columns."""
 
 
-def open_table(source: str, query: str | None = None) -> Table:
+def open_table(source: str, query: str | None = None, *, named: bool = False) -> Table:
     """A CSV file (with a header), a Parquet file (*.parquet, *.pq), or the result of a query of a database.
 
     Parameters
     ----------
     source : a path, or a URL sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE.
     query : the SELECT to read, for a database alone.
+    named : whether the first line of a CSV file is known to be names, so that it may have numbers.
 
     Raises
     ------
@@ -112,7 +113,7 @@ def open_table(source: str, query: str | None = None) -> Table:
     if not path.is_file():
         problem = "it is no file" if path.exists() else "no such file"
         raise InputError(problem, "a CSV or Parquet file, or the URL of a database is wanted", source=source)
-    return ParquetTable(source) if path.suffix.lower() in (".parquet", ".pq") else CsvTable(source)
+    return ParquetTable(source) if path.suffix.lower() in (".parquet", ".pq") else CsvTable(source, named)
 
 
 def rows(table: Table, schema: Schema, chunk: int = CHUNK, unknown: Unknown = "error") -> Iterator[Rows]:
@@ -143,13 +144,13 @@ def _encoded(table: Table, schema: Schema, chunk: int, unknown: Unknown) -> Iter
 class CsvTable(Table):
     """A file of comma-separated values in UTF-8, with a line of column names; blank lines are skipped."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, named: bool = False) -> None:
         self._path = path
         with self._reader() as reader:
             header = next(filter(None, reader), None)
         if header is None:
             raise InputError("the file is empty", "a line of column names and rows are wanted", source=path)
-        if any(map(_is_number, header)):
+        if not named and any(map(_is_number, header)):
             raise InputError("no header: a number in it", "a line of column names is wanted", source=path, line=1)
         super().__init__(path, _unique(dict.fromkeys(header, "text"), header, path))
 

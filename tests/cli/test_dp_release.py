@@ -1,0 +1,277 @@
+import csv
+import json
+import os
+import secrets
+import sqlite3
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.privacy.test_subspace import Recorder
+from thesis_cli.cli import dp_release
+from thesis_cli.privacy import release
+from thesis_cli.privacy.ledger import Ledger
+
+SCHEMA = """\
+[columns.wage]
+type = "real"
+low = 10
+high = 5000
+log = true
+
+[columns.years]
+type = "integer"
+low = 0
+high = 20
+
+[columns.region]
+type = "category"
+levels = ["north", "south"]
+missing = true
+"""
+BUDGET = "--epsilon", 1, "--delta", 1e-3
+FAST = *BUDGET, "--size", 40, "--rows", 30, "--quiet"
+OUT = "results/runs/dp-release-people.csv"
+
+
+@pytest.fixture
+def people(tmp_path):
+    """200 rows, a schema, and 9 public rows, in the folder where the program runs."""
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    write(tmp_path / "people.csv", 200, 1)
+    write(tmp_path / "public.csv", 9, 2)
+    return tmp_path
+
+
+def write(path, count, seed):
+    rng = np.random.default_rng(seed)
+    wage = np.exp(rng.normal(6, 0.5, count)).round(2)
+    region = np.array(["north", "south", ""])[rng.integers(0, 3, count)]
+    rest = {"years": rng.integers(0, 21, count), "region": region, "name": "a name that no one may see"}
+    pd.DataFrame({"wage": wage, **rest}).to_csv(path, index=False)
+
+
+def read(path):
+    with open(path) as file:
+        return list(csv.DictReader(file))
+
+
+def test_rows_of_the_schema_and_a_record(cli, people):
+    result = cli("dp-release", "people.csv", "--schema", "schema.toml", *FAST)
+    assert (result.status, result.err) == (0, "")
+    assert "(1, 0.001)-differential privacy of each of the 200 rows" in result.out
+    rows = read(people / OUT)
+    assert len(rows) == 30
+    assert list(rows[0]) == ["wage", "years", "region"]
+    assert {row["region"] for row in rows} <= {"north", "south", ""}
+    assert all(10 <= float(row["wage"]) <= 5000 and 0 <= int(row["years"]) <= 20 for row in rows)
+    record = json.loads((people / OUT).with_suffix(".json").read_text())
+    assert record["promise"]["rows"] == 200
+    assert record["mechanism"]["epsilon"] <= 1
+    assert len(record["vector"]) == 40
+
+
+def test_no_option_seeds_a_release(cli):
+    assert "seed" not in cli("dp-release", "--help").out.lower().replace("no option seeds", "")
+
+
+def test_what_is_printed_as_json(cli, people):
+    result = cli("dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--json", "--out", "r.csv")
+    found = json.loads(result.out)
+    assert (found["rows"], found["promise"]["delta"], found["out"]) == (30, 1e-3, "r.csv")
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--public", "public.csv"), ("--method", "subspace"), ("--noise", "laplace"), ("--weighted",)]
+)
+def test_not_a_byte_changes_with_the_table_when_the_noise_does_not(cli, people, monkeypatch, options):
+    """Nor a word of what is printed: the noise is a fake that forgets what it is given."""
+    answer = np.random.default_rng(0).normal(size=100) / 10
+    noise = Recorder(answer)
+    monkeypatch.setattr(release, "NOISES", dict.fromkeys(release.NOISES, lambda: noise))
+    monkeypatch.setattr(secrets, "randbits", lambda bits: 7)
+    size = () if "--public" in options else ("--size", 40)
+    arguments = "people.csv", "--schema", "schema.toml", *BUDGET, *size, "--rows", 30, "--ledger", "ledger.json"
+    found = []
+    for seed in (1, 2):
+        write(people / "people.csv", 200, seed)
+        result = cli("dp-release", *arguments, "--limit", 2, 0.1, "--figure", *options)
+        files = sorted(people.glob("results/runs/*"))
+        assert len(files) == 4
+        found.append((result, [file.read_bytes() for file in files if file.suffix != ".pdf"]))
+        for file in (*files, people / "ledger.json"):
+            file.unlink()
+    assert found[0][0].status == 0
+    assert found[0] == found[1]
+    assert noise.calls[0][0].tolist() != noise.calls[1][0].tolist()
+
+
+def test_a_template_is_made_of_names_alone(cli, people):
+    result = cli("dp-release", "people.csv", "--init-schema", "new.toml")
+    assert (result.status, result.err) == (0, "")
+    assert "names and types of the columns alone" in result.out
+    first = (people / "new.toml").read_text()
+    write(people / "people.csv", 5, 3)
+    cli("dp-release", "people.csv", "--init-schema", "again.toml")
+    assert (people / "again.toml").read_text() == first
+    assert cli("dp-release", "people.csv", "--init-schema", "new.toml").err == (
+        "error: --init-schema new.toml exists; another name is wanted, or remove it\n"
+    )
+    unfinished = cli("dp-release", "people.csv", "--schema", "new.toml", *FAST)
+    assert "new.toml: column 'wage': it has no type" in unfinished.err
+
+
+def test_a_ledger_adds_up_and_refuses(cli, people):
+    arguments = "dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--ledger", "ledger.json"
+    assert "its epsilon and delta are wanted" in cli(*arguments, "--out", "a.csv").err
+    first = cli(*arguments, "--out", "a.csv", "--limit", 1.7, 1e-2)
+    assert "by all releases of the table so far" in first.out
+    second = cli(*arguments, "--out", "b.csv", "--noise", "laplace", "--epsilon", 0.5)
+    assert second.status == 0
+    third = cli(*arguments, "--out", "c.csv")
+    assert (third.status, third.out) == (2, "")
+    assert "would exceed the budget (1.7, 0.01) of table people" in third.err
+    assert not list(people.glob("c.*"))
+    (account,) = Ledger(people / "ledger.json").accounts().values()
+    assert [(spend.epsilon, spend.note) for spend in account.spent] == [
+        (1, "features, a.csv"),
+        (0.5, "features, b.csv"),
+    ]
+    assert account.spent[0].rho is not None
+
+
+def test_rows_made_anew_cost_nothing_and_need_no_table(cli, people):
+    arguments = "dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--out", "a.csv"
+    cli(*arguments)
+    record = (people / "a.json").read_bytes()
+    os.remove(people / "people.csv")
+    result = cli("dp-release", "--again", "a.json", "--rows", 20, "--weighted", "--out", "b.csv", "--quiet")
+    assert (result.status, result.err) == (0, "")
+    rows = read(people / "b.csv")
+    assert len(rows) == 20
+    assert sum(float(row["weight"]) for row in rows) == pytest.approx(1)
+    assert json.loads((people / "b.json").read_text())["vector"] == json.loads(record)["vector"]
+    assert (people / "a.json").read_bytes() == record
+
+
+def test_points_with_weights_in_the_span_of_public_rows(cli, people):
+    arguments = "dp-release", "people.csv", "--schema", "schema.toml", *BUDGET, "--public", "public.csv", "--quiet"
+    assert cli(*arguments, "--out", "a.csv", "--weighted", "--weights", "raw").status == 0
+    rows = read(people / "a.csv")
+    assert [row["years"] for row in rows] == [row["years"] for row in read(people / "public.csv")]
+    again = "dp-release", "--again", "a.json", "--out", "b.csv", "--rows", 50, "--quiet"
+    assert "the same --public file is wanted" in cli(*again).err
+    assert cli(*again, "--public", "public.csv").status == 0
+    assert len(read(people / "b.csv")) == 50
+
+
+def test_a_table_that_the_exponential_mechanism_chooses(cli, tmp_path):
+    (tmp_path / "schema.toml").write_text('[columns.a]\ntype = "boolean"\n[columns.b]\ntype = "boolean"\n')
+    (tmp_path / "t.csv").write_text("a,b\n" + "yes,no\n" * 60 + "no,no\n" * 30)
+    options = "--schema", "schema.toml", "--method", "exponential", "--epsilon", 100, "--quiet", "--json"
+    found = json.loads(cli("dp-release", "t.csv", *options).out)
+    assert found["promise"]["delta"] == 0
+    rows = [(row["a"], row["b"]) for row in read(tmp_path / "results/runs/dp-release-t.csv")]
+    assert sorted(rows) == [("False", "False"), ("True", "False"), ("True", "False")]
+
+
+def test_a_query_of_a_database(cli, people):
+    with sqlite3.connect(people / "base.db") as connection:
+        pd.read_csv(people / "people.csv").to_sql("people", connection, index=False)
+    connection.close()
+    query = "select wage, years, region from people where years > 3"
+    result = cli("dp-release", "sqlite:///base.db", "--query", query, "--schema", "schema.toml", *FAST)
+    assert (result.status, result.err) == (0, "")
+    assert len(read(people / "results/runs/dp-release-base.csv")) == 30
+
+
+def test_a_delta_of_one_row_is_warned_of(cli, people):
+    arguments = "people.csv", "--schema", "schema.toml", "--epsilon", 1, "--delta", 0.005, "--size", 40, "--rows", 30
+    assert cli("dp-release", *arguments).err == (
+        "warning: delta 0.005 is 1/N or more: it would allow to publish a row as it is\n"
+    )
+
+
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), MemoryError(), KeyboardInterrupt()])
+def test_a_release_that_fails_once_it_has_spent_says_so(cli, people, monkeypatch, failure):
+    def fail(files):
+        raise failure
+
+    monkeypatch.setattr(dp_release, "write_atomic", fail)
+    arguments = "people.csv", "--schema", "schema.toml", *FAST, "--ledger", "ledger.json", "--limit", 2, 0.1
+    result = cli("dp-release", *arguments)
+    assert result.status == (130 if isinstance(failure, KeyboardInterrupt) else 1)
+    assert "the budget (1, 0.001) counts as spent" in result.err
+    assert Ledger(people / "ledger.json").accounts()["people"].total().epsilon <= 1
+    assert not list(people.glob("results/**/*.csv"))
+
+
+def test_interrupted_rows_keep_the_record(cli, people, monkeypatch):
+    def interrupt(*given, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "synthesise", interrupt)
+        result = cli("dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--out", "a.csv")
+    assert (result.status, result.out) == (130, "")
+    assert "kept: thesis-cli dp-release --again a.json" in result.err
+    assert not (people / "a.csv").exists()
+    assert cli("dp-release", "--again", "a.json", "--quiet").status == 0
+    assert len(read(people / "a.csv")) == 1000
+
+
+BAD = [
+    (["nowhere.csv"], "nowhere.csv: no such file"),
+    (["people.csv", "--epsilon", "0"], "epsilon is 0"),
+    (["people.csv", "--delta", "0"], "delta is 0 with Gaussian noise"),
+    (["people.csv", "--delta", "1"], "delta is 1"),
+    (["people.csv", "--size", "7"], "7 features; an even number"),
+    (["people.csv", "--schema", "nowhere.toml"], "nowhere.toml: it cannot be read"),
+    (["people.csv", "--weights", "raw"], "--weights or --most without --weighted"),
+    (["people.csv", "--weights", "raw", "--weighted"], "raw weights of a release by features"),
+    (["people.csv", "--time-limit", "0"], "a time limit of 0 s"),
+    (["people.csv", "--weighted", "--method", "subspace", "--weights", "l1", "--most", "0.5"], "a bound of 0.5 on"),
+    (["people.csv", "--public", "schema.toml"], "--public and --size"),
+    (["people.csv", "--method", "exponential"], "wage"),
+    (["people.csv", "--name", "x"], "--limit or --name without --ledger"),
+    (["people.csv", "--again", "a.json"], "--again with a table"),
+    (["people.csv", "--out", "a.txt"], "--out a.txt"),
+    (["people.csv", "--ledger", "schema.toml", "--limit", "1", "0.1"], "schema.toml"),
+    (["empty.csv"], "a table of 0 rows"),
+    (["wrong.csv"], "wrong.csv: column 'years': row 2 cannot be read"),
+    (["unknown.csv"], "unknown.csv: column 'region': row 1 cannot be read"),
+    (["nan.csv"], "nan.csv: column 'wage': row 1 has no value"),
+    (["other.csv"], "other.csv: the table has no column 'years'"),
+    ([], "TABLE is missing"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[" ".join(a) for a, _ in BAD])
+def test_bad_input_is_one_line_and_leaves_nothing(cli, people, arguments, message):
+    head = "wage,years,region\n"
+    (people / "empty.csv").write_text(head)
+    (people / "wrong.csv").write_text(f"{head}20,3,north\n20,three,north\n")
+    (people / "unknown.csv").write_text(f"{head}20,3,east\n")
+    (people / "nan.csv").write_text(f"{head}NaN,3,north\n")
+    (people / "other.csv").write_text("wage,year,region\n")
+    before = sorted(os.listdir(people))
+    defaults = {"--epsilon": "1", "--delta": "1e-3", "--size": "40", "--schema": "schema.toml"}
+    for key in defaults.keys() & set(arguments):
+        del defaults[key]
+    given = [word for pair in defaults.items() for word in pair] if "--again" not in arguments else []
+    result = cli("dp-release", *arguments, *given, "--quiet")
+    assert (result.status, result.out) == (2, "")
+    assert message in result.err
+    assert result.err.count("\n") == 1
+    assert sorted(os.listdir(people)) == before
+
+
+def test_a_release_is_not_overwritten(cli, people):
+    arguments = "dp-release", "people.csv", "--schema", "schema.toml", *FAST
+    cli(*arguments)
+    before = (people / OUT).read_bytes()
+    result = cli(*arguments)
+    assert result.status == 2
+    assert f"{OUT} exists, and its budget was spent" in result.err
+    assert (people / OUT).read_bytes() == before
