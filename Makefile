@@ -7,7 +7,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 INSTALL_ARGS := -c constraints.txt -e '.[dev]'
 
-.PHONY: install test lint reproduce-quick reproduce-all models bench constraints wheel clean
+.PHONY: install test lint reproduce-quick reproduce-all tables cps1988 models bench constraints wheel clean
 
 install: $(STAMP)
 
@@ -39,6 +39,13 @@ reproduce-quick: install
 
 reproduce-all: install
 	$(BIN)/thesis-cli reproduce --preset paper --jobs $(JOBS)
+
+tables: install
+	$(BIN)/python -m thesis_cli.privacy.examples data/tables
+
+# Wages of a survey, from a package of data sets: not in the repository.
+cps1988: install
+	$(BIN)/python -m thesis_cli.privacy.examples data/tables --cps1988
 
 models: install
 	$(BIN)/python -m thesis_cli.models.examples data/models

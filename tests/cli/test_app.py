@@ -14,11 +14,16 @@ import pytest
 from tests.conftest import MODELS, ROOT
 from thesis_cli.cli import estimate_z, experiments, map_state
 
-HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm")
-COMMANDS = ("estimate-z", "renyi", "map", "sample", "spin-glass", "reproduce", "plot", "claims", "list")
+HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm", "opendp")
+COMMANDS = (
+    *("estimate-z", "renyi", "map", "sample", "spin-glass", "dp-release", "dp-query", "dp-test", "dp-audit"),
+    *("reproduce", "plot", "claims", "list"),
+)
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["estimate-z", "--help"], ["reproduce", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["--help"], ["estimate-z", "--help"], ["dp-release", "--help"], ["reproduce", "--help"]]
+)
 def test_help_imports_nothing_heavy(arguments):
     code = f"import sys; from thesis_cli.cli.app import main; main({arguments})"
     code += f"; print([m for m in {HEAVY} if m in sys.modules])"

@@ -2,17 +2,20 @@ import csv
 import json
 import os
 import secrets
+import shlex
 import sqlite3
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from tests.privacy.test_subspace import Recorder
-from thesis_cli.cli import dp_release
+from thesis_cli.cli import dp_query, dp_release, dp_test
 from thesis_cli.privacy import release
 from thesis_cli.privacy.ledger import Ledger
 
+ROOT = Path(__file__).parents[2]
 SCHEMA = """\
 [columns.wage]
 type = "real"
@@ -96,7 +99,7 @@ def test_not_a_byte_changes_with_the_table_when_the_noise_does_not(cli, people, 
     found = []
     for seed in (1, 2):
         write(people / "people.csv", 200, seed)
-        result = cli("dp-release", *arguments, "--limit", 2, 0.1, "--figure", *options)
+        result = cli("dp-release", *arguments, "--limit", 2, 0.1, "--figure", "results/runs/f.png", *options)
         files = sorted(people.glob("results/runs/*"))
         assert len(files) == 4
         found.append((result, [file.read_bytes() for file in files if file.suffix != ".pdf"]))
@@ -236,6 +239,7 @@ BAD = [
     (["people.csv", "--method", "exponential"], "wage"),
     (["people.csv", "--name", "x"], "--limit or --name without --ledger"),
     (["people.csv", "--again", "a.json"], "--again with a table"),
+    (["people.csv", "--figure", "a.pdf"], "--figure a.pdf"),
     (["people.csv", "--out", "a.txt"], "--out a.txt"),
     (["people.csv", "--ledger", "schema.toml", "--limit", "1", "0.1"], "schema.toml"),
     (["empty.csv"], "a table of 0 rows"),
@@ -275,3 +279,14 @@ def test_a_release_is_not_overwritten(cli, people):
     assert result.status == 2
     assert f"{OUT} exists, and its budget was spent" in result.err
     assert (people / OUT).read_bytes() == before
+
+
+def test_the_examples_of_the_help_run_as_they_stand(cli, tmp_path):
+    """In the order in which they are needed."""
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    texts = dp_release.EXAMPLES, dp_query.EXAMPLES, dp_test.EXAMPLES
+    lines = [line.strip() for text in texts for line in text.splitlines() if line.strip().startswith("thesis-cli ")]
+    assert len(lines) > 6
+    for line in lines:
+        result = cli(*shlex.split(line)[1:], "--quiet")
+        assert result.status == 0, (line, result.err)

@@ -10,12 +10,25 @@ from typing import Annotated
 import typer
 
 from thesis_cli import __version__
-from thesis_cli.cli import dp_release, estimate_z, experiments, map_state, output, renyi, sample, spin_glass
+from thesis_cli.cli import (
+    dp_audit,
+    dp_query,
+    dp_release,
+    dp_test,
+    estimate_z,
+    experiments,
+    map_state,
+    output,
+    renyi,
+    sample,
+    spin_glass,
+)
 from thesis_cli.errors import InputError, WorkFailed
 
 app = typer.Typer(
     name="thesis-cli",
-    help="Hard problems turned into optimisation problems: partition functions and entropies by perturb-and-MAP.",
+    help="Hard problems turned into optimisation problems: partition functions and entropies by perturb-and-MAP,"
+    " private releases of tables by kernel mean embeddings.",
     epilog="Exit status: 0 done, 1 the work failed or a claim did not hold, 2 bad usage or bad input, 130 interrupted.",
     add_completion=False,
     rich_markup_mode=None,
@@ -28,6 +41,9 @@ app.command("map", epilog=map_state.EXAMPLES)(map_state.map_state)
 app.command("sample", epilog=sample.EXAMPLES)(sample.sample)
 app.command("spin-glass", epilog=spin_glass.EXAMPLES)(spin_glass.spin_glass)
 app.command("dp-release", epilog=dp_release.EXAMPLES)(dp_release.dp_release)
+app.command("dp-query", epilog=dp_query.EXAMPLES)(dp_query.dp_query)
+app.command("dp-test", epilog=dp_test.EXAMPLES)(dp_test.dp_test)
+app.command("dp-audit", epilog=dp_audit.EXAMPLES)(dp_audit.dp_audit)
 app.command("reproduce", epilog=experiments.REPRODUCE_EXAMPLES)(experiments.reproduce)
 app.command("plot", epilog=experiments.PLOT_EXAMPLES)(experiments.plot)
 app.command("claims", epilog=experiments.CLAIMS_EXAMPLES)(experiments.claims)

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples, in a checkout:
-  thesis-cli dp-release data/wages.csv --init-schema schema.toml
-  thesis-cli dp-release data/wages.csv --schema data/wages.toml --epsilon 1 --delta 1e-6 --out release.csv
+  thesis-cli dp-release data/tables/people.csv --init-schema schema.toml
+  thesis-cli dp-release data/tables/people.csv --schema data/tables/people.toml --epsilon 1 --delta 1e-6 --out r.csv
+  thesis-cli dp-release --again r.json --rows 500 --weighted --out weighted.csv
 """
 
 logger = logging.getLogger("thesis_cli")
@@ -92,7 +93,9 @@ def dp_release(
         typer.Option("--again", help="Make rows of a release anew, from its record alone: costs no privacy."),
     ] = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds for the rows; the best so far are taken.")] = None,
-    figure: Annotated[bool, typer.Option("--figure", help="Draw the columns of the release, beside --out.")] = False,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw the columns of the release: .png, beside it a .pdf.")
+    ] = None,
     jobs: options.Jobs = None,
     out: options.Out = None,
     as_json: options.Json = False,
@@ -109,6 +112,8 @@ def dp_release(
         raise InputError("--weights or --most without --weighted", "the weights of plain rows are equal")
     kind: Weights = weights if weighted else "uniform"
     cores = options.jobs_or_all(jobs)
+    if figure:
+        output.check_writable("--figure", figure, ".png")
     total = None
     if again is None:
         source = _given(table, "TABLE")
@@ -149,7 +154,7 @@ def dp_release(
         from thesis_cli.cli.release_figure import columns_figure
         from thesis_cli.reproduction.figures import save
 
-        save(lambda: columns_figure(release), out.with_suffix(""))
+        save(lambda: columns_figure(release), figure.with_suffix(""))
     _report(release, total, out, as_json)
 
 

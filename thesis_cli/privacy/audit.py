@@ -63,7 +63,7 @@ class LowerBound:
 class AuditResult:
     """Both lower bounds from the same runs, and how many scores of the same table repeat an earlier one.
 
-    Noise on a grid as fine as `mechanism`'s repeats none in millions of runs; a generator that starts from a seed does.
+    Noise on a grid as fine as `mechanism`'s next to never repeats; a generator that starts from a seed does.
     """
 
     gdp: LowerBound

@@ -310,6 +310,7 @@ def _least(
         raise InputError("OpenDP finds no scale of noise for this budget", "a less extreme one is wanted") from error
 
 
+@lru_cache(maxsize=64)
 def _measurement(size: int, norm: int, scale: float, exponent: int) -> Measurement:
     """Noise on a vector, which is rounded to multiples of 2^exponent."""
     dp = opendp()

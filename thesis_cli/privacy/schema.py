@@ -174,7 +174,7 @@ class Schema:
         names = tuple(names)
         for name in self.names:
             if name not in names:
-                raise InputError(f"the table has no column {name!r}", _nearest(name, names, "its columns are"))
+                raise InputError(f"the table has no column {name!r}", nearest(name, names, "its columns are"))
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
@@ -260,7 +260,7 @@ def _check_readable(column: Column, found: Floats, gaps: npt.NDArray[np.bool_], 
         raise wrong(column.name, f"row {first_row + at} cannot be read", f"{column.wanted} is wanted")
 
 
-def _nearest(name: str, names: Iterable[str], otherwise: str) -> str:
+def nearest(name: str, names: Iterable[str], otherwise: str) -> str:
     """A remedy that names the likeliest of some names, or lists them where none is like."""
     known = list(names)
     lower = {candidate.lower(): candidate for candidate in known}
@@ -287,7 +287,7 @@ def _table(where: str, found: object) -> dict[str, Any]:
 def _check_keys(where: str, found: Iterable[str], known: tuple[str, ...]) -> None:
     for key in found:
         if key not in known:
-            raise InputError(f"{where}unknown key {key!r}", _nearest(key, known, "the keys are"))
+            raise InputError(f"{where}unknown key {key!r}", nearest(key, known, "the keys are"))
 
 
 def _column(name: str, found: object) -> Column:
@@ -296,7 +296,7 @@ def _column(name: str, found: object) -> Column:
         raise wrong(name, "it has no type", f"one of {', '.join(KINDS)} is wanted")
     kind = entry.pop("type")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise wrong(name, f"unknown type {kind!r}", _nearest(str(kind), KINDS, "the types are"))
+        raise wrong(name, f"unknown type {kind!r}", nearest(str(kind), KINDS, "the types are"))
     keys = {f.name: f.default for f in fields(KINDS[kind]) if f.name != "name"}
     _check_keys(f"column {name!r}: ", entry, ("type", *keys))
     for key, default in keys.items():

@@ -1,0 +1,143 @@
+import json
+import os
+import sqlite3
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.privacy.test_query import PROMISE, release, table, write_release
+from thesis_cli.privacy.released import rows_text
+
+
+@pytest.fixture(autouse=True)
+def released(tmp_path):
+    """In the folder where the program runs."""
+    write_release(tmp_path / "r.csv")
+
+
+def test_summary_file_and_record(cli, tmp_path):
+    result = cli("dp-query", "r.csv", "mean(age)", "mean(wage, by=region)", "histogram(married)", "count(True)")
+    assert (result.status, result.err) == (0, "wrote results/runs/dp-query-r.csv\n")
+    t = table(release())
+    width = len("mean(wage, by=region)  ")
+    lines = result.out.splitlines()
+    assert lines[0] == f"{'mean(age)':<{width}}= {t.age.mean():.6g}"
+    assert lines[1].strip() == "mean(wage, by=region)"
+    north = t[t.region == "north"].wage
+    assert lines[2] == f"{'  north':<{width}}= {north.mean():.6g}  (of {north.count() / 4:.3g}% of the weight)"
+    assert lines[5] == f"{'  nowhere':<{width}}= undefined  (of 0% of the weight)"
+    assert lines[6] == f"{'histogram(married)':<{width}}(of {t.married.count() / 4:.3g}% of the weight)"
+    assert lines[9] == f"{'count(True)':<{width}}= 1000"
+    promise = "from 400 released rows, for N = 1,000 private ones: epsilon = 1, delta = 1e-06 (replace one row)"
+    assert lines[10:] == [f"{'estimates':<{width}}{promise}"]
+
+    found = pd.read_csv("results/runs/dp-query-r.csv", keep_default_na=False)
+    assert list(found.columns) == ["query", "group", "statistic", "value", "share"]
+    assert found.statistic.tolist() == ["mean"] * 5 + ["share"] * 2 + ["count"]
+    assert found.group.tolist() == ["", "north", "south", "west", "nowhere", "False", "True", ""]
+    record = json.loads((tmp_path / "results/runs/dp-query-r.json").read_text())
+    assert record["settings"] == {"release": "r.csv", "promise": PROMISE, "define": [], "weights": None}
+
+
+def test_json_of_weights_that_are_no_distribution(cli, tmp_path):
+    made = write_release(tmp_path / "w.csv", weights="raw")
+    result = cli("dp-query", "w.csv", "prob(age > 40)", "--json", "-q")
+    found = json.loads(result.out)
+    assert result.err == ""
+    assert found["promise"] == PROMISE
+    negative, total = (made.weights < 0).sum(), made.weights.sum()
+    assert f"{negative} of 400 are negative, the sum is {total:.6g};" in found["weights"]
+    assert found["answers"][0]["value"] == pytest.approx(made.weights[np.asarray(table(made).age > 40)].sum())
+    assert f"weights         {negative} of 400 are negative" in cli("dp-query", "w.csv", "prob(age > 40)").out
+
+
+def test_definitions_and_a_release_named_by_its_record(cli):
+    arguments = ("--define", "hourly = wage / `hours per week`", "--define", "high = hourly > 10")
+    found = json.loads(cli("dp-query", "r.json", "prob(high)", *arguments, "--json").out)
+    t = table(release())
+    expected = (t.wage / t["hours per week"]).dropna().gt(10).mean()
+    assert found["answers"][0]["value"] == pytest.approx(expected)
+
+
+def test_scores_of_a_holdout_are_for_the_terminal_alone(cli, tmp_path):
+    (tmp_path / "real.csv").write_text(rows_text(release(seed=5), weighted=False))
+    arguments = ("dp-query", "r.csv", "regress(hourly, age)", "classify(married, age)", "--holdout", "real.csv")
+    arguments += ("--define", "hourly = wage / `hours per week`")
+    result = cli(*arguments)
+    assert result.out.count("(NOT PRIVATE)  ") == 8
+    assert "  AUC on the holdout (NOT PRIVATE)" in result.out
+    found = json.loads(cli(*arguments, "--json").out)
+    assert len(found["holdout"]["not_private"]) == 8
+    record = json.loads((tmp_path / "results/runs/dp-query-r.json").read_text())
+    assert "real" not in json.dumps(record["settings"])
+    scored = (tmp_path / "results/runs/dp-query-r.csv").read_text()
+    without = cli(*arguments[:4], *arguments[-2:])
+    assert (tmp_path / "results/runs/dp-query-r.csv").read_text() == scored
+    kept = [line.split() for line in result.out.splitlines() if "NOT PRIVATE" not in line]
+    assert kept == [line.split() for line in without.out.splitlines()]
+
+
+def test_a_holdout_in_a_database(cli, tmp_path):
+    frame = pd.DataFrame(release(seed=5).columns)
+    with sqlite3.connect(tmp_path / "real.db") as base:
+        frame.to_sql("real", base)
+    arguments = ("dp-query", "r.csv", "regress(wage, age)", "--json", "--holdout", "sqlite:///real.db")
+    found = json.loads(cli(*arguments, "--holdout-query", "SELECT * FROM real WHERE age > 50").out)
+    rows = found["holdout"]["not_private"][0]
+    assert (rows["statistic"], rows["value"]) == ("rows of the holdout", frame.wage[frame.age > 50].count())
+
+
+def test_a_figure_from_the_release_alone(cli, tmp_path):
+    queries = ("histogram(wage, where=age > 30)", "histogram(region)", "histogram(wage)")
+    result = cli("dp-query", "r.csv", *queries, "--figure", "figures/f.png")
+    assert result.err.splitlines()[1:] == ["wrote figures/f.pdf", "wrote figures/f.png"]
+    first = (tmp_path / "figures/f.png").read_bytes()
+    assert first.startswith(b"\x89PNG")
+    cli("dp-query", "r.csv", *queries[:2], "--figure", "figures/f.png")
+    assert (tmp_path / "figures/f.png").read_bytes() != first
+
+
+def test_a_dollar_in_a_figure_is_no_formula(cli, tmp_path):
+    for kind in ("csv", "json"):
+        file = tmp_path / f"r.{kind}"
+        file.write_text(file.read_text().replace("hours per week", "$ per $x^$").replace("north", "$_{$"))
+    assert cli("dp-query", "r.csv", "histogram(`$ per $x^$`)", "histogram(region)", "--figure", "f.png").status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.csv", "mean(age)"], "error: nowhere.json: the record of the release cannot be read"),
+        (["alone.csv", "mean(age)"], "error: alone.json: the record of the release cannot be read"),
+        (["bare.csv", "mean(age)"], "error: bare.csv: its record has no promise"),
+        (["r.csv"], "error: Missing argument"),
+        (["r.csv", "mean(agee)"], "error: mean(agee): unknown column 'agee'; 'age' is nearest"),
+        (["r.csv", "mean(age"], "error: mean(age: it cannot be read at '(age'"),
+        (["r.csv", "mean(x)", "--define", "x"], "error: no definition: 'x'"),
+        (["r.csv", "mean(age)", "--out", "x.txt"], "error: --out x.txt"),
+        (["r.csv", "mean(age)", "--out", "r.csv"], "error: --out r.csv would overwrite the input"),
+        (["r.csv", "mean(age)", "--out", "r.CSV"], "error: --out r.CSV would overwrite the input"),
+        (["r.csv", "mean(age)", "--holdout-query", "x"], "error: --holdout-query without --holdout"),
+        (["r.csv", "mean(age)", "--figure", "f.pdf"], "error: --figure f.pdf"),
+        (["r.csv", "mean(age)", "--figure", "f.png"], "error: --figure has nothing to draw"),
+        (["r.csv", "mean(age)", "--holdout", "r.csv"], "error: --holdout has no model to score"),
+        (["r.csv", "regress(age, wage)", "--holdout", "no.csv"], "error: no.csv: no such file"),
+        (["r.csv", "regress(age, wage)", "--holdout", "other.csv"], "error: other.csv: the table has no column 'wage'"),
+        (["r.csv", "regress(age, wage)", "--holdout", "empty.csv"], "error: empty.csv: the table has no rows"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, message):
+    text = (tmp_path / "r.csv").read_text()
+    (tmp_path / "alone.csv").write_text(text)
+    (tmp_path / "bare.csv").write_text(text)
+    record = json.loads((tmp_path / "r.json").read_text())
+    (tmp_path / "bare.json").write_text(json.dumps(record | {"promise": {}}))
+    (tmp_path / "other.csv").write_text("age\n3\n")
+    (tmp_path / "empty.csv").write_text(text.splitlines()[0] + "\n")
+    before = sorted(os.listdir(tmp_path))
+    result = cli("dp-query", *arguments)
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith(message)
+    assert result.err.count("\n") == 1
+    assert sorted(os.listdir(tmp_path)) == before

@@ -1,0 +1,222 @@
+import csv
+import json
+import math
+import os
+import sqlite3
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from thesis_cli.privacy.mechanism import Budget, Choice
+from thesis_cli.privacy.release import Request, private_record, release_features, synthetic
+from thesis_cli.privacy.released import record_text, rows_text
+from thesis_cli.privacy.schema import Boolean, Integer, Real, Schema
+from thesis_cli.privacy.seeded import SeededGaussian, SeededLaplace
+
+SCHEMA = Schema((Real("height", 1.0, 2.5), Boolean("smoker"), Integer("children", 0, 3)))
+SMALL = Schema((Boolean("smoker"), Integer("children", 0, 3)))
+
+
+@pytest.fixture
+def dp(cli):
+    return lambda *arguments: cli("dp-test", *arguments)
+
+
+def table(seed, count, shift=0.0):
+    """Columns by name, of one population."""
+    rng = np.random.default_rng(seed)
+    return {
+        "height": np.round(rng.normal(1.7 + shift, 0.15, count), 3),
+        "smoker": rng.random(count) < 0.3,
+        "children": rng.integers(0, 3, count),
+    }
+
+
+def write_csv(path, columns):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    return path
+
+
+def write_release(path, method="features", noise="gaussian", weights="uniform", schema=SCHEMA, epsilon=2.0):
+    """A release of 3000 rows with noise of a seeded generator."""
+    rng = np.random.default_rng(1)
+    size = {"features": 20, "subspace": 25, "exponential": 3}[method]
+    request = Request(schema, Budget(epsilon, 1e-5), method, noise, size, entropy=7)
+    seeded = SeededGaussian(rng, "analytic") if noise == "gaussian" else SeededLaplace(rng)
+    record = private_record(
+        [schema.encode(table(0, 3000))],
+        3000,
+        request,
+        lambda budget, rho: None,
+        noise=seeded,
+        choose=lambda scores, sensitivity, epsilon: Choice(int(scores.argmax()), 1.0, epsilon, "best"),
+    )
+    made = synthetic(record, 60, weights)
+    path.write_text(rows_text(made, weighted=weights != "uniform"))
+    path.with_suffix(".json").write_text(record_text(made.record))
+    return made
+
+
+def test_a_table_of_the_same_population_and_one_of_another(dp, tmp_path):
+    write_release(tmp_path / "r.csv")
+    write_csv(tmp_path / "same.csv", table(5, 500))
+    write_csv(tmp_path / "shifted.csv", table(6, 500, 0.4))
+    result = dp("r.csv", "same.csv")
+    assert (result.status, result.err) == (0, "wrote results/runs/dp-test-r.csv\n")
+    lines = result.out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["noisy mean", "permutation", "verdict"]
+    assert lines[1].endswith("(released rows, a rough guide)")
+    assert "no difference found (p = 0." in lines[2]
+    assert lines[2].endswith("at level 0.05, by noisy mean)")
+    shifted = dp("r.csv", "shifted.csv")
+    assert shifted.status == 0
+    assert "the populations differ (p <= 1e-05, at level 0.05, by noisy mean)" in shifted.out
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_what_the_tests_are_given(dp, tmp_path, monkeypatch, noise):
+    from thesis_cli.privacy import two_sample
+
+    made = write_release(tmp_path / "r.csv", noise=noise)
+    other = table(5, 300)
+    write_csv(tmp_path / "other.csv", other)
+    kept = []
+
+    def keeping(name):
+        test = getattr(two_sample, name)
+
+        def call(*arguments, **options):
+            kept.append((arguments, options))
+            return test(*arguments, **options)
+
+        monkeypatch.setattr(two_sample, name, call)
+
+    keeping("noisy_mean_test")
+    keeping("permutation_test")
+    assert dp("r.csv", "other.csv", "--permutations", 77).status == 0
+    (features, vector, scale, count, rows, _), options = kept[0]
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert features.frequencies.tolist() == release_features(record).frequencies.tolist()
+    assert (vector.tolist(), count) == (record["vector"], 3000)
+    assert scale == record["mechanism"]["scale"]
+    assert options == {"noise": noise}
+    assert rows.reals.tolist() == SCHEMA.encode(other).reals.tolist()
+    (kernel, points, rows, permutations, _), _ = kept[1]
+    assert permutations == 77
+    assert kernel.gamma.tolist() == record["kernel"]["gamma"]
+    np.testing.assert_allclose(points.reals[:, 0], made.points.reals[:, 0], atol=1e-5)
+    assert points.codes.tolist() == made.points.codes.tolist()
+    assert rows.codes.tolist() == SCHEMA.encode(other).codes.tolist()
+
+
+def test_json_file_and_seed(dp, tmp_path):
+    write_release(tmp_path / "r.csv")
+    write_csv(tmp_path / "other.csv", table(5, 200, 0.02))
+    found = json.loads(dp("r.csv", "other.csv", "--json", "--seed", 3, "--alpha", 0.999).out)
+    assert (found["alpha"], found["differ"], found["seed"]) == (0.999, found["tests"][0]["p_value"] <= 0.999, 3)
+    assert [test["test"] for test in found["tests"]] == ["noisy mean", "permutation"]
+    for test in found["tests"]:
+        assert test["mmd"] == math.sqrt(max(0, test["mmd_squared"]))
+    assert [(test["rows"], test["other_rows"]) for test in found["tests"]] == [(3000, 200), (60, 200)]
+    again = json.loads(dp("r.csv", "other.csv", "--json", "--seed", 3).out)
+    assert again["tests"] == found["tests"]
+    assert json.loads(dp("r.csv", "other.csv", "--json", "--seed", 4).out)["tests"] != found["tests"]
+    with open(tmp_path / "results/runs/dp-test-r.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["test"] for row in rows] == ["noisy mean", "permutation"]
+    settings = json.loads((tmp_path / "results/runs/dp-test-r.json").read_text())["settings"]
+    assert (settings["release"], settings["other"], settings["alpha"]) == ("r.csv", "other.csv", 0.05)
+
+
+@pytest.mark.parametrize(("method", "schema"), [("subspace", SCHEMA), ("exponential", SMALL)])
+def test_other_methods_have_permutations_only(dp, tmp_path, method, schema):
+    write_release(tmp_path / "r.csv", method, schema=schema, epsilon=100.0)
+    write_csv(tmp_path / "other.csv", table(5, 100))
+    result = dp("r.csv", "other.csv")
+    assert result.status == 0
+    assert f"a release by {method} has permutations only: no vector of features\n" in result.err
+    assert [line.split("  ")[0] for line in result.out.splitlines()] == ["permutation", "verdict"]
+    assert result.out.splitlines()[-1].endswith("by permutation)")
+
+
+def test_weights(dp, tmp_path):
+    """Rows are drawn by them, so that a point of no weight counts for nothing; below 0 there is nothing to draw."""
+    made = write_release(tmp_path / "r.csv", weights="simplex")
+    far = SCHEMA.encode({"height": np.full(60, 2.5), "smoker": np.ones(60, bool), "children": np.full(60, 3)})
+    weighted = replace(made, points=type(far).concatenate([made.points, far]))
+    weighted = replace(weighted, weights=np.append(made.weights, np.zeros(60)))
+    (tmp_path / "r.csv").write_text(rows_text(weighted, weighted=True))
+    write_csv(tmp_path / "other.csv", table(5, 100))
+    result = dp("r.csv", "other.csv", "--json")
+    assert "permutations of 120 rows drawn by their weights\n" in result.err
+    assert json.loads(result.out)["tests"][1]["p_value"] > 0.001
+    (tmp_path / "r.csv").write_text(rows_text(weighted, weighted=False))
+    assert json.loads(dp("r.csv", "other.csv", "--json").out)["tests"][1]["p_value"] < 0.001
+    negative = replace(weighted, weights=weighted.weights - 1e-3)
+    (tmp_path / "r.csv").write_text(rows_text(negative, weighted=True))
+    result = dp("r.csv", "other.csv", "--json")
+    assert "no permutations: weights below 0 make no sample\n" in result.err
+    assert [test["test"] for test in json.loads(result.out)["tests"]] == ["noisy mean"]
+
+
+def test_a_raw_release_in_a_span_has_no_test(dp, tmp_path):
+    write_release(tmp_path / "r.csv", "subspace", weights="raw", epsilon=0.1)
+    write_csv(tmp_path / "other.csv", table(5, 100))
+    result = dp("r.csv", "other.csv", "--quiet")
+    assert (result.status, result.out) == (2, "")
+    assert result.err == "error: r.csv: neither test fits a release with weights below 0; plain rows are wanted\n"
+
+
+def test_a_database_and_large_tables(dp, tmp_path):
+    write_release(tmp_path / "r.csv")
+    columns = table(5, 2500)
+    with sqlite3.connect(tmp_path / "t.db") as connection:
+        connection.execute("CREATE TABLE people (height REAL, smoker INTEGER, children INTEGER)")
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        connection.executemany("INSERT INTO people VALUES (?, ?, ?)", rows)
+    connection.close()
+    result = dp("r.csv", "sqlite:///t.db", "--query", "SELECT * FROM people", "--permutations", 9, "--json")
+    found = json.loads(result.out)
+    assert [(test["rows"], test["other_rows"]) for test in found["tests"]] == [(3000, 2500), (60, 2000)]
+    assert "permutations of 2000 of the 2500 rows of the other table, drawn at random\n" in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.csv", "other.csv"], "error: nowhere.json: the record of the release cannot be read"),
+        (["r.csv", "nowhere.csv"], "error: nowhere.csv: no such file"),
+        (["r.csv", "one.csv"], "error: one.csv: it has fewer than two rows; two or more are wanted"),
+        (["r.csv", "empty.csv"], "error: empty.csv: it has fewer than two rows; two or more are wanted"),
+        (["r.csv", "narrow.csv"], "error: narrow.csv: the table has no column 'children'"),
+        (["r.csv", "other.csv", "--alpha", "0"], "error: --alpha 0; a number between 0 and 1 is wanted"),
+        (["r.csv", "other.csv", "--permutations", "0"], "error: Invalid value for '--permutations'"),
+        (["r.csv", "other.csv", "--out", "r.csv"], "error: --out r.csv would overwrite the input"),
+        (["r.csv", "other.csv", "--out", "other.csv"], "error: --out other.csv would overwrite the input"),
+        (["r.csv", "other.csv", "--query", "SELECT 1"], "error: other.csv: --query is for a database"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(dp, tmp_path, arguments, message):
+    write_release(tmp_path / "r.csv", "exponential", schema=SMALL)
+    columns = table(5, 20)
+    write_csv(tmp_path / "other.csv", columns)
+    write_csv(tmp_path / "one.csv", {name: column[:1] for name, column in columns.items()})
+    write_csv(tmp_path / "empty.csv", {name: column[:0] for name, column in columns.items()})
+    write_csv(tmp_path / "narrow.csv", {"smoker": columns["smoker"]})
+    before = sorted(os.listdir(tmp_path))
+    result = dp(*arguments)
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith(message)
+    assert result.err.count("\n") == 1
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_no_password_is_written(dp, tmp_path):
+    write_release(tmp_path / "r.csv", "exponential", schema=SMALL)
+    result = dp("r.csv", "postgresql://me:secret@127.0.0.1:1/none?connect_timeout=2", "--query", "SELECT 1")
+    assert result.status == 2
+    assert "secret" not in result.err + result.out

@@ -1,0 +1,221 @@
+r"""The exponential mechanism over all small tables (Thesis section 4.3.4; the SmallDB of Blum et al. 2008).
+
+A synthetic table R of M rows of a finite domain is chosen by its score s(D, R) = -|mu_D - mu_R|, exactly: every
+multiset of M rows is scored, so the cost is their number, C(|X| + M - 1, M).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from thesis_cli.errors import InputError
+from thesis_cli.privacy import mechanism
+from thesis_cli.privacy.kernels import Codes, Floats, Kernel, Rows
+from thesis_cli.privacy.mechanism import Choice
+from thesis_cli.privacy.schema import Category, Column, Integer, Real, Schema
+from thesis_cli.privacy.subspace import counted_blocks
+
+Choose = Callable[[Floats, float, float], Choice]
+"""Scores (S,), their sensitivity and epsilon to a choice, as `mechanism.choose`."""
+
+LARGEST_DOMAIN = 500
+"""Rows; the kernel's matrix of them is factored, and multiplied with every candidate."""
+CANDIDATES = 10**6
+BLOCK = 2**21
+"""Numbers at a time of the candidates' counts."""
+
+
+def databases(domain_size: int, count: int) -> int:
+    """Number of candidates: multisets of `count` rows out of `domain_size`, C(|X| + M - 1, M)."""
+    return math.comb(domain_size + count - 1, count)
+
+
+def enumerate_domain(schema: Schema, limit: int = LARGEST_DOMAIN) -> Rows:
+    """Every row that the schema allows, encoded, the last column fastest.
+
+    Raises
+    ------
+    InputError : a real column, or more than `limit` rows.
+    """
+    size = math.prod(map(_values_of, schema.columns))
+    if size > limit:
+        problem = f"the schema allows {size:,} rows"
+        raise InputError(problem, f"at most {limit:,} can be enumerated: fewer columns, levels or whole numbers")
+    every = zip(*itertools.product(*map(_values, schema.columns)), strict=True)
+    columns = {}
+    for name, values in zip(schema.names, every, strict=True):
+        columns[name] = np.empty(size, object)
+        columns[name][:] = values
+    return schema.encode(columns)
+
+
+def _values_of(column: Column) -> int:
+    """Number of values."""
+    if isinstance(column, Real):
+        problem = f"column {column.name!r} is real"
+        raise InputError(problem, "categories, booleans or whole numbers can be enumerated")
+    if isinstance(column, Integer):
+        return column.high - column.low + 1 + column.missing
+    return (len(column.levels) if isinstance(column, Category) else 2) + column.missing
+
+
+def _values(column: Column) -> list[Any]:
+    if isinstance(column, Integer):
+        found: list[Any] = list(range(column.low, column.high + 1))
+    else:
+        found = list(column.levels) if isinstance(column, Category) else [False, True]
+    return found + [None] * column.missing
+
+
+def small_database(
+    kernel: Kernel,
+    domain: Rows,
+    blocks: Iterable[Rows],
+    rows: int,
+    count: int,
+    epsilon: float,
+    *,
+    choose: Choose = mechanism.choose,
+    limit: int = CANDIDATES,
+) -> tuple[Rows, dict[str, Any]]:
+    """A table of M = `count` rows of the domain, chosen epsilon-privately for being near to the private one.
+
+    Parameters
+    ----------
+    kernel, domain : public; X distinct rows.
+    blocks, rows : the private table, and its number N of rows, which is public.
+    choose : the mechanism, which is given the scores of all candidates and their sensitivity.
+    limit : on the number of candidates.
+
+    Returns
+    -------
+    rows : the candidate, shape (M, ...), sorted as the domain is.
+    record : how it was chosen, and what that cost: `candidates`, their number.
+
+    Raises
+    ------
+    InputError : no rows, another number of them than `rows`, one that is not in the domain, more candidates than
+        `limit`, a domain too large or with a row twice.
+    """
+    if rows < 1:
+        raise InputError(f"a table of {rows} rows", "one or more are wanted")
+    if count < 1:
+        raise InputError(f"a release of {count} rows", "one or more are wanted")
+    size = len(domain)
+    if not 1 <= size <= LARGEST_DOMAIN:
+        raise InputError(f"a domain of {size:,} rows", f"1 to {LARGEST_DOMAIN:,} are wanted")
+    candidates = databases(size, count)
+    if candidates > limit:
+        problem = f"{count} rows of a domain of {size} make {candidates:,} candidates"
+        raise InputError(problem, f"at most {limit:,} are scored: fewer rows, or a smaller domain")
+    vectors = images(kernel, domain)
+    sensitivity = score_sensitivity(vectors, rows)
+    histogram = _histogram(domain, counted_blocks(blocks, rows))
+    choice = choose(scores(vectors, histogram, count), sensitivity, epsilon)
+    record = {
+        "points": count,
+        "domain": size,
+        "candidates": candidates,
+        "mechanism": choice.mechanism,
+        "scale": choice.scale,
+        "epsilon": choice.epsilon,
+        "delta": 0.0,
+        "sensitivity": sensitivity,
+    }
+    return domain[candidate(choice.index, size, count)], record
+
+
+def images(kernel: Kernel, domain: Rows) -> Floats:
+    """Vectors a_x in place of k(x, .), shape (X, X): a_x . a_y = k(x, y), to rounding.
+
+    Distances of embeddings are norms of differences of such vectors. (As a difference of means of the kernel's
+    matrix their squares would lose all digits near 0, and the root would make that an error of 1e-8.)
+    """
+    values, vectors = np.linalg.eigh(kernel.matrix(domain, domain))
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
+
+
+def score_sensitivity(vectors: Floats, rows: int) -> float:
+    r"""Bound on the difference of the computed scores of two tables of N = `rows` rows that differ in one.
+
+    By the triangle inequality |s(D, R) - s(D', R)| <= |mu_D - mu_D'| <= max |a_x - a_y| / N, the diameter of the
+    domain, at most sqrt(2) / N (`Kernel`) and met by R = D. It is that of the vectors as they are, so their own
+    rounding is no matter. That of what is done with them, u = 2^-53 and vectors of norm 1:
+
+    - a mean of vectors: (X + 2) u, in the matrix product and the division, for either table and the candidate;
+    - their difference, of norm at most 2: 2 u;
+    - its norm: (X / 2 + 2) u times 2.
+
+    In all (3 X + 10) u for a score, twice that for two; it is counted twice over, for norms of 1 to rounding. So is
+    the rounding of the diameter: squared, (4 X + 8) u at most, and (a + b)^(1/2) <= a^(1/2) + b^(1/2).
+    """
+    size, unit = len(vectors), 2.0**-53
+    squared = (vectors**2).sum(1)
+    apart = float((np.add.outer(squared, squared) - 2 * (vectors @ vectors.T)).max())
+    diameter = math.sqrt(max(apart, 0.0) + 2 * (4 * size + 8) * unit)
+    return diameter * (1 + 4 * unit) / rows + 4 * (3 * size + 10) * unit
+
+
+def scores(vectors: Floats, histogram: Codes, count: int) -> Floats:
+    """-|mu_D - mu_R| of the table of these counts (X,) and every candidate R of M = `count` rows, shape (S,)."""
+    size = len(vectors)
+    target = (histogram @ vectors) / histogram.sum()
+    candidates, found = _candidates(size, count), []
+    while block := list(itertools.islice(candidates, max(1, BLOCK // size))):
+        found.append(-np.linalg.norm(_counts(block, size, count) @ vectors / count - target, axis=1))
+    return np.concatenate(found)
+
+
+def candidate(index: int, size: int, count: int) -> Codes:
+    """The rows of the domain, X = `size`, that candidate `index` of `scores` has, ascending, shape (M,)."""
+    chosen = next(itertools.islice(_candidates(size, count), index, None))
+    return np.repeat(np.arange(size), _counts([chosen], size, count)[0].astype(np.int64))
+
+
+def _candidates(size: int, count: int) -> Iterator[tuple[int, ...]]:
+    """Each by what is shorter: its M rows, or the places of X - 1 bars that divide M stars."""
+    if count < size:
+        return itertools.combinations_with_replacement(range(size), count)
+    return itertools.combinations(range(size + count - 1), size - 1)
+
+
+def _counts(block: Sequence[tuple[int, ...]], size: int, count: int) -> Floats:
+    """How often each row of the domain is in each of these candidates, shape (S, X)."""
+    flat = np.fromiter(itertools.chain.from_iterable(block), np.int64)
+    told = flat.reshape(len(block), -1)
+    if count < size:
+        at = told + size * np.arange(len(block))[:, np.newaxis]
+        found = np.bincount(at.reshape(-1), minlength=size * len(block)).reshape(len(block), size)
+    else:
+        found = np.diff(told, axis=1, prepend=-1, append=size + count - 1) - 1
+    return found.astype(np.float64)
+
+
+def _histogram(domain: Rows, blocks: Iterable[Rows]) -> Codes:
+    """How often each row of the domain is in the table, shape (X,)."""
+    places = {key: i for i, key in enumerate(_keys(domain))}
+    if len(places) < len(domain):
+        raise InputError("the domain has a row twice", "every row once is wanted")
+    found = np.zeros(len(domain), np.int64)
+    for block in blocks:
+        distinct, counts = np.unique(_table(block), axis=0, return_counts=True)
+        for row, times in zip(distinct, counts, strict=True):
+            place = places.get(row.tobytes())
+            if place is None:
+                raise InputError("the table has a row that is not in the domain", "a domain of all rows is wanted")
+            found[place] += times
+    return found
+
+
+def _keys(rows: Rows) -> list[bytes]:
+    return [row.tobytes() for row in _table(rows)]
+
+
+def _table(rows: Rows) -> Floats:
+    """Coordinates and codes side by side, without negative zeros."""
+    return np.column_stack([rows.reals, rows.codes.astype(np.float64)]) + 0.0

@@ -1,0 +1,321 @@
+"""Population statistics from a release (Thesis section 4.3.3): what third parties do with it, at no cost of privacy.
+
+All of it is computed from released rows and their weights. Only `Sample.of_rows` may hold private ones, for scores of
+models on a holdout and for measuring errors: such numbers are private.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from thesis_cli.errors import InputError
+from thesis_cli.privacy import models
+from thesis_cli.privacy.columns import Integer, Real
+from thesis_cli.privacy.expressions import Formula
+from thesis_cli.privacy.kernels import Floats
+from thesis_cli.privacy.sample import Mask, Sample, correlation, mean, quantile, sd, variance
+from thesis_cli.privacy.schema import Schema, nearest
+
+MOST_BINS = 1000
+MOST_GROUPS = 100
+RIDGE = 1e-4
+TRUTHS = ("False", "True")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a statistic takes: arguments, the last of them once or more often if `more`, and options by keyword."""
+
+    arguments: tuple[str, ...]
+    options: tuple[str, ...] = ("where", "by")
+    more: bool = False
+
+    def text(self, name: str) -> str:
+        options = (f"{option}=..." for option in self.options)
+        return f"{name}({', '.join((*self.arguments, *['...'] * self.more, *options))})"
+
+
+SIGNATURES = {
+    **{name: Signature(("x",)) for name in ("mean", "var", "sd", "median")},
+    **{name: Signature(("condition",)) for name in ("prob", "count")},
+    "quantile": Signature(("x", "q")),
+    "corr": Signature(("x", "y")),
+    "histogram": Signature(("x",), ("bins", "where")),
+    "regress": Signature(("y", "x"), ("where",), more=True),
+    "classify": Signature(("condition", "x"), ("ridge", "where"), more=True),
+}
+SCALARS: Mapping[str, Callable[..., float]] = {
+    "mean": mean,
+    "prob": mean,
+    "var": variance,
+    "sd": sd,
+    "median": quantile,
+    "quantile": quantile,
+    "corr": correlation,
+}
+NO_STATISTIC = {
+    "min": "an extreme hangs on one row, and is not released; quantile(x, 0.01) is wanted",
+    "max": "an extreme hangs on one row, and is not released; quantile(x, 0.99) is wanted",
+    "sum": "mean(x) times the number of rows is wanted",
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """One number of an answer.
+
+    Attributes
+    ----------
+    query : that was asked.
+    group : of `by`, bin of a histogram, coefficient of a model, or empty.
+    statistic : what `value` is.
+    value : NaN where it is not defined.
+    share : of the weight (in absolute value) of all rows, that of those it is from.
+    """
+
+    query: str
+    group: str
+    statistic: str
+    value: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """To one query.
+
+    Attributes
+    ----------
+    query : its text.
+    found : its numbers.
+    scored : of a model, its scores on a holdout; private if the holdout is.
+    subject : of a histogram, what it is of.
+    condition : on its rows, if any.
+    edges : of its bins, one more than these, if it is of a number.
+    """
+
+    query: str
+    found: tuple[Found, ...]
+    scored: tuple[Found, ...] = ()
+    subject: str = ""
+    condition: str = ""
+    edges: Floats | None = None
+
+
+class Query(Formula):
+    """A query that was read: a statistic of expressions, as in `mean(age, where=region == "south", by=sex)`.
+
+    Attributes
+    ----------
+    name : of the statistic.
+    arguments : its arguments.
+    options : its keywords.
+
+    Raises
+    ------
+    InputError : it is none.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        if not (isinstance(self.tree, ast.Call) and isinstance(self.tree.func, ast.Name)):
+            raise self.wrong("it is no statistic", f"one of {', '.join(SIGNATURES)} is wanted, as in mean(x)")
+        self.name = self.part(self.tree.func)
+        if self.name not in SIGNATURES:
+            remedy = NO_STATISTIC.get(self.name) or nearest(self.name, SIGNATURES, "there are")
+            raise self.wrong(f"{self.name!r} is no statistic", remedy)
+        signature = SIGNATURES[self.name]
+        wanted = f"{signature.text(self.name)} is wanted"
+        self.arguments = self.tree.args
+        self.options = {keyword.arg: keyword.value for keyword in self.tree.keywords}
+        for keyword in self.options:
+            if keyword not in signature.options:
+                raise self.wrong(f"unknown keyword {keyword or '**'!r} (== compares)", wanted)
+        missing = len(signature.arguments) - len(self.arguments)
+        if missing > 0 or (missing < 0 and not signature.more):
+            raise self.wrong(f"{self.name} has {len(self.arguments)} arguments", wanted)
+
+    def constant(self, sample: Sample, what: str, node: ast.expr | None, default: float) -> float:
+        """A number that is the same in every row."""
+        if node is None:
+            return default
+        found = self.number(sample.columns, node)
+        if np.ndim(found) or math.isnan(float(found)):
+            raise self.wrong(f"{what} is {self.part(node)}", "a number is wanted")
+        return float(found)
+
+    def chosen(self, sample: Sample) -> Mask:
+        """The rows where the condition of the query holds."""
+        condition = self.options.get("where")
+        return np.ones(len(sample.weights), bool) if condition is None else sample.truth(self, condition) == 1
+
+    def empty(self) -> InputError:
+        return self.wrong("no released rows of positive weight are left", "another condition or expression is wanted")
+
+
+def ask(sample: Sample, text: str, rows: int, holdout: Sample | None = None) -> Answer:
+    """Answer one query.
+
+    Expectations (`mean`, `prob`, `count`) are sum_m w_m h(z_m) (Thesis eq. 4.5) with the weights as they are; what
+    needs a distribution (`quantile`, `var`, `histogram`, models, ...) takes negative weights as 0 and those left to
+    sum to 1. Rows where an expression of the query is missing do not count (in `count`, as false).
+
+    Parameters
+    ----------
+    sample : of the release.
+    text : of the query.
+    rows : N, the promise's, for `count`.
+    holdout : rows to score models on. These scores are private if the rows are.
+
+    Raises
+    ------
+    InputError : the query cannot be read or evaluated, or no weight is left.
+    """
+    query = Query(text)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if query.name == "histogram":
+            return _histogram(query, sample)
+        if query.name in ("regress", "classify"):
+            return _model(query, sample, holdout)
+        return Answer(query.text, tuple(_scalars(query, sample, rows)))
+
+
+def _scalars(query: Query, sample: Sample, rows: int) -> list[Found]:
+    """A statistic that is one number, in all chosen rows or in each group."""
+    if query.name == "count":
+        return _counts(query, sample, rows)
+    statistic, arguments = query.name, query.arguments
+    evaluate = SCALARS[statistic]
+    if statistic == "quantile":
+        q = query.constant(sample, "q", arguments[1], math.nan)
+        if not 0 <= q <= 1:
+            raise query.wrong(f"q is {q:g}", "0 <= q <= 1 is wanted")
+        statistic, arguments, evaluate = f"quantile {q:g}", arguments[:1], partial(quantile, q=q)
+    read = sample.truth if statistic == "prob" else sample.number
+    xs = [read(query, argument) for argument in arguments]
+    present = query.chosen(sample) & ~np.isnan(xs).any(axis=0)
+    weighing = sample.means if statistic in ("mean", "prob") else sample.distribution
+    found = []
+    for group, members in _groups(query, sample):
+        used = present & members
+        weights = weighing(used)
+        if weights is None and "by" not in query.options:
+            raise query.empty()
+        value = math.nan if weights is None else evaluate(weights[used], *(x[used] for x in xs))
+        found.append(Found(query.text, group, statistic, value, sample.share(used)))
+    return found
+
+
+def _counts(query: Query, sample: Sample, rows: int) -> list[Found]:
+    """N times the probability of the condition, of `where`, and of the group, all at once."""
+    true = (sample.truth(query, query.arguments[0]) == 1) & query.chosen(sample)
+    return [
+        Found(query.text, group, "count", rows * float(sample.weights[true & members].sum()), 1.0)
+        for group, members in _groups(query, sample)
+    ]
+
+
+def _groups(query: Query, sample: Sample) -> list[tuple[str, Mask]]:
+    """Levels of `by`, or chosen values where it is a number, and their rows; all rows under no name without it."""
+    if "by" not in query.options:
+        return [("", np.ones(len(sample.weights), bool))]
+    by = sample.value(query, query.options["by"])
+    if by.kind != "number":
+        return [(level, by.data == place) for place, level in enumerate(by.levels or TRUTHS)]
+    numbers = np.unique(by.data[query.chosen(sample) & ~np.isnan(by.data)])
+    if len(numbers) > MOST_GROUPS:
+        part = query.part(query.options["by"])
+        raise query.wrong(f"{part} has {len(numbers):,} values", f"a category, or at most {MOST_GROUPS} is wanted")
+    return [(f"{number:.12g}", by.data == number) for number in numbers]
+
+
+def _histogram(query: Query, sample: Sample) -> Answer:
+    """Shares of bins over the schema's bounds, of levels, or, of an expression, of bins over its released range."""
+    bins = query.constant(sample, "bins", query.options.get("bins"), 10)
+    if not (1 <= bins <= MOST_BINS and bins == int(bins)):
+        raise query.wrong(f"bins is {bins:g}", f"a whole number from 1 to {MOST_BINS:,} is wanted")
+    node = query.arguments[0]
+    value = sample.value(query, node)
+    used = query.chosen(sample) & ~np.isnan(value.data)
+    weights = sample.distribution(used)
+    if weights is None:
+        raise query.empty()
+    x, weights, edges = value.data[used], weights[used], None
+    if value.kind == "number":
+        name = query.column_name(node) if isinstance(node, ast.Name) else None
+        edges, labels = _bins(sample.schema, name, x, int(bins))
+        shares = np.histogram(x, edges, weights=weights)[0]
+    else:
+        labels = list(value.levels or TRUTHS)
+        shares = np.bincount(x.astype(np.int64), weights, len(labels))
+    share = sample.share(used)
+    pairs = zip(labels, shares.tolist(), strict=True)
+    found = tuple(Found(query.text, label, "share", each, share) for label, each in pairs)
+    condition = query.part(query.options["where"]) if "where" in query.options else ""
+    return Answer(query.text, found, (), query.part(node), condition, edges)
+
+
+def _bins(schema: Schema, name: str | None, x: Floats, count: int) -> tuple[Floats, list[str]]:
+    """Edges of bins and their labels; those of whole numbers are as wide as each other, and at most `count`."""
+    column = next((c for c in schema.columns if c.name == name), None)
+    if isinstance(column, Integer):
+        width = -(-(column.high - column.low + 1) // count)
+        firsts = np.arange(column.low, column.high + 1, width)
+        labels = [f"{a} to {min(a + width - 1, column.high)}" if width > 1 else str(a) for a in firsts.tolist()]
+        return np.append(firsts, firsts[-1] + width) - 0.5, labels
+    low, high = (column.low, column.high) if isinstance(column, Real) else (x.min(), x.max())
+    edges = np.linspace(low, high if high > low else low + 1, count + 1)
+    return edges, [f"{a:.6g} to {b:.6g}" for a, b in pairwise(edges)]
+
+
+def _model(query: Query, sample: Sample, holdout: Sample | None) -> Answer:
+    """Coefficients of a regression, and its scores on the rows it is from and on the holdout."""
+    names, matrix, y, used = _design(query, sample)
+    weights = sample.distribution(used)
+    if weights is None:
+        raise query.empty()
+    weights, scores = weights[used], {}
+    if query.name == "regress":
+        model = models.least_squares(names, matrix, y, weights)
+        fit = models.regression_scores(y, model.at(matrix), weights)
+        scores = {f"{name} in the release": score for name, score in fit.items()}
+    else:
+        ridge = query.constant(sample, "ridge", query.options.get("ridge"), RIDGE)
+        if not ridge > 0:
+            raise query.wrong(f"ridge is {ridge:g}", "a number above 0 is wanted")
+        try:
+            model = models.logistic(names, matrix, y, weights, ridge)
+        except InputError as error:
+            raise query.wrong(error.problem, error.remedy) from None
+    if model.free:
+        scores["directions not determined"] = model.free
+    share = sample.share(used)
+    found = [Found(query.text, name, "coefficient", b, share) for name, b in model.coefficients.items()]
+    found += [Found(query.text, "", name, score, share) for name, score in scores.items()]
+    scored = []
+    if holdout:
+        _, matrix, y, used = _design(query, holdout)
+        if not used.any():
+            raise query.wrong("no rows of the holdout are left", "another condition or expression is wanted")
+        judge = models.regression_scores if query.name == "regress" else models.classification_scores
+        scores = {"rows of the holdout": float(used.sum())}
+        scores |= {f"{name} on the holdout": score for name, score in judge(y, model.at(matrix)).items()}
+        scored = [Found(query.text, "", name, score, holdout.share(used)) for name, score in scores.items()]
+    return Answer(query.text, tuple(found), tuple(scored))
+
+
+def _design(query: Query, sample: Sample) -> tuple[list[str], Floats, Floats, Mask]:
+    """Names and matrix (rows, columns) of the design, and the target (rows,), of the rows (a mask) that have all."""
+    first, *others = query.arguments
+    y = (sample.number if query.name == "regress" else sample.truth)(query, first)
+    values = {query.part(node): sample.value(query, node) for node in others}
+    used = query.chosen(sample) & ~np.isnan([y, *(value.data for value in values.values())]).any(axis=0)
+    names, matrix = models.design({name: replace(v, data=v.data[used]) for name, v in values.items()})
+    return names, matrix, y[used], used
