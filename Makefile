@@ -56,6 +56,7 @@ bench: install
 	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/map.py
 	$(BIN)/python benchmarks/renyi.py
+	$(BIN)/python benchmarks/privacy.py
 
 # Maintainers: new pins for every extra; needs uv. No line may name a package host.
 # torch stays at a release of which there is a build without GPU libraries wherever this is tested.

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from thesis_cli.errors import InputError
 from thesis_cli.privacy import atoms, frank_wolfe, points
-from thesis_cli.privacy.atoms import WIDTHS, Atoms, Fit, descend
+from thesis_cli.privacy.atoms import Atoms, Fit, descend
 from thesis_cli.privacy.features import draw_features
-from thesis_cli.privacy.frank_wolfe import simplex_weights
+from thesis_cli.privacy.frank_wolfe import WIDTHS, simplex_weights
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.points import synthesise
 from thesis_cli.privacy.points_kernels import choose_levels
@@ -52,20 +52,20 @@ def box(dimension=2):
 
 def fewer_steps(monkeypatch, steps):
     """Of the points, and of Frank-Wolfe."""
-    for module, name, value in ((points, "STEPS", steps), (frank_wolfe, "ROUNDS", 2), (frank_wolfe, "CLIMBS", 4)):
-        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(points, "STEPS", steps)
+    for name, value in (("ROUNDS", 4), ("CLIMBS", 4), ("SLIDES", 20), ("CANDIDATES", 100)):
+        monkeypatch.setattr(frank_wolfe, name, value)
 
 
-def atoms_of(fit, rows, weights, widths=None):
-    widths = np.zeros(len(rows), np.int64) if widths is None else widths
-    return Atoms(rows.reals * fit.scale, rows.codes + fit.before, widths, weights)
+def atoms_of(fit, rows, weights, widths=0.0):
+    return Atoms(rows.reals * fit.scale, rows.codes + fit.before, np.full(len(rows), np.square(widths)), weights)
 
 
 @pytest.mark.parametrize("count", [2, 300, 1030, 2048])
 def test_compiled_sums_are_those_of_the_features(count):
     features, rows = mixed(count), rows_of(7)
     weights, vector = np.random.default_rng(1).normal(size=7), np.random.default_rng(2).normal(size=count)
-    with Fit(np.zeros(count), features, BOX, 2) as fit:
+    with Fit(features, BOX, 2) as fit:
         atoms = atoms_of(fit, rows, weights)
         embedded = features.embed(rows)
         np.testing.assert_allclose(fit.embed(atoms), embedded, rtol=0, atol=1e-12)
@@ -78,7 +78,7 @@ def test_angles_far_from_zero():
     features = mixed(40)
     rows = rows_of(5)
     far = Rows(rows.reals * 1e4, rows.codes)
-    with Fit(np.zeros(40), features, BOX * 1e4, 1) as fit:
+    with Fit(features, BOX * 1e4, 1) as fit:
         np.testing.assert_allclose(
             fit.sum(atoms_of(fit, far, np.full(5, 0.2))).ravel(), features.embed(far).mean(0), rtol=0, atol=1e-10
         )
@@ -87,10 +87,10 @@ def test_angles_far_from_zero():
 def test_a_wide_atom_is_the_mean_of_a_gaussian():
     features = reals(60)
     rng = np.random.default_rng(0)
-    with Fit(np.zeros(60), features, box(), 1) as fit:
-        for width in range(len(WIDTHS)):
-            one = atoms_of(fit, Rows.of_reals(np.ones((1, 2))), np.ones(1), np.array([width]))
-            drawn = one.points + WIDTHS[width] * rng.standard_normal((30_000, 2))
+    with Fit(features, box(), 1) as fit:
+        for width in WIDTHS:
+            one = atoms_of(fit, Rows.of_reals(np.ones((1, 2))), np.ones(1), width)
+            drawn = one.points + width * rng.standard_normal((30_000, 2))
             sample = features.embed(Rows.of_reals(drawn / fit.scale))
             error = 5 * sample.std(0) / math.sqrt(3e4) + 1e-12
             assert (np.abs(fit.embed(one)[0] - sample.mean(0)) < error).all()
@@ -100,19 +100,24 @@ def test_a_wide_atom_is_the_mean_of_a_gaussian():
 def test_gradient_against_finite_differences():
     features, rows = mixed(), rows_of(6)
     vector = np.random.default_rng(3).normal(size=(2, 150))
-    with Fit(np.zeros(300), features, BOX, 1) as fit:
-        atoms = atoms_of(fit, rows, np.ones(6), np.arange(6) % len(WIDTHS))
+    with Fit(features, BOX, 1) as fit:
+        atoms = atoms_of(fit, rows, np.ones(6), np.linspace(0.1, 1, 6))
         _, slopes = fit.products(atoms, vector)
-        for d in range(2):
-            step = np.zeros(2)
-            step[d] = 1e-5
-            up, down = (fit.products(replace(atoms, points=atoms.points + s), vector)[0] for s in (step, -step))
+        for d in range(3):
+            place, variance = 1e-5 * np.array([d == 0, d == 1]), 1e-5 * (d == 2)
+            up, down = (
+                fit.products(
+                    replace(atoms, points=atoms.points + s * place, variances=atoms.variances + s * variance), vector
+                )[0]
+                for s in (1, -1)
+            )
             np.testing.assert_allclose(slopes[:, d], (up - down) / 2e-5, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("weighted", [True, False])
-def test_descent_follows_the_gradient_of_the_objective(weighted, monkeypatch):
-    """Of points and log-weights, by finite differences, as L-BFGS is given it."""
+@pytest.mark.parametrize("spread", [True, False])
+def test_descent_follows_the_gradient_of_the_objective(weighted, spread, monkeypatch):
+    """Of points, variances and log-weights, by finite differences, as L-BFGS is given it."""
     seen = {}
 
     def catch(objective, start, low, high, steps, watch=None):
@@ -121,10 +126,15 @@ def test_descent_follows_the_gradient_of_the_objective(weighted, monkeypatch):
 
     monkeypatch.setattr(atoms, "minimise", catch)
     features = mixed()
-    with Fit(features.embed(rows_of(30, 5)).mean(0), features, BOX, 1) as fit:
-        descend(fit, atoms_of(fit, rows_of(4), np.array([0.1, 0.2, 0.3, 0.4])), 1, weighted=weighted)
+    target = features.embed(rows_of(30, 5)).mean(0).reshape(2, -1)
+    with Fit(features, BOX, 1) as fit:
+        start = atoms_of(fit, rows_of(4), np.array([0.1, 0.2, 0.3, 0.4]), 0.5)
+        same = descend(fit, target, start, 1, weighted=weighted, spread=spread)
+        for name in ("points", "levels", "variances", "weights"):
+            np.testing.assert_allclose(getattr(same, name), getattr(start, name), rtol=1e-14)
         x, rng = seen["start"], np.random.default_rng(0)
-        assert x.size == (12 if weighted else 8)
+        assert x.size == 8 + 4 * spread + 4 * weighted
+        assert seen["objective"](x)[0] == pytest.approx(((fit.sum(start) - target) ** 2).sum(), rel=1e-12)
         for _ in range(5):
             way = rng.standard_normal(x.size)
             up, down = (seen["objective"](x + s * 1e-5 * way)[0] for s in (1, -1))
@@ -174,7 +184,8 @@ def test_a_table_that_can_be_represented_is_recovered(monkeypatch):
 @pytest.mark.parametrize("uniform", [False, True])
 @pytest.mark.parametrize("noise", [0.0, 0.02])
 @pytest.mark.parametrize("count", [1, 2, 30])
-def test_points_lie_in_the_box_and_weights_on_the_simplex(uniform, noise, count):
+def test_points_lie_in_the_box_and_weights_on_the_simplex(uniform, noise, count, monkeypatch):
+    fewer_steps(monkeypatch, 20)
     features = mixed()
     rng = np.random.default_rng(7)
     target = features.embed(rows_of(100)).mean(0) + noise * rng.standard_normal(300)
@@ -192,7 +203,8 @@ def test_points_lie_in_the_box_and_weights_on_the_simplex(uniform, noise, count)
     assert found.objective == pytest.approx(residual @ residual, abs=1e-12)
 
 
-def test_one_point_is_the_best_there_is():
+def test_one_point_is_the_best_there_is(monkeypatch):
+    fewer_steps(monkeypatch, 60)
     features = reals(2000, dimension=1)
     target, _ = noisy(features, 0.0)
     found = synthesise(target, features, box(1), (), 1, np.random.default_rng(0))
@@ -266,48 +278,86 @@ def test_levels_are_the_best_in_turn(seed):
                 tried.append(residual @ residual)
             changes += int(np.argmin(tried)) != codes[m, c]
             codes[m, c] = np.argmin(tried)
-    with Fit(target, features, BOX, 1) as fit:
+    with Fit(features, BOX, 1) as fit:
         atoms = atoms_of(fit, rows, weights)
-        residual = fit.target - fit.sum(atoms)
+        residual = target.reshape(2, -1) - fit.sum(atoms)
         turns = np.cos(fit.phases), np.sin(fit.phases)
         ends = np.append(fit.before, len(fit.phases))
         found = choose_levels(
             fit.frequencies, fit.phases, *turns, ends, atoms.points, atoms.levels, weights / 10, residual
         )
         np.testing.assert_array_equal(atoms.levels - fit.before, codes)
-        np.testing.assert_allclose(residual, fit.target - fit.sum(atoms), rtol=0, atol=1e-13)
+        np.testing.assert_allclose(residual, target.reshape(2, -1) - fit.sum(atoms), rtol=0, atol=1e-13)
     assert found == changes > 0
 
 
-def test_early_stopping_keeps_noise_out(monkeypatch):
-    """Nearer to the mean than where the same points go if they are told that there is no noise."""
-    fewer_steps(monkeypatch, 80)
-    features = reals(200)
-    sigma = 0.05
-    gains = []
+@pytest.mark.parametrize("seed", range(3))
+def test_categories_end_where_no_single_change_helps(seed):
+    """Plain rows, whose shares are not whole: those that were drawn for them are not the best."""
+    kernel = Kernel(np.zeros(0), np.array([0.2, 0.4]))
+    features = draw_features(kernel, CARDINALITIES, 2000, np.random.default_rng(seed))
+    every = Rows(np.zeros((6, 0)), np.array([[a, b] for a in range(3) for b in range(2)]))
+    embedded = features.embed(every)
+    target = np.random.default_rng(seed).dirichlet(np.ones(6)) @ embedded
+    found = synthesise(target, features, np.zeros((0, 2)), CARDINALITIES, 9, np.random.default_rng(seed), uniform=True)
+    counts = np.bincount(2 * found.rows.codes[:, 0] + found.rows.codes[:, 1], minlength=6)
+    assert counts.sum() == 9
+    for old in np.flatnonzero(counts):
+        for new in range(6):
+            if (every.codes[old] == every.codes[new]).any():  # one category changes
+                moved = counts - (np.arange(6) == old) + (np.arange(6) == new)
+                assert found.objective <= ((moved / 9 @ embedded - target) ** 2).sum() + 1e-9
+
+
+def test_noise_alone_adds_few_atoms(monkeypatch):
+    """The first ones are taken in any case; of those after, what stands out from other noise."""
+    fewer_steps(monkeypatch, 1)
+    monkeypatch.setattr(frank_wolfe, "ROUNDS", 12)
+    features, steps = reals(600), 0
+    for seed in range(5):
+        target = 0.05 * np.random.default_rng(seed).standard_normal(600)
+        found = synthesise(target, features, box(), (), 5, np.random.default_rng(seed), noise=0.05)
+        steps += [stage for stage, _ in found.history].count("frank-wolfe")
+    assert steps <= 20
+
+
+@pytest.mark.parametrize("uniform", [False, True])
+def test_points_leave_in_the_target_what_is_noise(uniform):
+    """Enough points to fit a third of it. J noise^2 is left, less what the few parameters of the mixture take up."""
+    features, sigma = reals(600), 0.05
     for seed in range(3):
         target, mean = noisy(features, sigma, seed)
-        early, late = (
-            synthesise(target, features, box(), (), 100, np.random.default_rng(seed), noise=noise)
-            for noise in (sigma, 0.0)
-        )
-        assert late.objective < early.objective
-        distance = [np.linalg.norm(s.weights @ features.embed(s.rows) - mean) for s in (early, late)]
-        gains.append(distance[1] / distance[0])
-    assert np.mean(gains) > 1.03
+        rng = np.random.default_rng(seed)
+        found = synthesise(target, features, box(), (), 100, rng, noise=sigma, uniform=uniform)
+        noise = float(((target - mean) ** 2).sum())
+        assert 0.9 < found.objective / noise < 1.02
+        assert np.linalg.norm(found.weights @ features.embed(found.rows) - mean) < 0.25 * math.sqrt(noise)
 
 
-def test_points_stop_when_they_gain_no_more_than_noise_would():
-    falls = [1.0] * 15 + [0.01] * 30
-    objectives = 100 - np.cumsum(falls)
-    for least, stop in ((0.05, 24), (0.5, 20), (0.0, None)):
-        watch = points._Watch(lambda stage, objective: False, least)
-        stops = [k for k, objective in enumerate(objectives) if watch(float(objective))]
-        assert (stops[0] if stops else None) == stop
+def test_what_exceeds_noise_is_kept():
+    """At the share 1 - J noise^2 / |r|^2, and the noise with it."""
+    smooth, rest = np.ones((2, 50)), np.full((2, 50), 0.2)
+    for noise, kept in ((0.0, 1.0), (0.1, 0.75), (0.2, 0.0), (0.3, 0.0)):
+        aim, left = points._shrunk(smooth + rest, smooth, noise)
+        np.testing.assert_allclose(aim, smooth + kept * rest, atol=1e-12)
+        assert left == pytest.approx(kept * noise)
+    aim, left = points._shrunk(smooth, smooth, 0.0)
+    np.testing.assert_array_equal(aim, smooth)
+
+
+@pytest.mark.parametrize(
+    ("near", "least", "stop"), [(0.0, 0.05, 24), (0.0, 0.5, 20), (0.0, 0.0, None), (85.0, 0.0, 14), (84.995, 0.0, 15)]
+)
+def test_points_stop_when_near_or_slow(near, least, stop):
+    objectives = 100 - np.cumsum([1.0] * 15 + [0.01] * 30)
+    watch = points._Watch(lambda stage, objective: False, near, least)
+    stops = [k for k, objective in enumerate(objectives) if watch(float(objective))]
+    assert (stops[0] if stops else None) == stop
 
 
 def test_a_time_limit_stops_with_what_there_is(monkeypatch):
     """By a clock of one second a look; each step is a look."""
+    fewer_steps(monkeypatch, 60)
     features = mixed()
     target = features.embed(rows_of(100)).mean(0)
     objectives = []

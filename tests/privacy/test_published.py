@@ -1,12 +1,27 @@
 import json
+import math
 
 import numpy as np
 import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.privacy import published
-from thesis_cli.privacy.embedding import mean_of_matrix
-from thesis_cli.privacy.published import algorithm_2, kernel, numbers_of_points, private_table, public_points
+from thesis_cli.privacy.embedding import distance, mean_of_matrix
+from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian
+from thesis_cli.privacy.published import (
+    DELTA,
+    EPSILONS,
+    ROWS,
+    Projection,
+    algorithm_2,
+    kernel,
+    mixture,
+    numbers_of_points,
+    private_table,
+    public_points,
+)
+from thesis_cli.privacy.subspace import uniform
 
 REFERENCE = ROOT.parent / "shared" / "reference" / "fig_4"
 
@@ -44,6 +59,88 @@ def test_the_noise_follows_the_points():
     np.testing.assert_array_equal(rng.standard_normal(3), stream[:3])
 
 
+@pytest.fixture(scope="module")
+def projection():
+    table = private_table(2)
+    return Projection.of(2, public_points(2, "leak", table)[0][:60], table, jobs=2)
+
+
+def test_distances_of_projection_and_baseline(projection):
+    for i in 4, len(projection.numbers) - 1:
+        m = projection.numbers[i]
+        points, values = projection.points[:m], projection.values[:m]
+        weights = np.linalg.lstsq(projection.kernel.matrix(points, points), values, rcond=1e-9)[0]
+        ours = [projection.distances[i], projection.baseline[i]]
+        theirs = [
+            distance(projection.kernel, points, w, values, projection.squared_norm) for w in (weights, uniform(points))
+        ]
+        assert ours[1] == pytest.approx(theirs[1], rel=1e-12)
+        assert theirs[0] * (1 - 1e-9) <= ours[0] <= theirs[0] * (1 + 1e-2)  # the basis leaves some points out
+
+
+def test_released_distances_are_those_of_released_weights(projection):
+    scales = np.array([1e-2, 1e-4])
+    released = projection.released(scales, np.random.default_rng(1))
+    rng = np.random.default_rng(1)
+    for i, m in enumerate(projection.numbers):
+        for e, scale in enumerate(scales):
+            found = projection.constrained(m, scale, "raw", rng)
+            assert released[e, i] == pytest.approx(found, rel=1e-8)
+
+
+def test_weights_on_the_simplex_are_nearer(projection):
+    def mean(constraint):
+        rngs = map(np.random.default_rng, range(10))
+        return np.mean([projection.constrained(60, 0.02, constraint, rng) for rng in rngs])
+
+    assert mean("simplex") < 0.7 * mean("raw")
+
+
+def test_scales_of_the_noise(projection):
+    published, today = projection.scales("published"), projection.scales("today")
+    np.testing.assert_allclose(published, np.sqrt(8 * np.log(1.25 / DELTA)) / (ROWS * np.array(EPSILONS)), rtol=1e-15)
+    sensitivity = projection.basis.l2_sensitivity(projection.kernel, projection.points, ROWS)
+    size = len(projection.coordinates)
+    for epsilon, scale in zip(EPSILONS, today, strict=True):
+        assert scale == OpenDPGaussian().calibrate(size, sensitivity, Budget(epsilon, DELTA)).scale
+    assert (today < 0.65 * published).all()
+
+
+def test_rows_of_algorithm_2():
+    """Excess squared distances are those of the noise: of the same draws, in the ratio of the scales."""
+    found = algorithm_2(2, "random", np.random.SeedSequence(1), 40, 2, [10, 37])
+    assert len(found) == len(set(found)) == len({row[:5] for row in found})
+    distances = {row[:5]: row[5] for row in found}
+    table = private_table(2)
+    points, stream = public_points(2, "random")
+    projection = Projection.of(2, points[:40], table)
+    numbers, scales = projection.numbers, [projection.scales(setting) for setting in ("published", "today")]
+    run = projection.released(scales[0], stream)
+    for i, m in enumerate(numbers):
+        squared = projection.distances[i] ** 2
+        assert distances["baseline", "none", math.nan, 0, m] == projection.baseline[i]
+        for e, epsilon in enumerate(EPSILONS):
+            assert distances["Algorithm 2", "run", epsilon, 0, m] == run[e, i]
+            excess = [distances["Algorithm 2", noise, epsilon, 1, m] ** 2 - squared for noise in ("published", "today")]
+            assert excess[1] * scales[0][e] ** 2 == pytest.approx(excess[0] * scales[1][e] ** 2, rel=1e-3, abs=1e-20)
+    on_simplex = [distances["simplex", "today", 0.01, draw, 37] for draw in (0, 1)]
+    assert on_simplex[0] != on_simplex[1]
+    assert len(found) == len(numbers) * (2 + 3 * (1 + 2 * 2)) + 3 * 2 * 2
+
+
+def test_embedding_of_the_mixture():
+    """Against a sample, whose embedding is (1 - |mu|^2) / n away from it on average, squared."""
+    found, k, rng = mixture(2), Kernel(np.array([5e-5, 1e-4]), np.zeros(0)), np.random.default_rng(2)
+    n = 20_000
+    sample, points = found.sample(n, rng), Rows.of_reals(rng.normal(100, 200, (20, 2)))
+    each = k.matrix(points, sample)
+    assert (abs(found.mean_at(k, points) - each.mean(1)) < 5 * each.std(1) / n**0.5).all()
+    norm, cross = found.mean_of_matrix(k), found.mean_at(k, sample)
+    assert abs(norm - cross.mean()) < 5 * cross.std() / n**0.5
+    squared = mean_of_matrix(k, sample) - 2 * cross.mean() + norm
+    assert 0.2 < squared / ((1 - norm) / n) < 3
+
+
 @pytest.mark.parametrize(
     ("name", "dimension", "kind", "most"),
     [("D2_alg1_leak_M10000", 2, "leak", 400), ("D5_alg1_random_M10000", 5, "random", 200)],
@@ -51,10 +148,12 @@ def test_the_noise_follows_the_points():
 def test_published_distances(name, dimension, kind, most):
     reference = curves_of(f"{name}.json")
     assert list(numbers_of_points()) == reference["Ns_public"]
-    found = algorithm_2(dimension, kind, most, jobs=2)
-    n = len(found.points)
-    assert list(found.points) == reference["Ns_public"][:n]
-    np.testing.assert_allclose(found.projection, reference["dists_proj"][:n], rtol=1e-5)
+    table = private_table(dimension)
+    points, rng = public_points(dimension, kind, table)
+    found = Projection.of(dimension, points[:most], table, jobs=2)
+    n = len(found.numbers)
+    assert list(found.numbers) == reference["Ns_public"][:n]
+    np.testing.assert_allclose(found.distances, reference["dists_proj"][:n], rtol=1e-5)
     np.testing.assert_allclose(found.baseline, reference["dists_base"][:n], rtol=1e-9)
-    for ours, theirs in zip(found.released, reference["dists_alg1"], strict=True):
+    for ours, theirs in zip(found.released(found.scales("published"), rng), reference["dists_alg1"], strict=True):
         np.testing.assert_allclose(ours, theirs[:n], rtol=1e-6)

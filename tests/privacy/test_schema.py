@@ -336,7 +336,7 @@ def test_the_default_kernel_takes_unrelated_rows_apart_by_the_same_whatever_the_
             for _ in range(2)
         )
         minus_log = ((a.reals - b.reals) ** 2) @ kernel.gamma - (a.codes != b.codes) @ np.log(kernel.rho)
-        assert abs(minus_log.mean() - 2) < 5 * minus_log.std() / math.sqrt(n)
+        assert abs(minus_log.mean() - 4) < 5 * minus_log.std() / math.sqrt(n)
 
 
 def test_kernel_settings():

@@ -18,48 +18,52 @@ from thesis_cli.privacy.kernels import Codes, Floats
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
-WIDTHS = (0.0, 0.125, 0.25, 0.5, 1.0)
-"""Standard deviations of an atom, in kernel lengths: the unit in which the frequencies' root mean square is 1."""
 SLOPE = 4.0
 """Log-weights per unit of their variable in L-BFGS."""
+LEAST_SHARE = 0.01
+"""Of the largest weight, by which the variables of a lighter atom are scaled."""
 
 
 @dataclass(frozen=True)
 class Atoms:
-    """Points in kernel lengths (K, D), rows of the phases (K, C), numbers of their widths (K,), weights (K,)."""
+    """Gaussians: centres in kernel lengths (K, D), rows of the phases (K, C), variances (K,), weights (K,).
+
+    A kernel length is the unit in which the root mean square of each coordinate's frequencies is 1. The variance is
+    that of every coordinate; with 0 an atom is a point.
+    """
 
     points: Floats
     levels: Codes
-    widths: Codes
+    variances: Floats
     weights: Floats
 
     def __getitem__(self, at: Codes | npt.NDArray[np.bool_]) -> Atoms:
-        return Atoms(self.points[at], self.levels[at], self.widths[at], self.weights[at])
+        return Atoms(self.points[at], self.levels[at], self.variances[at], self.weights[at])
 
     def joined(self, other: Atoms) -> Atoms:
         a, b = self, other
         return Atoms(
             np.concatenate([a.points, b.points]),
             np.concatenate([a.levels, b.levels]),
-            np.concatenate([a.widths, b.widths]),
+            np.concatenate([a.variances, b.variances]),
             np.concatenate([a.weights, b.weights]),
         )
 
 
 class Fit:
-    """The target, the features in kernel lengths, and threads. Vectors of J features have the shape (2, J/2)."""
+    """The features and the box in kernel lengths, and threads. Vectors of J features have the shape (2, J/2)."""
 
-    def __init__(self, target: Floats, features: Features, bounds: Floats, jobs: int) -> None:
+    def __init__(self, features: Features, bounds: Floats, jobs: int) -> None:
         half = len(features.frequencies)
         spread = np.sqrt((features.frequencies**2).mean(0))
         self.scale = np.where(spread > 0, spread, 1.0)
         self.frequencies = np.ascontiguousarray((features.frequencies / self.scale).T)
+        self.squares = (self.frequencies**2).sum(0)
         self.phases = np.concatenate([np.zeros((0, half)), *(p.T for p in features.phases)])
         self.cardinalities = [p.shape[1] for p in features.phases]
         self.before = np.cumsum([0, *self.cardinalities])[:-1]
         self.low, self.high = bounds.T * self.scale
-        self.target = target.reshape(2, half)
-        self.damping = np.exp(-0.5 * np.square(WIDTHS)[:, np.newaxis] * (self.frequencies**2).sum(0))
+        self.widest = float(((self.high - self.low) ** 2).max(initial=0.0)) / 12
         self._norm = 1 / math.sqrt(half)
         self._pool, self._jobs = ThreadPoolExecutor(jobs), jobs
 
@@ -70,56 +74,51 @@ class Fit:
         self._pool.shutdown()
 
     def random(self, count: int, rng: np.random.Generator) -> Atoms:
-        """Anywhere in the box, without weight."""
+        """Points anywhere in the box, without weight."""
         codes = rng.integers(self.cardinalities, size=(count, len(self.cardinalities))) + self.before
         points = rng.uniform(self.low, self.high, (count, len(self.low)))
-        return Atoms(points, codes, np.zeros(count, np.int64), np.zeros(count))
+        return Atoms(points, codes, np.zeros(count), np.zeros(count))
 
     def embed(self, atoms: Atoms) -> Floats:
         """Mean features of the atoms, shape (K, J)."""
         angles = atoms.points @ self.frequencies
         for levels in atoms.levels.T:
             angles += self.phases[levels]
-        damping = self.damping[atoms.widths] * self._norm
+        damping = self._norm * np.exp(-0.5 * atoms.variances[:, np.newaxis] * self.squares)
         return np.concatenate([damping * np.cos(angles), damping * np.sin(angles)], 1)
 
     def sum(self, atoms: Atoms) -> Floats:
         """sum_k w_k times the mean feature of atom k."""
         from thesis_cli.privacy.points_kernels import BLOCK, weighted_sum
 
-        half = self.frequencies.shape[1]
-        found = np.zeros((2, half))
-        for width in np.unique(atoms.widths):
-            part, out = atoms[atoms.widths == width], np.empty((2, half))
+        out = np.empty((2, len(self.squares)))
+        weights = atoms.weights * self._norm
 
-            def add(low: int, high: int, part: Atoms = part, out: Floats = out) -> None:
-                weighted_sum(self.frequencies, self.phases, part.points, part.levels, part.weights, low, high, out)
+        def add(low: int, high: int) -> None:
+            weighted_sum(*self._kernel, atoms.points, atoms.levels, atoms.variances, weights, low, high, out)
 
-            self._share(add, half, BLOCK)
-            found += out * (self.damping[width] * self._norm)
-        return found
+        self._share(add, len(self.squares), BLOCK)
+        return out
 
     def products(self, atoms: Atoms, vector: Floats) -> tuple[Floats, Floats]:
-        """Inner products of the atoms' mean features with a vector (K,), and their gradients (K, D)."""
+        """Inner products of the atoms' mean features with a vector (K,), and their gradients by place and variance.
+
+        The gradients have the shape (K, D + 1).
+        """
         from thesis_cli.privacy.points_kernels import products
 
-        values, slopes = np.empty(len(atoms.points)), np.empty(atoms.points.shape)
-        for width in np.unique(atoms.widths):
-            at = np.flatnonzero(atoms.widths == width)
-            part, against = atoms[at], vector * (self.damping[width] * self._norm)
-            f, g = np.empty(len(at)), np.empty(part.points.shape)
+        count, against = len(atoms.points), vector * self._norm
+        values, slopes = np.empty(count), np.empty((count, len(self.low) + 1))
 
-            def take(
-                low: int, high: int, part: Atoms = part, against: Floats = against, f: Floats = f, g: Floats = g
-            ) -> None:
-                products(self.frequencies, self.phases, part.points, part.levels, against, low, high, f, g)
+        def take(low: int, high: int) -> None:
+            products(*self._kernel, atoms.points, atoms.levels, atoms.variances, against, low, high, values, slopes)
 
-            self._share(take, len(at), 1)
-            values[at], slopes[at] = f, g
+        self._share(take, count, 1)
         return values, slopes
 
-    def objective(self, atoms: Atoms) -> float:
-        return float(((self.sum(atoms) - self.target) ** 2).sum())
+    @property
+    def _kernel(self) -> tuple[Floats, Floats, Floats]:
+        return self.frequencies, self.squares, self.phases
 
     def _share(self, work: Callable[[int, int], None], size: int, block: int) -> None:
         """Work on ranges of 0, ..., size - 1, one for each thread, whose inner ends are multiples of `block`."""
@@ -131,39 +130,57 @@ class Fit:
 
 
 def descend(
-    fit: Fit, atoms: Atoms, steps: int, *, weighted: bool, watch: Callable[[float], bool] | None = None
+    fit: Fit,
+    target: Floats,
+    atoms: Atoms,
+    steps: int,
+    *,
+    weighted: bool,
+    spread: bool = False,
+    watch: Callable[[float], bool] | None = None,
 ) -> Atoms:
-    """Move points, and if `weighted` the logarithms of their weights, by L-BFGS within the box.
+    """Move the atoms together in the box, by L-BFGS on |sum_k w_k phi_k - target|^2.
+
+    Variables are scaled by the atoms' weights: so scaled, the objective bends about as much along each of them, and
+    light atoms move as soon as heavy ones.
 
     Parameters
     ----------
+    weighted : the log-weights move too.
+    spread : the variances move too.
     steps : at most.
     watch : is told the objective of each step, and says when to stop.
     """
-    size, shape = atoms.points.size, atoms.points.shape
+    count, dimension = atoms.points.shape
+    shares = np.maximum(atoms.weights / atoms.weights.max(), LEAST_SHARE)[:, np.newaxis]
+
+    def variables(points: Floats, variance: float | Floats, log_weight: float | Floats) -> Floats:
+        columns = [points, *[np.full(count, variance)] * spread, *[np.full(count, log_weight)] * weighted]
+        return np.asarray((shares * np.column_stack(columns)).ravel(), np.float64)
 
     def placed(x: Floats) -> Atoms:
-        if not weighted:
-            return replace(atoms, points=x.reshape(shape))
-        logs = SLOPE * x[size:]
-        weights = np.exp(logs - logs.max())
-        return replace(atoms, points=x[:size].reshape(shape), weights=weights / weights.sum())
+        table = x.reshape(count, -1) / shares
+        at = replace(atoms, points=np.ascontiguousarray(table[:, :dimension]))
+        if spread:
+            at = replace(at, variances=np.maximum(table[:, dimension], 0.0))
+        if weighted:
+            logs = SLOPE * table[:, -1]
+            weights = np.exp(logs - logs.max())
+            at = replace(at, weights=weights / weights.sum())
+        return at
 
     def objective(x: Floats) -> tuple[float, Floats]:
         at = placed(x)
-        residual = fit.sum(at) - fit.target
+        residual = fit.sum(at) - target
         values, slopes = fit.products(at, residual)
-        gradient = (2 * at.weights[:, np.newaxis] * slopes).ravel()
-        if weighted:
-            by_log = 2 * at.weights * (values - at.weights @ values)
-            gradient = np.concatenate([gradient, SLOPE * by_log])
-        return float((residual**2).sum()), gradient
+        by_place = 2 * at.weights[:, np.newaxis] * slopes
+        by_log = 2 * SLOPE * at.weights * (values - at.weights @ values)
+        gradient = np.column_stack([by_place[:, : dimension + spread], *[by_log] * weighted])
+        return float((residual**2).sum()), (gradient / shares).ravel()
 
-    start, low, high = atoms.points.ravel(), np.tile(fit.low, shape[0]), np.tile(fit.high, shape[0])
-    if weighted:
-        free = np.full(shape[0], np.inf)
-        start = np.concatenate([start, np.log(np.maximum(atoms.weights, 1e-12)) / SLOPE])
-        low, high = np.concatenate([low, -free]), np.concatenate([high, free])
+    start = variables(atoms.points, atoms.variances, np.log(np.maximum(atoms.weights, 1e-12)) / SLOPE)
+    low = variables(np.tile(fit.low, (count, 1)), 0.0, -np.inf)
+    high = variables(np.tile(fit.high, (count, 1)), fit.widest, np.inf)
     return placed(minimise(objective, start, low, high, steps, watch))
 
 

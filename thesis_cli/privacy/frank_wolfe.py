@@ -1,90 +1,101 @@
 """A mixture of few points and Gaussians whose mean feature is near a target, by Frank-Wolfe (Thesis eq. 4.7).
 
-Fully corrective: each step takes in the places towards which the objective falls steepest and fits all weights anew,
-and the atoms slide between the steps. It stops where no place in the box stands out from the noise.
+Each step takes in the places towards which the objective falls steepest and fits all weights anew; then the atoms move
+and widen together. It stops where no place in the box stands out from what noise alone would show.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from thesis_cli.privacy.atoms import WIDTHS, Atoms, Fit, descend, minimise
+from thesis_cli.privacy.atoms import Atoms, Fit, descend, minimise
 from thesis_cli.privacy.kernels import Floats
 
-ROUNDS, ATOMS = 6, 8
+ROUNDS, ATOMS = 24, 2
 """Frank-Wolfe steps at most, and new places in each."""
+WIDTHS = (0.0, 0.125, 0.25, 0.5, 1.0)
+"""Standard deviations of the atoms looked at, in kernel lengths."""
 CANDIDATES, STARTS, CLIMBS = 300, 20, 15
 """Random places looked at in a Frank-Wolfe step, how many of the best are climbed from, and the steps of a climb."""
-SLIDES = 10
+SLIDES = 400
 """Steps of L-BFGS on the atoms after a Frank-Wolfe step."""
 APART = 0.5
 """New places are at least so many kernel lengths apart, or differ in a category."""
-SIGNIFICANT = 3.0
-"""Standard deviations of the noise by which an atom has to stand out."""
+DISTINCT = 0.02
+"""Length of what is new in an atom below which it counts as new no more."""
 
 
-def frank_wolfe(fit: Fit, noise: float, rng: np.random.Generator, record: Callable[[str, float], bool]) -> Atoms:
-    """Few atoms, of several widths, that leave about noise; weights on the simplex.
+def frank_wolfe(
+    fit: Fit, target: Floats, noise: float, rng: np.random.Generator, record: Callable[[str, float], bool]
+) -> Atoms:
+    """Few atoms that leave about noise; weights on the simplex.
 
     Parameters
     ----------
-    noise : standard deviation of the noise in each coordinate of the target.
+    noise : standard deviation of the noise in each coordinate of the target. The same search on noise of that size
+        alone tells which places stand out.
     record : is told the stage, "frank-wolfe", and the objective after each step, and says when to stop.
     """
     atoms = fit.random(0, rng)
-    summed = np.zeros_like(fit.target)
+    summed = np.zeros_like(target)
+    _, of_noise = _salient(fit, atoms, summed, noise * rng.standard_normal(target.shape), rng)
     for step in range(ROUNDS):
-        places = _salient(fit, atoms, summed, SIGNIFICANT * noise if step else -math.inf, rng)
+        places, rates = _salient(fit, atoms, summed, target - summed, rng)
+        if step:
+            places = places[rates > of_noise.max()]
         if not len(places.points):
             break
-        for width in range(len(WIDTHS)):
-            atoms = atoms.joined(replace(places, widths=np.full(len(places.points), width)))
+        atoms = atoms.joined(places)
         embedded = fit.embed(atoms)
-        gram, linear = embedded @ embedded.T, embedded @ fit.target.ravel()
+        gram, linear = embedded @ embedded.T, embedded @ target.ravel()
         weights = simplex_weights(gram, linear, atoms.weights if step else None)
         atoms = replace(atoms, weights=weights)[weights > 0]
-        atoms = descend(fit, atoms, SLIDES, weighted=True)
+        atoms = descend(fit, target, atoms, SLIDES, weighted=True, spread=True)
         summed = fit.sum(atoms)
-        if record("frank-wolfe", float(((summed - fit.target) ** 2).sum())):
+        if record("frank-wolfe", float(((summed - target) ** 2).sum())):
             break
     return atoms
 
 
-def _salient(fit: Fit, atoms: Atoms, summed: Floats, least: float, rng: np.random.Generator) -> Atoms:
-    """Places towards which the objective falls steepest, steepest first.
+def _salient(
+    fit: Fit, atoms: Atoms, summed: Floats, residual: Floats, rng: np.random.Generator
+) -> tuple[Atoms, Floats]:
+    """Places towards which the objective falls steepest, steepest first, and its rates.
 
-    Moving from the sum s to an atom a, half the objective falls at the rate <a - s, t - s> / |a - s|, whose standard
-    deviation is that of the noise. Places of a rate up to `least` are left out.
+    Moving from the sum s to an atom a while the weights of the others follow, half the objective falls at the rate
+    <b, residual> / |b|, where b is what is new in a - s: its part orthogonal to the affine span of the atoms. The
+    standard deviation of a rate is that of the noise.
     """
-    residual = fit.target - summed
+    spanned, _ = np.linalg.qr((fit.embed(atoms)[1:] - summed.ravel()).T)
     heaviest = atoms[np.argsort(-atoms.weights, kind="stable")[:STARTS]]
     found, rates = fit.random(0, rng), np.zeros(0)
-    for width in range(len(WIDTHS)):
-        seeds = replace(fit.random(CANDIDATES, rng), widths=np.full(CANDIDATES, width))
+    for width in WIDTHS:
+        seeds = replace(fit.random(CANDIDATES, rng), variances=np.full(CANDIDATES, width**2))
         seeds = seeds[np.argsort(-fit.products(seeds, residual)[0], kind="stable")[:STARTS]]
         moved = heaviest.points + APART * rng.standard_normal(heaviest.points.shape)
-        near = replace(
-            heaviest,
-            points=np.clip(moved, fit.low, fit.high),
-            widths=np.full(len(moved), width),
-            weights=np.zeros(len(moved)),
+        near = Atoms(
+            np.clip(moved, fit.low, fit.high),
+            heaviest.levels,
+            np.full(len(moved), width**2),
+            np.zeros(len(moved)),
         )
         peaks = _climb(fit, seeds.joined(near), residual)
         apart = fit.embed(peaks) - summed.ravel()
-        rate = apart @ residual.ravel() / np.maximum(np.sqrt((apart**2).sum(1)), 1e-9)
+        apart -= (apart @ spanned) @ spanned.T
+        rate = apart @ residual.ravel() / np.maximum(np.sqrt((apart**2).sum(1)), DISTINCT)
         found, rates = found.joined(peaks), np.concatenate([rates, rate])
     chosen: list[int] = []
     for k in np.argsort(-rates, kind="stable"):
-        if len(chosen) == ATOMS or rates[k] <= least:
-            break
         near_by = ((found.points[chosen] - found.points[k]) ** 2).sum(1) < APART**2
         if not (near_by & (found.levels[chosen] == found.levels[k]).all(1)).any():
             chosen.append(int(k))
-    return found[np.array(chosen, np.int64)]
+        if len(chosen) == ATOMS:
+            break
+    at = np.array(chosen, np.int64)
+    return found[at], rates[at]
 
 
 def _climb(fit: Fit, atoms: Atoms, vector: Floats) -> Atoms:
@@ -100,7 +111,7 @@ def _climb(fit: Fit, atoms: Atoms, vector: Floats) -> Atoms:
 
     def falling(x: Floats) -> tuple[float, Floats]:
         values, slopes = fit.products(replace(atoms, points=x.reshape(atoms.points.shape)), vector)
-        return -float(values.sum()), -slopes.ravel()
+        return -float(values.sum()), -slopes[:, :-1].ravel()
 
     low, high = (np.tile(end, len(atoms.points)) for end in (fit.low, fit.high))
     found = minimise(falling, atoms.points.ravel(), low, high, CLIMBS)

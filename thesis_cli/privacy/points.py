@@ -1,11 +1,13 @@
 r"""Points and weights whose mean feature is near a privatised one (Thesis Algorithm 3, line 6, eq. 4.7).
 
 Post-processing: nothing here sees the table, only the privatised mean t of its features and what is public. The squared
-distance |sum_m w_m phi(z_m) - t|^2 is made small over points in a box and weights on the simplex, in two stages.
+distance |sum_m w_m phi(z_m) - t|^2 is made small over points in a box and weights on the simplex, in three stages.
 
-1. Frank-Wolfe over points and Gaussians of a few widths (`frank_wolfe`): so few and wide atoms are a smooth estimate.
-2. M points drawn from it move together, with their weights, by L-BFGS, until a step gains no more than fitting
-   noise would. What is left to gain then is mostly noise.
+1. A mixture of few Gaussians, as many as stand out from the noise (`frank_wolfe`). Its mean feature s is an estimate
+   that is nearly free of noise.
+2. The rest r = t - s is noise, of squared length J noise^2, and what the mixture misses. It is shrunk, as James and
+   Stein do, to the share that is no noise: the points' target is s + max(0, 1 - J noise^2 / |r|^2) r.
+3. M points drawn from the mixture move there together, with their weights, by L-BFGS.
 """
 
 from __future__ import annotations
@@ -18,15 +20,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from thesis_cli.errors import InputError
-from thesis_cli.privacy.atoms import WIDTHS, Atoms, Fit, descend
+from thesis_cli.privacy.atoms import Atoms, Fit, descend
 from thesis_cli.privacy.features import Features
 from thesis_cli.privacy.frank_wolfe import frank_wolfe, simplex_weights
 from thesis_cli.privacy.kernels import Floats, Rows
 
 STEPS, WINDOW = 240, 10
 """Steps of L-BFGS on the points at most, and those over which its gain is judged."""
-GAIN, RELATIVE_GAIN = 0.1, 1e-6
-"""The points stop when the objective falls in a step by less than these times the variance of the noise, or itself."""
+RELATIVE_GAIN = 1e-6
+"""The points stop when the objective falls in a step by no more than this share, or than the variance of the noise."""
+NEAR = 0.1
+"""They also stop at this share of the squared error that noise leaves in the mixture: noise^2 for each parameter."""
+LEAST_WIDTH = 0.125
+"""Of what points are drawn from, in kernel lengths: points that coincide would move as one."""
 SWEEPS = 3
 """Times that categories are chosen anew, each followed by L-BFGS."""
 REFIT = 2000
@@ -45,7 +51,8 @@ class Synthetic:
     rows : the M points.
     weights : not negative, of sum 1, shape (M,).
     objective : |sum_m w_m phi(z_m) - t|^2.
-    history : stage ("frank-wolfe", "points", "categories" or "weights") and objective, in order.
+    history : stage ("frank-wolfe", "points", "categories" or "weights") and objective, in order; that of points and
+        categories is to the target less what is noise in it.
     """
 
     rows: Rows
@@ -104,58 +111,80 @@ def synthesise(
 
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1, "blas"), Fit(target, features, bounds, jobs) as fit:  # small products, jobs of its own
-        mixture = frank_wolfe(fit, noise, rng, record)
+    with threadpool_limits(1, "blas"), Fit(features, bounds, jobs) as fit:  # small products, jobs of its own
+        given = target.reshape(2, -1)
+        mixture = frank_wolfe(fit, given, noise, rng, record)
+        aim, left = _shrunk(given, fit.sum(mixture), noise)
+        near = NEAR * noise**2 * (mixture.points.size + 2 * len(mixture.weights) - 1)
         atoms = _draw(fit, mixture, count, rng)
         for sweep in range(1 + SWEEPS * bool(cardinalities)):
-            if sweep and not _choose_levels(fit, atoms, record):
+            if sweep and not _choose_levels(fit, aim, atoms, record):
                 break
-            watch = _Watch(record, GAIN * noise**2)
-            atoms = descend(fit, atoms, STEPS, weighted=not uniform, watch=watch)
+            atoms = descend(fit, aim, atoms, STEPS, weighted=not uniform, watch=_Watch(record, near, left**2))
             if time.monotonic() >= deadline:
                 break
+
+        def objective(atoms: Atoms) -> float:
+            return float(((fit.sum(atoms) - given) ** 2).sum())
+
         if not (uniform or noise) and count <= REFIT:
             embedded = fit.embed(atoms)
             weights = simplex_weights(embedded @ embedded.T, embedded @ target)
-            atoms = min(atoms, replace(atoms, weights=weights), key=fit.objective)
-            record("weights", fit.objective(atoms))
+            atoms = min(atoms, replace(atoms, weights=weights), key=objective)
+            record("weights", objective(atoms))
         reals = np.clip(atoms.points / fit.scale, bounds[:, 0], bounds[:, 1])
-        return Synthetic(Rows(reals, atoms.levels - fit.before), atoms.weights, fit.objective(atoms), tuple(history))
+        return Synthetic(Rows(reals, atoms.levels - fit.before), atoms.weights, objective(atoms), tuple(history))
+
+
+def _shrunk(target: Floats, smooth: Floats, noise: float) -> tuple[Floats, float]:
+    """The target, shrunk towards a smooth estimate by as much of what is between them as is noise; the noise kept."""
+    residual = target - smooth
+    squared = float((residual**2).sum())
+    kept = max(0.0, 1 - target.size * noise**2 / squared) if squared else 0.0
+    return smooth + kept * residual, kept * noise
 
 
 class _Watch:
-    """Records the objective of each step, and says when to stop: at the deadline, or when it gains too little."""
+    """Records the objective of each step, and says when to stop: at the deadline, or when no more is to be gained.
 
-    def __init__(self, record: Callable[[str, float], bool], least: float) -> None:
-        self._record, self._least, self._seen = record, least, list[float]()
+    That is when it is down to `near`, or falls in a step by no more than `least`, or by next to nothing.
+    """
+
+    def __init__(self, record: Callable[[str, float], bool], near: float, least: float) -> None:
+        self._record, self._near, self._least, self._seen = record, near, least, list[float]()
 
     def __call__(self, objective: float) -> bool:
         self._seen.append(objective)
         late = self._record("points", objective)
         least = WINDOW * max(self._least, RELATIVE_GAIN * objective)
-        return late or (len(self._seen) > WINDOW and self._seen[-1 - WINDOW] - objective <= least)
+        slow = len(self._seen) > WINDOW and self._seen[-1 - WINDOW] - objective <= least
+        return late or slow or objective <= self._near
 
 
 def _draw(fit: Fit, mixture: Atoms, count: int, rng: np.random.Generator) -> Atoms:
-    """Points of equal weight from a mixture of Gaussians, of each as near to its share as whole numbers allow."""
-    ends = np.floor(np.cumsum(mixture.weights) * count + rng.random()).astype(np.int64)
-    ends[-1] = count
-    which = np.repeat(np.arange(len(ends)), np.diff(np.minimum(ends, count), prepend=0))
-    atoms = mixture[which]
-    width = np.maximum(WIDTHS[1], np.array(WIDTHS)[atoms.widths])  # points that coincide would move as one
+    """Points of equal weight from a mixture of Gaussians, of each as near to its share as whole numbers allow.
+
+    Of more Gaussians than points, the heaviest have one each.
+    """
+    if count < len(mixture.weights):
+        atoms = mixture[np.argsort(-mixture.weights, kind="stable")[:count]]
+    else:
+        ends = np.floor(np.cumsum(mixture.weights) * count + rng.random()).astype(np.int64)
+        ends[-1] = count
+        atoms = mixture[np.repeat(np.arange(len(ends)), np.diff(np.minimum(ends, count), prepend=0))]
+    width = np.maximum(LEAST_WIDTH, np.sqrt(atoms.variances))
     points = atoms.points + width[:, np.newaxis] * rng.standard_normal(atoms.points.shape)
-    nowhere = np.zeros(count, np.int64)
-    return Atoms(np.clip(points, fit.low, fit.high), atoms.levels, nowhere, np.full(count, 1 / count))
+    return Atoms(np.clip(points, fit.low, fit.high), atoms.levels, np.zeros(count), np.full(count, 1 / count))
 
 
-def _choose_levels(fit: Fit, atoms: Atoms, record: Callable[[str, float], bool]) -> bool:
+def _choose_levels(fit: Fit, target: Floats, atoms: Atoms, record: Callable[[str, float], bool]) -> bool:
     """Set each point's categories to the best there are, one at a time; whether it is worth going on."""
     from thesis_cli.privacy.points_kernels import choose_levels
 
-    residual = fit.target - fit.sum(atoms)
+    residual = target - fit.sum(atoms)
     turns = np.cos(fit.phases), np.sin(fit.phases)
     ends = np.append(fit.before, len(fit.phases))
-    weights = atoms.weights / math.sqrt(fit.target.shape[1])
+    weights = atoms.weights / math.sqrt(target.shape[1])
     changed = choose_levels(fit.frequencies, fit.phases, *turns, ends, atoms.points, atoms.levels, weights, residual)
     late = record("categories", float((residual**2).sum()))
     return bool(changed) and not late

@@ -8,6 +8,8 @@ sum, would depend on where its arrays happen to lie.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
@@ -45,18 +47,39 @@ def _cosines_sines(
         cosines[j], sines[j] = cosine_sine(cosines[j])
 
 
+@njit(nogil=True, fastmath={"contract"})
+def _damp(variance: float, squares: Floats, first: int, cosines: Floats, sines: Floats) -> None:
+    """Cosines and sines of a point to their means over a Gaussian about it."""
+    if variance != 0.0:
+        for j in range(cosines.size):
+            damping = math.exp(-0.5 * variance * squares[first + j])
+            cosines[j] *= damping
+            sines[j] *= damping
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
 def weighted_sum(
-    frequencies: Floats, phases: Floats, points: Floats, levels: Ints, weights: Floats, low: int, high: int, out: Floats
+    frequencies: Floats,
+    squares: Floats,
+    phases: Floats,
+    points: Floats,
+    levels: Ints,
+    variances: Floats,
+    weights: Floats,
+    low: int,
+    high: int,
+    out: Floats,
 ) -> None:
-    """sum_m w_m (cos, sin) of the frequencies low, ..., high - 1.
+    """sum_m w_m E(cos, sin) of the frequencies low, ..., high - 1, over Gaussians about the points.
 
     Parameters
     ----------
     frequencies : shape (D, F).
+    squares : their squared norms, shape (F,).
     phases : of every level of every category, shape (sum of cardinalities, F).
     points : shape (M, D).
     levels : rows of `phases` that a point takes, shape (M, C).
+    variances : of the Gaussians in each coordinate, shape (M,).
     weights : shape (M,).
     out : shape (2, F); its columns low, ..., high - 1 are set.
     """
@@ -69,6 +92,7 @@ def weighted_sum(
             w = weights[m]
             if w != 0.0:
                 _cosines_sines(frequencies, phases, points[m], levels[m], first, cosines, sines)
+                _damp(variances[m], squares, first, cosines, sines)
                 for j in range(size):
                     out[0, first + j] += w * cosines[j]
                     out[1, first + j] += w * sines[j]
@@ -77,24 +101,28 @@ def weighted_sum(
 @njit(cache=True, nogil=True, fastmath=FAST)
 def products(
     frequencies: Floats,
+    squares: Floats,
     phases: Floats,
     points: Floats,
     levels: Ints,
+    variances: Floats,
     vector: Floats,
     low: int,
     high: int,
     values: Floats,
     slopes: Floats,
 ) -> None:
-    """f(z) = sum_j a_j cos xi_j(z) + b_j sin xi_j(z) of the points low, ..., high - 1, and its gradient.
+    """f(z, v) = E sum_j a_j cos xi_j + b_j sin xi_j over a Gaussian of variance v about z, and its gradient.
 
     Parameters
     ----------
     vector : a and b, shape (2, F); the other inputs as of `weighted_sum`.
+    low, high : the points low, ..., high - 1 are taken.
     values : f, shape (M,); set where asked.
-    slopes : its gradient, shape (M, D); set where asked.
+    slopes : its gradient by z and v, shape (M, D + 1); set where asked.
     """
     held = np.empty((3, BLOCK))
+    dimension = points.shape[1]
     for m in range(low, high):
         value = 0.0
         slopes[m] = 0.0
@@ -102,15 +130,20 @@ def products(
             size = min(BLOCK, frequencies.shape[1] - first)
             cosines, sines, turned = held[0, :size], held[1, :size], held[2, :size]
             _cosines_sines(frequencies, phases, points[m], levels[m], first, cosines, sines)
+            _damp(variances[m], squares, first, cosines, sines)
             for j in range(size):
                 value += vector[0, first + j] * cosines[j] + vector[1, first + j] * sines[j]
             for j in range(size):
                 turned[j] = vector[1, first + j] * cosines[j] - vector[0, first + j] * sines[j]
-            for d in range(points.shape[1]):
+            for d in range(dimension):
                 slope = 0.0
                 for j in range(size):
                     slope += frequencies[d, first + j] * turned[j]
                 slopes[m, d] += slope
+            bend = 0.0
+            for j in range(size):
+                bend += squares[first + j] * (vector[0, first + j] * cosines[j] + vector[1, first + j] * sines[j])
+            slopes[m, dimension] -= 0.5 * bend
         values[m] = value
 
 

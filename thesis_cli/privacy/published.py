@@ -8,43 +8,35 @@ and 500 covariances; the published data has them as standard deviations.) All of
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from thesis_cli.privacy.embedding import Progress, mean_at
-from thesis_cli.privacy.kernels import Floats, Kernel, Rows
-from thesis_cli.privacy.mechanism import Budget
-from thesis_cli.privacy.seeded import SeededGaussian
-from thesis_cli.privacy.subspace import orthonormal_basis
+from thesis_cli.privacy.embedding import Progress, distance, mean_at
+from thesis_cli.privacy.kernels import Codes, Floats, Kernel, Rows
+from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, classical_scale
+from thesis_cli.privacy.subspace import Basis, Constraint, orthonormal_basis, reweighted
 
 Points = Literal["leak", "random"]
 """Rows of the table (Figure 4.1), or draws from N(0, 500^2) (Figure 4.2)."""
 
+Setting = Literal["published", "today"]
+"""Of the noise: the classical scale for a sensitivity of 2/N, or the scale and the sensitivity of a release."""
+
+Distance = tuple[str, str, float, int, int, float]
+"""Curve, noise, epsilon, number of the draw, number of points, distance."""
+
+Generator = np.random.Generator | np.random.RandomState
+
 ROWS, MOST_POINTS = 100_000, 10_000
 EPSILONS, DELTA = (0.01, 0.1, 1.0), 1e-6
+SPREAD, WIDE = 30.0, 500.0
+"""Standard deviations of each component of the mixture, and of public points that are drawn."""
 
 MEAN_OF_MATRIX = {2: 0.21215986369427045, 5: 0.1672984963245975}
 """`mean_of_matrix` of the table by dimension, which takes seconds to minutes."""
-
-
-@dataclass(frozen=True)
-class Curves:
-    """RKHS distances to the table's embedding by number of points.
-
-    Attributes
-    ----------
-    points : numbers M of points, shape (n,).
-    projection : before noise, shape (n,).
-    released : of Algorithm 2, shape (epsilons, n).
-    baseline : of uniform weights, shape (n,).
-    """
-
-    points: tuple[int, ...]
-    projection: Floats
-    released: Floats
-    baseline: Floats
 
 
 def kernel(dimension: int) -> Kernel:
@@ -52,13 +44,66 @@ def kernel(dimension: int) -> Kernel:
     return Kernel(np.full(dimension, 1e-4 / dimension), np.zeros(0))
 
 
-def private_table(dimension: int) -> Rows:
-    """100,000 rows of a mixture of 10 Gaussians with weights proportional to 1, 1/2, ..., 1/10."""
+@dataclass(frozen=True)
+class Mixture:
+    """What rows are drawn from: N(c_i, 30^2) with probability p_i; it has an embedding in closed form.
+
+    Attributes
+    ----------
+    centres : c, shape (components, D).
+    weights : p, shape (components,).
+    """
+
+    centres: Floats
+    weights: Floats
+
+    def sample(self, rows: int, rng: Generator) -> Rows:
+        """Independent rows."""
+        members = rng.choice(len(self.weights), rows, p=self.weights)
+        return Rows.of_reals(rng.normal(self.centres[members], SPREAD))
+
+    def mean_at(self, kernel: Kernel, points: Rows) -> Floats:
+        """The embedding E k(X, z) at points z, shape (M,)."""
+        return _smoothed(kernel, SPREAD**2).matrix(points, Rows.of_reals(self.centres)) @ (
+            self.weights * _shrinkage(kernel, SPREAD**2)
+        )
+
+    def mean_of_matrix(self, kernel: Kernel) -> float:
+        """Its squared norm E k(X, X'), X and X' independent."""
+        centres, variance = Rows.of_reals(self.centres), 2 * SPREAD**2
+        mean = self.weights @ _smoothed(kernel, variance).matrix(centres, centres) @ self.weights
+        return float(mean * _shrinkage(kernel, variance))
+
+
+def _smoothed(kernel: Kernel, variance: float) -> Kernel:
+    """The kernel blurred by Gaussian noise of a variance, without its factor `_shrinkage`."""
+    return Kernel(kernel.gamma / (1 + 2 * variance * kernel.gamma), kernel.rho)
+
+
+def _shrinkage(kernel: Kernel, variance: float) -> float:
+    return float(np.prod(1 + 2 * variance * kernel.gamma) ** -0.5)
+
+
+def mixture(dimension: int) -> Mixture:
+    """10 Gaussians with weights proportional to 1, 1/2, ..., 1/10."""
+    return _mixture(dimension)[0]
+
+
+def _mixture(dimension: int) -> tuple[Mixture, np.random.RandomState]:
     rng = np.random.RandomState(0)
-    centres = rng.normal(100.0, 200.0, (10, dimension))
     weights = 1 / np.arange(1.0, 11.0)
-    members = rng.choice(10, ROWS, p=weights / weights.sum())
-    return Rows.of_reals(rng.normal(centres[members], 30.0))
+    return Mixture(rng.normal(100.0, 200.0, (10, dimension)), weights / weights.sum()), rng
+
+
+def private_table(dimension: int) -> Rows:
+    """100,000 rows of the mixture."""
+    found, rng = _mixture(dimension)
+    return found.sample(ROWS, rng)
+
+
+def wide_points(dimension: int, count: int, rng: Generator) -> Rows:
+    """Points that know nothing of the table, from N(0, 500^2)."""
+    return Rows.of_reals(rng.normal(0.0, WIDE, (count, dimension)))
 
 
 def public_points(dimension: int, kind: Points, table: Rows | None = None) -> tuple[Rows, np.random.RandomState]:
@@ -70,7 +115,7 @@ def public_points(dimension: int, kind: Points, table: Rows | None = None) -> tu
     """
     rng = np.random.RandomState(0)
     if kind == "random":
-        return Rows.of_reals(rng.normal(0.0, 500.0, (MOST_POINTS, dimension))), rng
+        return wide_points(dimension, MOST_POINTS, rng), rng
     return (table or private_table(dimension))[:MOST_POINTS], rng
 
 
@@ -80,38 +125,138 @@ def numbers_of_points() -> tuple[int, ...]:
     return tuple(sorted({*found.tolist(), MOST_POINTS}))
 
 
-def algorithm_2(
-    dimension: int, kind: Points, most: int = MOST_POINTS, jobs: int = 1, progress: Progress | None = None
-) -> Curves:
-    """The published curves of Algorithm 2, noise and all, up to `most` points.
+def noise_scale(setting: Setting, size: int, l2_sensitivity: float, epsilon: float) -> float:
+    """Standard deviation of the noise in each of `size` coordinates at DELTA.
 
-    Distances are those of coordinates: alpha of the projection, beta with noise, |mu - sum_f beta_f b_f|^2 =
-    |mu|^2 - |alpha|^2 + |alpha - beta|^2.
+    Parameters
+    ----------
+    l2_sensitivity : of the coordinates of tables of ROWS rows; the published setting takes 2 / ROWS in its place.
     """
-    numbers = tuple(m for m in numbers_of_points() if m <= most)
-    table, k = private_table(dimension), kernel(dimension)
-    points, rng = public_points(dimension, kind, table)
-    points = points[: numbers[-1]]
-    values = mean_at(k, [table], points, jobs, progress)
-    basis = orthonormal_basis(k, points)
-    squared_norm = MEAN_OF_MATRIX[dimension]
-    alpha = basis.coordinates(values)
-    missed = np.maximum(squared_norm - np.cumsum(alpha**2), 0)
-    noise = SeededGaussian(rng, "classical", published=True)
-    projection, released = np.empty(len(numbers)), np.empty((len(EPSILONS), len(numbers)))
-    for i, m in enumerate(numbers):
-        part = alpha[: basis.first(m).parents.size]
-        projection[i] = missed[part.size - 1]
-        for e, epsilon in enumerate(EPSILONS):
-            noised = noise.add(part, 2 / ROWS, Budget(epsilon, DELTA)).values
-            released[e, i] = projection[i] + float(((noised - part) ** 2).sum())
-    return Curves(numbers, np.sqrt(projection), np.sqrt(released), _baseline(k, points, values, numbers, squared_norm))
+    budget = Budget(epsilon, DELTA)
+    if setting == "published":
+        return classical_scale(2 / ROWS, budget)
+    return OpenDPGaussian().calibrate(size, l2_sensitivity, budget).scale
 
 
-def _baseline(k: Kernel, points: Rows, values: Floats, numbers: tuple[int, ...], squared_norm: float) -> Floats:
-    """Of nested sets of points: row m of the kernel's matrix is summed up to its diagonal and counted twice."""
-    sums = np.array([float(k.matrix(points[m : m + 1], points[: m + 1]).sum()) for m in range(len(points))])
-    size = np.array(numbers)
-    mean = (2 * np.cumsum(sums) - np.arange(1, len(points) + 1))[size - 1] / size**2
-    squared = mean - 2 * np.cumsum(values)[size - 1] / size + squared_norm
-    return np.asarray(np.sqrt(np.maximum(squared, 0)))
+@dataclass(frozen=True)
+class Projection:
+    """The table's embedding in the spans of the first M public points, for several M.
+
+    Distances are to the table's embedding mu. Those of coordinates beta that differ from mu's own alpha are
+    |mu - sum_f beta_f b_f|^2 = |mu|^2 - |alpha|^2 + |alpha - beta|^2.
+
+    Attributes
+    ----------
+    kernel, points : all public points.
+    basis : of their span.
+    numbers : M, ascending, n of them.
+    sizes : dimension of each span, shape (n,).
+    values : mu at the points, shape (points,).
+    coordinates : alpha, shape (F,).
+    squared_norm : |mu|^2.
+    """
+
+    kernel: Kernel
+    points: Rows
+    basis: Basis
+    numbers: tuple[int, ...]
+    sizes: Codes
+    values: Floats
+    coordinates: Floats
+    squared_norm: float
+
+    @classmethod
+    def of(
+        cls, dimension: int, points: Rows, table: Rows, jobs: int = 1, progress: Progress | None = None
+    ) -> Projection:
+        """Of the published table onto the span of public points.
+
+        Parameters
+        ----------
+        table : `private_table`.
+        """
+        k = kernel(dimension)
+        numbers = tuple(m for m in numbers_of_points() if m <= len(points))
+        points = points[: numbers[-1]]
+        values, basis = mean_at(k, [table], points, jobs, progress), orthonormal_basis(k, points)
+        sizes = np.searchsorted(basis.parents, numbers)
+        coordinates = basis.coordinates(values)
+        return cls(k, points, basis, numbers, sizes, values, coordinates, MEAN_OF_MATRIX[dimension])
+
+    @property
+    def distances(self) -> Floats:
+        """Of the projections, shape (n,)."""
+        return np.sqrt(np.maximum(self.squared_norm - np.cumsum(self.coordinates**2), 0))[self.sizes - 1]
+
+    @property
+    def baseline(self) -> Floats:
+        """Distances of uniform weights, shape (n,)."""
+        count = len(self.points)
+        rows = (self.kernel.matrix(self.points[m : m + 1], self.points[: m + 1]) for m in range(count))
+        up_to_diagonal = np.array([float(row.sum()) for row in rows])
+        size = np.array(self.numbers)
+        mean = (2 * np.cumsum(up_to_diagonal) - np.arange(1, count + 1))[size - 1] / size**2
+        squared = mean - 2 * np.cumsum(self.values)[size - 1] / size + self.squared_norm
+        return np.asarray(np.sqrt(np.maximum(squared, 0)))
+
+    def scales(self, setting: Setting) -> Floats:
+        """Of the noise at each epsilon. Today's sensitivity is that of the largest span, which bounds the others'."""
+        sensitivity = self.basis.l2_sensitivity(self.kernel, self.points, ROWS) if setting == "today" else math.nan
+        return np.array([noise_scale(setting, len(self.coordinates), sensitivity, epsilon) for epsilon in EPSILONS])
+
+    def released(self, scales: Floats, rng: Generator) -> Floats:
+        """Distances of Algorithm 2, noise drawn for each M and then for each scale, shape (scales, n)."""
+        missed, noise = self.distances**2, np.empty((len(scales), len(self.numbers)))
+        for i, size in enumerate(self.sizes):
+            for e, scale in enumerate(scales):
+                noise[e, i] = ((scale * rng.standard_normal(size)) ** 2).sum()
+        return np.asarray(np.sqrt(missed + noise))
+
+    def constrained(self, points: int, scale: float, constraint: Constraint, rng: Generator) -> float:
+        """Distance of Algorithm 2 at one M, its weights found under a constraint."""
+        basis, first = self.basis.first(points), self.points[:points]
+        part = self.coordinates[: len(basis.parents)]
+        noised = part + scale * rng.standard_normal(part.size)
+        weights = reweighted(self.kernel, first, basis, noised, constraint)
+        return distance(self.kernel, first, weights, self.values[:points], self.squared_norm)
+
+
+def algorithm_2(
+    dimension: int, kind: Points, seed: np.random.SeedSequence, most: int, draws: int, constrained: Sequence[int]
+) -> list[Distance]:
+    """Distances of Algorithm 2 and of what it is compared with, by number M of points.
+
+    Curves are "projection", "baseline", "Algorithm 2" with the noise of either `Setting` from the same draws or that of
+    the published "run", and "simplex": the same with today's noise and weights on the simplex.
+
+    Parameters
+    ----------
+    most : points at most.
+    draws : of fresh noise, by `seed`.
+    constrained : numbers of points for weights on the simplex.
+    """
+    table = private_table(dimension)
+    points, stream = public_points(dimension, kind, table)
+    found = Projection.of(dimension, points[:most], table)
+    rows: list[Distance] = []
+
+    def add(curve: str, noise: str, epsilon: float, draw: int, numbers: Sequence[int], distances: Floats) -> None:
+        rows.extend((curve, noise, epsilon, draw, m, d) for m, d in zip(numbers, distances.tolist(), strict=True))
+
+    def release(noise: str, scales: Floats, rng: Generator, draw: int = 0) -> None:
+        for epsilon, distances in zip(EPSILONS, found.released(scales, rng), strict=True):
+            add("Algorithm 2", noise, epsilon, draw, found.numbers, distances)
+
+    add("projection", "none", math.nan, 0, found.numbers, found.distances)
+    add("baseline", "none", math.nan, 0, found.numbers, found.baseline)
+    published, today = found.scales("published"), found.scales("today")
+    release("run", published, stream)
+    for draw, child in enumerate(seed.spawn(draws)):
+        free, held = child.spawn(2)
+        release("published", published, np.random.default_rng(free), draw)
+        release("today", today, np.random.default_rng(free), draw)
+        rng = np.random.default_rng(held)
+        for epsilon, scale in zip(EPSILONS, today, strict=True):
+            distances = np.array([found.constrained(m, scale, "simplex", rng) for m in constrained])
+            add("simplex", "today", epsilon, draw, constrained, distances)
+    return rows

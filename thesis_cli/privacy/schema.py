@@ -39,7 +39,7 @@ __all__ = ["Boolean", "Category", "Column", "Integer", "Real", "Schema", "Unknow
 
 Unknown = Literal["error", "missing"]
 
-EXPONENT = 2.0  # mean of -ln k over two independent uniform rows, where the schema does not set the kernel
+EXPONENT = 4.0  # mean of -ln k over two independent uniform rows, where the schema does not set the kernel
 LISTED = 12  # names that a message lists
 
 
@@ -87,10 +87,10 @@ class Schema:
     def kernel(self) -> Kernel:
         """The kernel on encoded rows.
 
-        Where the schema sets none, gamma = 6 s / T and rho = exp(-s / (T (1 - 1/L))), with s = 2, T = D + C
+        Where the schema sets none, gamma = 6 s / T and rho = exp(-s / (T (1 - 1/L))), with s = 4, T = D + C
         coordinates in all, and L levels. Two independent uniform numbers are 1/6 apart in squared mean and two
         uniform levels differ with probability 1 - 1/L, so each coordinate adds s / T to the mean of -ln k of two
-        unrelated rows, and k of such rows is about exp(-2) whatever the number of columns: neither near 1, where
+        unrelated rows, and k of such rows is about exp(-4) whatever the number of columns: neither near 1, where
         all rows look alike, nor near 0, where no row speaks for another. It depends on the schema alone.
         """
         share = EXPONENT / (self.reals + len(self.cardinalities))

@@ -1,0 +1,233 @@
+"""Theorem 13: Algorithm 2 with a bound on the sum of absolute weights, for tables of growing size."""
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix
+from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.mechanism import Budget
+from thesis_cli.privacy.published import DELTA, EPSILONS, kernel, mixture, wide_points
+from thesis_cli.privacy.seeded import SeededGaussian
+from thesis_cli.privacy.subspace import orthonormal_basis, reweighted
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.reproduction.figures import COLOURS, label, panels
+
+CONSTRAINTS = {"raw": ("raw", 1.0), "C = 2": ("l1", 2.0), "C = 1": ("l1", 1.0), "simplex": ("simplex", 1.0)}
+BOUNDS = {"C = 2": 2.0, "C = 1": 1.0}
+FUNCTIONS = {
+    "product": lambda x: Rows.of_reals(x[:, :1] * x[:, 1:] / 100),
+    "maximum": lambda x: Rows.of_reals(x.max(1, keepdims=True)),
+}
+"""f of Theorem 13, from the plane to the line."""
+
+
+def tasks(settings):
+    return [{"rows": rows, "draws": settings["draws"], "sample": settings["sample"]} for rows in settings["rows"]]
+
+
+def run(seed, rows, draws, sample):
+    """For fresh tables of N rows of the mixture in the plane, M = sqrt(N) points of N(0, 500^2): norms and distances.
+
+    `norm` is sum |w|, `distance` that to the embedding of the mixture itself, the others those to the embeddings of
+    f(X), which are known from `sample` more rows. The plane is not compact, as the space of Theorem 10 is. The noise is
+    seeded: NOT PRIVATE.
+    """
+    found, k, line = mixture(2), kernel(2), kernel(1)
+    fresh, *children = seed.spawn(1 + draws)
+    others = found.sample(sample, np.random.default_rng(fresh)).reals
+    images = {name: f(others) for name, f in FUNCTIONS.items()}
+    norms = {name: mean_of_matrix(line, image) for name, image in images.items()}
+    squared_norm = found.mean_of_matrix(k)
+    records = []
+    for draw, child in enumerate(children):
+        rng = np.random.default_rng(child)
+        table, points = found.sample(rows, rng), wide_points(2, math.isqrt(rows), rng)
+        basis = orthonormal_basis(k, points)
+        coordinates = basis.coordinates(mean_at(k, [table], points))
+        sensitivity, values = basis.l2_sensitivity(k, points, rows), found.mean_at(k, points)
+        at = {name: f(points.reals) for name, f in FUNCTIONS.items()}
+        values_at = {name: mean_at(line, [images[name]], at[name]) for name in FUNCTIONS}
+        for epsilon in EPSILONS:
+            noised = SeededGaussian(rng, "analytic").add(coordinates, sensitivity, Budget(epsilon, DELTA)).values
+            for name, (constraint, most) in CONSTRAINTS.items():
+                weights = reweighted(k, points, basis, noised, constraint, most)
+                record = {"rows": rows, "points": len(points), "draw": draw, "epsilon": epsilon, "weights": name}
+                record["norm"] = np.abs(weights).sum()
+                record["distance"] = distance(k, points, weights, values, squared_norm)
+                for f in FUNCTIONS:
+                    record[f] = distance(line, at[f], weights, values_at[f], norms[f])
+                records.append(record)
+    return pd.DataFrame(records)
+
+
+PANELS = {
+    "norm": r"$\Sigma_m |w_m|$",
+    "distance": r"distance to $\mu_X$",
+    "product": r"to $\mu_{f(X)}$, $f = x_1 x_2 / 100$",
+    "maximum": r"to $\mu_{f(X)}$, $f = \max(x_1, x_2)$",
+}
+
+
+def plot(frame):
+    figure, axes = panels(len(PANELS), len(EPSILONS), height=1.85, sharex=True, sharey="row")
+    for row, (quantity, name) in zip(axes, PANELS.items(), strict=True):
+        for ax, epsilon in zip(row, EPSILONS, strict=True):
+            for (weights, marker), colour in zip(MARKERS.items(), COLOURS, strict=False):
+                found = frame[(frame.epsilon == epsilon) & (frame.weights == weights)]
+                spread = _logarithms(found, quantity).droplevel(["weights", "epsilon"])
+                low, middle, high = (np.exp(spread["mean"] + s * spread["sem"]) for s in (-2, 0, 2))
+                ax.errorbar(
+                    middle.index, middle, [middle - low, high - middle], fmt=marker, color=colour, label=LEGEND[weights]
+                )
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+            ax.yaxis.set_minor_formatter("")
+            if quantity == "norm":
+                ax.set_title(rf"$\varepsilon$ = {epsilon:g}")
+            if quantity == "product":
+                ax.set_ylim(bottom=0.1)  # for a second label
+        row[0].set_ylabel(name)
+    for ax in axes[-1]:
+        label(ax, "rows $N$ of the table", ax.get_ylabel())
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncol=2)
+    return figure
+
+
+MARKERS = {"raw": "s-", "C = 2": "o-", "C = 1": "D--", "simplex": "^:"}
+LEGEND = {
+    "raw": "no constraint (Algorithm 2)",
+    "C = 2": r"$\Sigma |w| \leq 2$",
+    "C = 1": r"$\Sigma |w| \leq 1$",
+    "simplex": r"$w \geq 0$, $\Sigma w = 1$",
+}
+
+
+def _logarithms(frame, quantity):
+    """Means of the logarithms over the draws and their standard errors, by weights, epsilon and N."""
+    rows = frame.assign(log=np.log(frame[quantity]))
+    return rows.groupby(["weights", "epsilon", "rows"]).log.agg(["mean", "sem"])
+
+
+def _extreme(differences, largest):
+    """The furthest ratio, from differences of logarithms."""
+    row = differences.loc[differences["mean"].idxmax() if largest else differences["mean"].idxmin()]
+    ratio = math.exp(row["mean"])
+    return Measurement(ratio, ratio * row["sem"])
+
+
+def _growth(quantity, names, largest):
+    """Ratio of (geometric) means at the largest N to those at the smallest, the furthest of all epsilons."""
+
+    def measure(frame):
+        spread = _logarithms(frame, quantity).loc[list(names)]
+        last, first = (spread.xs(n, level="rows") for n in (frame.rows.max(), frame.rows.min()))
+        difference = last["mean"] - first["mean"]
+        return _extreme(pd.DataFrame({"mean": difference, "sem": np.hypot(last["sem"], first["sem"])}), largest)
+
+    return measure
+
+
+def _paired(quantity, names, epsilon, largest, *, last=False):
+    """Ratio of constrained weights to raw ones of the same noise (geometric mean), the furthest of all N."""
+
+    def measure(frame):
+        rows = frame[(frame.epsilon == epsilon) & (frame.rows == frame.rows.max())] if last else frame
+        rows = rows[rows.epsilon == epsilon]
+        logs = np.log(rows.set_index(["weights", "rows", "draw"])[quantity])
+        differences = pd.concat({name: logs.loc[name] - logs.loc["raw"] for name in names})
+        return _extreme(differences.groupby(level=[0, 1]).agg(["mean", "sem"]), largest)
+
+    return measure
+
+
+def _norm(frame):
+    rows = frame[frame.weights.isin(list(BOUNDS))]
+    return Measurement(float((rows.norm / rows.weights.map(BOUNDS)).max()))
+
+
+HELD = "C = 2", "C = 1", "simplex"
+
+EXPERIMENT = Experiment(
+    id="theorem-13",
+    title="Theorem 13: bounded weights (seeded noise: NOT PRIVATE)",
+    source="Thesis Theorem 13",
+    version=1,
+    presets={
+        "quick": {"rows": [400, 4000], "draws": 3, "sample": 2000},
+        "paper": {"rows": [1000, 3162, 10_000, 31_623, 100_000], "draws": 20, "sample": 50_000},
+    },
+    tasks=tasks,
+    run=run,
+    plot=plot,
+    claims=[
+        Claim(
+            id="norm",
+            source="Thesis eq. C.7",
+            statement="the sum of absolute weights stays within C (largest ratio to C)",
+            published=1.0,
+            relation="<",
+            rounding=1e-9,
+            measure=_norm,
+        ),
+        Claim(
+            id="raw norm",
+            source="Thesis 4.4",
+            statement="Algorithm 2 does not bound it: with M = sqrt(N) it grows from the smallest table to the largest "
+            "(least ratio of all epsilons)",
+            published=1.0,
+            relation=">",
+            measure=_growth("norm", ["raw"], False),
+        ),
+        Claim(
+            id="consistent",
+            source="Thesis Theorem 13",
+            statement="bounded weights stay consistent for the embedding of X: the distance falls from the smallest "
+            "table to the largest (largest ratio of all epsilons and bounds)",
+            published=1.0,
+            relation="<",
+            measure=_growth("distance", HELD, True),
+        ),
+        *(
+            Claim(
+                id=f"consistent, {f}, {name}",
+                source="Thesis eq. C.8",
+                statement=f"and with {name} for that of f(X), f the {f}: its distance falls too (largest ratio of all "
+                "epsilons)",
+                published=1.0,
+                relation="<",
+                measure=_growth(f, [name], True),
+            )
+            for f in FUNCTIONS
+            for name in BOUNDS
+        ),
+        Claim(
+            id="raw weights, product",
+            source="Thesis 4.4",
+            statement="the bound may be needed: with raw weights the distance to the embedding of f(X), f the product, "
+            "grows with N (largest ratio of all epsilons)",
+            published=1.0,
+            relation=">",
+            measure=_growth("product", ["raw"], True),
+        ),
+        Claim(
+            id="much noise",
+            source="beyond the source",
+            statement="at epsilon = 0.01 bounded weights are also nearer to the embedding of X than raw ones of the "
+            "same noise, at every N (largest ratio)",
+            published=1.0,
+            relation="<",
+            measure=_paired("distance", HELD, 0.01, True),
+        ),
+        Claim(
+            id="little noise",
+            source="beyond the source",
+            statement="at epsilon = 1 they have a price, as few points so wide apart do not represent X by positive "
+            "weights: at the largest N every bound does worse than raw weights (least ratio)",
+            published=1.0,
+            relation=">",
+            measure=_paired("distance", HELD, 1.0, False, last=True),
+        ),
+    ],
+)

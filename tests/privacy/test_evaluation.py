@@ -1,0 +1,234 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thesis_cli.errors import InputError
+from thesis_cli.privacy.embedding import squared_distance
+from thesis_cli.privacy.evaluation import (
+    GaussianMixture,
+    Ranges,
+    Truth,
+    area_under_curve,
+    design,
+    histogram_release,
+    least_squares,
+    project_to_simplex,
+    r_squared,
+    random_ranges,
+)
+from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.mechanism import Budget, Calibration, Noised
+
+KERNEL = Kernel(np.array([2.0, 5.0]), np.array([0.3, 0.6]))
+CARDINALITIES = 2, 4
+
+
+def table(seed, size):
+    rng = np.random.default_rng(seed)
+    return Rows(rng.random((size, 2)), rng.integers(0, CARDINALITIES, (size, 2)))
+
+
+def equal(rows):
+    return np.full(len(rows), 1 / len(rows))
+
+
+def truth(rows, seed=0, queries=50):
+    ranges = random_ranges(rows, CARDINALITIES, np.random.default_rng(seed), queries)
+    return Truth(rows, CARDINALITIES, KERNEL, ranges)
+
+
+def test_a_table_scores_nothing_against_itself_in_any_order():
+    rows = table(1, 500)
+    found = truth(rows).score(rows[::-1], equal(rows))
+    assert max(found.one_way, found.two_way, found.ranges) < 1e-12
+    assert found.distance < 1e-7
+
+
+def test_the_distance_is_that_of_the_embeddings():
+    rows, other = table(1, 300), table(2, 20)
+    weights = np.random.default_rng(3).normal(size=20)
+    expected = squared_distance(KERNEL, rows, equal(rows), other, weights) ** 0.5
+    assert truth(rows).score(other, weights).distance == pytest.approx(expected, rel=1e-9)
+
+
+def test_marginals_are_compared_cell_by_cell():
+    """Against loops over cells, with the deciles of the table as cuts."""
+    rows, other = table(4, 200), table(5, 30)
+    weights = np.random.default_rng(6).dirichlet(np.ones(30))
+    cuts = [np.quantile(x, np.arange(1, 10) / 10) for x in rows.reals.T]
+
+    def cells(row):
+        return [sum(x >= cut) for x, cut in zip(row.reals[0], cuts, strict=True)] + list(row.codes[0])
+
+    def variation(columns):
+        mass = {}
+        for of, w, sign in ((rows, equal(rows), 1), (other, weights, -1)):
+            for n in range(len(of)):
+                key = tuple(np.array(cells(of[n : n + 1]))[list(columns)])
+                mass[key] = mass.get(key, 0) + sign * w[n]
+        return sum(map(abs, mass.values())) / 2
+
+    found = truth(rows).score(other, weights)
+    assert found.one_way == pytest.approx(np.mean([variation([c]) for c in range(4)]))
+    assert found.two_way == pytest.approx(np.mean([variation(p) for p in itertools.combinations(range(4), 2)]))
+
+
+def test_ranges_are_answered_row_by_row():
+    rows, other = table(7, 100), table(8, 40)
+    weights = np.random.default_rng(9).dirichlet(np.ones(40))
+    ranges = random_ranges(rows, CARDINALITIES, np.random.default_rng(10), 60)
+    for of, w in ((rows, equal(rows)), (other, weights)):
+        expected = [
+            sum(
+                w[n]
+                for n in range(len(of))
+                if (ranges.low[q] <= of.reals[n]).all()
+                and (of.reals[n] <= ranges.high[q]).all()
+                and all(levels[q, code] for levels, code in zip(ranges.levels, of.codes[n], strict=True))
+            )
+            for q in range(60)
+        ]
+        np.testing.assert_allclose(ranges.shares(of, w), expected, atol=1e-12)
+    found = Truth(rows, CARDINALITIES, KERNEL, ranges).score(other, weights)
+    expected = np.abs(ranges.shares(other, weights) - ranges.shares(rows, equal(rows))).mean()
+    assert found.ranges == pytest.approx(expected)
+
+
+def test_random_ranges_restrict_three_columns_by_values_and_levels():
+    rows = table(11, 30)
+    ranges = random_ranges(rows, CARDINALITIES, np.random.default_rng(12), 500)
+    restricted = np.isfinite(ranges.low).sum(1) + sum((~levels.all(1)).astype(int) for levels in ranges.levels)
+    assert (restricted == 3).all()
+    assert (np.isfinite(ranges.low) == np.isfinite(ranges.high)).all()
+    assert set(ranges.low[np.isfinite(ranges.low)]) <= set(rows.reals.ravel())
+    assert all(levels.any(1).all() for levels in ranges.levels)
+    assert {*ranges.levels[1].sum(1)} == {1, 2, 3, 4}
+    one = random_ranges(Rows.of_reals(rows.reals[:, :1]), (), np.random.default_rng(0), 3)
+    assert isinstance(one, Ranges)
+    assert np.isfinite(one.low).all()
+
+
+def test_a_table_without_rows_is_refused():
+    ranges = random_ranges(table(0, 5), CARDINALITIES, np.random.default_rng(0), 2)
+    with pytest.raises(InputError, match="no rows"):
+        Truth(table(0, 0), CARDINALITIES, KERNEL, ranges)
+    with pytest.raises(InputError, match="no rows"):
+        release(table(0, 0), Silent())
+
+
+def test_the_embedding_of_a_mixture_is_that_of_many_draws():
+    """Means of the kernel over draws, to five of their standard errors."""
+    rng = np.random.default_rng(13)
+    mixture = GaussianMixture(np.array([0.5, 0.3, 0.2]), rng.random((3, 2)), 0.2)
+    kernel, points, draws = Kernel(np.array([3.0, 8.0]), np.zeros(0)), Rows.of_reals(rng.random((4, 2))), 200_000
+    rows = mixture.draw(2 * draws, rng)
+    values = kernel.matrix(rows[:draws], points)
+    error = values.std(0) / draws**0.5
+    assert (np.abs(values.mean(0) - mixture.embedding(kernel, points)) < 5 * error).all()
+    pairs = np.exp(-((rows.reals[:draws] - rows.reals[draws:]) ** 2) @ kernel.gamma)
+    assert abs(pairs.mean() - mixture.squared_norm(kernel)) < 5 * pairs.std() / draws**0.5
+
+
+def test_a_narrow_mixture_is_its_centres():
+    centres = Rows.of_reals(np.random.default_rng(14).random((3, 2)))
+    weights, kernel = np.array([0.5, 0.3, 0.2]), Kernel(np.array([3.0, 8.0]), np.zeros(0))
+    mixture, points = GaussianMixture(weights, centres.reals, 1e-9), table(15, 5)
+    points = Rows.of_reals(points.reals)
+    expected = squared_distance(kernel, centres, weights, points, equal(points)) ** 0.5
+    assert mixture.distance(kernel, points, equal(points)) == pytest.approx(expected, abs=1e-7)
+
+
+def test_least_squares_and_its_score():
+    rows = table(16, 400)
+    x = design(rows, CARDINALITIES)
+    assert x.shape == (400, 1 + 2 + 2 + 1 + 3)
+    truth = np.random.default_rng(17).normal(size=x.shape[1])
+    found = least_squares(x, x @ truth, equal(rows))
+    np.testing.assert_allclose(found, truth, atol=1e-9)
+    assert r_squared(x @ found, x @ truth) == pytest.approx(1)
+    y = np.random.default_rng(18).normal(size=400)
+    assert r_squared(np.full(400, y.mean()), y) == pytest.approx(0)
+
+
+def test_weights_are_repetitions():
+    rows, times = table(19, 50), np.random.default_rng(20).integers(0, 4, 50)
+    x, y = design(rows, CARDINALITIES), np.random.default_rng(21).normal(size=50)
+    repeated = least_squares(np.repeat(x, times, 0), np.repeat(y, times), np.ones(times.sum()))
+    np.testing.assert_allclose(least_squares(x, y, times / times.sum()), repeated, atol=1e-8)
+
+
+def test_the_area_counts_pairs():
+    rng = np.random.default_rng(22)
+    scores, labels = rng.integers(0, 5, 60).astype(float), rng.random(60) < 0.3
+    pairs = [(a > b) + (a == b) / 2 for a in scores[labels] for b in scores[~labels]]
+    assert area_under_curve(scores, labels) == pytest.approx(np.mean(pairs))
+
+
+@settings(max_examples=50)
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=8))
+def test_the_projection_is_the_nearest_of_the_simplex(values):
+    vector = np.array(values)
+    found = project_to_simplex(vector)
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(1)
+    # A projection makes no acute angle with any direction to a corner of the simplex.
+    assert max((np.eye(len(vector)) - found) @ (vector - found)) < 1e-9
+
+
+class Silent:
+    """No noise; keeps what it was given."""
+
+    def calibrate(self, size, l2_sensitivity, budget):
+        return Calibration(mechanism="", scale=0, granularity=0, epsilon=0, delta=0, sensitivity=l2_sensitivity)
+
+    def add(self, vector, l2_sensitivity, budget):
+        self.vector = vector
+        return Noised(**vars(self.calibrate(vector.size, l2_sensitivity, budget)), values=vector)
+
+
+def release(rows, noise, *, joint=True, count=2000, bins=5):
+    rng = np.random.default_rng(23)
+    return histogram_release(rows, CARDINALITIES, bins, noise, Budget(1, 1e-6), count, rng, joint=joint)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_histograms_without_noise_keep_their_cells(joint):
+    """Within one row of each cell, of all columns or of each."""
+    rows, count = table(24, 50), 2000
+    drawn = release(rows, Silent(), joint=joint, count=count)
+
+    def cells(of):
+        return np.concatenate([np.floor(of.reals * 5).astype(int), of.codes], 1)
+
+    parts = [slice(None)] if joint else [slice(i, i + 1) for i in range(4)]
+    for part in parts:
+        every = np.unique(np.concatenate([cells(rows)[:, part], cells(drawn)[:, part]]), axis=0)
+        for cell in every:
+            share, found = ((cells(of)[:, part] == cell).all(1).mean() for of in (rows, drawn))
+            assert abs(share - found) <= 1.000001 / count
+    assert ((drawn.reals >= 0) & (drawn.reals <= 1)).all()
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_the_sensitivity_of_histograms_covers_neighbours_and_is_reached(joint):
+    """Opposite corners: every column differs."""
+    corner, opposite = (Rows(np.full((1, 2), float(x)), np.array([[x, 3 * x]])) for x in (0, 1))
+    rest, found = table(25, 4), []
+    for row in (corner, opposite):
+        noise = Silent()
+        release(Rows.concatenate([rest, row]), noise, joint=joint)
+        found.append(noise.vector)
+    largest = math.sqrt(2 * (1 if joint else 4)) / 5
+    apart = float(np.linalg.norm(found[0] - found[1]))
+    assert apart == pytest.approx(largest, rel=1e-9)
+    given = []
+    noise = Silent()
+    noise.add = lambda vector, sensitivity, budget: (
+        given.append(sensitivity) or Silent().add(vector, sensitivity, budget)
+    )
+    release(Rows.concatenate([rest, row]), noise, joint=joint)
+    assert apart <= given[0] <= largest * 1.001

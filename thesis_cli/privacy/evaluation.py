@@ -1,0 +1,274 @@
+r"""How near a release is to the private table: for experiments.
+
+All that is measured here is computed from private rows without any noise: it is NOT PRIVATE. The two histograms at the
+end are baselines, private through the `Noise` that they are given, to set beside a release.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.errors import InputError
+from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix
+from thesis_cli.privacy.kernels import Codes, Floats, Kernel, Rows
+from thesis_cli.privacy.mechanism import Budget, Noise
+
+QUERIES, COLUMNS = 1000, 3
+"""Range queries, and the columns that each restricts."""
+BINS = 10
+"""Of a real coordinate in a marginal: between quantiles of the private table."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Errors of a release, NOT PRIVATE; 0 for the table itself.
+
+    Attributes
+    ----------
+    distance : in the RKHS, to the table's embedding.
+    one_way, two_way : total variation to the table's marginals of one column, of two columns; means over columns and
+        over pairs.
+    ranges : mean absolute error of the shares that random range queries ask for.
+    """
+
+    distance: float
+    one_way: float
+    two_way: float
+    ranges: float
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Queries for the share of rows in boxes, Q of them: reals between two ends, categories in sets of levels.
+
+    Attributes
+    ----------
+    low, high : infinite where a query does not restrict a coordinate, shape (Q, D).
+    levels : for each category whether a level is in the query's set, shape (Q, cardinality).
+    """
+
+    low: Floats
+    high: Floats
+    levels: tuple[npt.NDArray[np.bool_], ...]
+
+    def shares(self, rows: Rows, weights: Floats) -> Floats:
+        """Weight of the rows in each box, shape (Q,)."""
+        found = np.empty(len(self.low))
+        for q, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
+            inside = np.ones(len(rows), bool)
+            for d in np.flatnonzero(np.isfinite(low)):
+                inside &= (rows.reals[:, d] >= low[d]) & (rows.reals[:, d] <= high[d])
+            for c, levels in enumerate(self.levels):
+                if not levels[q].all():
+                    inside &= levels[q][rows.codes[:, c]]
+            found[q] = weights[inside].sum()
+        return found
+
+
+def random_ranges(rows: Rows, cardinalities: Sequence[int], rng: np.random.Generator, count: int = QUERIES) -> Ranges:
+    """Boxes in up to `COLUMNS` random columns: between the values of two random rows, or a random set of levels.
+
+    A set has 1 to L - 1 of the L levels, each number as likely as the next.
+    """
+    reals, columns = rows.reals.shape[1], rows.reals.shape[1] + len(cardinalities)
+    low, high = np.full((count, reals), -math.inf), np.full((count, reals), math.inf)
+    levels = tuple(np.ones((count, cardinality), bool) for cardinality in cardinalities)
+    for q in range(count):
+        for column in rng.permutation(columns)[:COLUMNS]:
+            if column < reals:
+                low[q, column], high[q, column] = np.sort(rows.reals[rng.integers(len(rows), size=2), column])
+            else:
+                out = levels[column - reals][q]
+                out[rng.permutation(out.size)[rng.integers(1, out.size) :]] = False
+    return Ranges(low, high, levels)
+
+
+class Truth:
+    """A private table as releases are scored against it; NOT PRIVATE.
+
+    Parameters
+    ----------
+    rows : the table, N rows.
+    cardinalities : of the categories.
+    kernel : of the RKHS.
+    ranges : queries.
+    jobs : threads.
+
+    Raises
+    ------
+    InputError : no rows.
+    """
+
+    def __init__(self, rows: Rows, cardinalities: Sequence[int], kernel: Kernel, ranges: Ranges, jobs: int = 1) -> None:
+        self._rows, self._kernel, self._ranges, self._jobs = rows, kernel, ranges, jobs
+        self._squared_norm = mean_of_matrix(kernel, rows, jobs)
+        self._cuts = [np.unique(np.quantile(x, np.arange(1, BINS) / BINS)) for x in rows.reals.T]
+        self._sizes = [*(len(cuts) + 1 for cuts in self._cuts), *cardinalities]
+        equal = np.full(len(rows), 1 / len(rows))
+        self._ones, self._pairs = self._marginals(rows, equal)
+        self._shares = ranges.shares(rows, equal)
+
+    def score(self, rows: Rows, weights: Floats) -> Scores:
+        """Of a release of M rows with weights, which may have any sign."""
+        ones, pairs = self._marginals(rows, weights)
+        at_points = mean_at(self._kernel, [self._rows], rows, self._jobs)
+        return Scores(
+            distance(self._kernel, rows, weights, at_points, self._squared_norm),
+            _variation(ones, self._ones),
+            _variation(pairs, self._pairs),
+            float(np.abs(self._ranges.shares(rows, weights) - self._shares).mean()),
+        )
+
+    def _marginals(self, rows: Rows, weights: Floats) -> tuple[list[Floats], list[Floats]]:
+        """Of one column and of two."""
+        binned = [np.searchsorted(cuts, x, "right") for cuts, x in zip(self._cuts, rows.reals.T, strict=True)]
+        columns = list(zip([*binned, *rows.codes.T], self._sizes, strict=True))
+        ones = [_shares(x, weights, size) for x, size in columns]
+        pairs = [
+            _shares(x * other + y, weights, size * other)
+            for (x, size), (y, other) in itertools.combinations(columns, 2)
+        ]
+        return ones, pairs
+
+
+def _shares(cells: Codes, weights: Floats, size: int) -> Floats:
+    return np.bincount(cells, weights, size).astype(np.float64)
+
+
+def _variation(found: list[Floats], true: list[Floats]) -> float:
+    """Mean of the total variations, 0 where there are none."""
+    return float(np.mean([np.abs(a - b).sum() / 2 for a, b in zip(found, true, strict=True)] or [0.0]))
+
+
+def design(rows: Rows, cardinalities: Sequence[int]) -> Floats:
+    """Columns of a linear model: 1, reals, their squares, and an indicator of each level but the first."""
+    indicators = [
+        codes[:, np.newaxis] == np.arange(1, cardinality)
+        for codes, cardinality in zip(rows.codes.T, cardinalities, strict=True)
+    ]
+    return np.concatenate([np.ones((len(rows), 1)), rows.reals, rows.reals**2, *indicators], 1)
+
+
+def least_squares(x: Floats, y: Floats, weights: Floats) -> Floats:
+    """argmin_b sum_m w_m (y_m - x_m . b)^2 for w >= 0, the shortest where it is not unique."""
+    root = np.sqrt(weights)
+    return np.asarray(np.linalg.lstsq(x * root[:, np.newaxis], y * root)[0])
+
+
+def r_squared(predicted: Floats, y: Floats) -> float:
+    """1 - mean (y - predicted)^2 / var y: 1 is perfect, 0 no better than the mean of y."""
+    return float(1 - ((y - predicted) ** 2).mean() / y.var())
+
+
+def area_under_curve(scores: Floats, labels: npt.NDArray[np.bool_]) -> float:
+    """P(score of a positive > that of a negative), ties counted half: the area under the ROC curve."""
+    from scipy.stats import rankdata
+
+    positives = int(labels.sum())
+    ranks = float(rankdata(scores)[labels].sum())
+    return (ranks - positives * (positives + 1) / 2) / (positives * (len(labels) - positives))
+
+
+@dataclass(frozen=True)
+class GaussianMixture:
+    """A population whose embedding in a Gaussian kernel is known in closed form.
+
+    Attributes
+    ----------
+    weights : of sum 1, shape (K,).
+    centres : shape (K, D).
+    deviation : standard deviation in every direction, of all components.
+    """
+
+    weights: Floats
+    centres: Floats
+    deviation: float
+
+    def draw(self, count: int, rng: np.random.Generator) -> Rows:
+        """Independent rows."""
+        members = rng.choice(len(self.weights), count, p=self.weights)
+        return Rows.of_reals(rng.normal(self.centres[members], self.deviation))
+
+    def embedding(self, kernel: Kernel, points: Rows) -> Floats:
+        """mu_X(z) = E k(X, z) at points, shape (M,)."""
+        return self._smoothed(kernel, points.reals, 1) @ self.weights
+
+    def squared_norm(self, kernel: Kernel) -> float:
+        """|mu_X|^2 = E k(X, X') for independent X, X'."""
+        return float(self.weights @ self._smoothed(kernel, self.centres, 2) @ self.weights)
+
+    def distance(self, kernel: Kernel, points: Rows, weights: Floats) -> float:
+        """RKHS distance of sum_m w_m k(z_m, .) to mu_X."""
+        return distance(kernel, points, weights, self.embedding(kernel, points), self.squared_norm(kernel))
+
+    def _smoothed(self, kernel: Kernel, at: Floats, times: int) -> Floats:
+        """E k(c + noise, z) for centres c, noise of `times` the variance: a wider and lower Gaussian, shape (M, K)."""
+        wider = 1 + 2 * times * kernel.gamma * self.deviation**2
+        exponent = sum(
+            g * np.subtract.outer(z, c) ** 2 for g, z, c in zip(kernel.gamma / wider, at.T, self.centres.T, strict=True)
+        )
+        return np.asarray(np.exp(-exponent) / math.sqrt(wider.prod()))
+
+
+def histogram_release(
+    rows: Rows,
+    cardinalities: Sequence[int],
+    bins: int,
+    noise: Noise,
+    budget: Budget,
+    count: int,
+    rng: np.random.Generator,
+    *,
+    joint: bool,
+) -> Rows:
+    """Baseline: rows drawn from noisy histograms that are projected onto the simplex.
+
+    Parameters
+    ----------
+    rows : private, reals in [0, 1], N of them.
+    bins : equal ones on [0, 1] for each real, within which a value is drawn uniformly.
+    count : number of rows to draw.
+    joint : one histogram of all columns; otherwise one for each column, which are drawn from independently.
+
+    Raises
+    ------
+    InputError : no rows.
+    """
+    if not len(rows):
+        raise InputError("the table has no rows", "one or more are wanted")
+    sizes = [bins] * rows.reals.shape[1] + list(cardinalities)
+    columns = [*np.minimum((rows.reals * bins).astype(np.int64), bins - 1).T, *rows.codes.T]
+    if joint:
+        cells = [np.ravel_multi_index(columns, sizes)]
+        lengths = [math.prod(sizes)]
+    else:
+        cells, lengths = columns, sizes
+    shares = np.concatenate([np.bincount(x, minlength=n) for x, n in zip(cells, lengths, strict=True)]) / len(rows)
+    # A row counts once in each histogram, and moving it changes two cells of each by 1/N.
+    noised = noise.add(shares, math.sqrt(2 * len(cells)) / len(rows) * (1 + 1e-12), budget).values
+    parts = np.split(noised, np.cumsum(lengths)[:-1])
+    drawn = [_systematic(project_to_simplex(part), count, rng) for part in parts]
+    found = np.stack(np.unravel_index(drawn[0], sizes) if joint else drawn, 1)
+    reals = rows.reals.shape[1]
+    within = rng.random((count, reals))
+    return Rows((found[:, :reals] + within) / bins, np.ascontiguousarray(found[:, reals:]))
+
+
+def _systematic(shares: Floats, count: int, rng: np.random.Generator) -> Codes:
+    """`count` numbers of cells, each within one of count times its share, in random order."""
+    at = (np.arange(count) + rng.random()) / count * shares.sum()
+    cells = np.searchsorted(np.cumsum(shares), at, "right").clip(max=len(shares) - 1)
+    return np.asarray(rng.permutation(cells))
+
+
+def project_to_simplex(vector: Floats) -> Floats:
+    """The nearest w >= 0 of sum 1 (Euclidean)."""
+    falling = np.sort(vector)[::-1]
+    levels = (np.cumsum(falling) - 1) / np.arange(1, len(vector) + 1)
+    return np.asarray(np.maximum(vector - levels[np.flatnonzero(falling > levels)[-1]], 0))
