@@ -7,7 +7,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 INSTALL_ARGS := -c constraints.txt -e '.[dev]'
 
-.PHONY: install test lint reproduce-quick reproduce-all tables cps1988 models bench constraints wheel clean
+.PHONY: install test lint reproduce-quick reproduce-all tables cps1988 tasks models bench peers constraints wheel clean
 
 install: $(STAMP)
 
@@ -47,6 +47,9 @@ tables: install
 cps1988: install
 	$(BIN)/python -m thesis_cli.privacy.examples data/tables --cps1988
 
+tasks: install
+	$(BIN)/python -m thesis_cli.synthesis.examples data/tasks
+
 models: install
 	$(BIN)/python -m thesis_cli.models.examples data/models
 
@@ -57,6 +60,13 @@ bench: install
 	$(BIN)/python benchmarks/map.py
 	$(BIN)/python benchmarks/renyi.py
 	$(BIN)/python benchmarks/privacy.py
+
+# Other generators of private tables, in an environment of their own: over 1 GB, and minutes to hours.
+peers: install
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install -q -r benchmarks/requirements-peers.txt
+	.venv-peers/bin/python -m pip install -q --no-deps smartnoise-synth==1.0.8 smartnoise-sql==1.0.10
+	$(BIN)/python benchmarks/private_peers.py
 
 # Maintainers: new pins for every extra; needs uv. No line may name a package host.
 # torch stays at a release of which there is a build without GPU libraries wherever this is tested.

@@ -1,0 +1,1 @@
+"""Programs from input-output examples: a small language and the searches over it (Thesis chapter 5)."""

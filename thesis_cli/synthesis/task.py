@@ -1,0 +1,249 @@
+"""Tasks: input-output examples that a program is sought for, read from JSON or JSON Lines."""
+
+from __future__ import annotations
+
+import json
+import reprlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from thesis_cli.errors import InputError
+from thesis_cli.synthesis.dsl import DEFAULT, LIST, MOST_INPUTS, Semantics, Type, Value, type_of
+from thesis_cli.synthesis.program import Program, run, signature
+
+MAX_BYTES = 2**28
+"""Largest file that is read."""
+
+_FORM = '{"inputs": [[3, 1, 2]], "output": [1, 2, 3]}'
+
+
+@dataclass(frozen=True)
+class Example:
+    """What a program is to give (`output`) for `inputs`."""
+
+    inputs: tuple[Value, ...]
+    output: Value
+
+
+@dataclass(frozen=True)
+class Task:
+    """At least one example, all of the same types; `load_tasks` and `read_task` check what they read.
+
+    Attributes
+    ----------
+    name : what messages and tables call it.
+    """
+
+    name: str
+    examples: tuple[Example, ...]
+
+    @property
+    def inputs(self) -> tuple[Type, ...]:
+        """Types of the inputs."""
+        return tuple(map(type_of, self.examples[0].inputs))
+
+    @property
+    def output(self) -> Type:
+        """Type of the output."""
+        return type_of(self.examples[0].output)
+
+    def to_json(self) -> str:
+        """One line that `load_tasks` reads."""
+        examples = [{"inputs": example.inputs, "output": example.output} for example in self.examples]
+        return json.dumps({"name": self.name, "examples": examples}, ensure_ascii=False)
+
+
+def check(program: Program, task: Task, semantics: Semantics = DEFAULT) -> bool:
+    """Whether a program takes the inputs of a task and fits all its examples."""
+    return program.inputs == task.inputs and all(
+        run(program, example.inputs, semantics) == example.output for example in task.examples
+    )
+
+
+def load_tasks(path: str | Path, semantics: Semantics = DEFAULT) -> list[Task]:
+    """Read a file of tasks.
+
+    Parameters
+    ----------
+    path : JSON, one task, or JSON Lines, a task a line; `-` reads standard input. `read_task` says what a task is.
+        A task without a name gets that of the file, with its line if there are several.
+    semantics : the range of numbers and the length of lists that examples are held to.
+
+    Raises
+    ------
+    InputError : no such file, no UTF-8, no JSON, no task, or a bad one; names file, line (of JSON Lines) and example.
+    """
+    source = "standard input" if str(path) == "-" else str(path)
+    stem = "task" if str(path) == "-" else Path(path).stem
+    try:
+        text = _read(path).decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"it cannot be read ({error.strerror})", "a JSON file is wanted", source=source) from None
+    except UnicodeDecodeError:
+        raise InputError("it is not UTF-8", "JSON or JSON Lines in UTF-8 is wanted", source=source) from None
+    except InputError as error:
+        raise error.at(source) from None
+    rows = [(line, row) for line, row in enumerate(text.split("\n"), 1) if row.strip()]
+    if not rows:
+        raise InputError("it is empty", f"examples such as [{_FORM}] are wanted", source=source)
+    if len(rows) > 1 and _is_json(rows[0][1]):
+        return [_parse(row, f"{stem}-{line}", semantics, source, line) for line, row in rows]
+    return [_parse(text.rstrip(), stem, semantics, source)]
+
+
+def read_task(content: object, name: str, semantics: Semantics = DEFAULT) -> Task:
+    """A task from what JSON holds.
+
+    Parameters
+    ----------
+    content : `{"name": ..., "examples": [...]}`, where the name may be lacking and other keys are ignored, or the
+        list of examples alone. An example is `{"inputs": [...], "output": ...}` or a pair `[[...], ...]` of these.
+    name : of a task that has none.
+
+    Raises
+    ------
+    InputError : no examples; none or more than 3 inputs, or no list among them; what is neither a whole number in
+        the range nor a list of such; a list that is too long; examples of different types; examples that contradict
+        each other. It names the example.
+    """
+    if isinstance(content, dict):
+        if "examples" not in content:
+            raise InputError("the task has no 'examples'", f'{{"examples": [{_FORM}, ...]}} is wanted')
+        name = content.get("name", name)
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise InputError(f"the task's name is {_show(name)}", "a text of one line is wanted")
+        content = content["examples"]
+    if not isinstance(content, list):
+        raise InputError(f"no examples: {_show(content)}", f"a list of examples such as {_FORM} is wanted")
+    if not content:
+        raise InputError("the task has no examples", "at least one is wanted")
+    examples = tuple(_example(entry, f"example {i}", semantics) for i, entry in enumerate(content, 1))
+    _check_types(examples)
+    _check_agreement(examples)
+    return Task(name, examples)
+
+
+def read_value(content: object, where: str, semantics: Semantics = DEFAULT) -> Value:
+    """A number or a list of numbers from what JSON holds; 3.0 is 3.
+
+    Raises
+    ------
+    InputError : neither, out of range, or too long; says `where`.
+    """
+    if not isinstance(content, list):
+        return _number(content, where, semantics)
+    if len(content) > semantics.longest:
+        problem = f"{where} is a list of {len(content)} numbers"
+        raise InputError(problem, f"at most {semantics.longest} are wanted")
+    return tuple(_number(entry, f"{where}, number {i}", semantics) for i, entry in enumerate(content, 1))
+
+
+def read_inputs(content: object, where: str, semantics: Semantics = DEFAULT) -> tuple[Value, ...]:
+    """The inputs of a program from what JSON holds: a list of 1 to 3 values, one of them at least a list.
+
+    Raises
+    ------
+    InputError : they are not that, or one is no value (`read_value`); says `where`.
+    """
+    remedy = f"a list of 1 to {MOST_INPUTS} inputs is wanted, where one list is written [[1, 2, 3]]"
+    if not isinstance(content, list):
+        raise InputError(f"{where}: the inputs are {_show(content)}", remedy)
+    if not 1 <= len(content) <= MOST_INPUTS:
+        raise InputError(f"{where} has {len(content)} inputs", remedy)
+    inputs = tuple(read_value(entry, f"{where}, input {i}", semantics) for i, entry in enumerate(content, 1))
+    if LIST not in map(type_of, inputs):
+        raise InputError(f"{where} has no list among its inputs", "at least one is wanted, such as [[1, 2, 3]]")
+    return inputs
+
+
+def _read(path: str | Path) -> bytes:
+    if str(path) != "-":
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    elif sys.stdin is None:
+        raise InputError("it is closed", "examples are wanted there")
+    else:
+        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise InputError(f"it is larger than {MAX_BYTES >> 20} MiB", "a smaller file is wanted")
+    return data
+
+
+def _is_json(text: str) -> bool:
+    """Whether a first line is complete, so that others are lines of JSON Lines."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _parse(text: str, name: str, semantics: Semantics, source: str, line: int | None = None) -> Task:
+    """The task of a JSON text: a whole file, or one line of it."""
+    try:
+        return read_task(_loads(text), name, semantics)
+    except InputError as error:
+        raise InputError(error.problem, error.remedy, source=source, line=line or error.line) from None
+
+
+def _loads(text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        problem = f"no JSON: {error.msg} (column {error.colno})"
+        raise InputError(problem, f"examples such as [{_FORM}] are wanted", line=error.lineno) from None
+    except RecursionError:
+        raise InputError("it is nested too deeply", f"examples such as [{_FORM}] are wanted") from None
+    except ValueError:
+        raise InputError("it has a number of too many digits", "numbers in the range are wanted") from None
+
+
+def _example(content: object, where: str, semantics: Semantics) -> Example:
+    if isinstance(content, dict):
+        for key in ("inputs", "output"):
+            if key not in content:
+                raise InputError(f"{where} has no {key!r}", f"{_FORM} is wanted")
+        inputs, output = content["inputs"], content["output"]
+    elif isinstance(content, list) and len(content) == 2:
+        inputs, output = content
+    else:
+        raise InputError(f"{where} is {_show(content)}", f"{_FORM} is wanted")
+    return Example(read_inputs(inputs, where, semantics), read_value(output, f"{where}, output", semantics))
+
+
+def _number(content: object, where: str, semantics: Semantics) -> int:
+    if isinstance(content, float) and content.is_integer():
+        content = int(content)
+    wanted = f"a whole number from {semantics.low} to {semantics.high} is wanted"
+    if isinstance(content, bool) or not isinstance(content, int):
+        raise InputError(f"{where} is {_show(content)}", wanted)
+    if not semantics.holds(content):
+        raise InputError(f"{where} is out of range: {_show(content)}", wanted)
+    return content
+
+
+def _check_types(examples: Sequence[Example]) -> None:
+    """Refuse examples that differ in type from the first."""
+    types = [(tuple(map(type_of, example.inputs)), type_of(example.output)) for example in examples]
+    for number, found in enumerate(types, 1):
+        if found != types[0]:
+            (inputs, output), (wanted, result) = found, types[0]
+            problem = f"example {number} is {signature(inputs)} -> {output}"
+            raise InputError(problem, f"{signature(wanted)} -> {result} is wanted, as example 1 is")
+
+
+def _check_agreement(examples: Sequence[Example]) -> None:
+    """Refuse two outputs for the same inputs."""
+    first: dict[tuple[Value, ...], int] = {}
+    for number, example in enumerate(examples):
+        earlier = first.setdefault(example.inputs, number)
+        if examples[earlier].output != example.output:
+            problem = f"examples {earlier + 1} and {number + 1} give different outputs for the same inputs"
+            raise InputError(problem, "one output for the same inputs is wanted")
+
+
+def _show(content: object) -> str:
+    """What stands there, shortened, in words of JSON where they differ from Python's."""
+    return json.dumps(content) if content is None or isinstance(content, bool) else reprlib.repr(content)
