@@ -61,6 +61,7 @@ def dp_release(
         int | None,
         typer.Option(
             min=1,
+            max=10**5,
             help="Features, points drawn from the schema (subspace), or rows (exponential).",
             show_default="1000; exponential 3",
         ),
@@ -68,7 +69,7 @@ def dp_release(
     public: Annotated[
         str | None, typer.Option(help="Rows that are public already: a table of the same schema (subspace).")
     ] = None,
-    rows: Annotated[int, typer.Option(min=1, help="Rows of the synthetic table.")] = 1000,
+    rows: Annotated[int, typer.Option(min=1, max=10**6, help="Rows of the synthetic table.")] = 1000,
     weighted: Annotated[bool, typer.Option("--weighted", help="Write a weight for each row, too.")] = False,
     weights: Annotated[
         Literal["simplex", "l1", "raw"],
@@ -294,7 +295,7 @@ def _rows(
     with tqdm(desc="rows", disable=True if quiet else None, file=sys.stderr, leave=False, bar_format=BAR) as bar:
 
         def show(objective: float) -> None:
-            bar.set_postfix_str(f"squared distance to the noisy embedding {objective:.4g}", refresh=False)
+            bar.set_postfix_str(f"squared distance to what is released {objective:.4g}", refresh=False)
             bar.update()
 
         return synthetic(

@@ -191,7 +191,12 @@ class Ledger:
         except FileExistsError:
             return None
         if _guarded(handle, lock):
-            os.write(handle, str(os.getpid()).encode())
+            try:
+                os.write(handle, str(os.getpid()).encode())
+            except OSError as error:
+                lock.unlink()
+                os.close(handle)
+                raise OSError(error.errno, error.strerror, str(lock)) from error
             return handle
         os.close(handle)
         return None
