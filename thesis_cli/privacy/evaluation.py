@@ -146,35 +146,6 @@ def _variation(found: list[Floats], true: list[Floats]) -> float:
     return float(np.mean([np.abs(a - b).sum() / 2 for a, b in zip(found, true, strict=True)] or [0.0]))
 
 
-def design(rows: Rows, cardinalities: Sequence[int]) -> Floats:
-    """Columns of a linear model: 1, reals, their squares, and an indicator of each level but the first."""
-    indicators = [
-        codes[:, np.newaxis] == np.arange(1, cardinality)
-        for codes, cardinality in zip(rows.codes.T, cardinalities, strict=True)
-    ]
-    return np.concatenate([np.ones((len(rows), 1)), rows.reals, rows.reals**2, *indicators], 1)
-
-
-def least_squares(x: Floats, y: Floats, weights: Floats) -> Floats:
-    """argmin_b sum_m w_m (y_m - x_m . b)^2 for w >= 0, the shortest where it is not unique."""
-    root = np.sqrt(weights)
-    return np.asarray(np.linalg.lstsq(x * root[:, np.newaxis], y * root)[0])
-
-
-def r_squared(predicted: Floats, y: Floats) -> float:
-    """1 - mean (y - predicted)^2 / var y: 1 is perfect, 0 no better than the mean of y."""
-    return float(1 - ((y - predicted) ** 2).mean() / y.var())
-
-
-def area_under_curve(scores: Floats, labels: npt.NDArray[np.bool_]) -> float:
-    """P(score of a positive > that of a negative), ties counted half: the area under the ROC curve."""
-    from scipy.stats import rankdata
-
-    positives = int(labels.sum())
-    ranks = float(rankdata(scores)[labels].sum())
-    return (ranks - positives * (positives + 1) / 2) / (positives * (len(labels) - positives))
-
-
 @dataclass(frozen=True)
 class GaussianMixture:
     """A population whose embedding in a Gaussian kernel is known in closed form.

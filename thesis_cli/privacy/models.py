@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from thesis_cli.errors import InputError
 from thesis_cli.privacy.expressions import Value
@@ -130,22 +132,25 @@ def regression_scores(y: Floats, predicted: Floats, weights: Floats | None = Non
 def classification_scores(y: Floats, logits: Floats) -> dict[str, float]:
     """Accuracy at probability 1/2, that of the commoner class alone, area under the ROC curve, mean logarithmic loss.
 
-    The area (NaN where there is one class alone) is the probability that a true row scores above a false one, ties
-    counted half.
-
     Parameters
     ----------
     y : 0 or 1, shape (rows,).
     logits : ln p / (1 - p) of the predicted probabilities p of 1.
     """
-    from scipy.stats import rankdata
-
     truth = y == 1
-    trues, falses = int(truth.sum()), int((~truth).sum())
-    above = float(rankdata(logits)[truth].sum()) - trues * (trues + 1) / 2
+    share = float(truth.mean())
     return {
         "accuracy": float(((logits > 0) == truth).mean()),
-        "accuracy of a constant": max(trues, falses) / len(truth),
-        "AUC": above / (trues * falses) if trues and falses else np.nan,
+        "accuracy of a constant": max(share, 1 - share),
+        "AUC": area_under_curve(logits, truth),
         "log loss": float((np.logaddexp(0, logits) - truth * logits).mean()),
     }
+
+
+def area_under_curve(scores: Floats, truth: npt.NDArray[np.bool_]) -> float:
+    """Area under the ROC curve: P(a true row scores above a false one), ties counted half; NaN of one class alone."""
+    from scipy.stats import rankdata
+
+    trues, falses = int(truth.sum()), int((~truth).sum())
+    above = float(rankdata(scores)[truth].sum()) - trues * (trues + 1) / 2
+    return above / (trues * falses) if trues and falses else math.nan
