@@ -163,6 +163,11 @@ def test_points_with_weights_in_the_span_of_public_rows(cli, people):
     assert cli(*arguments, "--out", "a.csv", "--weighted", "--weights", "raw").status == 0
     rows = read(people / "a.csv")
     assert [row["years"] for row in rows] == [row["years"] for row in read(people / "public.csv")]
+    refused = cli(*arguments, "--out", "c.csv", "--weighted", "--rows", 5)
+    assert (refused.status, refused.err) == (
+        2,
+        "error: --rows of a release by subspace; it has the rows it has; --size is their number\n",
+    )
     again = "dp-release", "--again", "a.json", "--out", "b.csv", "--rows", 50, "--quiet"
     assert "the same --public file is wanted" in cli(*again).err
     assert cli(*again, "--public", "public.csv").status == 0
@@ -218,7 +223,7 @@ def test_interrupted_rows_keep_the_record(cli, people, monkeypatch):
         patch.setattr(release, "synthesise", interrupt)
         result = cli("dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--out", "a.csv")
     assert (result.status, result.out) == (130, "")
-    assert "kept: thesis-cli dp-release --again a.json" in result.err
+    assert "the budget is spent, and the noisy embedding kept: thesis-cli dp-release --again a.json" in result.err
     assert not (people / "a.csv").exists()
     assert cli("dp-release", "--again", "a.json", "--quiet").status == 0
     assert len(read(people / "a.csv")) == 1000
@@ -242,7 +247,8 @@ BAD = [
     (["people.csv", "--figure", "a.pdf"], "--figure a.pdf"),
     (["people.csv", "--out", "a.txt"], "--out a.txt"),
     (["people.csv", "--ledger", "schema.toml", "--limit", "1", "0.1"], "schema.toml"),
-    (["empty.csv"], "a table of 0 rows"),
+    (["empty.csv"], "empty.csv: the table has no rows"),
+    (["people.csv", "--out", "half.csv"], "half.json is a release without rows; thesis-cli dp-release --again half.json"),
     (["wrong.csv"], "wrong.csv: column 'years': row 2 cannot be read"),
     (["unknown.csv"], "unknown.csv: column 'region': row 1 cannot be read"),
     (["nan.csv"], "nan.csv: column 'wage': row 1 has no value"),
@@ -258,7 +264,8 @@ def test_bad_input_is_one_line_and_leaves_nothing(cli, people, arguments, messag
     (people / "wrong.csv").write_text(f"{head}20,3,north\n20,three,north\n")
     (people / "unknown.csv").write_text(f"{head}20,3,east\n")
     (people / "nan.csv").write_text(f"{head}NaN,3,north\n")
-    (people / "other.csv").write_text("wage,year,region\n")
+    (people / "other.csv").write_text("wage,year,region\n20,3,north\n")
+    (people / "half.json").write_text("{}")
     before = sorted(os.listdir(people))
     defaults = {"--epsilon": "1", "--delta": "1e-3", "--size": "40", "--schema": "schema.toml"}
     for key in defaults.keys() & set(arguments):

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  thesis-cli dp-audit --runs 20000 --whole-runs 1000
+  thesis-cli dp-audit --delta 0.1 --runs 20000 --whole-runs 2000
   thesis-cli dp-audit --epsilon 1 --delta 0.1
   thesis-cli dp-audit --epsilon 2 --noise laplace --whole-runs 1000 --json
 """
 
+VERDICTS = "too few runs to tell", "holds", "BROKEN"
+"""The worst of two paths is the one further on."""
 DEFAULT_OUT = Path("results/runs/dp-audit.csv")
 
 
@@ -68,7 +70,7 @@ def dp_audit(
     settings = {"epsilon": epsilon, "delta": delta, "noise": noise, "rows": rows, "features": features}
     settings["confidence"] = confidence
     if as_json:
-        verdict = "BROKEN" if broken else "holds"
+        verdict = max((path.verdict for path in paths), key=VERDICTS.index)
         output.print_json(
             {**settings, "verdict": verdict, "audits": found, "seconds": round(seconds, 3), "out": str(out)}
         )

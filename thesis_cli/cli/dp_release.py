@@ -35,6 +35,7 @@ Examples, in a checkout:
 
 logger = logging.getLogger("thesis_cli")
 
+ROWS = 1000
 BAR = "rows: step {n}, {elapsed}{postfix}"
 
 
@@ -69,7 +70,15 @@ def dp_release(
     public: Annotated[
         str | None, typer.Option(help="Rows that are public already: a table of the same schema (subspace).")
     ] = None,
-    rows: Annotated[int, typer.Option(min=1, max=10**6, help="Rows of the synthetic table.")] = 1000,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=10**6,
+            help="Rows of the synthetic table.",
+            show_default="1000; subspace with --weighted: one for each point",
+        ),
+    ] = None,
     weighted: Annotated[bool, typer.Option("--weighted", help="Write a weight for each row, too.")] = False,
     weights: Annotated[
         Literal["simplex", "l1", "raw"],
@@ -77,7 +86,8 @@ def dp_release(
     ] = "simplex",
     most: Annotated[float, typer.Option(help="C of Theorem 13, for --weights l1.")] = 1.0,
     unknown: Annotated[
-        Literal["error", "missing"], typer.Option(help="What a value becomes that the schema does not know.")
+        Literal["error", "missing"],
+        typer.Option(help="What a value that cannot be read becomes, in a column that may have missing ones."),
     ] = "error",
     ledger: Annotated[
         Path | None, typer.Option(help="File of what each table has spent; refuses to overspend.")
@@ -131,6 +141,7 @@ def dp_release(
         described = Schema.load(_given(schema, "--schema"))
         asked = _request(described, budget, method, noise, size, public)
         check_rows(described, asked.method, kind, most, time_limit)
+        _check_count(asked.method, kind, rows)
         account = _Account(ledger, name or stem, limit and Budget(*limit), f"{asked.method}, {out.name}")
         record = _measured(source, query, asked, unknown, account, out, cores, quiet)
         total = account.total
@@ -141,22 +152,24 @@ def dp_release(
         from thesis_cli.privacy.released import read_record
 
         record, out = read_record(again), out or again.with_suffix(".csv")
+        _check_count(record["method"], kind, rows)
         output.check_writable("--out", out, ".csv")
     from thesis_cli.privacy.released import record_text, rows_text
 
     try:
-        release = _rows(record, rows, kind, most, public, time_limit, cores, quiet)
+        release = _rows(record, rows or ROWS, kind, most, public, time_limit, cores, quiet)
         write_atomic({out: rows_text(release, weighted=weighted), _record_of(out): record_text(release.record)})
     except KeyboardInterrupt:
         if again is None:
-            typer.echo(f"the noisy embedding is kept: thesis-cli dp-release --again {_record_of(out)}", err=True)
+            again = f"thesis-cli dp-release --again {_record_of(out)}"
+            typer.echo(f"the budget is spent, and the noisy embedding kept: {again} makes its rows", err=True)
         raise
     if figure:
         from thesis_cli.cli.release_figure import columns_figure
         from thesis_cli.reproduction.figures import save
 
         save(lambda: columns_figure(release), figure.with_suffix(""))
-    _report(release, total, out, as_json)
+    _report(release, total, out, figure, as_json)
 
 
 def _given(value: Any, option: str) -> Any:
@@ -165,13 +178,21 @@ def _given(value: Any, option: str) -> Any:
     return value
 
 
+def _check_count(method: str, weights: str, rows: int | None) -> None:
+    if rows is not None and (method == "exponential" or (method == "subspace" and weights != "uniform")):
+        raise InputError(f"--rows of a release by {method}", "it has the rows it has; --size is their number")
+
+
 def _record_of(out: Path) -> Path:
     return out.with_suffix(".json")
 
 
 def _unpaid(out: Path) -> Path:
     """Refuse to overwrite a release: its budget would have been spent for nothing."""
-    for path in (out, _record_of(out)):
+    record = _record_of(out)
+    if record.exists() and not out.exists():
+        raise InputError(f"{record} is a release without rows", f"thesis-cli dp-release --again {record} makes them")
+    for path in (out, record):
         if path.exists():
             raise InputError(f"{path} exists, and its budget was spent", "another --out is wanted, or remove it")
     return out
@@ -267,6 +288,8 @@ def _measured(
 
     table = open_table(source, query)
     count = table.count()
+    if not count:
+        raise InputError("the table has no rows", "one or more are wanted", source=table.source)
     if asked.budget.delta * count >= 1:
         logger.warning("delta %g is 1/N or more: it would allow to publish a row as it is", asked.budget.delta)
     with options.progress(count, "rows", quiet) as tick, account.guarded():
@@ -303,7 +326,7 @@ def _rows(
         )
 
 
-def _report(release: Release, total: Total | None, out: Path, as_json: bool) -> None:
+def _report(release: Release, total: Total | None, out: Path, figure: Path | None, as_json: bool) -> None:
     record = release.record
     promise, mechanism = record["promise"], record["mechanism"]
     if as_json:
@@ -330,6 +353,8 @@ def _report(release: Release, total: Total | None, out: Path, as_json: bool) -> 
     if total is not None:
         lines.append(("spent", f"{_pair(vars(total))} by all releases of the table so far, {total.rule} composition"))
     lines += [("release", f"{out}, {len(release.points):,} rows"), ("record", str(_record_of(out)))]
+    if figure:
+        lines.append(("figure", str(figure)))
     output.print_table(lines)
 
 

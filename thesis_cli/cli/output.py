@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,8 +47,11 @@ def check_writable(option: str, path: Path, suffix: str) -> None:
         kind = "a folder" if path.is_dir() else "no regular file"
         raise InputError(f"{option} {path} is {kind}", "a file is wanted")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError(f"{option} {path}: {folder} cannot be written to", f"another {option} is wanted")
+    try:
+        tempfile.TemporaryFile(dir=folder).close()  # permissions alone do not tell, of root or of a read-only disk
+    except OSError:
+        problem = f"{option} {path}: {folder} cannot be written to"
+        raise InputError(problem, f"another {option} is wanted") from None
 
 
 def write_table(

@@ -46,14 +46,17 @@ def _draw(ax: Axes, column: Column, values: Values, weights: Floats) -> None:
     share = float(weights[missing].sum())
     present, weights = values[~missing], weights[~missing]
     if isinstance(column, Real | Integer):
-        half = 0.5 * isinstance(column, Integer)
-        bins = min(BINS, round(column.high - column.low + 1)) if half else BINS
-        edges = np.linspace(column.low - half, column.high + half, bins + 1)
+        if isinstance(column, Integer):  # bins of as many whole numbers each
+            step = math.ceil((column.high - column.low + 1) / BINS)
+            edges = np.arange(column.low, column.high + step + 1, step) - 0.5
+        else:
+            edges = np.linspace(column.low, column.high, BINS + 1)
         ax.hist(present.astype(np.float64), bins=edges.tolist(), weights=weights, color=COLOURS[0])
     else:
         names = [str(x) for x in getattr(column, "levels", (False, True))]
         shares = [float(weights[present.astype(str) == name].sum()) for name in names]
         ax.bar(range(len(names)), shares, color=COLOURS[0])
         if len(names) <= LEVELS:
-            ax.set_xticks(range(len(names)), names, rotation=30 if len(names) > 3 else 0)
+            turned = {"rotation": 30, "ha": "right"} if len(names) > 3 else {}
+            ax.set_xticks(range(len(names)), names, **turned)
     label(ax, column.name + f" ({share:.0%} missing)" * bool(share), "share of rows")

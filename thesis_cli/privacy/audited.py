@@ -84,9 +84,11 @@ class Audited:
         return found
 
     @property
-    def verdict(self) -> Literal["holds", "BROKEN"]:
-        """Whether nothing contradicts the claim; that proves no privacy."""
-        return "BROKEN" if self.contradictions else "holds"
+    def verdict(self) -> Literal["holds", "too few runs to tell", "BROKEN"]:
+        """Whether something contradicts the claim; where nothing does, that proves no privacy."""
+        if self.contradictions:
+            return "BROKEN"
+        return "holds" if max(self.gdp.mu or 0, self.clopper_pearson.epsilon) > 0 else "too few runs to tell"
 
     def summary(self) -> dict[str, Any]:
         """For JSON."""
