@@ -248,7 +248,10 @@ BAD = [
     (["people.csv", "--out", "a.txt"], "--out a.txt"),
     (["people.csv", "--ledger", "schema.toml", "--limit", "1", "0.1"], "schema.toml"),
     (["empty.csv"], "empty.csv: the table has no rows"),
-    (["people.csv", "--out", "half.csv"], "half.json is a release without rows; thesis-cli dp-release --again half.json"),
+    (
+        ["people.csv", "--out", "half.csv"],
+        "half.json is a release without rows; thesis-cli dp-release --again half",
+    ),
     (["wrong.csv"], "wrong.csv: column 'years': row 2 cannot be read"),
     (["unknown.csv"], "unknown.csv: column 'region': row 1 cannot be read"),
     (["nan.csv"], "nan.csv: column 'wage': row 1 has no value"),

@@ -161,8 +161,8 @@ def dp_release(
         write_atomic({out: rows_text(release, weighted=weighted), _record_of(out): record_text(release.record)})
     except KeyboardInterrupt:
         if again is None:
-            again = f"thesis-cli dp-release --again {_record_of(out)}"
-            typer.echo(f"the budget is spent, and the noisy embedding kept: {again} makes its rows", err=True)
+            command = f"thesis-cli dp-release --again {_record_of(out)}"
+            typer.echo(f"the budget is spent, and the noisy embedding kept: {command} makes its rows", err=True)
         raise
     if figure:
         from thesis_cli.cli.release_figure import columns_figure

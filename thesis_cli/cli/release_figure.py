@@ -57,6 +57,6 @@ def _draw(ax: Axes, column: Column, values: Values, weights: Floats) -> None:
         shares = [float(weights[present.astype(str) == name].sum()) for name in names]
         ax.bar(range(len(names)), shares, color=COLOURS[0])
         if len(names) <= LEVELS:
-            turned = {"rotation": 30, "ha": "right"} if len(names) > 3 else {}
-            ax.set_xticks(range(len(names)), names, **turned)
+            turned = len(names) > 3
+            ax.set_xticks(range(len(names)), names, rotation=30 * turned, ha="right" if turned else "center")
     label(ax, column.name + f" ({share:.0%} missing)" * bool(share), "share of rows")

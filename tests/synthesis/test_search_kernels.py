@@ -1,0 +1,94 @@
+"""Compiled operations against the plain ones."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Operation, Semantics, Type, Value
+from thesis_cli.synthesis.search import pack
+
+ROUNDS = 5400
+"""Rounds of each operation: 38 of them make more than 200,000 examples."""
+
+SEMANTICS = [
+    DEFAULT,
+    Semantics(division="floor"),
+    Semantics("trunc", -2, 3),
+    Semantics("floor", 2, 9, longest=31),
+    Semantics("trunc", -32766, 32766),
+    Semantics("floor", -32766, -3),
+]
+
+
+def drawn(rng: Random, kind: Type, semantics: Semantics, index: bool) -> Value:
+    """A value of a type: numbers near 0, near an end of the range or anywhere; lists of any length."""
+    low, high = semantics.low, semantics.high
+
+    def number() -> int:
+        near = rng.choice(
+            [rng.randint(-4, 4), low + rng.randint(0, 3), high - rng.randint(0, 3), rng.randint(low, high)]
+        )
+        return min(max(near, low), high)
+
+    if kind is INT:
+        return min(max(rng.randint(-33, 33), low), high) if index else number()
+    length = rng.choice([0, 1, 2, semantics.longest, rng.randint(0, semantics.longest)])
+    few = [number() for _ in range(3)]
+    return tuple(rng.choice(few) if rng.random() < 0.3 else number() for _ in range(length))
+
+
+def columns(operation: Operation, rng: Random, semantics: Semantics, examples: int) -> list[list[Value]]:
+    index = operation.inputs[0] is INT
+    return [[drawn(rng, kind, semantics, index) for _ in range(examples)] for kind in operation.inputs]
+
+
+@pytest.mark.parametrize("semantics", SEMANTICS, ids=str)
+def test_operations_are_those_of_the_plain_interpreter(semantics: Semantics) -> None:
+    from thesis_cli.synthesis.search_kernels import WIDTH, apply
+
+    for operation in OPERATIONS:
+        rng = Random(operation.name)
+        examples = ROUNDS // len(SEMANTICS)
+        arguments = columns(operation, rng, semantics, examples)
+        expected = [semantics.apply(operation, *values) for values in zip(*arguments, strict=True)]
+        pool = pack([*arguments, [0 if value is None else value for value in expected]], len(arguments) + 2)
+        before = pool[:-1].copy()
+        pool[-1] = 77  # what was there before
+        second, out = len(arguments) - 1, len(arguments) + 1
+        limits = np.int16(semantics.low), np.int16(semantics.high), semantics.division == "floor"
+        given = [apply(operation.id, pool, 0, second, out, m, m + 1, *limits) for m in range(examples)]
+        assert given == [value is not None for value in expected], operation.name
+        lanes = pool.reshape(out + 1, examples, WIDTH)
+        assert (lanes[out, given] == lanes[out - 1, given]).all(), operation.name
+        assert (pool[:out] == before).all()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_all_examples_at_once_are_each_by_itself(operation: Operation) -> None:
+    from thesis_cli.synthesis.search_kernels import WIDTH, apply
+
+    rng, limits = Random(operation.name), (np.int16(DEFAULT.low), np.int16(DEFAULT.high), False)
+    seen = set()
+    for _ in range(60):
+        examples = rng.randint(1, 5)
+        arguments = columns(operation, rng, DEFAULT, examples)
+        if rng.random() < 0.5:  # tame, so that no example fails
+            arguments = [
+                [x % 3 if isinstance(x, int) else tuple(n % 5 for n in (*x, 1, 2, 1)[:3]) for x in column]
+                for column in arguments
+            ]
+        pool = pack(arguments, len(arguments) + 1)
+        pool[-1] = 77
+        out = len(arguments)
+        expected = [DEFAULT.apply(operation, *values) for values in zip(*arguments, strict=True)]
+        first = rng.randint(0, examples - 1)
+        given = apply(operation.id, pool, 0, out - 1, out, first, examples, *limits)
+        assert given == (None not in expected[first:])
+        seen.add(given)
+        if given:
+            assert (pool[out, first * WIDTH :] == pack([expected[first:]], 1)[0]).all()
+        assert (pool[out, : first * WIDTH] == 77).all()
+    assert True in seen

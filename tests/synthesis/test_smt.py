@@ -1,0 +1,138 @@
+"""Each operation as a formula, and what z3 finds with them, against the plain interpreter and exhaustive search."""
+
+from __future__ import annotations
+
+import sys
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.synthesis.brute_force import fitting, shortest, tasks, tree
+from thesis_cli.errors import InputError
+from thesis_cli.synthesis.dsl import ATTRIBUTES, DEFAULT, INT, LIST, OPERATIONS, Operation, Semantics, Value
+from thesis_cli.synthesis.examples import SHOWN
+from thesis_cli.synthesis.smt import Smt
+from thesis_cli.synthesis.smt_encoding import Application, Encoding, network
+from thesis_cli.synthesis.solver import Limits, Order
+from thesis_cli.synthesis.task import Example, Task, check
+
+z3 = pytest.importorskip("z3")
+
+OTHERS = [DEFAULT, Semantics(division="floor"), Semantics(low=-40, high=63), Semantics(low=3, high=90)]
+
+LONGEST = 5
+
+
+def value(rng: Random, kind: object, semantics: Semantics) -> Value:
+    near = max(-6, semantics.low)
+    low, high = (near, near + 12) if rng.random() < 0.7 else (semantics.low, semantics.high)
+    numbers = tuple(rng.randint(low, high) for _ in range(rng.randint(0, LONGEST)))
+    return numbers if kind is LIST else rng.randint(low, high)
+
+
+@pytest.mark.parametrize("semantics", OTHERS, ids=str)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_formulas_say_what_the_interpreter_does(operation: Operation, semantics: Semantics) -> None:
+    rng = Random(operation.id)
+    for _ in range(24 if INT in operation.inputs else 6):
+        hold(operation, [value(rng, kind, semantics) for kind in operation.inputs], semantics)
+
+
+@pytest.mark.parametrize("total", [512, 1024, 2048, 4096])
+def test_no_sum_wraps_around(total: int) -> None:
+    numbers = (*[255] * (total // 255), total % 255)
+    hold(next(o for o in OPERATIONS if o.name == "SUM"), [numbers], DEFAULT)
+
+
+def hold(operation: Operation, arguments: list[Value], semantics: Semantics) -> None:
+    """On known arguments the formula has one solution, the result; none where there is no result."""
+    expected = semantics.apply(operation, *arguments)
+    encoding = Encoding(z3, semantics, max([LONGEST, *(len(x) for x in arguments if not isinstance(x, int))]), "e")
+    symbols = [encoding.constant(x) for x in arguments]
+    number = symbols[0].number if operation.inputs[0] is INT else encoding.bits(0)
+    first, second = (symbols[-1], symbols[-1]) if operation.inputs[0] is INT else (symbols[0], symbols[-1])
+    result, rules = encoding.fresh("r")
+    solver = z3.SolverFor("QF_FD")
+    line = Application(encoding, result, number, first, second, {operation.id: z3.BoolVal(True)})
+    solver.add(*rules, *line.rules(operation.id))
+    told = (operation.name, arguments, expected)
+    assert (solver.check() == z3.sat) == (expected is not None), told
+    if expected is not None:
+        solver.add(z3.Not(encoding.equals(result, expected)))
+        assert solver.check() == z3.unsat, told
+
+
+@pytest.mark.parametrize("size", range(1, 10))
+def test_the_network_sorts_every_row_of_bits(size: int) -> None:
+    """Which is enough for all rows: the 0-1 principle."""
+    for bits in range(1 << size):
+        row = [bits >> i & 1 for i in range(size)]
+        for i, j in network(size):
+            row[i], row[j] = min(row[i], row[j]), max(row[i], row[j])
+        assert row == sorted(row)
+
+
+@settings(max_examples=5, deadline=None, derandomize=True)
+@given(st.sampled_from(OTHERS[:3]).flatmap(lambda semantics: st.tuples(tasks(2, semantics), st.just(semantics))))
+def test_the_shortest_length_is_that_of_exhaustive_search(case: tuple[Task, Semantics]) -> None:
+    task, semantics = case
+    found = Smt().solve(task, Order.uniform(), Limits(max_length=2), semantics)
+    assert found.program is not None
+    assert check(found.program, task, semantics)
+    assert len(found.program) == found.exhausted + 1 == shortest(task, 2, semantics)
+
+
+@pytest.mark.parametrize("name", ["exam", "mirror"])
+def test_finds_every_program_that_exhaustive_search_finds(name: str) -> None:
+    """But for those with a line that nothing uses, in one order of lines."""
+    task = next(shown for shown in SHOWN if shown.name == name).task()
+    task = Task(name, task.examples[-1:])
+    found = Smt().solve(task, Order.uniform(), Limits(max_length=2, count=10**6))
+    assert (found.exhausted, found.stopped) == (2, "")
+    inputs = len(task.inputs)
+    every = [tree(p) for t in (1, 2) for p, _ in fitting(task, t) if max(p.unused, default=0) < inputs]
+    trees = [tree(program) for program in found.programs]
+    assert len(set(trees)) == len(trees)
+    assert set(trees) == set(every)
+    assert all(check(program, task) for program in found.programs)
+
+
+@pytest.mark.parametrize("name", ["paintings", "exam", "mirror"])
+def test_solves_short_tasks_of_appendix_d(name: str) -> None:
+    shown = next(shown for shown in SHOWN if shown.name == name)
+    task = shown.task()
+    order = Order(tuple(0.9 if a in shown.program.attributes else 0.1 for a in range(len(ATTRIBUTES))))
+    found = Smt().solve(task, order, Limits(max_length=3))
+    assert found.program is not None
+    assert check(found.program, task)
+    assert found.proven
+    assert len(found.program) == len(shown.program)
+
+
+@pytest.mark.parametrize("output", [(1, 2, 3, 4), (1000,), (7, 7, 7)], ids=["too long", "out of range", "no program"])
+def test_no_program_is_an_answer(output: Value) -> None:
+    task = Task("none", (Example(((3, 1, 2),), output), Example(((),), ())))
+    found = Smt().solve(task, Order.uniform(), Limits(max_length=1))
+    assert (found.programs, found.exhausted, found.stopped) == ((), 1, "")
+
+
+def test_a_timeout_keeps_what_was_proven() -> None:
+    task = next(shown for shown in SHOWN if shown.name == "sticks").task()
+    found = Smt().solve(task, Order.uniform(), Limits(timeout=0.5))
+    assert (found.programs, found.stopped) == ((), "timeout")
+    assert found.exhausted < 3
+
+
+def test_memory_that_does_not_suffice_is_told() -> None:
+    task = next(shown for shown in SHOWN if shown.name == "league").task()
+    found = Smt().solve(task, Order.uniform(), Limits(memory=1e-6))
+    assert (found.programs, found.stopped) == ((), "memory")
+
+
+def test_without_z3_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "z3", None)
+    task = Task("sort", (Example(((2, 1),), (1, 2)),))
+    with pytest.raises(InputError, match=r"z3 is not installed; .*\[smt\]"):
+        Smt().solve(task, Order.uniform(), Limits())

@@ -1,0 +1,185 @@
+"""Bottom-up enumeration with observational equivalence: a bank of values, each from the smallest expression known.
+
+An expression (tree) of size s has s operations. Two that give the same value on all examples are one to every larger
+expression, so that the bank keeps the first. The fewest operations are found so. A program names its results and may
+take one twice, so that it can have fewer lines than its tree has operations, and a program whose tree is larger can
+have fewer lines still: depth-first search decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics
+from thesis_cli.synthesis.program import Line, Program
+from thesis_cli.synthesis.search import SLICE, Clock, Run, pack
+from thesis_cli.synthesis.solver import GIB, Limits, Order, Solution, Stop
+from thesis_cli.synthesis.task import Example, Task
+
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.bottom_up_kernels import Places, Words
+    from thesis_cli.synthesis.search_kernels import Flags, Lanes
+
+FIRST = 2**12
+"""Rows of the bank at first; it doubles."""
+
+
+@dataclass(frozen=True)
+class BottomUp:
+    """Bottom-up enumeration, then depth-first search for what it cannot see.
+
+    Up to size T = `Limits.max_length` nothing is missed that has at most T operations as a tree. If a program of n
+    lines is found, depth-first search looks for one of fewer lines, which would take a result twice; if none is found,
+    for one of up to T lines. A bank that reaches `Limits.memory` finishes its size without growing, and depth-first
+    search takes over; `Solution.stopped` is "memory" then, whatever that finds.
+
+    Parameters
+    ----------
+    prove : whether depth-first search follows. Without it, the first program has the fewest operations as a tree.
+
+    Notes
+    -----
+    `nodes` counts expressions examined, and programs of the depth-first search. Several programs for one task differ
+    in their last line; there may be others.
+    """
+
+    prove: bool = True
+    name: str = "bottom-up"
+
+    def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
+        """See `solver.Solver`."""
+        prepare()
+        run = Run(self.name, task, limits, semantics)
+        bank = _Bank(task, order, limits, semantics)
+        short: Stop = ""
+        try:
+            for size in range(1, limits.max_length + 1):
+                try:
+                    short = bank.make(size, run.clock)
+                finally:
+                    run.nodes += bank.take_nodes()
+                    run.add(bank.programs())
+                if short == "timeout" or len(run.programs) >= limits.count:
+                    break
+                run.exhausted = (size + 1).bit_length() - 1  # n lines are at most 2^n - 1 operations
+                if short:
+                    break
+            if short == "timeout" or not self.prove:
+                return run.solution(short)
+            best = min(map(len, run.programs), default=limits.max_length + 1)
+            return run.over([order.operations], run.exhausted + 1, best - 1, short)
+        except KeyboardInterrupt:
+            return run.solution("interrupted")
+
+
+@cache
+def prepare() -> None:
+    """Compile the growth of a bank, or load it, so that no clock counts that."""
+    task = Task("any", (Example(((0,),), 0),))
+    _Bank(task, Order.uniform(), Limits(1), DEFAULT).make(1, Clock(None))
+
+
+class _Bank:
+    """Values by size, in rows that grow."""
+
+    def __init__(self, task: Task, order: Order, limits: Limits, semantics: Semantics) -> None:
+        from thesis_cli.synthesis.bottom_up_kernels import TARGET, enter
+
+        self._task, self._wanted = task, limits.count
+        inputs = len(task.inputs)
+        columns = [[example.output for example in task.examples]]
+        columns += [[example.inputs[i] for example in task.examples] for i in range(inputs)]
+        rows = max(FIRST, inputs + 3)
+        self._pool = pack(columns, rows)
+        width = self._pool.shape[1]
+        self._most = int(limits.memory * GIB / (2 * width + 1 + 12 + 8 + 16))
+        self._kinds = np.zeros(rows, dtype=np.bool_)
+        self._kinds[TARGET + 1 : TARGET + 1 + inputs] = [kind is INT for kind in task.inputs]
+        self._origins = np.full((rows, 3), -1, dtype=np.int32)
+        self._hashes = np.zeros(rows, dtype=np.uint64)
+        self._multipliers = np.random.default_rng(0).integers(2**64, size=width // 4, dtype=np.uint64) | np.uint64(1)
+        self._table = np.full(2 * rows, -1, dtype=np.int32)
+        self._starts = np.zeros(limits.max_length + 2, dtype=np.int64)
+        self._starts[:2] = 1, 1 + inputs
+        self._state = np.zeros(7, dtype=np.int64)
+        self._state[4] = 1 + inputs
+        self._found = np.zeros((limits.count, 3), dtype=np.int64)
+        self._last = limits.max_length
+        self._order = np.array(order.operations, dtype=np.int64)
+        self._semantics = np.int16(semantics.low), np.int16(semantics.high), semantics.division == "floor"
+        enter(*self._values, 1, 1 + inputs)
+
+    @property
+    def _values(self) -> tuple[Lanes, Words, Words, Flags, Words, Places]:
+        words = self._pool.view(np.uint64)
+        return self._pool, words, self._multipliers, self._kinds, self._hashes, self._table
+
+    def make(self, size: int, clock: Clock) -> Stop:
+        """Make the values of a size, from those of all smaller ones."""
+        from thesis_cli.synthesis.bottom_up_kernels import DONE, ENOUGH, FULL, grow
+
+        self._state[:4] = 0, -1, 0, 0
+        keep = size < self._last
+        short: Stop = ""
+        while True:
+            pool, words, multipliers, kinds, hashes, table = self._values
+            reason = grow(
+                pool, words, multipliers, kinds, self._origins, hashes, table, self._starts, size, keep,
+                *self._semantics, self._task.output is INT, self._order, SLICE, self._state, self._found,
+            )  # fmt: skip
+            if reason == FULL and not self._enlarge():
+                keep, short = False, "memory"
+            if reason in (DONE, ENOUGH):
+                break
+            if clock.is_up:
+                return "timeout"
+        self._starts[size + 1] = self._state[4]
+        return short
+
+    def _enlarge(self) -> bool:
+        """Double the rows, within the memory; whether there is room."""
+        from thesis_cli.synthesis.bottom_up_kernels import enter
+
+        rows = min(2 * len(self._pool), self._most)
+        if rows <= len(self._pool):
+            return False
+        self._pool.resize((rows, self._pool.shape[1]), refcheck=False)
+        self._origins.resize((rows, 3), refcheck=False)
+        self._kinds.resize(rows, refcheck=False)
+        self._hashes.resize(rows, refcheck=False)
+        self._table = np.full(1 << (2 * rows - 1).bit_length(), -1, dtype=np.int32)
+        enter(*self._values, 1, int(self._state[4]))
+        return True
+
+    def take_nodes(self) -> int:
+        """Expressions examined since this was last asked."""
+        nodes, self._state[5] = int(self._state[5]), 0
+        return nodes
+
+    def programs(self) -> list[Program]:
+        """Programs of the expressions found since this was last asked, in order."""
+        rows = self._found[: self._state[6]]
+        self._state[6] = 0
+        return [self._program(*map(int, row)) for row in rows]
+
+    def _program(self, id: int, x: int, y: int) -> Program:
+        inputs = len(self._task.inputs)
+        variables = {row: row - 1 for row in range(1, 1 + inputs)}
+        lines: list[Line] = []
+
+        def line(id: int, *rows: int) -> int:
+            arguments = tuple(variable(row) for row in rows[: len(OPERATIONS[id].inputs)])
+            lines.append(Line(id, arguments))
+            return inputs + len(lines) - 1
+
+        def variable(row: int) -> int:
+            if row not in variables:
+                variables[row] = line(*map(int, self._origins[row]))
+            return variables[row]
+
+        line(id, x, y)
+        return Program(self._task.inputs, tuple(lines))

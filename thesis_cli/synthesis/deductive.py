@@ -1,0 +1,201 @@
+"""Search from the output towards the inputs: in the place of lambda^2 (Thesis section 5.4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, product
+from time import perf_counter
+
+from thesis_cli.synthesis.deduction import Deduction, Goal
+from thesis_cli.synthesis.dsl import BY_NAME, DEFAULT, LIST, OPERATIONS, Operation, Semantics, Type, Value
+from thesis_cli.synthesis.number_sets import NumberSets
+from thesis_cli.synthesis.program import Line, Program
+from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
+from thesis_cli.synthesis.task import Task, check
+
+Values = tuple[Value, ...]
+"""Values of a variable, one an example."""
+
+Goals = tuple[Goal, ...]
+"""What they are wanted in."""
+
+FIRST_ACTIVE = 5
+"""Operations in the first active set; each further one has twice as many as the one before."""
+
+COMMUTATIVE = frozenset(BY_NAME[f"ZIPWITH {f}"].id for f in ("(+)", "(*)", "MIN", "MAX"))
+"""Operations that give the same for swapped arguments."""
+
+
+def active_sets(order: Order) -> Iterator[tuple[tuple[int, ...], frozenset[int]]]:
+    """Growing sets of the most probable operations, up to all (Sort and add, section 5.4.4).
+
+    Yields
+    ------
+    The set, by falling probability, and what is new in it: other programs were seen with the set before.
+    """
+    operations, before, size = order.operations, 0, FIRST_ACTIVE
+    while before < len(operations):
+        yield operations[:size], frozenset(operations[before:size])
+        before, size = size, 2 * size
+
+
+class Deductive:
+    """Top-down enumeration of programs with holes, by length, cut by deduction.
+
+    A hole has a goal for each example, which rules (`deduction`) make from the goals above it and from what stands
+    beside it. It is filled by a variable that is there already, or by an operation with holes of its own, first to
+    last. So a program is written from its last line down, as a tree whose branches may end in any finished branch
+    before them: that reaches every program, those that share variables among them, once.
+
+    Left out is only what has a variant that fits as well and is found: a line that repeats the values of a variable,
+    for which there is a shorter program, and a commutative operation whose arguments stand in falling order.
+    """
+
+    name = "deductive"
+
+    def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
+        """Search by length, within each by growing active sets; see `solver.Solver`. Memory does not matter."""
+        start = perf_counter()
+        search = _Search(task, semantics, start + limits.timeout if limits.timeout else float("inf"))
+        found: list[Program] = []
+        exhausted = 0
+        stopped: Stop = ""
+        try:
+            for length in range(1, limits.max_length + 1):
+                for active, fresh in active_sets(order):
+                    for program in islice(search.programs(length, active, fresh), limits.count - len(found)):
+                        found.append(program)
+                    if len(found) == limits.count:
+                        break
+                else:
+                    exhausted = length
+                    continue
+                break
+        except TimeoutError:
+            stopped = "timeout"
+        except KeyboardInterrupt:
+            stopped = "interrupted"
+        programs = tuple(program for program in found if check(program, task, semantics))
+        return Solution(programs, self.name, search.nodes, perf_counter() - start, exhausted, stopped)
+
+
+class _Search:
+    """One task.
+
+    Attributes
+    ----------
+    lines : of the branches that are finished, in order.
+    variables : values of the inputs and of these lines.
+    nodes : operations tried in a hole.
+    """
+
+    def __init__(self, task: Task, semantics: Semantics, deadline: float) -> None:
+        self.task, self.semantics, self.deadline = task, semantics, deadline
+        self.inputs = len(task.inputs)
+        self.lines: list[Line] = []
+        self.types = list(task.inputs)
+        self.variables: list[Values] = list(zip(*(example.inputs for example in task.examples), strict=True))
+        self.nodes = 0
+        lengths = [max(len(x) for x in example.inputs if not isinstance(x, int)) for example in task.examples]
+        sets = NumberSets(semantics)
+        rules = {longest: Deduction(sets, longest) for longest in lengths}
+        self.rules = [rules[longest] for longest in lengths]
+        self.by_type: dict[Type, list[Operation]] = {}
+        self.length = 0
+
+    def programs(self, length: int, active: Sequence[int], fresh: frozenset[int]) -> Iterator[Program]:
+        """Programs of a length that fit, of active operations, a fresh one among them.
+
+        Raises
+        ------
+        TimeoutError : the deadline has passed.
+        """
+        exact = (rules.exactly(example.output) for rules, example in zip(self.rules, self.task.examples, strict=True))
+        goals = tuple(goal for goal in exact if goal is not None)
+        if len(goals) < len(self.rules):
+            return
+        self.length = length
+        self.by_type = {kind: [OPERATIONS[i] for i in active if OPERATIONS[i].output is kind] for kind in Type}
+        for _ in self._fill(goals, self.task.output, length, length):
+            if not fresh.isdisjoint(line.operation for line in self.lines):
+                yield Program(self.task.inputs, tuple(self.lines))
+
+    def _fill(self, goals: Goals, kind: Type, least: int, most: int) -> Iterator[int]:
+        """Fill a hole by a variable or by `least` to `most` new lines; yields its number while they stand."""
+        if least == 0:
+            for number in range(len(self.variables)):
+                if self.types[number] is kind and self._admits(goals, self.variables[number]):
+                    yield number
+        if most == 0:
+            return
+        for operation in self.by_type[kind]:
+            if most == 1:
+                places = [[i for i, t in enumerate(self.types) if t is wanted] for wanted in operation.inputs]
+                for arguments in product(*places):
+                    yield from self._finish(operation, arguments, goals)
+            else:
+                yield from self._open(operation, goals, least - 1, most - 1)
+
+    def _open(self, operation: Operation, goals: Goals, least: int, most: int) -> Iterator[int]:
+        """Fill a hole by an operation whose arguments are to take `least` to `most` lines."""
+        wanted = self._deduce(operation, goals)
+        if wanted is None:
+            return
+        if len(operation.inputs) == 1:
+            for number in self._fill(wanted, LIST, max(least, 0), most):
+                yield from self._finish(operation, (number,), goals)
+            return
+        before = len(self.lines)
+        for number in self._fill(wanted, LIST, 0, most):
+            spent = len(self.lines) - before
+            other = self._deduce(operation, goals, number)
+            if other is None:
+                continue
+            kind = operation.inputs[0]
+            for beside in self._fill(other, kind, max(least - spent, 0), most - spent):
+                arguments = (number, beside) if kind is LIST else (beside, number)
+                yield from self._finish(operation, arguments, goals)
+
+    def _deduce(self, operation: Operation, goals: Goals, known: int | None = None) -> Goals | None:
+        """Goals of the list that an operation takes, or of what is left when it is known; None if there are none."""
+        self._tick()
+        deduced = []
+        for e, (rules, goal) in enumerate(zip(self.rules, goals, strict=True)):
+            if known is None:
+                found = rules.first(operation, goal)
+            else:
+                found = rules.second(operation, goal, self.variables[known][e])  # type: ignore[arg-type]  # a list
+            if found is None:
+                return None
+            deduced.append(found)
+        return tuple(deduced)
+
+    def _finish(self, operation: Operation, arguments: tuple[int, ...], goals: Goals) -> Iterator[int]:
+        """Add a line if its values are wanted and new; yields its variable while it stands."""
+        self._tick()
+        rows = [self.variables[i] for i in arguments]
+        if operation.id in COMMUTATIVE and rows[0] > rows[1]:
+            return
+        values = []
+        for e, (rules, goal) in enumerate(zip(self.rules, goals, strict=True)):
+            value = self.semantics.apply(operation, *[row[e] for row in rows])
+            if value is None or not rules.admits(goal, value):
+                return
+            values.append(value)
+        last = len(self.lines) + 1 == self.length
+        if not last and tuple(values) in self.variables:
+            return
+        self.lines.append(Line(operation.id, arguments))
+        self.variables.append(tuple(values))
+        self.types.append(operation.output)
+        yield len(self.variables) - 1
+        for stack in (self.lines, self.variables, self.types):
+            stack.pop()
+
+    def _admits(self, goals: Goals, values: Values) -> bool:
+        return all(rules.admits(goal, x) for rules, goal, x in zip(self.rules, goals, values, strict=True))
+
+    def _tick(self) -> None:
+        self.nodes += 1
+        if self.nodes % 64 == 0 and perf_counter() > self.deadline:
+            raise TimeoutError

@@ -1,0 +1,138 @@
+"""What every solver takes and gives: an order of operations, limits, and a solution that says what it proves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from thesis_cli.errors import InputError
+from thesis_cli.synthesis.dsl import ATTRIBUTES, DEFAULT, OPERATIONS, Semantics
+from thesis_cli.synthesis.program import Program
+from thesis_cli.synthesis.task import Task
+
+Stop = Literal["", "timeout", "memory", "interrupted"]
+"""What cut a search short; empty if nothing did."""
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a search may go.
+
+    Attributes
+    ----------
+    max_length : length T of the longest programs.
+    timeout : seconds; None for no limit.
+    memory : GiB for what a solver keeps.
+    count : programs wanted.
+
+    Raises
+    ------
+    InputError : one that leaves nothing to search.
+    """
+
+    max_length: int = 5
+    timeout: float | None = None
+    memory: float = 2.0
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        for name, what in (("max_length", "longest length"), ("count", "number of programs")):
+            if getattr(self, name) < 1:
+                raise InputError(f"the {what} is {getattr(self, name)}", "at least 1 is wanted")
+        for name, unit in (("timeout", "seconds"), ("memory", "GiB")):
+            limit = getattr(self, name)
+            if limit is not None and not limit > 0:
+                raise InputError(f"the {name} is {limit:g} {unit}", "a number above 0 is wanted")
+
+
+@dataclass(frozen=True)
+class Order:
+    """In which order a search tries operations.
+
+    Attributes
+    ----------
+    probabilities : of the C = 34 attributes, as `dsl.ATTRIBUTES` has them; only their order matters.
+
+    Raises
+    ------
+    InputError : their number is another, or one is not from 0 to 1.
+    """
+
+    probabilities: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.probabilities) != len(ATTRIBUTES):
+            problem = f"{len(self.probabilities)} probabilities are given"
+            raise InputError(problem, f"one for each of {len(ATTRIBUTES)} functions and lambdas is wanted")
+        for name, probability in zip(ATTRIBUTES, self.probabilities, strict=True):
+            if not 0 <= probability <= 1:
+                raise InputError(f"the probability of {name} is {probability}", "one from 0 to 1 is wanted")
+
+    @classmethod
+    def uniform(cls) -> Order:
+        """No preference: operations by id."""
+        return cls((0.5,) * len(ATTRIBUTES))
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """Places in `dsl.ATTRIBUTES`, most probable first; ties by place."""
+        return tuple(sorted(range(len(ATTRIBUTES)), key=lambda a: -self.probabilities[a]))
+
+    @property
+    def operations(self) -> tuple[int, ...]:
+        """Ids of the operations, most probable first; ties by id.
+
+        A higher-order function with its lambda counts as the less probable of the two (appendix D.4).
+        """
+        probability = [min(self.probabilities[a] for a in operation.attributes) for operation in OPERATIONS]
+        return tuple(sorted(range(len(OPERATIONS)), key=lambda id: -probability[id]))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a search found, and what that proves.
+
+    Attributes
+    ----------
+    programs : those that fit all examples, shortest first; empty if none was found within the limits.
+    solver : name of the solver that answered.
+    nodes : programs examined; one that is examined again counts again.
+    seconds : wall-clock time.
+    exhausted : every program of at most this length was examined, or provably fits no better than another.
+    stopped : what cut the search short, if anything.
+    """
+
+    programs: tuple[Program, ...]
+    solver: str
+    nodes: int
+    seconds: float
+    exhausted: int
+    stopped: Stop = ""
+
+    @property
+    def program(self) -> Program | None:
+        """The first program, or None."""
+        return self.programs[0] if self.programs else None
+
+    @property
+    def proven(self) -> bool:
+        """Whether there is a program and none is shorter."""
+        return bool(self.programs) and self.exhausted >= len(self.programs[0]) - 1
+
+
+class Solver(Protocol):
+    """A search for the programs that fit a task."""
+
+    @property
+    def name(self) -> str:
+        """What tables and messages call it."""
+
+    def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
+        """Search; deterministic but for where a timeout or an interrupt (Ctrl-C) cuts it.
+
+        Raises
+        ------
+        InputError : a task or semantics that the solver cannot take.
+        """
