@@ -22,13 +22,14 @@ from thesis_cli.cli import (
     renyi,
     sample,
     spin_glass,
+    synthesize,
 )
 from thesis_cli.errors import InputError, WorkFailed
 
 app = typer.Typer(
     name="thesis-cli",
     help="Hard problems turned into optimisation problems: partition functions and entropies by perturb-and-MAP,"
-    " private releases of tables by kernel mean embeddings.",
+    " private releases of tables by kernel mean embeddings, programs from examples.",
     epilog="Exit status: 0 done, 1 the work failed or a claim did not hold, 2 bad usage or bad input, 130 interrupted.",
     add_completion=False,
     rich_markup_mode=None,
@@ -44,6 +45,7 @@ app.command("dp-release", epilog=dp_release.EXAMPLES)(dp_release.dp_release)
 app.command("dp-query", epilog=dp_query.EXAMPLES)(dp_query.dp_query)
 app.command("dp-test", epilog=dp_test.EXAMPLES)(dp_test.dp_test)
 app.command("dp-audit", epilog=dp_audit.EXAMPLES)(dp_audit.dp_audit)
+app.command("synthesize", epilog=synthesize.EXAMPLES)(synthesize.synthesize)
 app.command("reproduce", epilog=experiments.REPRODUCE_EXAMPLES)(experiments.reproduce)
 app.command("plot", epilog=experiments.PLOT_EXAMPLES)(experiments.plot)
 app.command("claims", epilog=experiments.CLAIMS_EXAMPLES)(experiments.claims)
