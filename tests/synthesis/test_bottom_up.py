@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.synthesis.test_search import ORDERS, UNIFORM, impossible, tasks
 from thesis_cli.synthesis import bottom_up
-from thesis_cli.synthesis.bottom_up import BottomUp, _Bank
+from thesis_cli.synthesis.bottom_up import Bank, BottomUp
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, Value, type_of
 from thesis_cli.synthesis.program import Program, parse
 from thesis_cli.synthesis.search import Clock, DepthFirst, pack
@@ -53,17 +53,20 @@ def grown(task: Task, largest: int) -> list[dict[Column, None]]:
 
 @pytest.mark.parametrize("first_rows", [8, 2**12])
 def test_the_bank_holds_each_value_once_at_its_least_size(first_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from thesis_cli.synthesis.operation_kernels import WIDTH
+
     monkeypatch.setattr(bottom_up, "FIRST", first_rows)
     task = Task("bank", tuple(Example((n, xs), (7, -77)) for n, xs in [(1, (3, 1, -2)), (2, (0, 5)), (1, (4, 4, 9))]))
-    bank = _Bank(task, UNIFORM, Limits(3), DEFAULT)
-    for size in (1, 2):
-        assert bank.make(size, Clock(None)) == ""
+    bank = Bank(task, UNIFORM, Limits(3), DEFAULT)
+    for _ in range(2):
+        assert bank.make(Clock(None)) == ""
     starts, pool, kinds = bank._starts, bank._pool, bank._kinds
+    used = (WIDTH + 1) * len(task.examples)
     for size, level in enumerate(grown(task, 2)):
         rows = slice(starts[size], starts[size + 1])
-        made = {(bool(kind), row.tobytes()) for kind, row in zip(kinds[rows], pool[rows], strict=True)}
+        made = {(bool(kind), row[:used].tobytes()) for kind, row in zip(kinds[rows], pool[rows], strict=True)}
         assert len(made) == starts[size + 1] - starts[size]
-        assert made == {(type_of(value[0]) is INT, pack([value], 1).tobytes()) for value in level}
+        assert made == {(type_of(value[0]) is INT, pack([value], 1)[0, :used].tobytes()) for value in level}
 
 
 @settings(max_examples=50)
@@ -151,7 +154,7 @@ def test_a_full_bank_hands_over_to_depth_first_search() -> None:
 
 def test_a_bank_keeps_within_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bottom_up, "FIRST", 16)
-    bank = _Bank(shared(), UNIFORM, Limits(5, memory=0.001), DEFAULT)
+    bank = Bank(shared(), UNIFORM, Limits(5, memory=0.001), DEFAULT)
     while bank._enlarge():
         pass
     kept = (bank._pool, bank._origins, bank._kinds, bank._hashes, bank._table)
@@ -166,10 +169,10 @@ def test_a_timeout_and_an_interrupt_say_so(monkeypatch: pytest.MonkeyPatch) -> N
     assert (solution.program, solution.stopped) == (None, "timeout")
     assert solution.nodes > 0
 
-    def interrupted(self: _Bank, size: int, clock: Clock) -> str:
+    def interrupted(self: Bank, clock: Clock) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_Bank, "make", interrupted)
+    monkeypatch.setattr(Bank, "make", interrupted)
     assert BottomUp().solve(task, UNIFORM, Limits(5)).stopped == "interrupted"
 
 

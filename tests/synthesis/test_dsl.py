@@ -165,7 +165,7 @@ def test_relations_of_operations(xs):
     ("settings", "message"),
     [
         ({"division": "round"}, "unknown division 'round'; trunc or floor is wanted"),
-        ({"low": 5, "high": 4}, "no range: 5 to 4; LOW <= HIGH, both from -32767 to 32767, are wanted"),
+        ({"low": 5, "high": 4}, "no range: 5 to 4; LOW <= HIGH, both from -32766 to 32766, are wanted"),
         ({"low": -32768}, "no range: -32768 to 255"),
         ({"high": 32768}, "no range: -256 to 32768"),
         ({"longest": 0}, "no length of a list: 0; at least 1 is wanted"),

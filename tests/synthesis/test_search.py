@@ -227,10 +227,7 @@ def test_a_timeout_and_an_interrupt_say_so(solver: DepthFirst | SortAndAdd, monk
 
 
 @pytest.mark.parametrize("solver", [DepthFirst(), SortAndAdd()], ids=lambda solver: solver.name)
-def test_what_does_not_fit_into_lanes_is_refused(solver: DepthFirst | SortAndAdd) -> None:
-    task = impossible((LIST,))
-    with pytest.raises(InputError, match="range as wide"):
-        solver.solve(task, UNIFORM, Limits(1), Semantics(low=-32767, high=32767))
+def test_a_list_that_does_not_fit_into_lanes_is_refused(solver: DepthFirst | SortAndAdd) -> None:
     wide = Task("long", (Example((tuple(range(32)),), 0),))
     with pytest.raises(InputError, match="list of 32 numbers"):
         solver.solve(wide, UNIFORM, Limits(1), Semantics(longest=40))

@@ -22,7 +22,7 @@ from thesis_cli.synthesis.task import Example, Task
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.bottom_up_kernels import Places, Words
-    from thesis_cli.synthesis.search_kernels import Flags, Lanes
+    from thesis_cli.synthesis.operation_kernels import Flags, Lanes
 
 FIRST = 2**12
 """Rows of the bank at first; it doubles."""
@@ -54,24 +54,14 @@ class BottomUp:
         """See `solver.Solver`."""
         prepare()
         run = Run(self.name, task, limits, semantics)
-        bank = _Bank(task, order, limits, semantics)
+        bank = Bank(task, order, limits, semantics)
         short: Stop = ""
         try:
-            for size in range(1, limits.max_length + 1):
-                try:
-                    short = bank.make(size, run.clock)
-                finally:
-                    run.nodes += bank.take_nodes()
-                    run.add(bank.programs())
-                if short == "timeout" or len(run.programs) >= limits.count:
-                    break
-                run.exhausted = (size + 1).bit_length() - 1  # n lines are at most 2^n - 1 operations
-                if short:
-                    break
+            while bank.size < limits.max_length and not (short or run.complete):
+                short = bank.grow(run)
             if short == "timeout" or not self.prove:
                 return run.solution(short)
-            best = min(map(len, run.programs), default=limits.max_length + 1)
-            return run.over([order.operations], run.exhausted + 1, best - 1, short)
+            return run.over([order.operations], run.exhausted + 1, run.shortest - 1, short)
         except KeyboardInterrupt:
             return run.solution("interrupted")
 
@@ -80,16 +70,23 @@ class BottomUp:
 def prepare() -> None:
     """Compile the growth of a bank, or load it, so that no clock counts that."""
     task = Task("any", (Example(((0,),), 0),))
-    _Bank(task, Order.uniform(), Limits(1), DEFAULT).make(1, Clock(None))
+    Bank(task, Order.uniform(), Limits(1), DEFAULT).make(Clock(None))
 
 
-class _Bank:
-    """Values by size, in rows that grow."""
+class Bank:
+    """Values by size, in rows that grow.
+
+    Attributes
+    ----------
+    size : operations of the largest trees that were made.
+    """
 
     def __init__(self, task: Task, order: Order, limits: Limits, semantics: Semantics) -> None:
         from thesis_cli.synthesis.bottom_up_kernels import TARGET, enter
+        from thesis_cli.synthesis.operation_kernels import WIDTH
 
-        self._task, self._wanted = task, limits.count
+        self._task = task
+        self.size = 0
         inputs = len(task.inputs)
         columns = [[example.output for example in task.examples]]
         columns += [[example.inputs[i] for example in task.examples] for i in range(inputs)]
@@ -101,7 +98,9 @@ class _Bank:
         self._kinds[TARGET + 1 : TARGET + 1 + inputs] = [kind is INT for kind in task.inputs]
         self._origins = np.full((rows, 3), -1, dtype=np.int32)
         self._hashes = np.zeros(rows, dtype=np.uint64)
-        self._multipliers = np.random.default_rng(0).integers(2**64, size=width // 4, dtype=np.uint64) | np.uint64(1)
+        self._multipliers = np.random.default_rng(0).integers(
+            2**64, size=WIDTH * len(task.examples) // 4, dtype=np.uint64
+        ) | np.uint64(1)
         self._table = np.full(2 * rows, -1, dtype=np.int32)
         self._starts = np.zeros(limits.max_length + 2, dtype=np.int64)
         self._starts[:2] = 1, 1 + inputs
@@ -118,10 +117,23 @@ class _Bank:
         words = self._pool.view(np.uint64)
         return self._pool, words, self._multipliers, self._kinds, self._hashes, self._table
 
-    def make(self, size: int, clock: Clock) -> Stop:
-        """Make the values of a size, from those of all smaller ones."""
+    def grow(self, run: Run) -> Stop:
+        """Make the values of the next size; what is found and examined goes to a search."""
+        try:
+            short = self.make(run.clock)
+        finally:
+            run.nodes += self.take_nodes()
+            run.add(self.programs())
+        if short != "timeout" and not run.complete:  # n lines are at most 2^n - 1 operations
+            run.exhausted = max(run.exhausted, (self.size + 1).bit_length() - 1)
+        return short
+
+    def make(self, clock: Clock) -> Stop:
+        """Make the values of the next size, from those of all smaller ones."""
         from thesis_cli.synthesis.bottom_up_kernels import DONE, ENOUGH, FULL, grow
 
+        self.size += 1
+        size = self.size
         self._state[:4] = 0, -1, 0, 0
         keep = size < self._last
         short: Stop = ""

@@ -8,19 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from thesis_cli.synthesis.search_kernels import (
-    COMMUTES,
-    GIVES_INT,
-    INT_LIST,
-    LIST,
-    TAKES,
-    WIDTH,
-    Flags,
-    Ints,
-    Lanes,
-    evaluate,
-    same,
-)
+from thesis_cli.synthesis.operation_kernels import GIVES_INT, Flags, Ints, Lanes, apply, examples_of, has_room, same
+from thesis_cli.synthesis.search_kernels import COMMUTES, INT_LIST, LIST, TAKES
 
 Words = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int32]
@@ -49,7 +38,7 @@ def _find(table, hashes, pool, kinds, row):
     while table[place] >= 0:
         other = table[place]
         alike = hashes[other] == hashes[row] and kinds[other] == kinds[row]
-        if alike and same(pool, other, row, 0, pool.shape[1] // WIDTH):
+        if alike and same(pool, other, row, 0, examples_of(pool)):
             break
         place = (place + 1) & mask
     return place
@@ -92,9 +81,9 @@ def grow(
 
     Parameters
     ----------
-    pool : values, shape (V, WIDTH M): the output that is wanted, the inputs, then values by size; updated.
-    words : the same memory, shape (V, WIDTH M / 4).
-    multipliers : odd, for the hash, shape (WIDTH M / 4,).
+    pool : values, shape (V, `row_size(M)`): the output that is wanted, the inputs, then values by size; updated.
+    words : the same memory, shape (V, `row_size(M)` / 4).
+    multipliers : odd, for the hash, shape (WIDTH M / 4,): lengths are left out.
     kinds : whether a value is a number, shape (V,); updated.
     origins : operation and arguments of a value, shape (V, 3); updated.
     hashes : of the values, shape (V,); updated.
@@ -113,7 +102,7 @@ def grow(
     -------
     DONE, PAUSED (the budget is spent), ENOUGH (`found` is full) or FULL (the pool is).
     """
-    examples = pool.shape[1] // WIDTH
+    examples = examples_of(pool)
     step = examples if keep else 1
     stop = state[5] + budget
     place, part, x, y = state[0], state[1], state[2], state[3]
@@ -148,10 +137,11 @@ def grow(
             continue
         row = state[4]
         state[5] += 1
-        ok, hit = True, GIVES_INT[id] == result_is_int
+        hit = GIVES_INT[id] == result_is_int
+        ok = keep or has_room(id, pool, x, other, TARGET)
         for m in range(0, examples, step):
             if ok:
-                ok = evaluate(id, pool, x, other, row, m, m + step, low, high, floor)
+                ok = apply(id, pool, x, other, row, m, m + step, low, high, floor)
                 hit &= ok and same(pool, row, TARGET, m, m + step)
                 ok &= keep or hit
         if ok and hit:

@@ -22,8 +22,8 @@ Division = Literal["trunc", "floor"]
 MOST_INPUTS = 3
 """Inputs of a program: 1 to 3."""
 
-WIDEST = 2**15 - 1
-"""Largest magnitude that a range may allow: values and a NULL beside them fit into 16 bits."""
+WIDEST = 2**15 - 2
+"""Largest magnitude that a range may allow: values fit into 16 bits, with a NULL and a bound to clamp to."""
 
 
 class Type(StrEnum):
@@ -45,12 +45,14 @@ class Lambda:
     type : its signature.
     apply : the numbers it takes -> a number or a truth value; a quotient is truncated toward zero.
     floor : the same with the quotient rounded down, where it has one.
+    commutes : whether it gives the same for swapped numbers.
     """
 
     name: str
     type: str
     apply: Callable[..., int]
     floor: Callable[..., int] | None = None
+    commutes: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class Operation:
     inputs, output : types of the variables it takes, in order, and of its result.
     attributes : places in `ATTRIBUTES` of its function and, after it, its lambda.
     trunc, floor : the values it takes -> a value or None, under either division, the range aside.
+    commutes : whether it takes two values and gives the same for swapped ones.
     """
 
     id: int
@@ -91,6 +94,7 @@ class Operation:
     attributes: tuple[int, ...]
     trunc: Callable[..., Value | None]
     floor: Callable[..., Value | None]
+    commutes: bool
 
 
 @dataclass(frozen=True)
@@ -167,11 +171,11 @@ LAMBDAS = (
     Lambda("(<0)", PREDICATE, lambda x: x < 0),
     Lambda("(%2==0)", PREDICATE, lambda x: x % 2 == 0),
     Lambda("(%2==1)", PREDICATE, lambda x: x % 2 == 1),
-    Lambda("(+)", BINARY, lambda x, y: x + y),
+    Lambda("(+)", BINARY, lambda x, y: x + y, commutes=True),
     Lambda("(-)", BINARY, lambda x, y: x - y),
-    Lambda("(*)", BINARY, lambda x, y: x * y),
-    Lambda("MIN", BINARY, min),
-    Lambda("MAX", BINARY, max),
+    Lambda("(*)", BINARY, lambda x, y: x * y, commutes=True),
+    Lambda("MIN", BINARY, min, commutes=True),
+    Lambda("MAX", BINARY, max, commutes=True),
 )
 """The 19 lambdas, in the order of section 5.4.1."""
 
@@ -208,7 +212,8 @@ def _operation(id: int, function: Function, f: Lambda | None) -> Operation:
     name = " ".join(ATTRIBUTES[place] for place in attributes)
     trunc = partial(function.apply, f.apply) if f else function.apply
     floor = partial(function.apply, f.floor) if f and f.floor else trunc
-    return Operation(id, name, function.inputs, function.output, attributes, trunc, floor)
+    commutes = function.inputs == (LIST, LIST) and f is not None and f.commutes
+    return Operation(id, name, function.inputs, function.output, attributes, trunc, floor, commutes)
 
 
 OPERATIONS = tuple(

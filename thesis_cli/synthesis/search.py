@@ -77,16 +77,17 @@ def pack(columns: Sequence[Sequence[Value]], rows: int) -> Lanes:
 
     Returns
     -------
-    A pool, shape (rows, WIDTH M): see `search_kernels`.
+    A pool, shape (rows, `row_size(M)`): see `operation_kernels`.
     """
-    from thesis_cli.synthesis.search_kernels import NULL, WIDTH
+    from thesis_cli.synthesis.operation_kernels import NULL, WIDTH, row_size
 
     examples = len(columns[0])
-    pool = np.full((rows, WIDTH * examples), NULL)
+    pool = np.full((rows, row_size(examples)), NULL)
     for row, column in enumerate(columns):
         for m, value in enumerate(column):
             numbers = (value,) if isinstance(value, int) else value
             pool[row, m * WIDTH : m * WIDTH + len(numbers)] = numbers
+            pool[row, examples * WIDTH + m] = len(numbers)
     return pool
 
 
@@ -95,13 +96,10 @@ def refuse(task: Task, semantics: Semantics) -> None:
 
     Raises
     ------
-    InputError : a range or a list that is too wide.
+    InputError : a list that is too long.
     """
-    from thesis_cli.synthesis.search_kernels import WIDEST, WIDTH
+    from thesis_cli.synthesis.operation_kernels import WIDTH
 
-    if semantics.low < -WIDEST or semantics.high > WIDEST:
-        problem = f"a compiled search takes no range as wide as {semantics.low} to {semantics.high}"
-        raise InputError(problem, f"one within {-WIDEST} to {WIDEST} is wanted")
     values = [value for example in task.examples for value in (*example.inputs, example.output)]
     longest = max((len(value) for value in values if not isinstance(value, int)), default=0)
     if longest >= WIDTH:
@@ -259,6 +257,7 @@ class Run:
 
     Attributes
     ----------
+    name : of the solver that is to answer.
     clock : since it began.
     programs : those found, in order; all fit.
     nodes : programs examined.
@@ -272,7 +271,7 @@ class Run:
     def __init__(self, name: str, task: Task, limits: Limits, semantics: Semantics, pruning: Pruning = ALL) -> None:
         refuse(task, semantics)
         prepare()
-        self._name, self._task, self._limits = name, task, limits
+        self.name, self._task, self._limits = name, task, limits
         self._semantics, self._pruning = semantics, pruning
         self.clock = Clock(limits.timeout)
         self.programs: list[Program] = []
@@ -294,7 +293,7 @@ class Run:
             for operations in sets:
                 fresh = [id not in known for id in operations]
                 for length in range(first, last + 1):
-                    if self.clock.is_up or not self._examine(length, operations, fresh, wanted - len(self.programs)):
+                    if self.clock.is_up or not self.examine(length, operations, fresh, wanted - len(self.programs)):
                         return self.solution("timeout")
                     if len(self.programs) == wanted:
                         return self.solution(stopped)
@@ -305,16 +304,26 @@ class Run:
             return self.solution("interrupted")
         return self.solution(stopped)
 
+    @property
+    def complete(self) -> bool:
+        """Whether as many programs as are wanted were found."""
+        return len(self.programs) >= self._limits.count
+
+    @property
+    def shortest(self) -> int:
+        """Length of the shortest program found; one more than the greatest length if there is none."""
+        return min(map(len, self.programs), default=self._limits.max_length + 1)
+
     def solution(self, stopped: Stop) -> Solution:
         """What came of it: the shortest programs, as many as are wanted."""
         programs = tuple(sorted(self.programs, key=len)[: self._limits.count])
-        return Solution(programs, self._name, self.nodes, self.clock.seconds, self.exhausted, stopped)
+        return Solution(programs, self.name, self.nodes, self.clock.seconds, self.exhausted, stopped)
 
     def add(self, programs: Sequence[Program]) -> None:
         """Take programs that compiled code found, if the plain interpreter agrees."""
         self.programs += [p for p in programs if check(p, self._task, self._semantics)]
 
-    def _examine(self, length: int, operations: tuple[int, ...], fresh: list[bool], wanted: int) -> bool:
+    def examine(self, length: int, operations: Sequence[int], fresh: Sequence[bool], wanted: int) -> bool:
         """Search one length; whether it ended in time."""
         examination = Examination(self._task, self._semantics, length, operations, fresh, wanted, self._pruning)
         try:

@@ -6,9 +6,10 @@ from random import Random
 
 import numpy as np
 import pytest
+from numba import njit
 
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Operation, Semantics, Type, Value
-from thesis_cli.synthesis.search import pack
+from thesis_cli.synthesis.search import Lanes, pack
 
 ROUNDS = 5400
 """Rounds of each operation: 38 of them make more than 200,000 examples."""
@@ -45,9 +46,17 @@ def columns(operation: Operation, rng: Random, semantics: Semantics, examples: i
     return [[drawn(rng, kind, semantics, index) for _ in range(examples)] for kind in operation.inputs]
 
 
+def split(pool: Lanes, examples: int) -> tuple[Lanes, Lanes]:
+    """Lanes of each example, and its length."""
+    from thesis_cli.synthesis.operation_kernels import WIDTH
+
+    size = WIDTH * examples
+    return pool[:, :size].reshape(len(pool), examples, WIDTH), pool[:, size : size + examples]
+
+
 @pytest.mark.parametrize("semantics", SEMANTICS, ids=str)
 def test_operations_are_those_of_the_plain_interpreter(semantics: Semantics) -> None:
-    from thesis_cli.synthesis.search_kernels import WIDTH, apply
+    from thesis_cli.synthesis.operation_kernels import apply
 
     for operation in OPERATIONS:
         rng = Random(operation.name)
@@ -61,14 +70,15 @@ def test_operations_are_those_of_the_plain_interpreter(semantics: Semantics) -> 
         limits = np.int16(semantics.low), np.int16(semantics.high), semantics.division == "floor"
         given = [apply(operation.id, pool, 0, second, out, m, m + 1, *limits) for m in range(examples)]
         assert given == [value is not None for value in expected], operation.name
-        lanes = pool.reshape(out + 1, examples, WIDTH)
+        lanes, lengths = split(pool, examples)
         assert (lanes[out, given] == lanes[out - 1, given]).all(), operation.name
+        assert (lengths[out, given] == lengths[out - 1, given]).all(), operation.name
         assert (pool[:out] == before).all()
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_all_examples_at_once_are_each_by_itself(operation: Operation) -> None:
-    from thesis_cli.synthesis.search_kernels import WIDTH, apply
+    from thesis_cli.synthesis.operation_kernels import apply
 
     rng, limits = Random(operation.name), (np.int16(DEFAULT.low), np.int16(DEFAULT.high), False)
     seen = set()
@@ -88,7 +98,31 @@ def test_all_examples_at_once_are_each_by_itself(operation: Operation) -> None:
         given = apply(operation.id, pool, 0, out - 1, out, first, examples, *limits)
         assert given == (None not in expected[first:])
         seen.add(given)
+        lanes, lengths = split(pool, examples)
         if given:
-            assert (pool[out, first * WIDTH :] == pack([expected[first:]], 1)[0]).all()
-        assert (pool[out, : first * WIDTH] == 77).all()
+            values = [value for value in expected[first:] if value is not None]
+            wanted, numbers = split(pack([values], 1), examples - first)
+            assert (lanes[out, first:] == wanted[0]).all()
+            assert (lengths[out, first:] == numbers[0]).all()
+        assert (lanes[out, :first] == 77).all()
+        assert (lengths[out, :first] == 77).all()
     assert True in seen
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_lengths_allow_what_an_operation_gives(operation: Operation) -> None:
+    from thesis_cli.synthesis.operation_kernels import has_room
+
+    allows = njit(lambda id, pool, x, y, out: has_room(id, pool, x, y, out))
+    rng = Random(operation.name)
+    refused = 0
+    for _ in range(300):
+        arguments = columns(operation, rng, DEFAULT, 3)
+        made = [DEFAULT.apply(operation, *values) for values in zip(*arguments, strict=True)]
+        values = [value for value in made if value is not None]
+        if len(values) == 3:
+            pool = pack([*arguments, values], len(arguments) + 1)
+            assert allows(operation.id, pool, 0, len(arguments) - 1, len(arguments))
+            other = pack([*arguments, [drawn(rng, operation.output, DEFAULT, False) for _ in range(3)]], len(pool))
+            refused += not allows(operation.id, other, 0, len(arguments) - 1, len(arguments))
+    assert (refused > 0) == (operation.output is not INT)

@@ -1,0 +1,67 @@
+"""The combination of depth-first search and a bank."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from tests.synthesis.brute_force import tasks
+from tests.synthesis.test_bottom_up import shared
+from tests.synthesis.test_search import ORDERS, UNIFORM, impossible
+from thesis_cli.synthesis.auto import Auto
+from thesis_cli.synthesis.dsl import DEFAULT, LIST
+from thesis_cli.synthesis.search import DepthFirst, Examination
+from thesis_cli.synthesis.solver import Limits, Order
+from thesis_cli.synthesis.task import Task, check, load_tasks
+
+
+@settings(max_examples=60)
+@given(tasks(3), ORDERS)
+def test_it_proves_what_depth_first_search_proves(task: Task, order: Order) -> None:
+    exact, found = DepthFirst().solve(task, order, Limits(3)), Auto().solve(task, order, Limits(3))
+    assert found.stopped == ""
+    assert found.proven == exact.proven
+    assert (found.program is None) == (exact.program is None)
+    if found.program and exact.program:
+        assert len(found.program) == len(exact.program)
+        assert check(found.program, task, DEFAULT)
+        assert found.solver in ("dfs", "bottom-up")
+    else:
+        assert found.exhausted == 3
+
+
+@pytest.mark.parametrize("task", load_tasks("data/tasks/all.jsonl")[:9], ids=lambda task: task.name)
+def test_the_thesis_programs_are_solved_by_either(task: Task) -> None:
+    found = Auto().solve(task, UNIFORM, Limits(4))
+    exact = DepthFirst().solve(task, UNIFORM, Limits(4))
+    assert (found.program is None) == (exact.program is None)
+    assert found.program is None or exact.program is None or len(found.program) == len(exact.program)
+
+
+def test_it_says_who_found_the_program() -> None:
+    assert Auto().solve(shared(), UNIFORM, Limits(4)).solver == "dfs"  # shares results: too large a tree for the bank
+    long = [task for task in load_tasks("data/tasks/all.jsonl") if task.name == "trees"]
+    assert Auto().solve(long[0], UNIFORM, Limits(4)).solver in ("dfs", "bottom-up")
+
+
+def test_several_programs_are_those_of_depth_first_search() -> None:
+    limits = Limits(4, count=5)
+    assert Auto().solve(shared(), UNIFORM, limits).programs == DepthFirst().solve(shared(), UNIFORM, limits).programs
+
+
+def test_a_full_bank_leaves_the_rest_to_depth_first_search() -> None:
+    solution = Auto().solve(shared(), UNIFORM, Limits(4, memory=1e-6))
+    assert (solution.solver, solution.stopped, solution.proven) == ("dfs", "memory", True)
+
+
+def test_a_timeout_and_an_interrupt_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = impossible((LIST, LIST))
+    solution = Auto().solve(task, UNIFORM, Limits(6, timeout=0.05))
+    assert (solution.program, solution.stopped) == (None, "timeout")
+    assert 1 <= solution.exhausted < 6
+
+    def interrupted(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Examination, "advance", interrupted)
+    assert Auto().solve(task, UNIFORM, Limits(5)).stopped == "interrupted"

@@ -1,0 +1,76 @@
+"""The fastest exact combination: depth-first search and a bank of values in turn, whichever is to cost less next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thesis_cli.synthesis.bottom_up import Bank, prepare
+from thesis_cli.synthesis.dsl import DEFAULT, OPERATIONS, Semantics
+from thesis_cli.synthesis.search import DepthFirst, Run
+from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
+from thesis_cli.synthesis.task import Task
+
+TREE_COST = 3
+"""Cost of a tree that enters the bank, in programs of a depth-first search."""
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Depth-first search by length and a bank by size, until the shortest program is found and proven to be so.
+
+    Depth-first search of the next length, and the bank's next size, are expected to examine as many times more than
+    the last one as that did than the one before; the cheaper goes first. The bank reaches long programs that share
+    nothing; depth-first search finds those that share, and shows that there is no shorter one. For more than one
+    program, it is depth-first search alone, of which the bank keeps but a part.
+
+    Notes
+    -----
+    `Solution.solver` is "dfs" or "bottom-up", whichever found the program.
+    """
+
+    name: str = "auto"
+
+    def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
+        """See `solver.Solver`."""
+        if limits.count > 1:
+            return DepthFirst().solve(task, order, limits, semantics)
+        prepare()
+        run = Run("dfs", task, limits, semantics)
+        bank = Bank(task, order, limits, semantics)
+        lines, trees = _Effort(1), _Effort(TREE_COST)
+        fresh = [True] * len(OPERATIONS)
+        full: Stop = ""
+        try:
+            while run.exhausted < run.shortest - 1:
+                before, best = run.nodes, run.shortest
+                if not (run.complete or full) and bank.size < limits.max_length and trees.next <= lines.next:
+                    name, short = "bottom-up", bank.grow(run)
+                    full = "memory" if short == "memory" else full
+                    trees.add(run.nodes - before)
+                else:
+                    length = run.exhausted + 1
+                    name, short = "dfs", "" if run.examine(length, order.operations, fresh, 1) else "timeout"
+                    lines.add(run.nodes - before)
+                    if not short and run.shortest > length:
+                        run.exhausted = length
+                if run.shortest < best:
+                    run.name = name
+                if short == "timeout" or run.clock.is_up:
+                    return run.solution("timeout")
+        except KeyboardInterrupt:
+            return run.solution("interrupted")
+        return run.solution(full)
+
+
+class _Effort:
+    """What the last two steps of a search cost, and what the next one is expected to."""
+
+    def __init__(self, unit: float) -> None:
+        self._unit, self._last, self._before = unit, 0.0, 0.0
+
+    def add(self, nodes: int) -> None:
+        self._last, self._before = self._unit * nodes, self._last
+
+    @property
+    def next(self) -> float:
+        return self._last**2 / max(self._before, 1)
