@@ -10,11 +10,27 @@ from hypothesis import strategies as st
 
 from tests.synthesis.brute_force import fitting, shortest, tasks, tree
 from thesis_cli.synthesis.deduction import Deduction, Goal, Lists
-from thesis_cli.synthesis.deductive import Deductive, active_sets
-from thesis_cli.synthesis.dsl import ATTRIBUTES, BY_NAME, DEFAULT, INT, LIST, OPERATIONS, Operation, Semantics, Value
+from thesis_cli.synthesis.deductive import Deductive
+from thesis_cli.synthesis.dsl import (
+    ATTRIBUTES,
+    BY_NAME,
+    DEFAULT,
+    INT,
+    LAMBDAS,
+    LIST,
+    MAPPING,
+    OPERATIONS,
+    PREDICATE,
+    WIDEST,
+    Operation,
+    Semantics,
+    Value,
+)
 from thesis_cli.synthesis.examples import SHOWN
+from thesis_cli.synthesis.growing import doubling_sets
 from thesis_cli.synthesis.number_sets import NumberSets
 from thesis_cli.synthesis.program import parse, run
+from thesis_cli.synthesis.search import Clock
 from thesis_cli.synthesis.solver import Limits, Order
 from thesis_cli.synthesis.task import Example, Task, check
 
@@ -257,9 +273,9 @@ def test_a_good_order_saves_work() -> None:
     assert guided.nodes < plain.nodes
 
 
-def test_active_sets_grow_to_all_by_probability() -> None:
+def test_doubling_sets_grow_to_all_by_probability() -> None:
     order = Order(tuple(i / 100 for i in range(len(ATTRIBUTES))))
-    sets = list(active_sets(order))
+    sets = list(doubling_sets(order))
     assert sets[-1][0] == order.operations
     assert all(order.operations[: len(active)] == active for active, _ in sets)
     assert sorted(id for _, fresh in sets for id in fresh) == list(range(len(OPERATIONS)))
@@ -270,6 +286,52 @@ def test_no_program_is_an_answer(output: Value) -> None:
     task = Task("none", (Example(((3, 1, 2),), output), Example(((2, 2, 1),), output)))
     found = Deductive().solve(task, Order.uniform(), Limits(max_length=2))
     assert (found.programs, found.exhausted, found.stopped, found.proven) == ((), 2, "", False)
+
+
+@pytest.mark.parametrize("semantics", [*OTHERS, Semantics(low=-WIDEST, high=WIDEST)], ids=str)
+def test_sets_of_numbers_are_those_of_the_lambdas(semantics: Semantics) -> None:
+    """Each by trying all numbers; those of one argument that is left may be wider than told, never narrower."""
+    sets, rng = NumberSets(semantics), Random(1)
+    numbers = range(semantics.low, semantics.high + 1)
+    some = rng.sample(numbers, min(40, len(numbers)))
+    goals = [
+        {rng.choice(numbers)},
+        {rng.choice(numbers), some[0]},
+        {x for x in numbers if x > -9 and rng.random() < 0.5},
+    ]
+    for goal in goals:
+        mask = sum(1 << (x - semantics.low) for x in goal)
+        for f in LAMBDAS:
+            apply = f.floor if f.floor and semantics.division == "floor" else f.apply
+            if f.type == MAPPING:
+                found = sets.preimage(f.name, mask)
+                assert [sets.holds(found, x) for x in some] == [apply(x) in goal for x in some]
+            elif f.type == PREDICATE:
+                assert [sets.holds(sets.passing(f.name), x) for x in some] == [apply(x) for x in some]
+            else:
+                for a in some[:8]:
+                    found = sets.right(f.name, a, mask)
+                    within = [b for b in some if apply(a, b) in goal]
+                    assert [b for b in some if sets.holds(found, b)] == within
+                    assert all(sets.holds(sets.beside(f.name, mask), b) for b in within)
+                    assert not within or sets.holds(sets.left(f.name, mask), a)
+
+
+def test_the_clock_is_looked_at_for_every_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[None] = []
+    monkeypatch.setattr(Clock, "is_up", property(lambda _: looks.append(None)))
+    task = Task("none", (Example(((3, 1, 2),), (7, 7, 7)),))
+    assert Deductive().solve(task, Order.uniform(), Limits(max_length=2)).nodes == len(looks) > 500
+
+
+@pytest.mark.parametrize("semantics", OTHERS, ids=str)
+def test_operations_commute_that_say_so(semantics: Semantics) -> None:
+    rng = Random(2)
+    for operation in (o for o in OPERATIONS if o.inputs == (LIST, LIST)):
+        rows = [tuple(tuple(rng.randint(3, 9) for _ in range(4)) for _ in range(2)) for _ in range(20)]
+        same = [semantics.apply(operation, x, y) == semantics.apply(operation, y, x) for x, y in rows]
+        assert operation.commutes == all(same)
+    assert [o.name for o in OPERATIONS if o.commutes] == [f"ZIPWITH {f}" for f in ("(+)", "(*)", "MIN", "MAX")]
 
 
 def test_a_timeout_and_an_interrupt_keep_what_was_proven(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from tests.synthesis.brute_force import fitting, shortest, tasks, tree
 from thesis_cli.errors import InputError
+from thesis_cli.synthesis import smt
 from thesis_cli.synthesis.dsl import ATTRIBUTES, DEFAULT, INT, LIST, OPERATIONS, Operation, Semantics, Value
 from thesis_cli.synthesis.examples import SHOWN
+from thesis_cli.synthesis.search import Clock
 from thesis_cli.synthesis.smt import Smt
 from thesis_cli.synthesis.smt_encoding import Application, Encoding, network
 from thesis_cli.synthesis.solver import Limits, Order
@@ -123,6 +126,52 @@ def test_a_timeout_keeps_what_was_proven() -> None:
     found = Smt().solve(task, Order.uniform(), Limits(timeout=0.5))
     assert (found.programs, found.stopped) == ((), "timeout")
     assert found.exhausted < 3
+
+
+def test_no_sketch_is_made_once_there_are_enough_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    build = smt._Sketch.__init__
+    monkeypatch.setattr(smt._Sketch, "__init__", lambda self, *given: (made.append(given), build(self, *given))[1])
+    task = Task("sort", (Example(((2, 1, 4),), (1, 2, 4)),))
+    order = Order(tuple(0.9 if name == "SORT" else 0.1 for name in ATTRIBUTES))
+    found = Smt().solve(task, order, Limits())
+    assert (len(found.programs), found.exhausted, found.proven, len(made)) == (1, 0, True, 1)
+
+
+def test_operations_of_which_none_gives_the_output_hold_no_program() -> None:
+    """As those that are tried first may be."""
+    task = Task("sum", (Example(((2, 1, 4),), 7),))
+    order = Order(tuple(0.9 if name in ("TAKE", "DROP", "REVERSE", "SORT") else 0.1 for name in ATTRIBUTES))
+    found = Smt().solve(task, order, Limits(1))
+    assert (str(found.program), found.proven) == ("a <- [int]\nb <- SUM a", True)
+
+
+@pytest.mark.parametrize(
+    ("reason", "stopped"),
+    [("timeout", "timeout"), ("max. memory exceeded", "memory"), ("interrupted from keyboard", "interrupted")],
+)
+@pytest.mark.parametrize("raised", [True, False])
+def test_why_z3_gives_up_is_told(reason: str, stopped: str, raised: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(_: object) -> object:
+        if raised:
+            raise z3.Z3Exception(reason)
+        return z3.unknown
+
+    monkeypatch.setattr(z3.Solver, "check", check)
+    monkeypatch.setattr(z3.Solver, "reason_unknown", lambda _: reason)
+    found = Smt().solve(Task("sort", (Example(((2, 1),), (1, 2)),)), Order.uniform(), Limits())
+    assert (found.programs, found.exhausted, found.stopped) == ((), 0, stopped)
+
+
+def test_the_clock_is_looked_at_for_every_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Formulas of one take a tenth of a second."""
+    done: list[str] = []
+    rules = Application.rules
+    monkeypatch.setattr(Application, "rules", lambda self, o: (done.append("rules"), rules(self, o))[1])
+    monkeypatch.setattr(Clock, "is_up", property(lambda _: done.append("look") or False))
+    Smt().solve(Task("none", (Example(((2, 1),), (7,)),)), Order.uniform(), Limits(2))
+    assert done.count("rules") > 100
+    assert all(pair != ("rules", "rules") for pair in pairwise(done))
 
 
 def test_memory_that_does_not_suffice_is_told() -> None:

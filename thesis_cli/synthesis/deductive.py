@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, product
-from time import perf_counter
+from itertools import product
 
 from thesis_cli.synthesis.deduction import Deduction, Goal
-from thesis_cli.synthesis.dsl import BY_NAME, DEFAULT, LIST, OPERATIONS, Operation, Semantics, Type, Value
+from thesis_cli.synthesis.dsl import DEFAULT, LIST, OPERATIONS, Operation, Semantics, Type, Value
+from thesis_cli.synthesis.growing import GrowingSearch
 from thesis_cli.synthesis.number_sets import NumberSets
 from thesis_cli.synthesis.program import Line, Program
-from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
-from thesis_cli.synthesis.task import Task, check
+from thesis_cli.synthesis.solver import Limits, Order, Solution
+from thesis_cli.synthesis.task import Task
 
 Values = tuple[Value, ...]
 """Values of a variable, one an example."""
 
 Goals = tuple[Goal, ...]
 """What they are wanted in."""
-
-FIRST_ACTIVE = 5
-"""Operations in the first active set; each further one has twice as many as the one before."""
-
-COMMUTATIVE = frozenset(BY_NAME[f"ZIPWITH {f}"].id for f in ("(+)", "(*)", "MIN", "MAX"))
-"""Operations that give the same for swapped arguments."""
-
-
-def active_sets(order: Order) -> Iterator[tuple[tuple[int, ...], frozenset[int]]]:
-    """Growing sets of the most probable operations, up to all (Sort and add, section 5.4.4).
-
-    Yields
-    ------
-    The set, by falling probability, and what is new in it: other programs were seen with the set before.
-    """
-    operations, before, size = order.operations, 0, FIRST_ACTIVE
-    while before < len(operations):
-        yield operations[:size], frozenset(operations[before:size])
-        before, size = size, 2 * size
 
 
 class Deductive:
@@ -54,32 +35,11 @@ class Deductive:
     name = "deductive"
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
-        """Search by length, within each by growing active sets; see `solver.Solver`. Memory does not matter."""
-        start = perf_counter()
-        search = _Search(task, semantics, start + limits.timeout if limits.timeout else float("inf"))
-        found: list[Program] = []
-        exhausted = 0
-        stopped: Stop = ""
-        try:
-            for length in range(1, limits.max_length + 1):
-                for active, fresh in active_sets(order):
-                    for program in islice(search.programs(length, active, fresh), limits.count - len(found)):
-                        found.append(program)
-                    if len(found) == limits.count:
-                        break
-                else:
-                    exhausted = length
-                    continue
-                break
-        except TimeoutError:
-            stopped = "timeout"
-        except KeyboardInterrupt:
-            stopped = "interrupted"
-        programs = tuple(program for program in found if check(program, task, semantics))
-        return Solution(programs, self.name, search.nodes, perf_counter() - start, exhausted, stopped)
+        """See `solver.Solver`. Memory does not matter."""
+        return _Search(task, limits, semantics).solve(self.name, order)
 
 
-class _Search:
+class _Search(GrowingSearch):
     """One task.
 
     Attributes
@@ -89,13 +49,11 @@ class _Search:
     nodes : operations tried in a hole.
     """
 
-    def __init__(self, task: Task, semantics: Semantics, deadline: float) -> None:
-        self.task, self.semantics, self.deadline = task, semantics, deadline
-        self.inputs = len(task.inputs)
+    def __init__(self, task: Task, limits: Limits, semantics: Semantics) -> None:
+        super().__init__(task, limits, semantics)
         self.lines: list[Line] = []
         self.types = list(task.inputs)
         self.variables: list[Values] = list(zip(*(example.inputs for example in task.examples), strict=True))
-        self.nodes = 0
         lengths = [max(len(x) for x in example.inputs if not isinstance(x, int)) for example in task.examples]
         sets = NumberSets(semantics)
         rules = {longest: Deduction(sets, longest) for longest in lengths}
@@ -104,12 +62,7 @@ class _Search:
         self.length = 0
 
     def programs(self, length: int, active: Sequence[int], fresh: frozenset[int]) -> Iterator[Program]:
-        """Programs of a length that fit, of active operations, a fresh one among them.
-
-        Raises
-        ------
-        TimeoutError : the deadline has passed.
-        """
+        """See `GrowingSearch.programs`."""
         exact = (rules.exactly(example.output) for rules, example in zip(self.rules, self.task.examples, strict=True))
         goals = tuple(goal for goal in exact if goal is not None)
         if len(goals) < len(self.rules):
@@ -174,7 +127,7 @@ class _Search:
         """Add a line if its values are wanted and new; yields its variable while it stands."""
         self._tick()
         rows = [self.variables[i] for i in arguments]
-        if operation.id in COMMUTATIVE and rows[0] > rows[1]:
+        if operation.commutes and rows[0] > rows[1]:
             return
         values = []
         for e, (rules, goal) in enumerate(zip(self.rules, goals, strict=True)):
@@ -197,5 +150,4 @@ class _Search:
 
     def _tick(self) -> None:
         self.nodes += 1
-        if self.nodes % 64 == 0 and perf_counter() > self.deadline:
-            raise TimeoutError
+        self.look()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from thesis_cli.synthesis.dsl import LAMBDAS, Semantics
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.synthesis.dsl import LAMBDAS, WIDEST, Semantics
 
 Numbers = int
 """A set of numbers: x is in it where bit x - low is set."""
@@ -23,40 +25,44 @@ class NumberSets:
     Attributes
     ----------
     low, high : the range.
-    all : all numbers in it.
+    width, all : how many numbers are in it, and their set.
     preimage : lambda of one number, set -> numbers that it takes into the set.
     """
 
     def __init__(self, semantics: Semantics) -> None:
         self.semantics, self.low, self.high = semantics, semantics.low, semantics.high
-        width = self.high - self.low + 1
-        self.all: Numbers = (1 << width) - 1
-        keep = lru_cache(MEMO // width)
+        self.width = self.high - self.low + 1
+        self.all: Numbers = (1 << self.width) - 1
+        self._range = np.arange(self.low, self.high + 1)
+        keep = lru_cache(MEMO // self.width)
         self.preimage = keep(self._find_preimage)
         self._quotients = keep(self._find_quotients)
         self._factors = keep(self._find_factors)
-        self._origins = cache(self._find_origins)
+        self._results = cache(self._find_results)
 
     def _find_preimage(self, f: str, goal: Numbers) -> Numbers:
         """Of `preimage`."""
-        origins = self._origins(f)
-        found = 0
-        for x in _bits(goal):
-            found |= origins.get(x + self.low, 0)
-        return found
+        return self._where(self._results(f), goal)
 
     def passing(self, f: str) -> Numbers:
         """Numbers that a predicate is true of."""
-        return self._origins(f).get(True, 0)
+        return _pack(self._results(f) == 1)
 
-    def _find_origins(self, f: str) -> dict[int, Numbers]:
-        """Numbers that a lambda takes to each number."""
+    def _find_results(self, f: str) -> npt.NDArray[np.int64]:
+        """What a lambda gives for each number of the range, shape (width,)."""
         rule = next(g for g in LAMBDAS if g.name == f)
         apply = rule.floor if rule.floor and self.semantics.division == "floor" else rule.apply
-        origins: dict[int, Numbers] = {}
-        for x in range(self.low, self.high + 1):
-            origins[apply(x)] = origins.get(apply(x), 0) | self.one(x)
-        return origins
+        return np.array([apply(x) for x in self._range.tolist()], dtype=np.int64)
+
+    def _where(self, results: npt.NDArray[np.int64], goal: Numbers) -> Numbers:
+        """Numbers of the range for which results, shape (width,), are in a set."""
+        inside = (self.low <= results) & (results <= self.high)
+        return _pack(self._unpack(goal)[np.where(inside, results - self.low, 0)] & inside)
+
+    def _unpack(self, goal: Numbers) -> npt.NDArray[np.bool_]:
+        """Whether each number of the range is in a set, shape (width,)."""
+        held = np.frombuffer(goal.to_bytes(-(-self.width // 8), "little"), dtype=np.uint8)
+        return np.unpackbits(held, count=self.width, bitorder="little").astype(np.bool_)
 
     def right(self, f: str, a: int, goal: Numbers) -> Numbers:
         """Numbers b of which f(a, b) is in a set."""
@@ -99,17 +105,17 @@ class NumberSets:
         """Numbers b of which a b is in a set."""
         if a == 0:
             return self.all if self.holds(goal, 0) else 0
-        reach = max(-self.low, self.high) // abs(a)
-        factors = range(max(-reach, self.low), min(reach, self.high) + 1)
-        return sum(self.one(b) for b in factors if self.holds(goal, a * b))
+        return self._where(a * self._range, goal)
 
     def _find_factors(self, goal: Numbers) -> Numbers:
         """Numbers of which some multiple is in a set."""
-        if self.holds(goal, 0) or goal.bit_count() > NARROW:
+        if goal.bit_count() > NARROW:
             return self.all
-        products = [x + self.low for x in _bits(goal)]
-        divisors = (b for b in range(self.low, self.high + 1) if b and any(x % b == 0 for x in products))
-        return sum(map(self.one, divisors))
+        divisors = np.where(self._range == 0, 2 * WIDEST, self._range)
+        found = np.zeros(self.width, dtype=np.bool_)
+        for product in self._range[self._unpack(goal)]:
+            found |= product % divisors == 0
+        return _pack(found)
 
     def one(self, x: int) -> Numbers:
         """A number alone, which is in the range."""
@@ -146,8 +152,7 @@ class NumberSets:
 
     def _less(self, a: int, goal: Numbers) -> Numbers:
         """a - x for each x."""
-        width = self.all.bit_length()
-        mirrored = int(f"{goal:0{width}b}"[::-1], 2)  # x becomes low + high - x
+        mirrored = _pack(self._unpack(goal)[::-1])  # x becomes low + high - x
         return self._shift(mirrored, a - self.low - self.high)
 
 
@@ -156,9 +161,6 @@ def lowest(mask: int) -> int:
     return (mask & -mask).bit_length() - 1
 
 
-def _bits(mask: int) -> Iterator[int]:
-    """Places of the bits that are set."""
-    while mask:
-        place = mask & -mask
-        yield place.bit_length() - 1
-        mask ^= place
+def _pack(held: npt.NDArray[np.bool_]) -> Numbers:
+    """The set of the numbers that are held, which `NumberSets._unpack` undoes."""
+    return int.from_bytes(np.packbits(held, bitorder="little").tobytes(), "little")

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
-from time import perf_counter
 from typing import Any
 
 from thesis_cli.errors import InputError
-from thesis_cli.synthesis.deductive import COMMUTATIVE, active_sets
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, Semantics
+from thesis_cli.synthesis.growing import GrowingSearch
 from thesis_cli.synthesis.program import Line, Program, run
 from thesis_cli.synthesis.smt_encoding import Application, Bool, Encoding
-from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
+from thesis_cli.synthesis.solver import Limits, Order, Solution
 from thesis_cli.synthesis.task import Example, Task
-
-
-class _Stopped(Exception):
-    """The search is cut short."""
-
-    def __init__(self, reason: Stop) -> None:
-        self.reason = reason
 
 
 class Smt:
@@ -34,7 +25,7 @@ class Smt:
     name = "SMT (z3), in the place of Sketch"
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
-        """Search; see `solver.Solver`.
+        """See `solver.Solver`.
 
         Raises
         ------
@@ -44,27 +35,10 @@ class Smt:
             import z3  # type: ignore[import-untyped]
         except ImportError:
             raise InputError("z3 is not installed", "pip install 'thesis-cli[smt]' is wanted") from None
-        start = perf_counter()
-        search = _Search(z3, task, semantics, limits, start + limits.timeout if limits.timeout else float("inf"))
-        found: list[Program] = []
-        exhausted = 0
-        stopped: Stop = ""
-        try:
-            for length in range(1, limits.max_length + 1):
-                for active, fresh in active_sets(order):
-                    for program in islice(search.programs(length, active, fresh), limits.count - len(found)):
-                        found.append(program)
-                if len(found) == limits.count:
-                    break
-                exhausted = length
-        except _Stopped as stop:
-            stopped = stop.reason
-        except KeyboardInterrupt:
-            stopped = "interrupted"
-        return Solution(tuple(found), self.name, search.nodes, perf_counter() - start, exhausted, stopped)
+        return _Search(z3, task, limits, semantics).solve(self.name, order)
 
 
-class _Search:
+class _Search(GrowingSearch):
     """One task.
 
     Attributes
@@ -73,19 +47,16 @@ class _Search:
     nodes : programs that it proposed.
     """
 
-    def __init__(self, z3: Any, task: Task, semantics: Semantics, limits: Limits, deadline: float) -> None:
-        self.z3, self.task, self.semantics, self.limits, self.deadline = z3, task, semantics, limits, deadline
+    def __init__(self, z3: Any, task: Task, limits: Limits, semantics: Semantics) -> None:
+        super().__init__(task, limits, semantics)
+        self.z3 = z3
         self.seen = [min(task.examples, key=_size)]
-        self.nodes = 0
 
     def programs(self, length: int, active: Sequence[int], fresh: frozenset[int]) -> Iterator[Program]:
-        """Programs of a length that fit, of active operations, a fresh one among them.
-
-        Raises
-        ------
-        _Stopped : z3 could not tell within the limits.
-        """
-        sketch = _Sketch(self.z3, self.task, length, active, fresh, self.semantics, self.deadline, self.limits.memory)
+        """See `GrowingSearch.programs`."""
+        if all(OPERATIONS[o].output is not self.task.output for o in active):
+            return
+        sketch = _Sketch(self, length, active, fresh)
         for example in self.seen:
             sketch.add(example)
         while program := sketch.propose():
@@ -103,6 +74,10 @@ def _size(example: Example) -> int:
     return sum(1 if isinstance(x, int) else len(x) for x in example.inputs)
 
 
+_REASONS: dict[str, type[BaseException]] = {"memory": MemoryError, "interrupted": KeyboardInterrupt}
+"""What z3 says of a question that it leaves open; otherwise it is the time."""
+
+
 class _Sketch:
     """Programs of one length and some operations, as z3 sees them.
 
@@ -114,25 +89,17 @@ class _Sketch:
     lists : for each variable whether it is a list.
     """
 
-    def __init__(
-        self,
-        z3: Any,
-        task: Task,
-        length: int,
-        active: Sequence[int],
-        fresh: frozenset[int],
-        semantics: Semantics,
-        deadline: float,
-        memory: float,
-    ) -> None:
-        self.z3, self.task, self.semantics, self.deadline = z3, task, semantics, deadline
+    def __init__(self, search: _Search, length: int, active: Sequence[int], fresh: frozenset[int]) -> None:
+        self.search, self.task, self.z3 = search, search.task, search.z3
+        task, z3 = self.task, self.z3
         self.holes = self.examples = 0
         self.solver = z3.SolverFor("QF_FD")
-        self.solver.set("max_memory", max(1, int(memory * 1024)))
+        self.solver.set("max_memory", max(1, int(search.limits.memory * 1024)))
         self.lists: list[Bool] = [z3.BoolVal(kind is LIST) for kind in task.inputs]
         self.chosen: list[dict[int, Bool]] = []
         self.taken: list[list[dict[int, Bool]]] = []
         for i in range(length):
+            search.look()
             last = i == length - 1
             usable = [o for o in active if not last or OPERATIONS[o].output is task.output]
             chosen = {o: self._bool() for o in usable}
@@ -157,13 +124,13 @@ class _Sketch:
         z3, inputs = self.z3, len(self.task.inputs)
         for i in range(len(self.chosen) - 1):
             later = range(i + 1, len(self.chosen))
-            self.solver.add(z3.Or([self._takes(j, i + inputs) for j in later]))
-            pairs = [(a, b) for a in self.chosen[i] for b in self.chosen[i + 1] if a > b]
-            for a, b in pairs:
-                together = z3.And(self.chosen[i][a], self.chosen[i + 1][b])
-                self.solver.add(z3.Implies(together, self._takes(i + 1, i + inputs)))
+            taken = [self._takes(j, i + inputs) for j in later]
+            self.solver.add(z3.Or(taken))
+            for operation, it in self.chosen[i].items():
+                before = z3.Or([other for o, other in self.chosen[i + 1].items() if o < operation])
+                self.solver.add(z3.Implies(z3.And(it, before), taken[0]))
         for chosen, (_, first, second) in zip(self.chosen, self.taken, strict=True):
-            symmetric = z3.Or([it for o, it in chosen.items() if o in COMMUTATIVE])
+            symmetric = z3.Or([it for o, it in chosen.items() if OPERATIONS[o].commutes])
             for a, b in ((a, b) for a in first for b in second if a > b):
                 self.solver.add(z3.Not(z3.And(symmetric, first[a], second[b])))
 
@@ -181,22 +148,21 @@ class _Sketch:
 
         Raises
         ------
-        _Stopped : z3 could not tell within the limits.
+        TimeoutError, MemoryError, KeyboardInterrupt : z3 could not tell.
         """
-        z3 = self.z3
-        left = self.deadline - perf_counter()
-        if left <= 0:
-            raise _Stopped("timeout")
-        if left < float("inf"):
+        z3, search = self.z3, self.search
+        search.look()
+        if search.limits.timeout is not None:
+            left = search.limits.timeout - search.clock.seconds
             self.solver.set("timeout", max(1, int(left * 1000)))
         try:
             answer = self.solver.check()
-        except z3.Z3Exception:
-            raise _Stopped("memory") from None
+            reason = self.solver.reason_unknown()
+        except z3.Z3Exception as error:
+            answer, reason = z3.unknown, str(error)
         if answer == z3.unknown:
-            if perf_counter() > self.deadline - 0.1:
-                raise _Stopped("timeout")
-            raise _Stopped("memory" if "memory" in self.solver.reason_unknown() else "interrupted")
+            known = (error for word, error in _REASONS.items() if word in reason)
+            raise next(known, TimeoutError)
         if answer == z3.unsat:
             return None
         model = self.solver.model()
@@ -220,20 +186,19 @@ class _Sketch:
 
         Raises
         ------
-        _Stopped : no time is left.
+        TimeoutError : the time is up.
         """
         z3, size = self.z3, max(len(x) for x in example.inputs if not isinstance(x, int))
         self.examples += 1
-        encoding = Encoding(z3, self.semantics, max(size, 1), f"e{self.examples}")
+        encoding = Encoding(z3, self.search.semantics, max(size, 1), f"e{self.examples}")
         variables = [encoding.constant(x) for x in example.inputs]
         for i, (chosen, taken) in enumerate(zip(self.chosen, self.taken, strict=True)):
-            if perf_counter() > self.deadline:
-                raise _Stopped("timeout")
             number, first, second = (encoding.pick(choice, variables) for choice in taken)
             result, rules = encoding.fresh(str(i))
             self.solver.add(*rules)
             line = Application(encoding, result, number.number, first, second, chosen)
             for operation, it in chosen.items():
+                self.search.look()
                 self.solver.add(z3.Implies(it, z3.And(list(line.rules(operation)))))
             variables.append(result)
         self.solver.add(encoding.equals(variables[-1], example.output))

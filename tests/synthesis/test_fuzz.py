@@ -1,0 +1,229 @@
+"""What every solver finds and claims, on random tasks, against exhaustive search.
+
+At length, by hand: `FUZZ=1000 pytest tests/synthesis/test_fuzz.py -k compiled` takes 1000 cases a test, new ones each
+time, and z3 to 3 lines.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from random import Random
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.synthesis.strategies import SIGNATURES
+from thesis_cli.synthesis.auto import Auto
+from thesis_cli.synthesis.bottom_up import BottomUp
+from thesis_cli.synthesis.deductive import Deductive
+from thesis_cli.synthesis.dsl import ATTRIBUTES, LIST, OPERATIONS, WIDEST, Semantics, Type, Value
+from thesis_cli.synthesis.program import Line, Program, run
+from thesis_cli.synthesis.search import NONE, Clock, DepthFirst, SortAndAdd
+from thesis_cli.synthesis.smt import Smt
+from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
+from thesis_cli.synthesis.task import Example, Task, check
+
+FUZZ = int(os.environ.get("FUZZ", "0"))
+
+COMPILED = [DepthFirst(), SortAndAdd(), BottomUp(), BottomUp(prove=False), Auto()]
+
+
+def cases_of(number: int) -> settings:
+    """So many, the same ones every time, unless FUZZ says otherwise; values from a seed cannot be made simpler."""
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    return settings(
+        max_examples=FUZZ or number,
+        derandomize=not FUZZ,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate],
+        suppress_health_check=slow,
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """A task, and how it is to be solved."""
+
+    task: Task
+    order: Order
+    limits: Limits
+    semantics: Semantics
+
+    @cached_property
+    def least(self) -> int | None:
+        """Length of the shortest program that fits, up to the greatest length; None if there is none."""
+        limits = Limits(self.limits.max_length)
+        program = DepthFirst(NONE).solve(self.task, Order.uniform(), limits, self.semantics).program
+        return None if program is None else len(program)
+
+    def solve(self, solver: Solver) -> Solution:
+        """What a solver finds, and says of it, is true."""
+        found = solver.solve(self.task, self.order, self.limits, self.semantics)
+        lengths = [len(program) for program in found.programs]
+        assert all(check(program, self.task, self.semantics) for program in found.programs)
+        assert len(set(found.programs)) == len(lengths) <= self.limits.count
+        assert lengths == sorted(lengths)
+        assert max(lengths, default=0) <= self.limits.max_length
+        assert 0 <= found.exhausted <= self.limits.max_length
+        if self.least is None or self.least > found.exhausted:
+            assert all(length > found.exhausted for length in lengths)
+        else:
+            assert lengths[:1] == [self.least]
+        assert not found.proven or lengths[0] == self.least
+        return found
+
+    def solve_wholly(self, solver: Solver) -> None:
+        """Nothing stops a solver, and all that there is to find, it finds, and says so."""
+        found = self.solve(solver)
+        assert found.stopped == ""
+        assert (found.program is None) == (self.least is None)
+        assert found.program is None or found.proven
+        if found.program is None or (len(found.programs) < self.limits.count and not isinstance(solver, BottomUp)):
+            assert found.exhausted == self.limits.max_length
+
+    def solve_partly(self, solver: Solver, looks: int, interrupted: bool) -> None:
+        """The time is up, or the user interrupts, when a solver has looked at the clock so many times."""
+        assert self.least != 0  # sought before the clock is another
+        numbers = count()
+
+        def is_up(_: Clock) -> bool:
+            up = next(numbers) >= looks
+            if up and interrupted:
+                raise KeyboardInterrupt
+            return up
+
+        with patch.object(Clock, "is_up", property(is_up)):
+            found = self.solve(solver)
+        cut = "interrupted" if interrupted else "timeout"
+        assert found.stopped == (cut if next(numbers) > looks else "")
+
+
+@st.composite
+def semantics(draw: st.DrawFn, widest: int) -> Semantics:
+    """Either division; the usual range, one that is `widest` to either side, or a narrow one."""
+    low = draw(st.integers(-40, 5))
+    bounds = draw(
+        st.sampled_from([(-256, 255), (-widest, widest)]) | st.tuples(st.just(low), st.integers(low + 10, 60))
+    )
+    return Semantics(draw(st.sampled_from(["trunc", "floor"])), *bounds)
+
+
+@st.composite
+def cases(draw: st.DrawFn, length: int = 3, widest: int = 100) -> Case:
+    """Tasks of a program of up to `length` lines, of a longer one, or with outputs at random.
+
+    The values are evenly random: tasks of those that hypothesis prefers, such as 0, mostly take one line.
+    """
+    meaning = draw(semantics(widest))
+    limits = Limits(length, count=draw(st.sampled_from([1, 2, 7])))
+    rng = Random(repr((draw(st.integers(0, 2**32)), meaning, limits)))
+    program = random_program(rng, rng.choice(SIGNATURES), rng.choice([1, 2, *[length] * 4, length + 1, length + 2]))
+    rows = [tuple(random_value(rng, kind, meaning) for kind in program.inputs) for _ in range(20)]
+    outputs = [run(program, row, meaning) for row in rows]
+    if len(set(outputs)) == 1 or rng.random() < 0.1:
+        outputs = [random_value(rng, program.output, meaning) for _ in rows]
+    examples = [Example(row, output) for row, output in zip(rows, outputs, strict=True) if output is not None]
+    task = Task("drawn", tuple(examples[: rng.choice([1, 3, 4, 5])]))
+    ranks = rng.sample(range(len(ATTRIBUTES)), len(ATTRIBUTES))
+    return Case(task, Order(tuple(rank / 100 for rank in ranks)), limits, meaning)
+
+
+def random_program(rng: Random, inputs: tuple[Type, ...], length: int) -> Program:
+    """Every line of it counts."""
+    while True:
+        types, lines = list(inputs), []
+        for _ in range(length):
+            operation = rng.choice([o for o in OPERATIONS if set(o.inputs) <= set(types)])
+            places = [[i for i, t in enumerate(types) if t is kind] for kind in operation.inputs]
+            lines.append(Line(operation.id, tuple(rng.choice(choice[-3:]) for choice in places)))
+            types.append(operation.output)
+        program = Program(inputs, tuple(lines))
+        if max(program.unused, default=0) < len(inputs):
+            return program
+
+
+def random_value(rng: Random, kind: Type, meaning: Semantics) -> Value:
+    """Of few numbers, most of them small, so that programs get on with them."""
+    low, high = meaning.low, meaning.high
+    small = (min(max(rng.randint(-8, 9), low), high) for _ in range(rng.randint(0, 8) if kind is LIST else 1))
+    numbers = tuple(x if rng.random() < 0.97 else rng.randint(low, high) for x in small)
+    return numbers if kind is LIST else numbers[0]
+
+
+@cases_of(60)
+@given(cases(widest=WIDEST))
+def test_compiled_search_finds_a_shortest_program(case: Case) -> None:
+    case.solve_wholly(DepthFirst())
+    case.solve_wholly(BottomUp())
+
+
+@cases_of(40)
+@given(cases(widest=WIDEST))
+def test_compiled_search_that_need_not_be_shortest_claims_no_more(case: Case) -> None:
+    found = case.solve(SortAndAdd())
+    assert (found.program is None, found.stopped) == (case.least is None, "")
+    assert case.solve(BottomUp(prove=False)).stopped == ""
+
+
+@cases_of(450)
+@given(cases(2))
+def test_deduction_finds_a_shortest_program_of_two_lines(case: Case) -> None:
+    case.solve_wholly(Deductive())
+
+
+@cases_of(5)
+@given(cases())
+def test_deduction_finds_a_shortest_program(case: Case) -> None:
+    case.solve_wholly(Deductive())
+
+
+@cases_of(8)
+@given(cases(3 if FUZZ else 2))
+def test_z3_finds_a_shortest_program(case: Case) -> None:
+    pytest.importorskip("z3")
+    case.solve_wholly(Smt())
+
+
+@cases_of(60)
+@given(cases(widest=WIDEST), st.integers(0, 12), st.booleans(), st.sampled_from(COMPILED))
+def test_compiled_search_that_is_stopped_claims_no_more(
+    case: Case, looks: int, interrupted: bool, solver: Solver
+) -> None:
+    case.solve_partly(solver, looks, interrupted)
+
+
+@cases_of(30)
+@given(cases(), st.integers(0, 3000), st.booleans())
+def test_deduction_that_is_stopped_claims_no_more(case: Case, looks: int, interrupted: bool) -> None:
+    case.solve_partly(Deductive(), looks, interrupted)
+
+
+@cases_of(4)
+@given(cases(2), st.integers(0, 400), st.booleans())
+def test_z3_that_is_stopped_claims_no_more(case: Case, looks: int, interrupted: bool) -> None:
+    pytest.importorskip("z3")
+    case.solve_partly(Smt(), looks, interrupted)
+
+
+@cases_of(4)
+@given(cases(), st.floats(0.01, 0.3))
+def test_what_is_claimed_when_the_time_is_up_is_true(case: Case, timeout: float) -> None:
+    """By a real clock, which z3 has too."""
+    pytest.importorskip("z3")
+    case = replace(case, limits=replace(case.limits, timeout=timeout))
+    for solver in (*COMPILED, Deductive(), Smt()):
+        assert case.solve(solver).stopped in ("", "timeout")
+
+
+@cases_of(30)
+@given(cases(widest=WIDEST), st.floats(1e-6, 1e-3))
+def test_what_is_claimed_when_memory_is_full_is_true(case: Case, memory: float) -> None:
+    case = replace(case, limits=replace(case.limits, memory=memory))
+    for solver in (BottomUp(), BottomUp(prove=False), Auto()):
+        found = case.solve(solver)
+        assert found.stopped in ("", "memory")
+        assert solver == BottomUp(prove=False) or (found.program is None) == (case.least is None)

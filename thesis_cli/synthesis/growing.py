@@ -1,0 +1,89 @@
+"""Search length by length, of each over growing sets of operations: what the searches in plain Python share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from thesis_cli.synthesis.dsl import Semantics
+from thesis_cli.synthesis.program import Program
+from thesis_cli.synthesis.search import Clock
+from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
+from thesis_cli.synthesis.task import Task, check
+
+SMALLEST = 5
+"""Operations in the first set; each further one has twice as many as the one before."""
+
+
+def doubling_sets(order: Order) -> Iterator[tuple[tuple[int, ...], frozenset[int]]]:
+    """Sets of the most probable operations, each twice as large as the last, up to all (Sort and add, section 5.4.4).
+
+    Yields
+    ------
+    The set, by falling probability, and what is new in it: other programs were seen with the set before.
+    """
+    operations, before, size = order.operations, 0, SMALLEST
+    while before < len(operations):
+        yield operations[:size], frozenset(operations[before:size])
+        before, size = size, 2 * size
+
+
+class GrowingSearch(ABC):
+    """One task, length by length, so that the first program found is shortest.
+
+    Attributes
+    ----------
+    clock : since it began.
+    nodes : what `Solution.nodes` counts.
+    """
+
+    def __init__(self, task: Task, limits: Limits, semantics: Semantics) -> None:
+        self.task, self.limits, self.semantics = task, limits, semantics
+        self.clock = Clock(limits.timeout)
+        self.nodes = 0
+
+    @abstractmethod
+    def programs(self, length: int, active: Sequence[int], fresh: frozenset[int]) -> Iterator[Program]:
+        """Programs of a length that fit, of active operations, a fresh one among them; each one once.
+
+        Those that fit no better than another may be left out.
+
+        Raises
+        ------
+        TimeoutError : the time is up.
+        MemoryError : there is no room to tell.
+        KeyboardInterrupt : the user has stopped it.
+        """
+
+    def solve(self, name: str, order: Order) -> Solution:
+        """Search; what is found before it is cut short counts. No program counts that the plain interpreter refuses."""
+        found: list[Program] = []
+        exhausted = 0
+        stopped: Stop = ""
+        try:
+            for length in range(1, self.limits.max_length + 1):
+                every = (p for active, fresh in doubling_sets(order) for p in self.programs(length, active, fresh))
+                fitting = (program for program in every if check(program, self.task, self.semantics))
+                for program in islice(fitting, self.limits.count - len(found)):
+                    found.append(program)
+                if len(found) == self.limits.count:
+                    break
+                exhausted = length
+        except TimeoutError:
+            stopped = "timeout"
+        except MemoryError:
+            stopped = "memory"
+        except KeyboardInterrupt:
+            stopped = "interrupted"
+        return Solution(tuple(found), name, self.nodes, self.clock.seconds, exhausted, stopped)
+
+    def look(self) -> None:
+        """Look at the clock.
+
+        Raises
+        ------
+        TimeoutError : the time is up.
+        """
+        if self.clock.is_up:
+            raise TimeoutError
