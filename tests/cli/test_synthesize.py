@@ -1,12 +1,16 @@
 import csv
 import json
+import math
+import os
 import shlex
 
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.cli import synthesize
+from thesis_cli.cli import output, synthesize
+from thesis_cli.synthesis.dsl import ATTRIBUTES
 from thesis_cli.synthesis.program import parse
+from thesis_cli.synthesis.solver import Solution
 from thesis_cli.synthesis.task import check, load_tasks
 
 TASKS = ROOT / "data" / "tasks"
@@ -27,7 +31,7 @@ def test_the_shortest_program_is_printed_and_kept(cli, tmp_path, solver):
     program = parse(row["program"])
     assert check(program, task)
     assert (len(program), row["length"], row["programs"]) == (3, "3", "1")
-    assert row["solver"] == ("dfs" if solver == "auto" else solver)
+    assert row["solver"] in (("dfs", "bottom-up") if solver == "auto" else (solver,))
     assert [line[9:] for line in result.out.splitlines()[1:6]] == str(program).splitlines()
     assert "3 lines, proven shortest" in result.out or solver == "sort-and-add"
 
@@ -41,18 +45,150 @@ def test_smt(cli, tmp_path):
 def test_many_tasks_a_row_each(cli, tmp_path):
     lines = [line for line in (TASKS / "all.jsonl").read_text().splitlines() if json.loads(line)["name"] in SHORT]
     (tmp_path / "some.jsonl").write_text("\n".join(lines) + "\n")
-    result = cli("synthesize", "some.jsonl", "--max-length", 3, "--out", "s.csv", "--quiet")
+    result = cli("synthesize", "some.jsonl", "--max-length", 3, "--jobs", 1, "--out", "s.csv", "--quiet")
     assert (result.status, result.err) == (0, "")
     found = rows(tmp_path / "s.csv")
     assert [row["task"] for row in found] == list(SHORT)
     assert {row["proven"] for row in found} == {"True"}
 
 
-def test_further_programs_are_listed_shortest_first(cli, tmp_path):
-    result = cli("synthesize", TASKS / "mirror.json", "--all", 3, "--max-length", 3, "--json")
-    assert json.loads(result.out)["found"][0]["programs"] == 3
-    text = cli("synthesize", TASKS / "mirror.json", "--all", 3, "--max-length", 3).out
-    assert text.count("program") >= 3
+def few_lines(path, tasks=12):
+    """A batch: tasks of one line, of two, of none."""
+    inputs = [[3, -1, 2], [5, 0, -4, 1], [-2, 7]]
+    outputs = [[sorted(xs) for xs in inputs], [[sum(xs)] for xs in inputs], [2 * max(xs) for xs in inputs]]
+    outputs[1] = [sum(x > 0 for x in xs[1:]) + 200 for xs in inputs]
+    lines = [json.dumps([[[x], y] for x, y in zip(inputs, outputs[i % 3], strict=True)]) for i in range(tasks)]
+    path.write_text("\n".join(lines))
+
+
+def test_many_tasks_are_summed_up_and_are_the_same_in_several_processes(cli, tmp_path):
+    few_lines(tmp_path / "b.jsonl")
+    options = "synthesize", "b.jsonl", "--max-length", 2, "--solver", "dfs"
+    one, two = cli(*options, "--jobs", 1, "--out", "1.csv"), cli(*options, "--jobs", 2, "--out", "2.csv")
+    assert one.status == two.status == 1
+    found = rows(tmp_path / "1.csv")
+    assert [row["task"] for row in found] == [f"b-{i + 1}" for i in range(12)]
+    assert [row["length"] for row in found] == ["1", "", "2"] * 4
+    assert [row | {"seconds": ""} for row in rows(tmp_path / "2.csv")] == [row | {"seconds": ""} for row in found]
+    lines = one.out.splitlines()
+    assert lines[:5] == [
+        "tasks       12",
+        "solved      8, of which 8 proven shortest",
+        "lengths     4 of length 1, 4 of length 2",
+        "not solved  4 searched to length 2",
+        "solvers     dfs 12",
+    ]
+    assert len(lines) == 7
+    assert one.err == "wrote 1.csv\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1.csv", "1.json", "2.csv", "2.json", "b.jsonl"]
+
+
+def test_the_summary_of_many_as_json(cli, tmp_path):
+    few_lines(tmp_path / "b.jsonl")
+    told = json.loads(cli("synthesize", "b.jsonl", "--max-length", 2, "--jobs", 1, "--json").out)
+    summary = told["summary"]
+    assert (summary["tasks"], summary["solved"], summary["proven"], summary["no_program"]) == (12, 8, 8, 4)
+    assert summary["nodes"] == sum(row["nodes"] for row in told["found"])
+    assert summary["seconds"]["median"] <= summary["seconds"]["q90"] <= summary["seconds"]["longest"]
+    assert len(told["found"]) == 12
+
+
+def test_a_few_tasks_are_listed_each(cli, tmp_path):
+    few_lines(tmp_path / "b.jsonl", 3)
+    text = cli("synthesize", "b.jsonl", "--max-length", 2, "--jobs", 1).out
+    assert [block.splitlines()[0].split()[1] for block in text.split("\n\n")] == ["b-1:", "b-2:", "b-3:"]
+
+
+def test_searches_that_time_cuts_are_told_apart(cli, tmp_path, monkeypatch):
+    few_lines(tmp_path / "b.jsonl")
+
+    def solve(self, task, order, limits, semantics):
+        programs = (parse("a <- [int]; b <- SORT a"),) if task.name == "b-1" else ()
+        return Solution(programs, "dfs", 10**6, 2.0 if task.name < "b-2" else 4.0, 0, "" if programs else "timeout")
+
+    monkeypatch.setattr("thesis_cli.synthesis.search.DepthFirst.solve", solve)
+    text = cli("synthesize", "b.jsonl", "--solver", "dfs", "--jobs", 1, "--timeout", 4).out
+    assert "solved      1, of which 1 proven shortest\n" in text
+    assert "not solved  0 searched to length 5, 11 stopped by timeout\n" in text
+    assert "search      12,000,000 programs examined in 40 s\n" in text
+    assert "a task      median 4 s, 90% 4 s, 99% 4 s, longest 4 s\n" in text
+    assert rows(tmp_path / "results/runs/synthesize-b.csv")[1]["stopped"] == "timeout"
+
+
+def test_further_programs_have_rows_of_their_own_shortest_first(cli, tmp_path):
+    result = cli("synthesize", TASKS / "mirror.json", "--all", 3, "--max-length", 3)
+    found = rows(tmp_path / "results/runs/synthesize-mirror.csv")
+    (task,) = load_tasks(TASKS / "mirror.json")
+    programs = [parse(row["program"]) for row in found]
+    assert all(check(program, task) for program in programs)
+    assert [(row["rank"], row["length"], row["proven"]) for row in found] == [
+        ("1", "2", "True"),
+        ("2", "3", "False"),
+        ("3", "3", "False"),
+    ]
+    assert {row["programs"] for row in found} == {"3"}
+    assert [line[:7] for line in result.out.splitlines()].count("program") == 3
+
+
+PRIOR = {"TAKE": 0.5, "REVERSE": 0.2, "FILTER": 0.25, "(>0)": 0.5, "SORT": 0.0}
+
+
+def write_prior(path, heading="attribute,probability\n", rest=0.125, end=""):
+    path.write_text(heading + "".join(f"{name}, {PRIOR.get(name, rest)}\n" for name in ATTRIBUTES) + end)
+
+
+def test_programs_of_a_length_are_ranked_by_prior(cli, tmp_path):
+    write_prior(tmp_path / "p.csv")
+    (tmp_path / "t.json").write_text("[[[1, [4]], [4]]]")
+    uniform, own = ("uniform", {}), ("p.csv", PRIOR)
+    for prior, chosen in uniform, own:
+        cli("synthesize", "t.json", "--all", 60, "--max-length", 1, "--prior", prior, "--out", "o.csv")
+        found = rows(tmp_path / "o.csv")
+        assert len(found) > 5
+        expected = []
+        for row in found:
+            uses = [ATTRIBUTES[a] for a in parse(row["program"]).attributes]
+            product = math.prod(chosen.get(name, 0.125 if chosen else 0.5) for name in uses)
+            expected.append(math.log(product) if product else -math.inf)
+        assert [float(row["log_prior"]) for row in found] == pytest.approx(expected, abs=1e-6)
+        assert expected == sorted(expected, reverse=True)
+    assert found[0]["program"].endswith("TAKE a b")
+    assert found[-1]["program"].endswith("SORT b")
+    write_prior(tmp_path / "q.csv", heading="")
+    assert cli("synthesize", "t.json", "--prior", "q.csv", "--json").status == 0
+
+
+def test_another_prior_is_another_batch(cli, tmp_path, monkeypatch):
+    few_lines(tmp_path / "b.jsonl", 2)
+    write_prior(tmp_path / "p.csv")
+    options = "synthesize", "b.jsonl", "--prior", "p.csv", "--jobs", 1, "--max-length", 1
+    write_table = output.write_table
+    monkeypatch.setattr(output, "write_table", lambda *_: os.open(tmp_path / "nowhere" / "x", 0))
+    assert "2 of 2 tasks are kept; the same command goes on from there" in cli(*options).err
+    assert "2 of 2 tasks are kept from before" in cli(*options, "--jobs", 2).err
+    monkeypatch.setattr(output, "write_table", write_table)
+    write_prior(tmp_path / "p.csv", rest=0.25)
+    assert "all tasks are solved anew" in cli(*options).err
+
+
+def test_a_bank_that_is_full_is_told(cli, tmp_path):
+    command = "synthesize", TASKS / "heaps.json", "--solver", "bottom-up", "--memory", 0.002
+    told = "4 lines, proven shortest; --memory 0.002 GiB was reached, and depth-first search took over"
+    assert f"answer   {told}\n" in cli(*command).out
+    (row,) = rows(tmp_path / "results/runs/synthesize-heaps.csv")
+    assert (row["answer"], row["stopped"], row["exhausted"]) == (told, "memory", "3")
+
+
+def test_only_what_is_really_compiled_is_told(caplog):
+    from numba import njit
+
+    caplog.set_level("INFO", "thesis_cli")
+    functions = [njit(lambda x: x + 1), njit(lambda x: x + 2)]
+    for said in 1, 0:
+        caplog.clear()
+        with synthesize._telling_of_compilation():
+            assert [f(1) for f in functions] == [2, 3]
+        assert len(caplog.records) == said
 
 
 def test_no_program_is_an_answer(cli, tmp_path):
@@ -76,7 +212,9 @@ def test_division_and_range_change_what_fits(cli, tmp_path):
 def test_a_program_is_run(cli):
     result = cli("synthesize", "--run", "a <- [int]; b <- FILTER (<0) a; c <- SORT b", "[[3, -1, 2, -5]]")
     assert (result.status, result.out) == (0, "[-5, -1]\n")
-    assert cli("synthesize", "--run", "a <- [int]; b <- HEAD a", "[[]]").out == "null\n"
+    for program, inputs in ("HEAD a", "[[]]"), ("MAP (**2) a", "[[100]]"):
+        result = cli("synthesize", "--run", f"a <- [int]; b <- {program}", inputs)
+        assert (result.status, result.out) == (0, "null\n")
 
 
 @pytest.mark.parametrize(
@@ -89,11 +227,38 @@ def test_a_program_is_run(cli):
         (["--run", "a <- [int]; b <- SORT z", "[[1]]"], "z"),
         (["--run", "a <- [int]; b <- SORT a", "[[1]]", "empty.json"], "--run with TASKS"),
         (["empty.json", "--timeout", "0"], "the timeout is 0"),
-        (["empty.json", "--range", "5", "1"], "range"),
+        (["empty.json", "--timeout", "nan"], "the timeout is nan"),
+        (["empty.json", "--range", "5", "1"], "no range: 5 to 1"),
+        (["empty.json", "--memory", "nan"], "--memory"),
+        (["empty.json", "--memory", "inf"], "--memory inf"),
+        (["empty.json", "--max-length", "0"], "--max-length"),
+        (["empty.json", "--all", "0"], "--all"),
+        (["empty.json", "--jobs", "0"], "--jobs"),
+        (["lines.jsonl"], "lines.jsonl:2: example 1 has no list"),
+        (["empty.json", "--prior", "nowhere.csv"], "--prior nowhere.csv cannot be read (No such file"),
+        (["empty.json", "--prior", "empty.json"], "empty.json: no probability of HEAD, LAST"),
+        (["empty.json", "--prior", "binary.csv"], "binary.csv: it is no CSV in UTF-8"),
+        (["empty.json", "--prior", "twice.csv"], "twice.csv:36: 'SORT,0.1' gives no"),
+        (["empty.json", "--prior", "two.csv"], "two.csv:2: 'SORT,2' gives no"),
+        (["empty.json", "--prior", "nan.csv"], "nan.csv:1: 'SORT,nan' gives no"),
+        (["empty.json", "--prior", "unknown.csv"], "unknown.csv:1: 'FOLD,0.1' gives no"),
+        (["empty.json", "--prior", "unknown.csv", "--out", "unknown.csv"], "would overwrite the input"),
+        (["--run", "a <- [int]; b <- FOLD a", "[[1]]"], "unknown function 'FOLD'"),
+        (["--run", "a <- [int]; b <- MAP (*7) a", "[[1]]"], "MAP has no lambda (*7)"),
+        (["--run", "a <- [int]; b <- SORT a", "[[1], [2]]"], "the program takes ([int])"),
+        (["--run", "a <- [int]; b <- SORT a", "[1, [2]]"], "the program takes ([int])"),
+        (["--run", "a <- [int]; b <- SORT a", '[["x"]]'], "--run, input 1, number 1 is 'x'"),
+        (["--run", "a <- [int]; b <- SORT a", "[[1]]", "--out", "t.csv"], "--run with TASKS or --out"),
     ],
 )
 def test_bad_input_is_one_line(cli, tmp_path, arguments, message):
     (tmp_path / "empty.json").write_text("")
+    (tmp_path / "lines.jsonl").write_text("[[[[1]], 1]]\n[[[1], 1]]\n")
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe")
+    (tmp_path / "two.csv").write_text("\nSORT,2\n")
+    (tmp_path / "nan.csv").write_text("SORT,nan\n")
+    (tmp_path / "unknown.csv").write_text("FOLD,0.1\n")
+    write_prior(tmp_path / "twice.csv", end="SORT,0.1\n")
     result = cli("synthesize", *arguments)
     assert (result.status, result.out) == (2, "")
     assert message in result.err

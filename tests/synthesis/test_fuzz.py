@@ -30,7 +30,7 @@ from thesis_cli.synthesis.task import Example, Task, check
 
 FUZZ = int(os.environ.get("FUZZ", "0"))
 
-COMPILED = [DepthFirst(), SortAndAdd(), BottomUp(), BottomUp(prove=False), Auto()]
+COMPILED: list[Solver] = [DepthFirst(), SortAndAdd(), BottomUp(), BottomUp(prove=False), Auto()]
 
 
 def cases_of(number: int) -> settings:

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from thesis_cli.cli import options, output
-from thesis_cli.errors import InputError
+from thesis_cli.errors import InputError, WorkFailed
 
 if TYPE_CHECKING:
+    from thesis_cli.cli.synthesize_batch import Journal, Solve
     from thesis_cli.synthesis.dsl import Semantics
-    from thesis_cli.synthesis.solver import Limits, Solution, Solver
+    from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
     from thesis_cli.synthesis.task import Task
 
 EXAMPLES = """\b
 Examples, in a checkout:
   thesis-cli synthesize data/tasks/league.json
-  thesis-cli synthesize data/tasks/all.jsonl --timeout 10
+  thesis-cli synthesize data/tasks/all.jsonl --timeout 2 --jobs 2
   thesis-cli synthesize --run "a <- [int]; b <- FILTER (<0) a; c <- SORT b" "[[3, -1, 2, -5]]"
 """
 
@@ -41,13 +49,18 @@ def synthesize(
     count: Annotated[int, typer.Option("--all", min=1, max=10**4, help="Programs wanted, shortest first.")] = 1,
     max_length: Annotated[int, typer.Option(min=1, max=10, help="Lines of the longest program.")] = 5,
     timeout: Annotated[float | None, typer.Option(help="Seconds for each task.", show_default="none")] = None,
-    memory: Annotated[float, typer.Option(min=0.001, help="GiB that bottom-up or smt may take.")] = 2.0,
+    memory: Annotated[float, typer.Option(min=0.001, help="GiB that bottom-up or smt may take, in each job.")] = 2.0,
+    prior: Annotated[
+        str,
+        typer.Option(help="Of functions and lambdas: corpus, uniform, or a CSV file of attribute,probability."),
+    ] = "corpus",
     division: Annotated[
         Literal["trunc", "floor"], typer.Option(help="How (/2), (/3) and (/4) round negative numbers.")
     ] = "trunc",
     range: Annotated[
         tuple[int, int], typer.Option(help="Least and largest number that a value may have.", metavar="LO HI")
     ] = (-256, 255),
+    jobs: options.Jobs = None,
     out: options.Out = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -56,7 +69,8 @@ def synthesize(
 ) -> None:
     """Find the shortest program of the DSL of DeepCoder that fits all examples.
 
-    Exit status 1 if a task has no program within the limits.
+    A batch of tasks that is cut short goes on where it was when the same command is given again. Exit status 1 if a
+    task has no program within the limits.
     """
     options.set_messages(quiet, verbose)
 
@@ -64,33 +78,48 @@ def synthesize(
 
     semantics = Semantics(division, *range)
     if run is not None:
-        if tasks is not None:
-            raise InputError("--run with TASKS", "it takes its inputs as they are given")
+        if tasks is not None or out is not None:
+            raise InputError("--run with TASKS or --out", "it takes its inputs as they stand and prints what it gives")
         typer.echo(json.dumps(_run(*run, semantics)))
         return
     if tasks is None:
         raise InputError("TASKS is missing", "see thesis-cli synthesize --help")
-    out = output.out_file(out, "synthesize", tasks)
+    if not math.isfinite(memory):
+        raise InputError(f"--memory {memory}", "a number of GiB is wanted")
+    out = output.out_file(out, "synthesize", tasks, prior)
 
+    from thesis_cli.cli import synthesize_report as report
     from thesis_cli.synthesis.solver import Limits
     from thesis_cli.synthesis.task import load_tasks
 
     limits = Limits(max_length, timeout, memory, count)
+    order = _order(prior)
     loaded = load_tasks(tasks, semantics)
-    search = _solver(solver)
+    solve = partial(_solve, _solver(solver), order, limits, semantics)
+    settings = {"solver": solver, **vars(limits), "prior": prior, "division": division, "range": list(range)}
     began = time.perf_counter()
-    solutions = []
-    for task in loaded:
-        solutions.append(_solve(search, task, limits, semantics))
-        if not as_json:
-            if len(solutions) > 1:
-                typer.echo()
-            _print(task, solutions[-1], limits)
-    rows = [_row(task, found) for task, found in zip(loaded, solutions, strict=True)]
-    settings = {"tasks": tasks, "solver": solver, **vars(limits), "division": division, "range": list(range)}
-    output.write_table(out, rows, settings, time.perf_counter() - began)
+    rows: list[dict[str, Any]] = []
+
+    def write(solutions: Sequence[Solution]) -> None:
+        for task, found in zip(loaded, solutions, strict=True):
+            rows.extend(report.rows(task, found, order, limits))
+        output.write_table(out, rows, {"tasks": tasks, **settings}, time.perf_counter() - began)
+
+    if len(loaded) == 1:
+        solutions = [solve(loaded[0])]
+        write(solutions)
+    else:
+        from thesis_cli.cli.synthesize_batch import Journal
+
+        key = {**settings, "prior": order.probabilities}
+        with Journal(out, loaded, key, semantics) as journal, _telling_what_is_kept(journal):
+            solutions = _solve_all(solve, loaded, journal, options.jobs_or_all(jobs), quiet)
+            write(solutions)
     if as_json:
-        output.print_json({**settings, "found": rows, "out": str(out)})
+        told = {"tasks": tasks, **settings, "summary": report.summary(solutions), "found": rows, "out": str(out)}
+        output.print_json(told)
+    else:
+        report.print_found(loaded, solutions, limits)
     options.logger.info("wrote %s", out)
     if not all(found.programs for found in solutions):
         raise typer.Exit(1)
@@ -108,16 +137,50 @@ def _run(text: str, inputs: str, semantics: Semantics) -> object:
     return run(program, read_inputs(content, "--run", semantics), semantics)
 
 
-def _solver(name: str) -> Solver:
-    """Compiled, or loaded from the cache."""
-    from thesis_cli.synthesis import bottom_up, search
+def _order(prior: str) -> Order:
+    """Probabilities by name, or from a file of the user's own."""
+    from thesis_cli.synthesis.prior import load
+    from thesis_cli.synthesis.solver import Order
 
-    if name in ("auto", "dfs", "sort-and-add", "bottom-up"):
-        options.logger.debug("preparing the search, which is compiled when it is first used")
-        search.prepare()
-    if name == "bottom-up":
-        bottom_up.prepare()
-        return bottom_up.BottomUp()
+    if prior == "corpus":
+        return load()
+    return Order.uniform() if prior == "uniform" else _read_prior(Path(prior))
+
+
+def _read_prior(path: Path) -> Order:
+    """Probabilities of all functions and lambdas from a CSV file, with a heading or without."""
+    from thesis_cli.synthesis.dsl import ATTRIBUTES
+    from thesis_cli.synthesis.solver import Order
+
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            rows = [(number, row) for number, row in enumerate(csv.reader(file), 1) if row]
+    except OSError as error:
+        remedy = "corpus, uniform, or a CSV file is wanted"
+        raise InputError(f"--prior {path} cannot be read ({error.strerror})", remedy) from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError("it is no CSV in UTF-8", "lines such as SORT,0.1 are wanted", source=path) from None
+    found: dict[str, float] = {}
+    if rows and rows[0][1] == ["attribute", "probability"]:
+        del rows[0]
+    for number, row in rows:
+        try:
+            name, probability = row[0].strip(), float(row[1])
+        except (IndexError, ValueError):
+            name = ""
+        if name not in ATTRIBUTES or name in found or len(row) != 2 or not 0 <= probability <= 1:
+            problem = f"{','.join(row)[:60]!r} gives no function or lambda a probability"
+            remedy = "one line for each, such as SORT,0.1 or (*2),0.3, is wanted"
+            raise InputError(problem, remedy, source=path, line=number)
+        found[name] = probability
+    missing = [name for name in ATTRIBUTES if name not in found]
+    if missing:
+        raise InputError(f"no probability of {', '.join(missing)}", "one from 0 to 1 is wanted", source=path)
+    return Order(tuple(found[name] for name in ATTRIBUTES))
+
+
+def _solver(name: str) -> Solver:
+    """A solver, compiled or loaded from the cache."""
     if name == "deductive":
         from thesis_cli.synthesis.deductive import Deductive
 
@@ -126,53 +189,73 @@ def _solver(name: str) -> Solver:
         from thesis_cli.synthesis.smt import Smt
 
         return Smt()
-    return search.SortAndAdd() if name == "sort-and-add" else search.DepthFirst()
+    from thesis_cli.synthesis import auto, bottom_up, search
+
+    with _telling_of_compilation():
+        search.prepare()
+        if name in ("auto", "bottom-up"):
+            bottom_up.prepare()
+    solvers: dict[str, Solver] = {
+        "auto": auto.Auto(),
+        "bottom-up": bottom_up.BottomUp(),
+        "sort-and-add": search.SortAndAdd(),
+    }
+    return solvers.get(name, search.DepthFirst())
 
 
-def _solve(search: Solver, task: Task, limits: Limits, semantics: Semantics) -> Solution:
-    from thesis_cli.synthesis.solver import Order
+@contextmanager
+def _telling_of_compilation() -> Iterator[None]:
+    """Say that code is being compiled, once and only if it is: what is loaded from the cache is not."""
+    from numba.core.event import Listener, install_listener
+
+    class Teller(Listener):
+        told = False
+
+        def on_start(self, event: object) -> None:
+            if not self.told:
+                options.logger.info("compiling the search, which is done once and takes some 10 to 20 seconds")
+            self.told = True
+
+        def on_end(self, event: object) -> None:
+            pass
+
+    with install_listener("numba:compile", Teller()):
+        yield
+
+
+def _solve(search: Solver, order: Order, limits: Limits, semantics: Semantics, task: Task) -> Solution:
+    """Search, and rank what is found: shorter first, then by prior."""
+    from thesis_cli.cli.synthesize_report import log_prior
 
     with output.naming(task.name):
-        found = search.solve(task, Order.uniform(), limits, semantics)
+        found = search.solve(task, order, limits, semantics)
     if found.stopped == "interrupted":
         raise KeyboardInterrupt
-    return found
+    ranked = sorted(found.programs, key=lambda program: (len(program), -log_prior(program, order)))
+    return replace(found, programs=tuple(ranked))
 
 
-def _print(task: Task, found: Solution, limits: Limits) -> None:
-    from thesis_cli.synthesis.program import signature
+def _solve_all(solve: Solve, tasks: Sequence[Task], journal: Journal, jobs: int, quiet: bool) -> list[Solution]:
+    """Solve the tasks that are not kept; gives the solutions of all, in order."""
+    from thesis_cli.cli.synthesize_batch import solutions
 
-    lines = [("task", f"{task.name}: {len(task.examples)} examples, {signature(task.inputs)} -> {task.output}")]
-    for program in found.programs:
-        head = "program"
-        for row in str(program).splitlines():
-            lines.append((head, row))
-            head = ""
-    lines.append(("answer", _answer(found, limits)))
-    lines.append(("search", f"{found.solver}, {found.nodes:,} programs examined, {found.seconds:.3g} s"))
-    output.print_table(lines)
-
-
-def _answer(found: Solution, limits: Limits) -> str:
-    searched = f"all of at most {found.exhausted} lines are exhausted" if found.exhausted else "no length is exhausted"
-    cut = f"; stopped by {found.stopped}" * bool(found.stopped)
-    if found.program is None:
-        return f"no program of at most {limits.max_length} lines was found; {searched}{cut}"
-    length = len(found.program)
-    proof = "proven shortest" if found.proven else f"not proven shortest: {searched}"
-    return f"{length} line{'s' * (length > 1)}, {proof}{cut * (not found.proven)}"
+    missing = {place: task for place, task in enumerate(tasks) if place not in journal.kept}
+    if journal.kept:
+        options.logger.info("%s of %s tasks are kept from before", f"{len(journal.kept):,}", f"{len(tasks):,}")
+    with options.progress(len(missing), "task", quiet) as tick:
+        for place, found in solutions(solve, missing, jobs):
+            journal.add(place, found)
+            tick(1)
+    return [journal.kept[place] for place in range(len(tasks))]
 
 
-def _row(task: Task, found: Solution) -> dict[str, Any]:
-    return {
-        "task": task.name,
-        "length": len(found.program) if found.program else None,
-        "program": found.program.one_line if found.program else None,
-        "proven": found.proven,
-        "programs": len(found.programs),
-        "solver": found.solver,
-        "nodes": found.nodes,
-        "exhausted": found.exhausted,
-        "stopped": found.stopped,
-        "seconds": round(found.seconds, 4),
-    }
+@contextmanager
+def _telling_what_is_kept(journal: Journal) -> Iterator[None]:
+    """Whatever stops a batch says what is not lost."""
+    try:
+        yield
+    except (WorkFailed, OSError, MemoryError) as error:
+        raise WorkFailed(f"{output.describe(error)}; {journal}") from error
+    except KeyboardInterrupt:
+        options.logger.info("%s", journal)
+        raise

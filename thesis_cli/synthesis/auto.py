@@ -10,8 +10,8 @@ from thesis_cli.synthesis.search import DepthFirst, Run
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Task
 
-TREE_COST = 3
-"""Cost of a tree that enters the bank, in programs of a depth-first search."""
+KEPT, LAST = 2.0, 0.3
+"""Cost of a tree that may enter the bank, and of one that is only compared, in programs of a depth-first search."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Auto:
 
     Notes
     -----
-    `Solution.solver` is "dfs" or "bottom-up", whichever found the program.
+    `Solution.solver` is "dfs" or "bottom-up", whichever found the program, and "auto" if there is none.
     """
 
     name: str = "auto"
@@ -35,15 +35,17 @@ class Auto:
         if limits.count > 1:
             return DepthFirst().solve(task, order, limits, semantics)
         prepare()
-        run = Run("dfs", task, limits, semantics)
+        run = Run(self.name, task, limits, semantics)
         bank = Bank(task, order, limits, semantics)
-        lines, trees = _Effort(1), _Effort(TREE_COST)
+        lines, trees = _Effort(), _Effort()
         fresh = [True] * len(OPERATIONS)
         full: Stop = ""
         try:
             while run.exhausted < run.shortest - 1:
                 before, best = run.nodes, run.shortest
-                if not (run.complete or full) and bank.size < limits.max_length and trees.next <= lines.next:
+                cost = KEPT if bank.size + 1 < limits.max_length else LAST
+                growing = not (run.complete or full) and bank.size < limits.max_length
+                if growing and cost * trees.next <= lines.next:
                     name, short = "bottom-up", bank.grow(run)
                     full = "memory" if short == "memory" else full
                     trees.add(run.nodes - before)
@@ -63,13 +65,13 @@ class Auto:
 
 
 class _Effort:
-    """What the last two steps of a search cost, and what the next one is expected to."""
+    """What the last two steps of a search examined, and what the next one is expected to."""
 
-    def __init__(self, unit: float) -> None:
-        self._unit, self._last, self._before = unit, 0.0, 0.0
+    def __init__(self) -> None:
+        self._last, self._before = 0, 0
 
     def add(self, nodes: int) -> None:
-        self._last, self._before = self._unit * nodes, self._last
+        self._last, self._before = nodes, self._last
 
     @property
     def next(self) -> float:

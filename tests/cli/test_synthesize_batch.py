@@ -1,0 +1,293 @@
+"""Batches: what ends a run loses nothing, mixes nothing, and stops no other task."""
+
+import csv
+import fcntl
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from multiprocessing import active_children
+from pathlib import Path
+
+import pytest
+
+from thesis_cli.cli.synthesize_batch import TRIALS, Journal, solutions
+from thesis_cli.errors import InputError, WorkFailed
+from thesis_cli.synthesis.dsl import DEFAULT
+from thesis_cli.synthesis.program import parse
+from thesis_cli.synthesis.solver import Solution
+from thesis_cli.synthesis.task import Example, Task
+
+ROOT = Path(__file__).resolve().parents[2]
+SORT = parse("a <- [int]; b <- SORT a")
+SETTINGS = {"solver": "dfs", "timeout": float("inf"), "prior": (0.1, 0.2)}
+TASKS = [Task(f"täsk {i}", (Example(((3, 1, i),), tuple(sorted((3, 1, i)))),)) for i in range(5)]
+FOUND = [
+    Solution((SORT,), "dfs", 7, 0.125, 0),
+    Solution((), "bottom-up", 9, 2.0, 3, "timeout"),
+    Solution((SORT, parse("a <- [int]; b <- REVERSE a; c <- SORT b")), "dfs", 1, 1 / 3, 2, "memory"),
+]
+
+
+def journal(folder, tasks=TASKS, settings=SETTINGS):
+    return Journal(folder / "t.csv", tasks, settings, DEFAULT)
+
+
+def interrupted(folder, **others):
+    """A run that keeps `FOUND` and is interrupted; what it kept before."""
+    with suppress(KeyboardInterrupt), journal(folder, **others) as run:
+        before = dict(run.kept)
+        for place, found in enumerate(FOUND):
+            run.add(place, found)
+        raise KeyboardInterrupt
+    return before
+
+
+def test_what_is_kept_is_read_and_goes_with_the_end(tmp_path, caplog):
+    assert interrupted(tmp_path) == {}
+    with journal(tmp_path) as run:
+        assert run.kept == dict(enumerate(FOUND))
+        assert str(run) == "3 of 5 tasks are kept; the same command goes on from there"
+        run.add(4, FOUND[0])
+    assert os.listdir(tmp_path) == []
+    assert caplog.text == ""
+
+
+def test_what_keeps_nothing_leaves_nothing(tmp_path):
+    with suppress(KeyboardInterrupt), journal(tmp_path / "new") as run:
+        assert str(run) == "none of 5 tasks is finished"
+        raise KeyboardInterrupt
+    assert os.listdir(tmp_path / "new") == []
+
+
+def test_a_journal_cut_anywhere_keeps_its_whole_lines_and_goes_on(tmp_path):
+    interrupted(tmp_path)
+    path = tmp_path / "t.csv.journal"
+    whole = path.read_bytes()
+    for size in range(len(whole) + 1):
+        path.write_bytes(whole[:size])
+        lines = max(0, whole[:size].count(b"\n") - 1)
+        assert interrupted(tmp_path) == dict(enumerate(FOUND[:lines]))
+        with suppress(KeyboardInterrupt), journal(tmp_path) as run:
+            assert run.kept == dict(enumerate(FOUND))
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\0" * 50,
+        b"\xff",
+        b"{}",
+        b"[0, {}]",
+        b'{"place": 99, "solution": ' + json.dumps({**vars(FOUND[0]), "programs": [SORT.one_line]}).encode() + b"}",
+        b'{"place": 1, "solution": ' + json.dumps({**vars(FOUND[0]), "programs": ["a <- [int]"]}).encode() + b"}",
+        b'{"place": 1, "solution": {"programs": []}}',
+    ],
+)
+def test_damaged_lines_are_left_out(tmp_path, line):
+    interrupted(tmp_path)
+    path = tmp_path / "t.csv.journal"
+    rows = path.read_bytes().splitlines()
+    path.write_bytes(b"\n".join([*rows[:2], line, *rows[3:]]) + b"\n")
+    assert interrupted(tmp_path) == {0: FOUND[0], 2: FOUND[2]}
+
+
+def test_a_kept_program_that_does_not_fit_is_left_out(tmp_path):
+    interrupted(tmp_path)
+    path = tmp_path / "t.csv.journal"
+    path.write_text(path.read_text().replace("REVERSE a; c <- SORT b", "SORT a; c <- REVERSE b"))
+    assert list(interrupted(tmp_path)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"tasks": TASKS[::-1]},
+        {"tasks": TASKS[:-1]},
+        {"settings": {**SETTINGS, "solver": "smt"}},
+        {"settings": {**SETTINGS, "prior": (0.1, 0.3)}},
+    ],
+)
+def test_another_batch_is_never_mixed_in(tmp_path, caplog, other):
+    interrupted(tmp_path)
+    assert interrupted(tmp_path, **other) == {}
+    (record,) = caplog.records
+    assert "all tasks are solved anew" in record.message
+    assert interrupted(tmp_path, **other) == dict(enumerate(FOUND))
+    assert len(caplog.records) == 1
+
+
+def test_only_one_run_at_a_time(tmp_path):
+    with suppress(KeyboardInterrupt), journal(tmp_path) as run:
+        run.add(0, FOUND[0])
+        with pytest.raises(InputError, match="another run is going to write"):
+            journal(tmp_path)
+        raise KeyboardInterrupt
+    with journal(tmp_path) as run:
+        assert run.kept == {0: FOUND[0]}
+
+
+def test_a_run_that_waited_for_the_end_of_another_has_a_journal_of_its_own(tmp_path, monkeypatch):
+    path, flock = tmp_path / "t.csv.journal", fcntl.flock
+
+    def late(file, how):
+        monkeypatch.setattr(fcntl, "flock", flock)
+        path.unlink()  # by the other run, which ends between open and lock
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    interrupted(tmp_path)
+    assert interrupted(tmp_path) == dict(enumerate(FOUND))
+
+
+def test_a_full_disk_loses_nothing_of_what_was_there(tmp_path):
+    interrupted(tmp_path)
+    path = tmp_path / "t.csv.journal"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 100, before[1]))  # about half a line
+    try:
+        with pytest.raises(OSError, match=r"t\.csv\.journal"), journal(tmp_path) as run:
+            run.add(3, FOUND[0])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert interrupted(tmp_path) == dict(enumerate(FOUND))
+
+
+def solve(folder, task):
+    """Solves, dies or complains, as the name of the task says; leaves a trace."""
+    with open(Path(folder) / "trace", "a") as trace:
+        trace.write(f"{task.name}\n")
+    what, _, number = task.name.rpartition(" ")
+    trials = (Path(folder) / "trace").read_text().count(task.name)
+    if what == "dies" or (what == "falters" and trials == 1):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "hears Ctrl-C":
+        os.kill(os.getpid(), signal.SIGINT)
+    if what == "refuses":
+        raise InputError("a problem", "a remedy", source=number, line=3)
+    if what == "waits":
+        time.sleep(10**6)
+    return Solution((), what, int(number), 0.0, 0)
+
+
+def named(*names):
+    return {place: Task(name, TASKS[0].examples) for place, name in enumerate(names)}
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_all_tasks_are_solved_once(tmp_path, jobs):
+    tasks = named(*(f"solves {i}" for i in range(20)))
+    found = dict(solutions(partial(solve, tmp_path), tasks, jobs))
+    assert {place: solution.nodes for place, solution in found.items()} == {i: i for i in range(20)}
+    assert sorted((tmp_path / "trace").read_text().split("\n")[:-1]) == sorted(task.name for task in tasks.values())
+
+
+def test_what_the_terminal_sends_is_for_the_driver(tmp_path, caplog):
+    assert len(dict(solutions(partial(solve, tmp_path), named("hears Ctrl-C 0", "hears Ctrl-C 1"), 2))) == 2
+    assert caplog.text == ""
+
+
+def test_the_death_of_a_process_costs_no_task(tmp_path, caplog):
+    tasks = named("falters 0", *(f"solves {i}" for i in range(1, 6)), "falters 6")
+    found = dict(solutions(partial(solve, tmp_path), tasks, 2))
+    assert {place: solution.nodes for place, solution in found.items()} == {i: i for i in range(7)}
+    assert len(caplog.records) == 2
+
+
+def test_a_task_that_kills_its_process_is_told_after_all_others(tmp_path):
+    coming = solutions(partial(solve, tmp_path), named("solves 0", "dies 1", "solves 2"), 2)
+    assert sorted(place for place, _ in islice(coming, 2)) == [0, 2]
+    with pytest.raises(WorkFailed, match="of task dies 1 was killed 3 times"):
+        next(coming)
+    assert (tmp_path / "trace").read_text().count("dies") == TRIALS
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_a_task_raises_is_raised_and_ends_the_rest(tmp_path, jobs):
+    with pytest.raises(InputError, match=r"^1:3: a problem; a remedy$"):
+        dict(solutions(partial(solve, tmp_path), named("refuses 1", "waits 2"), jobs))
+    assert active_children() == []
+
+
+def test_processes_end_with_their_driver(tmp_path):
+    code = f"""
+from functools import partial
+from tests.cli.test_synthesize_batch import named, solutions, solve
+dict(solutions(partial(solve, {str(tmp_path)!r}), named("waits 0", "waits 1"), 2))
+"""
+    driver = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE)
+    wait_for(tmp_path / "trace", 1)
+    driver.kill()
+    assert driver.communicate(timeout=60) == (None, b"")  # the pipe is open until the last process has ended
+
+
+HARD = 24
+"""Tasks without a program: each takes the deductive search some 50 ms at length 2."""
+
+COMMAND = "synthesize", "t.jsonl", "--solver", "deductive", "--max-length", "2", "--out", "t.csv"
+
+
+def wait_for(path, lines):
+    """Until a file has more than so many lines, or a journal so many solutions."""
+    deadline = time.monotonic() + 60
+    while not path.exists() or path.read_bytes().count(b"\n") <= lines:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def table(path):
+    """A table but for times."""
+    with open(path, newline="") as file:
+        return [{key: text for key, text in row.items() if key != "seconds"} for row in csv.DictReader(file)]
+
+
+def test_a_batch_that_is_killed_and_interrupted_goes_on_to_the_same_table(cli, tmp_path):
+    path, lines = tmp_path / "t.csv.journal", []
+    for i in range(HARD):
+        rows = ([5, -3, 8, i], [2, 9, -7, 4]), ([1, -6, 3, 2, i], [9, 8, -2]), ([i, 4], [i, 7, 1])
+        output = [[i, 200, -1], [7, 200, i], [200]]
+        lines.append(json.dumps([[list(inputs), out] for inputs, out in zip(rows, output, strict=True)]))
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    result = cli(*COMMAND, "--jobs", 1)
+    assert (result.status, result.err) == (1, "wrote t.csv\n")
+    assert result.out.startswith(f"tasks       {HARD}\nsolved      0,")
+    whole = table(tmp_path / "t.csv")
+    assert [row["task"] for row in whole] == [f"t-{i + 1}" for i in range(HARD)]
+    for file in "t.csv", "t.json":
+        (tmp_path / file).unlink()
+
+    def start():
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        command = [sys.executable, "-m", "thesis_cli", *COMMAND, "--jobs", "2"]
+        return subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes)
+
+    process = start()
+    wait_for(path, 3)
+    process.kill()
+    process.communicate(timeout=60)
+
+    process = start()
+    wait_for(path, 8)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it: to all processes
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    kept = path.read_bytes().count(b"\n") - 1
+    before, *told = err.splitlines()
+    assert before.endswith(f"of {HARD} tasks are kept from before")
+    line, last = told
+    assert re.fullmatch(rf"({kept - 1}|{kept}) of {HARD} tasks are kept; the same command goes on from there", line)
+    assert last == "error: interrupted"
+    assert sorted(os.listdir(tmp_path)) == ["t.csv.journal", "t.jsonl"]
+
+    result = cli(*COMMAND, "--jobs", 1)
+    assert (result.status, result.err) == (1, f"{kept} of {HARD} tasks are kept from before\nwrote t.csv\n")
+    assert table(tmp_path / "t.csv") == whole
+    assert sorted(os.listdir(tmp_path)) == ["t.csv", "t.json", "t.jsonl"]
