@@ -18,7 +18,7 @@ from thesis_cli.cli import estimate_z, experiments, map_state
 HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm", "opendp")
 COMMANDS = (
     *("estimate-z", "renyi", "map", "sample", "spin-glass", "dp-release", "dp-query", "dp-test", "dp-audit"),
-    *("synthesize", "reproduce", "plot", "claims", "list"),
+    *("synthesize", "make-corpus", "reproduce", "plot", "claims", "list"),
 )
 
 

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.cli import output, synthesize
+from thesis_cli.cli import options, output, synthesize
 from thesis_cli.synthesis.dsl import ATTRIBUTES
 from thesis_cli.synthesis.program import parse
 from thesis_cli.synthesis.solver import Solution
@@ -186,7 +186,7 @@ def test_only_what_is_really_compiled_is_told(caplog):
     functions = [njit(lambda x: x + 1), njit(lambda x: x + 2)]
     for said in 1, 0:
         caplog.clear()
-        with synthesize._telling_of_compilation():
+        with options.telling_of_compilation():
             assert [f(1) for f in functions] == [2, 3]
         assert len(caplog.records) == said
 

@@ -17,6 +17,7 @@ from thesis_cli.cli import (
     dp_test,
     estimate_z,
     experiments,
+    make_corpus,
     map_state,
     output,
     renyi,
@@ -46,6 +47,7 @@ app.command("dp-query", epilog=dp_query.EXAMPLES)(dp_query.dp_query)
 app.command("dp-test", epilog=dp_test.EXAMPLES)(dp_test.dp_test)
 app.command("dp-audit", epilog=dp_audit.EXAMPLES)(dp_audit.dp_audit)
 app.command("synthesize", epilog=synthesize.EXAMPLES)(synthesize.synthesize)
+app.command("make-corpus", epilog=make_corpus.EXAMPLES)(make_corpus.make_corpus)
 app.command("reproduce", epilog=experiments.REPRODUCE_EXAMPLES)(experiments.reproduce)
 app.command("plot", epilog=experiments.PLOT_EXAMPLES)(experiments.plot)
 app.command("claims", epilog=experiments.CLAIMS_EXAMPLES)(experiments.claims)

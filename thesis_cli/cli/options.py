@@ -68,6 +68,26 @@ def seed_or_fresh(seed: int | None) -> int:
 
 
 @contextmanager
+def telling_of_compilation() -> Iterator[None]:
+    """Say that code is being compiled, once and only if it is: what is loaded from the cache is not."""
+    from numba.core.event import Listener, install_listener
+
+    class Teller(Listener):
+        told = False
+
+        def on_start(self, event: object) -> None:
+            if not self.told:
+                logger.info("compiling, which is done once and takes some 10 to 40 seconds")
+            self.told = True
+
+        def on_end(self, event: object) -> None:
+            pass
+
+    with install_listener("numba:compile", Teller()):
+        yield
+
+
+@contextmanager
 def progress(total: int, unit: str, quiet: bool, name: str | None = None) -> Iterator[Tick]:
     """A bar on standard error, when that is a terminal; yields a function that takes a number of units done."""
     from tqdm import tqdm

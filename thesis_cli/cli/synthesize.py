@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import time
@@ -139,44 +138,12 @@ def _run(text: str, inputs: str, semantics: Semantics) -> object:
 
 def _order(prior: str) -> Order:
     """Probabilities by name, or from a file of the user's own."""
-    from thesis_cli.synthesis.prior import load
+    from thesis_cli.synthesis.prior import load, read
     from thesis_cli.synthesis.solver import Order
 
     if prior == "corpus":
         return load()
-    return Order.uniform() if prior == "uniform" else _read_prior(Path(prior))
-
-
-def _read_prior(path: Path) -> Order:
-    """Probabilities of all functions and lambdas from a CSV file, with a heading or without."""
-    from thesis_cli.synthesis.dsl import ATTRIBUTES
-    from thesis_cli.synthesis.solver import Order
-
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            rows = [(number, row) for number, row in enumerate(csv.reader(file), 1) if row]
-    except OSError as error:
-        remedy = "corpus, uniform, or a CSV file is wanted"
-        raise InputError(f"--prior {path} cannot be read ({error.strerror})", remedy) from None
-    except (UnicodeDecodeError, csv.Error):
-        raise InputError("it is no CSV in UTF-8", "lines such as SORT,0.1 are wanted", source=path) from None
-    found: dict[str, float] = {}
-    if rows and rows[0][1] == ["attribute", "probability"]:
-        del rows[0]
-    for number, row in rows:
-        try:
-            name, probability = row[0].strip(), float(row[1])
-        except (IndexError, ValueError):
-            name = ""
-        if name not in ATTRIBUTES or name in found or len(row) != 2 or not 0 <= probability <= 1:
-            problem = f"{','.join(row)[:60]!r} gives no function or lambda a probability"
-            remedy = "one line for each, such as SORT,0.1 or (*2),0.3, is wanted"
-            raise InputError(problem, remedy, source=path, line=number)
-        found[name] = probability
-    missing = [name for name in ATTRIBUTES if name not in found]
-    if missing:
-        raise InputError(f"no probability of {', '.join(missing)}", "one from 0 to 1 is wanted", source=path)
-    return Order(tuple(found[name] for name in ATTRIBUTES))
+    return Order.uniform() if prior == "uniform" else read(Path(prior))
 
 
 def _solver(name: str) -> Solver:
@@ -191,7 +158,7 @@ def _solver(name: str) -> Solver:
         return Smt()
     from thesis_cli.synthesis import auto, bottom_up, search
 
-    with _telling_of_compilation():
+    with options.telling_of_compilation():
         search.prepare()
         if name in ("auto", "bottom-up"):
             bottom_up.prepare()
@@ -201,26 +168,6 @@ def _solver(name: str) -> Solver:
         "sort-and-add": search.SortAndAdd(),
     }
     return solvers.get(name, search.DepthFirst())
-
-
-@contextmanager
-def _telling_of_compilation() -> Iterator[None]:
-    """Say that code is being compiled, once and only if it is: what is loaded from the cache is not."""
-    from numba.core.event import Listener, install_listener
-
-    class Teller(Listener):
-        told = False
-
-        def on_start(self, event: object) -> None:
-            if not self.told:
-                options.logger.info("compiling the search, which is done once and takes some 10 to 20 seconds")
-            self.told = True
-
-        def on_end(self, event: object) -> None:
-            pass
-
-    with install_listener("numba:compile", Teller()):
-        yield
 
 
 def _solve(search: Solver, order: Order, limits: Limits, semantics: Semantics, task: Task) -> Solution:

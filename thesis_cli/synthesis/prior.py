@@ -7,11 +7,11 @@ length 4 (`corpus`) that uses each.
 from __future__ import annotations
 
 import csv
-import io
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from thesis_cli.errors import InputError
 from thesis_cli.synthesis.dsl import ATTRIBUTES
 from thesis_cli.synthesis.solver import Order
 
@@ -24,8 +24,41 @@ _TABLE = files("thesis_cli.synthesis") / "prior.csv"
 @cache
 def load() -> Order:
     """The order that the table gives."""
-    rows = csv.DictReader(io.StringIO(_TABLE.read_text(encoding="utf-8")))
-    found = {row["attribute"]: float(row["probability"]) for row in rows}
+    with as_file(_TABLE) as path:
+        return read(path)
+
+
+def read(path: Path) -> Order:
+    """Probabilities of all functions and lambdas from a CSV file, under the heading `attribute,probability` or none.
+
+    Raises
+    ------
+    InputError : it cannot be read, or does not give each one a probability; names the line.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            rows = [(number, row) for number, row in enumerate(csv.reader(file), 1) if row]
+    except OSError as error:
+        remedy = "corpus, uniform, or a CSV file is wanted"
+        raise InputError(f"--prior {path} cannot be read ({error.strerror})", remedy) from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError("it is no CSV in UTF-8", "lines such as SORT,0.1 are wanted", source=path) from None
+    found: dict[str, float] = {}
+    if rows and rows[0][1] == ["attribute", "probability"]:
+        del rows[0]
+    for number, row in rows:
+        try:
+            name, probability = row[0].strip(), float(row[1])
+        except (IndexError, ValueError):
+            name = ""
+        if name not in ATTRIBUTES or name in found or len(row) != 2 or not 0 <= probability <= 1:
+            problem = f"{','.join(row)[:60]!r} gives no function or lambda a probability"
+            remedy = "one line for each, such as SORT,0.1 or (*2),0.3, is wanted"
+            raise InputError(problem, remedy, source=path, line=number)
+        found[name] = probability
+    missing = [name for name in ATTRIBUTES if name not in found]
+    if missing:
+        raise InputError(f"no probability of {', '.join(missing)}", "one from 0 to 1 is wanted", source=path)
     return Order(tuple(found[name] for name in ATTRIBUTES))
 
 
@@ -42,4 +75,4 @@ def make(programs: int = PROGRAMS) -> str:
 
 if __name__ == "__main__":
     with as_file(_TABLE) as path:
-        Path(path).write_text(make(), encoding="utf-8")
+        path.write_text(make(), encoding="utf-8")

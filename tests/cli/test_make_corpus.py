@@ -1,0 +1,110 @@
+"""`thesis-cli make-corpus`."""
+
+import json
+import os
+import shlex
+
+import numpy as np
+import pytest
+
+from thesis_cli.cli import make_corpus
+from thesis_cli.synthesis.corpus_file import load_corpus
+from thesis_cli.synthesis.dsl import INT, LIST
+
+
+def test_a_corpus_and_its_card(cli, tmp_path):
+    result = cli("make-corpus", "--length", 3, "--count", 200, "--test", 20, "--seed", 1)
+    assert result.status == 0
+    assert "200 to train on, 20 to test on" in result.out
+    assert "seed 1" in result.out
+    made = load_corpus(tmp_path / "results/runs/corpus-3.npz")
+    assert (len(made), int(made.test.sum())) == (220, 20)
+    card = json.loads((tmp_path / "results/runs/corpus-3.json").read_text())
+    assert card["settings"]["seed"] == 1
+    assert sum(card["lengths"][0]["train"].values()) == 200
+    assert sum(card["by_inputs"].values()) == card["programs"] == 220
+    assert card["lengths"][0]["looked_at"] > card["lengths"][0]["distinct"] > 220
+    assert np.allclose(list(card["incidence"].values()), made.incidence, atol=1e-4)
+    assert "versions" in card
+
+
+def test_every_length_as_json(cli, tmp_path):
+    arguments = ("--length", 2, "--all-lengths", "--count", 100, "--test", 10, "--seed", 1, "--json", "--quiet")
+    result = cli("make-corpus", *arguments)
+    assert result.err == ""
+    found = json.loads(result.out)
+    assert [part["length"] for part in found["lengths"]] == [1, 2]
+    assert sum(found["lengths"][0]["train"].values()) < 100
+    assert found["out"] == "results/runs/corpus-2.npz"
+
+
+def test_same_seed_same_bytes_whatever_the_jobs(cli, tmp_path):
+    def run(seed, jobs):
+        cli("make-corpus", "--length", 4, "--count", 50, "--seed", seed, "--jobs", jobs, "--out", "c.npz")
+        return (tmp_path / "c.npz").read_bytes()
+
+    assert run(1, 1) == run(1, 2)
+    assert run(1, 1) != run(2, 1)
+
+
+def test_options_reach_the_corpus(cli, tmp_path):
+    chosen = ("--inputs", "[int],int", "--inputs", "[int]", "--range", -9, 20, "--division", "floor", "--examples", 2)
+    assert cli("make-corpus", "--length", 3, "--count", 40, *chosen, "--out", "c.npz").status == 0
+    made = load_corpus(tmp_path / "c.npz")
+    assert {program.inputs for program in made.programs()} == {(INT, LIST), (LIST,)}
+    assert (made.semantics.division, made.semantics.low, made.semantics.high) == ("floor", -9, 20)
+    assert made.numbers.shape == (40, 2, 4, 20)
+
+
+def test_a_corpus_for_testing_alone(cli, tmp_path):
+    assert cli("make-corpus", "--length", 2, "--count", 0, "--test", 9, "--seed", 1, "--out", "c.npz").status == 0
+    assert load_corpus(tmp_path / "c.npz").test.all()
+
+
+def test_apart_from_another(cli, tmp_path):
+    small = ("make-corpus", "--length", 1, "--inputs", "[int]", "--seed", 1)
+    assert cli(*small, "--count", 20, "--out", "a.npz").status == 0
+    assert "asked for; there are 11 that" in cli(*small, "--count", 20, "--apart-from", "a.npz").err
+    assert cli(*small, "--count", 11, "--apart-from", "a.npz", "--out", "b.npz").status == 0
+    first, second = (set(load_corpus(tmp_path / name).programs()) for name in ("a.npz", "b.npz"))
+    assert not first & second
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--length 1 --count 1000", "1,000 distinct programs of length 1 are asked for; there are 40 that"),
+        ("--length 6", "Invalid value for '--length'"),
+        ("--count 5", "Missing option '--length'"),
+        ("--length 2 --count 0", "the number of programs is 0; at least 1 is wanted"),
+        ("--length 2 --inputs int", "--inputs int; one of [int] int,[int] [int],[int] int,int,[int]"),
+        ("--length 2 --out x.csv", "a file name that ends in .npz is wanted"),
+        ("--length 2 --apart-from none.npz", "none.npz: it cannot be read"),
+        ("--length 2 --apart-from x.npz --out x.npz", "would overwrite the input"),
+        ("--length 2 --range 5 1", "no range: 5 to 1"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, message):
+    result = cli("make-corpus", *shlex.split(arguments))
+    assert (result.status, result.out) == (2, "")
+    assert message in result.err
+    assert result.err.count("\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_interruption_leaves_nothing(cli, tmp_path, monkeypatch):
+    def interrupt(*arguments, **settings):
+        settings["progress"](3)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("thesis_cli.synthesis.corpus.make_corpus", interrupt)
+    result = cli("make-corpus", "--length", 2, "--out", "c.npz")
+    assert (result.status, result.err) == (130, "error: interrupted\n")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "line", [line.strip() for line in make_corpus.EXAMPLES.splitlines() if line.strip().startswith("thesis-cli ")]
+)
+def test_the_examples_of_the_help_run_as_they_stand(cli, line):
+    assert cli(*shlex.split(line)[1:]).status == 0

@@ -1,0 +1,177 @@
+"""Corpora: their programs and examples by the plain interpreter, their splits, and what is refused."""
+
+from collections import Counter
+from functools import cache
+
+import numpy as np
+import pytest
+
+from tests.synthesis.test_corpus_behaviours import behaviour, every
+from thesis_cli.errors import InputError
+from thesis_cli.synthesis import corpus_behaviours
+from thesis_cli.synthesis.corpus import make_corpus, random_tasks
+from thesis_cli.synthesis.corpus_arrays import TYPES
+from thesis_cli.synthesis.corpus_codes import SIGNATURES
+from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, Semantics, type_of
+from thesis_cli.synthesis.program import Program, run
+from thesis_cli.synthesis.task import check
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("semantics", [DEFAULT, Semantics("floor", -40, 60, 7)])
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
+def test_examples_are_right_and_tell_something(length, semantics):
+    count = 30 if length == 1 else 80
+    made = make_corpus(length, count, rng(length), examples=4, semantics=semantics)
+    assert len(made) == count
+    assert set(made.lengths.tolist()) == {length}
+    for row, (task, program) in enumerate((made.task(i), made.program(i)) for i in range(count)):
+        assert len(program) == length
+        assert not program.unused
+        assert check(program, task, semantics)
+        assert set(np.flatnonzero(made.attributes[row])) == program.attributes
+        kinds = [TYPES[code] for code in made.types[row] if code]
+        assert kinds == [*program.inputs, program.output]
+        assert len({example.inputs for example in task.examples}) == len(task.examples) == 4
+        assert len({example.output for example in task.examples}) > 1
+        for i in range(len(program.inputs)):
+            assert any(example.inputs[i] != example.output for example in task.examples)
+        values = [value for example in task.examples for value in (*example.inputs, example.output)]
+        assert all(semantics.holds(value) for value in values)
+        assert all(type_of(v) is INT or 0 < len(v) <= semantics.longest for e in task.examples for v in e.inputs)
+
+
+def test_inputs_differ_even_where_there_are_few():
+    made = make_corpus(2, 15, rng(), semantics=Semantics(low=-2, high=2, longest=2), signatures=[(LIST,)])
+    for labelled in made.labelled():
+        assert len({example.inputs for example in labelled.task.examples}) == 5
+
+
+def test_large_and_small_numbers_and_long_and_short_lists_occur():
+    made = make_corpus(3, 500, rng())
+    lists = made.inputs[(made.types[:, 0] == TYPES.index(LIST))][:, :, 0]
+    sizes = np.count_nonzero(lists > -300, axis=-1)
+    assert set(np.unique(sizes)) == set(range(1, 21))
+    magnitudes = np.abs(lists).max(axis=-1, where=lists > -300, initial=0)
+    for least, most in ((1, 4), (5, 32), (33, 128), (129, 256)):
+        assert ((least <= magnitudes) & (magnitudes <= most)).mean() > 0.05
+
+
+@pytest.mark.parametrize("length", [2, 3])
+def test_no_two_programs_behave_alike(length):
+    made = make_corpus(length, 300, rng(), 60, shorter=True)
+    values = [(program.inputs, program.output, behaviour(program, DEFAULT)) for program in made.programs()]
+    assert len(set(values)) == len(made)
+
+
+@cache
+def behaviours_of_short_programs():
+    shorter = [program for length in (1, 2) for program in every((LIST,), length) if not program.unused]
+    return {(program.output, behaviour(program, DEFAULT)) for program in shorter}
+
+
+def test_no_shorter_program_does_the_same():
+    made = make_corpus(3, 80, rng(), signatures=[(LIST,)])
+    assert not behaviours_of_short_programs() & {(p.output, behaviour(p, DEFAULT)) for p in made.programs()}
+
+
+def test_the_parts_for_training_and_testing_differ_on_other_inputs_too():
+    """On probes they differ by construction; no pair needs just those to be told apart."""
+    made = make_corpus(3, 700, rng(), 70, shorter=True)
+    others = on_other_inputs(made)
+    train = {value for value, test in zip(others, made.test, strict=True) if not test}
+    tested = [value for value, test in zip(others, made.test, strict=True) if test]
+    assert len(tested) > 100
+    assert not train.intersection(tested)
+
+
+def on_other_inputs(made):
+    """What programs do to the inputs of a few other programs of the corpus."""
+    inputs = {}
+    for row in range(0, len(made), 9):
+        task = made.task(row)
+        inputs.setdefault(task.inputs, []).extend(example.inputs for example in task.examples[:3])
+    programs = made.programs()
+    return [(p.inputs, p.output, tuple(run(p, values) for values in inputs[p.inputs][:60])) for p in programs]
+
+
+def test_splits_have_their_sizes():
+    made = make_corpus(4, 200, rng(), 50, shorter=True)
+    sizes = {
+        t: (int((~made.test[made.lengths == t]).sum()), int(made.test[made.lengths == t].sum())) for t in range(1, 5)
+    }
+    assert {t: sizes[t] for t in (2, 3, 4)} == dict.fromkeys((2, 3, 4), (200, 50))
+    assert 30 < sum(sizes[1]) < 50
+    assert sizes[1][1] == -(-sum(sizes[1]) // 5)  # there are too few: a fifth, as of the others
+    assert made.made["distinct"][1] >= sum(sizes[1])
+    assert np.allclose(made.incidence, made.attributes[~made.test].mean(axis=0))
+
+
+def test_a_third_of_the_programs_takes_one_input_two_and_three():
+    made = make_corpus(4, 3000, rng())
+    counts = Counter(program.inputs for program in made.programs())
+    for inputs in SIGNATURES:
+        p = 1 / 3 / sum(len(inputs) == len(other) for other in SIGNATURES)
+        assert abs(counts[inputs] - 3000 * p) < 5 * np.sqrt(3000 * p * (1 - p))
+
+
+def test_same_seed_same_corpus_whatever_the_threads():
+    made = [make_corpus(4, 300, rng(seed), 20, jobs=jobs) for seed, jobs in ((1, 1), (1, 3), (2, 1))]
+    for name in ("codes", "types", "numbers", "test"):
+        one, same, other = (getattr(corpus, name) for corpus in made)
+        assert np.array_equal(one, same)
+        assert name == "test" or not np.array_equal(one, other)
+
+
+def test_all_shorter_programs_can_be_gone_through(monkeypatch):
+    """With what is enumerated cut to 1 line, so that programs of 3 lines are in the place of those of 5."""
+    monkeypatch.setattr(corpus_behaviours, "ENUMERATED", 1)
+    for exhaustive in (False, True):
+        made = make_corpus(3, 200, rng(), signatures=[(LIST,)], exhaustive=exhaustive)
+        known = behaviours_of_short_programs() & {(p.output, behaviour(p, DEFAULT)) for p in made.programs()}
+        assert bool(known) != exhaustive
+
+
+@pytest.mark.parametrize("length", [2, 4])
+def test_programs_to_keep_apart_from_are_left_out_on_inputs_in_any_order(length):
+    whole = make_corpus(length, 150, rng(), signatures=[(LIST, LIST)])
+    apart = whole.programs()[:40]
+    made = make_corpus(length, 150, rng(), signatures=[(LIST, LIST)], apart_from=apart)
+    swapped = [Program(p.inputs, tuple(swap(line) for line in p.lines)) for p in apart]
+    known = {(p.output, behaviour(p, DEFAULT)) for p in (*apart, *swapped)}
+    found = [(p.output, behaviour(p, DEFAULT)) for p in made.programs()]
+    assert known & {(p.output, behaviour(p, DEFAULT)) for p in whole.programs()}
+    assert not known & set(found)
+
+
+def swap(line):
+    return type(line)(line.operation, tuple({0: 1, 1: 0}.get(v, v) for v in line.arguments))
+
+
+def test_random_tasks_are_tasks_of_distinct_programs():
+    tasks = random_tasks(5, 25, rng())
+    assert len({labelled.program for labelled in tasks}) == 25
+    assert [labelled.task.name for labelled in tasks] == [f"random-{i}" for i in range(1, 26)]
+    assert all(check(labelled.program, labelled.task) for labelled in tasks)
+    assert len({labelled.program.inputs for labelled in tasks}) > 3
+    assert random_tasks(5, 25, rng()) == tasks
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"length": 0, "count": 5}, "the length is 0; 1 to 5 is wanted"),
+        ({"length": 6, "count": 5}, "the length is 6; 1 to 5 is wanted"),
+        ({"length": 2, "count": 0}, "the number of programs is 0; at least 1 is wanted"),
+        ({"length": 2, "count": 5, "examples": 0}, "the number of examples is 0"),
+        ({"length": 2, "count": 5, "semantics": Semantics(longest=32)}, "the length of lists is 32; 1 to 31 is wanted"),
+        ({"length": 1, "count": 500}, "500 distinct programs of length 1 are asked for; there are 40"),
+        ({"length": 1, "count": 5, "signatures": [(LIST, LIST, LIST)]}, "there are 0"),
+    ],
+)
+def test_what_cannot_be_had_is_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        make_corpus(rng=rng(), **arguments)

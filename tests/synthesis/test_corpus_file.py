@@ -1,0 +1,81 @@
+"""Corpora in files: whole, damaged, and of other kinds."""
+
+import contextlib
+import io
+
+import numpy as np
+import pytest
+
+from thesis_cli.errors import InputError
+from thesis_cli.synthesis.corpus import make_corpus
+from thesis_cli.synthesis.corpus_file import dump_corpus, load_corpus
+from thesis_cli.synthesis.dsl import Semantics
+
+
+@pytest.fixture(scope="module")
+def made():
+    return make_corpus(3, 60, np.random.default_rng(0), 9, shorter=True, semantics=Semantics("floor", -99, 99, 12))
+
+
+def test_what_is_written_is_read(tmp_path, made):
+    (tmp_path / "c.npz").write_bytes(dump_corpus(made))
+    found = load_corpus(tmp_path / "c.npz")
+    for name in ("codes", "types", "numbers", "test"):
+        array = getattr(found, name)
+        assert np.array_equal(array, getattr(made, name))
+        assert array.dtype == getattr(made, name).dtype
+    assert (found.semantics, found.made) == (made.semantics, made.made)
+    assert found.labelled() == made.labelled()
+    assert dump_corpus(found) == dump_corpus(made)
+
+
+def test_damage_is_told_in_one_line(tmp_path, made):
+    data = dump_corpus(made)
+    path = tmp_path / "c.npz"
+    rng = np.random.default_rng(0)
+    for cut in (0, 10, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:cut])
+        assert_refused(path)
+    for at in rng.integers(0, len(data) - 1, 40):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
+        with contextlib.suppress(InputError):  # what does not count in the format, such as a date, may change
+            assert dump_corpus(load_corpus(path)) == data
+
+
+@pytest.mark.parametrize("change", ["codes", "types", "sizes", "numbers", "test", "about", "dtype", "none"])
+def test_arrays_that_do_not_fit_are_refused(tmp_path, made, change):
+    with np.load(io.BytesIO(dump_corpus(made))) as file:
+        arrays = dict(file)
+    if change in arrays:
+        arrays[change] = arrays[change][:-1]
+    elif change == "dtype":
+        arrays["numbers"] = arrays["numbers"].astype(float)
+    else:
+        del arrays["types"]
+    np.savez(tmp_path / "c.npz", **arrays)
+    assert_refused(tmp_path / "c.npz")
+
+
+@pytest.mark.parametrize(("name", "value"), [("codes", 3000), ("types", 3), ("numbers", 100), ("sizes", 13)])
+def test_values_out_of_bounds_are_refused(tmp_path, made, name, value):
+    with np.load(io.BytesIO(dump_corpus(made))) as file:
+        arrays = dict(file)
+    arrays[name].flat[0] = value
+    np.savez(tmp_path / "c.npz", **arrays)
+    assert_refused(tmp_path / "c.npz")
+
+
+def test_other_files_are_refused(tmp_path):
+    assert_refused(tmp_path / "none.npz")
+    assert_refused(tmp_path)
+    (tmp_path / "t.npz").write_text("text")
+    assert_refused(tmp_path / "t.npz")
+    np.save(tmp_path / "a.npy", np.zeros(3))
+    assert_refused(tmp_path / "a.npy")
+
+
+def assert_refused(path):
+    with pytest.raises(InputError) as caught:
+        load_corpus(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,136 @@
+"""A corpus as arrays: what a training loop takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.synthesis.corpus_codes import decode
+from thesis_cli.synthesis.dsl import ATTRIBUTES, INT, LIST, MOST_INPUTS, OPERATIONS, Semantics, Value
+from thesis_cli.synthesis.program import Program
+from thesis_cli.synthesis.task import Example, Task
+
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.corpus_range_kernels import Codes
+    from thesis_cli.synthesis.operation_kernels import Flags, Lanes
+
+Types = npt.NDArray[np.int8]
+
+TYPES = (None, INT, LIST)
+"""What the codes 0, 1 and 2 of types stand for."""
+
+_ATTRIBUTES = np.array(
+    [[a in o.attributes for a in range(len(ATTRIBUTES))] for o in OPERATIONS] + [[False] * len(ATTRIBUTES)]
+)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A task and the program that made its examples."""
+
+    task: Task
+    program: Program
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """P programs of up to T lines, with M examples each, as arrays.
+
+    Attributes
+    ----------
+    codes : lines of the programs (`corpus_codes`), -1 after the last, shape (P, T), int32.
+    types : of the inputs, then of the output, as places in `TYPES`, shape (P, 4), int8.
+    numbers : values of the inputs, then of the output, padded with NULL = -32768 at the end, shape (P, M, 4, L), int16.
+        A number is a list of length 1.
+    test : whether a program is for testing, shape (P,).
+    semantics : of the language.
+    made : numbers of programs, by length: `looked_at`, and `distinct` ones among them; some were left over.
+    """
+
+    codes: Codes
+    types: Types
+    numbers: Lanes
+    test: Flags
+    semantics: Semantics
+    made: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Number of lines, shape (P,)."""
+        return np.asarray(np.count_nonzero(self.codes >= 0, axis=1))
+
+    @cached_property
+    def attributes(self) -> Flags:
+        """Which of the 34 functions and lambdas (`dsl.ATTRIBUTES`) a program uses, shape (P, 34)."""
+        found: Flags = np.zeros((len(self), len(ATTRIBUTES)), dtype=np.bool_)
+        for column in self.codes.T:
+            found |= _ATTRIBUTES[column >> 6]
+        return found
+
+    @property
+    def incidence(self) -> npt.NDArray[np.float64]:
+        """Part of the programs to train on, or of all if there are none, that uses each attribute, shape (34,)."""
+        rows = ~self.test if not self.test.all() else self.test
+        return np.asarray(self.attributes[rows].mean(axis=0))
+
+    @property
+    def inputs(self) -> Lanes:
+        """Values of the inputs, shape (P, M, 3, L)."""
+        return self.numbers[:, :, :MOST_INPUTS]
+
+    @property
+    def outputs(self) -> Lanes:
+        """Values of the outputs, shape (P, M, L)."""
+        return self.numbers[:, :, MOST_INPUTS]
+
+    def program(self, row: int) -> Program:
+        """The program of a row."""
+        kinds = [kind for code in self.types[row, :MOST_INPUTS] if (kind := TYPES[code])]
+        return decode(kinds, self.codes[row])
+
+    def programs(self) -> list[Program]:
+        """All programs, in order."""
+        return [self.program(row) for row in range(len(self))]
+
+    def task(self, row: int) -> Task:
+        """The examples of a row, under the name `random-ROW`, rows counted from 1."""
+        examples = []
+        for rows in self.numbers[row]:
+            values = [_value(code, numbers) for code, numbers in zip(self.types[row], rows, strict=True) if code]
+            examples.append(Example(tuple(values[:-1]), values[-1]))
+        return Task(f"random-{row + 1}", tuple(examples))
+
+    def labelled(self) -> list[Labelled]:
+        """All tasks with their programs, in order."""
+        return [Labelled(self.task(row), self.program(row)) for row in range(len(self))]
+
+    def subset(self, rows: Flags | npt.NDArray[np.int64] | slice) -> Corpus:
+        """Some of the programs, in the order of `rows`."""
+        return Corpus(self.codes[rows], self.types[rows], self.numbers[rows], self.test[rows], self.semantics)
+
+
+def _value(code: int, numbers: Lanes) -> Value:
+    from thesis_cli.synthesis.operation_kernels import NULL
+
+    return int(numbers[0]) if TYPES[code] is INT else tuple(int(x) for x in numbers if x != NULL)
+
+
+def join(parts: Sequence[Corpus]) -> Corpus:
+    """Corpora one after the other; programs of fewer lines than the longest have -1 after their last."""
+    length = max(part.codes.shape[1] for part in parts)
+    codes = [np.pad(part.codes, ((0, 0), (0, length - part.codes.shape[1])), constant_values=-1) for part in parts]
+    return Corpus(
+        np.concatenate(codes),
+        np.concatenate([part.types for part in parts]),
+        np.concatenate([part.numbers for part in parts]),
+        np.concatenate([part.test for part in parts]),
+        parts[0].semantics,
+    )

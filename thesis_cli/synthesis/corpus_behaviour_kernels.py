@@ -1,0 +1,376 @@
+"""Compiled parts of `corpus` that tell programs apart by what they do to probes. Lines are codes: see `corpus_codes`.
+
+Variables hold values on all probes, as rows of a pool (`operation_kernels`), made without regard to the range of the
+language; bit m of a mask stands for probe m. A behaviour has two hashes: of these values, and of those of the probes
+on which the program keeps to the range. So a program that does the same as another, where both can be run, counts as
+alike even if it leaves the range earlier; and so does one that differs only where it cannot be run.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, assignment"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from thesis_cli.synthesis.corpus_kernels import Words, mix
+from thesis_cli.synthesis.corpus_range_kernels import Codes
+from thesis_cli.synthesis.dsl import WIDEST
+from thesis_cli.synthesis.operation_kernels import GIVES_INT, NULL, WIDTH, Flags, Ints, Lanes, apply
+from thesis_cli.synthesis.search_kernels import COMMUTES, INT_LIST, LIST, TAKES
+
+PROBES = 24
+"""Inputs on which programs are told apart; at most 63."""
+
+FEWEST_VALID = 6
+"""Probes on which a program is to keep to the range and give no NULL."""
+
+WORDS = WIDTH // 4
+"""64-bit words of a value on one probe."""
+
+MULTIPLIERS = np.random.default_rng(0).integers(2**64, size=PROBES * WORDS, dtype=np.uint64) | np.uint64(1)
+"""Odd, for hashes of values: the same in every process."""
+
+ALIVE, VALID, KEY = range(3)
+"""Marks of a variable: probes on which it has a value; on which nothing has left the range; hash of its values."""
+
+_ALL = np.uint64(2**PROBES - 1)
+_LENGTH = np.uint64(7)
+
+
+@njit
+def _hash(words, row, is_int, alive, valid):
+    """Hashes of a behaviour: of the values in the widest range, and of those in the range."""
+    wide, narrow = np.uint64(0), np.uint64(0)
+    for m in range(PROBES):
+        h = np.uint64(0)
+        for i in range(m * WORDS, (m + 1) * WORDS):
+            w = words[row, i]
+            h += (w ^ (w >> np.uint64(29))) * MULTIPLIERS[i]
+        if alive >> np.uint64(m) & np.uint64(1):
+            wide += h
+        if valid >> np.uint64(m) & np.uint64(1):
+            narrow += h
+    kind = np.uint64(is_int) << np.uint64(62)
+    wide = mix(mix(wide) ^ alive ^ kind)
+    narrow = mix(mix(narrow + np.uint64(1)) ^ valid ^ kind)
+    return wide, narrow
+
+
+@njit
+def _run(code, line, pool, words, marks, low, high, floor):
+    """Run a line on all probes and mark its result; the hash of what is in range."""
+    id, x, y = np.int64(code >> 6), np.int64(code >> 3 & 7), np.int64(code & 7)
+    both = marks[ALIVE, x] & marks[ALIVE, y]
+    alive = np.uint64(0)
+    m, step = np.int64(0), np.int64(PROBES if both == _ALL else 1)
+    while m < PROBES:
+        if step > 1 or both >> np.uint64(m) & np.uint64(1):
+            ok = apply(id, pool, x, y, line, m, m + step, np.int16(-WIDEST), np.int16(WIDEST), floor)
+            if ok:
+                alive |= _ALL if step > 1 else np.uint64(1) << np.uint64(m)
+            elif step > 1:  # at least one probe has no value
+                step = 1
+                continue
+        m += step
+    valid = marks[VALID, x] & marks[VALID, y] & alive
+    for m in range(PROBES):
+        beyond = False
+        for i in range(m * WIDTH, (m + 1) * WIDTH):
+            v = pool[line, i]
+            beyond |= (v != NULL) & ((v < low) | (v > high))
+        if beyond:
+            valid &= ~(np.uint64(1) << np.uint64(m))
+    wide, narrow = _hash(words, line, GIVES_INT[id], alive, valid)
+    marks[ALIVE, line], marks[VALID, line], marks[KEY, line] = alive, valid, wide
+    return narrow
+
+
+@njit
+def _place(table, key):
+    """Where a key stands in the table, or belongs."""
+    mask = table.size - 1
+    place = np.int64(key >> np.uint64(4)) & mask
+    while table[place] and (table[place] ^ key) > _LENGTH:
+        place = (place + 1) & mask
+    return place
+
+
+@njit
+def _enter(table, key, length):
+    """Enter a key with the length of the program; whether it is new."""
+    place = _place(table, key)
+    if table[place]:
+        return False
+    table[place] = key & ~_LENGTH | np.uint64(length)
+    return True
+
+
+@njit
+def _shorten(table, key, length):
+    """Note with a key that is entered that a program of so many lines has it."""
+    place = _place(table, key)
+    if np.int64(table[place] & _LENGTH) > length:
+        table[place] = key & ~_LENGTH | np.uint64(length)
+
+
+@njit(cache=True, nogil=True)
+def enter_keys(table: Words, keys: Words, length: int) -> None:
+    """Enter keys as those of programs of so many lines, into a table that has room."""
+    for key in keys:
+        _enter(table, key, length)
+
+
+@njit(cache=True, nogil=True)
+def lengths_of(table: Words, keys: Words, lengths: Ints) -> None:
+    """Lines that are entered with each key, which is in the table."""
+    for i in range(keys.size):
+        lengths[i] = table[_place(table, keys[i])] & _LENGTH
+
+
+@njit(cache=True, nogil=True)
+def rehash(old: Words, table: Words) -> None:
+    """Enter all keys of a table into an empty larger one."""
+    for key in old:
+        if key:
+            table[_place(table, key)] = key
+
+
+@njit
+def _list_lines(choices, sizes, depth, cursor, number, uses, inputs, length):
+    """List the codes that the line at `depth` can have: no line may be left unused, and neighbours stand in order."""
+    line, after = inputs + depth, length - depth - 1
+    need = -after
+    for v in range(inputs, line):
+        need += uses[v] == 0
+    n = 0
+    for id in range(TAKES.size):
+        takes = TAKES[id]
+        for x in range(line):
+            if number[x] != (takes == INT_LIST):
+                continue
+            start = x if takes == LIST or COMMUTES[id] else 0
+            for y in range(start, x + 1 if takes == LIST else line):
+                if number[y]:
+                    continue
+                taken = np.int64(x >= inputs and uses[x] == 0) + np.int64(y != x and y >= inputs and uses[y] == 0)
+                code = id << 6 | x << 3 | y
+                follows = depth == 0 or x == line - 1 or y == line - 1
+                if taken >= need and (follows or code > choices[depth - 1, cursor[depth - 1] - 1]):
+                    choices[depth, n] = code
+                    n += 1
+    sizes[depth] = n
+
+
+@njit(cache=True, nogil=True)
+def enter_inputs(words: Words, kinds: Flags, table: Words, marks: Words) -> int:
+    """Mark the inputs, of which `words` has the probes, and enter them as programs of no line; entries in use."""
+    keys = 0
+    for v in range(kinds.size):
+        wide, narrow = _hash(words, v, kinds[v], _ALL, _ALL)
+        marks[ALIVE, v], marks[VALID, v], marks[KEY, v] = _ALL, _ALL, wide
+        keys += _enter(table, wide, 0) + _enter(table, narrow, 0)
+    return keys
+
+
+@njit(cache=True, nogil=True)
+def enumerate_behaviours(
+    pool: Lanes,
+    words: Words,
+    low: np.int16,
+    high: np.int16,
+    floor: bool,
+    kinds: Flags,
+    table: Words,
+    keys: int,
+    cursor: Ints,
+    sizes: Ints,
+    uses: Ints,
+    marks: Words,
+    choices: Codes,
+    state: Ints,
+    found: Codes,
+    budget: int,
+    add: bool,
+) -> int:
+    """Enter the behaviours of all programs of one length T without unused lines; go on from the last call.
+
+    Left out are programs in which a line repeats a variable, or has no value on any probe; those with the arguments of
+    an operation that commutes the other way round; and those of which two lines may change places, but for one.
+
+    Parameters
+    ----------
+    pool : probes of the inputs, and room for T lines, shape (inputs + T, `row_size(PROBES)`).
+    words : the same memory.
+    low, high, floor : semantics.
+    kinds : whether a variable is a number, shape (inputs + T,); those of lines are written.
+    table : hashes of behaviours, with the length of the program in the 3 lowest bits; 0 is empty; updated.
+    keys : entries of the table in use.
+    cursor, sizes : shape (T,); updated. sizes[0] is -1 at first.
+    uses : how often a variable is taken, shape (inputs + T,); updated. All 0 at first.
+    marks : shape (3, inputs + T); updated. Those of inputs stand there.
+    choices : room for codes, shape (T, .).
+    state : depth, programs examined, programs found; updated. All 0 at first.
+    found : lines of the first program of each new behaviour that uses all inputs, shape (., T); written.
+    budget : programs to examine in this call.
+    add : whether behaviours are entered. If not, entries of programs of more lines are told that fewer do.
+
+    Returns
+    -------
+    Entries of the table in use. It is done when sizes[0] is -2; otherwise the table or `found` wants more room, or the
+    budget is spent.
+    """
+    length = sizes.size
+    inputs = kinds.size - length
+    depth, stop = state[0], state[1] + budget
+    while 2 * (keys + 2) < table.size and state[2] < found.shape[0] and state[1] < stop:
+        if sizes[depth] == -1:
+            cursor[depth] = 0
+            _list_lines(choices, sizes, depth, cursor, kinds, uses, inputs, length)
+        if cursor[depth] == sizes[depth]:
+            if depth == 0:
+                sizes[0] = -2
+                break
+            sizes[depth] = -1
+            depth -= 1
+            _take(uses, choices[depth, cursor[depth] - 1], -1)
+            continue
+        code = choices[depth, cursor[depth]]
+        cursor[depth] += 1
+        line = inputs + depth
+        narrow = _run(code, line, pool, words, marks, low, high, floor)
+        kinds[line] = GIVES_INT[code >> 6]
+        last = depth == length - 1
+        state[1] += last
+        if not marks[ALIVE, line] or (not last and _repeats(marks, 0, line)):
+            continue
+        if last and not add:
+            _shorten(table, marks[KEY, line], length)
+            _shorten(table, narrow, length)
+            continue
+        _take(uses, code, 1)
+        if not last:
+            depth += 1
+            sizes[depth] = -1
+            continue
+        new, differs = _enter(table, marks[KEY, line], length), _enter(table, narrow, length)
+        keys += new + differs
+        if new and differs and np.all(uses[:inputs] > 0):
+            for d in range(length):
+                found[state[2], d] = choices[d, cursor[d] - 1]
+            state[2] += 1
+        _take(uses, code, -1)
+    state[0] = depth
+    return keys
+
+
+@njit
+def _repeats(marks, first, line):
+    """Whether a variable has the value of one from `first` to the one above it."""
+    found = False
+    for v in range(first, line):
+        found |= marks[KEY, v] == marks[KEY, line]
+    return found
+
+
+@njit
+def _take(uses, code, times):
+    uses[code >> 3 & 7] += times
+    uses[code & 7] += times
+
+
+@njit
+def _serving(codes, inputs, line):
+    """Number of lines that the output needs for the result of one alone, which is one of them."""
+    needed = np.zeros(inputs + codes.size, dtype=np.bool_)
+    needed[-1] = True
+    rest = 0
+    for v in range(needed.size - 1, inputs - 1, -1):
+        if needed[v] and v != line:
+            rest += 1
+            code = codes[v - inputs]
+            needed[code >> 3 & 7] = needed[code & 7] = True
+    return codes.size - rest
+
+
+@njit(cache=True, nogil=True)
+def select(
+    pools: Lanes,
+    words: Words,
+    low: np.int16,
+    high: np.int16,
+    floor: bool,
+    kinds: Flags,
+    marks: Words,
+    table: Words,
+    fresh: bool,
+    codes: Codes,
+    hashes: Words,
+    good: Flags,
+) -> int:
+    """Tell which programs are worth having; `corpus_behaviours` says what that means.
+
+    Parameters
+    ----------
+    pools : as `enumerate_behaviours` has it, with the probes as they are and, for each input, with the values of that
+        input moved on by one probe; shape (1 + inputs, inputs + T, `row_size(PROBES)`).
+    words : the same memory.
+    low, high, floor : semantics.
+    kinds : whether an input is a number, shape (inputs,).
+    marks : shape (3, inputs + T); updated. Those of inputs stand there.
+    table : of behaviours, which takes 2 more for each program; updated if the programs are fresh.
+    fresh : whether behaviours are to be new to the table.
+    codes : lines, shape (P, T).
+    hashes : both of the behaviour, shape (P, 2); written.
+    good : shape (P,); written.
+
+    Returns
+    -------
+    New entries of the table.
+    """
+    inputs, length = kinds.size, codes.shape[1]
+    last = inputs + length - 1
+    keys = 0
+    for p in range(codes.shape[0]):
+        good[p] = True
+        valid = np.uint64(0)
+        for variant in range(inputs + 1):
+            narrow = np.uint64(0)
+            for line in range(inputs, last + 1):
+                narrow = _run(codes[p, line - inputs], line, pools[variant], words[variant], marks, low, high, floor)
+                if variant == 0 and line < last:
+                    entry = table[_place(table, marks[KEY, line])]
+                    shorter = entry and np.int64(entry & _LENGTH) < _serving(codes[p], inputs, line)
+                    good[p] = good[p] and not shorter and not _repeats(marks, inputs, line)
+            if variant == 0:
+                valid = marks[VALID, last]
+                hashes[p, 0], hashes[p, 1] = marks[KEY, last], narrow
+                if fresh and good[p]:
+                    new, differs = _enter(table, marks[KEY, last], length), _enter(table, narrow, length)
+                    keys += new + differs
+                    good[p] = new and differs
+                good[p] = good[p] and _count_bits(valid) >= FEWEST_VALID
+            else:
+                good[p] = _differ(pools[variant], pools[0], last, valid & marks[VALID, last])
+            if not good[p]:
+                break
+    return keys
+
+
+@njit
+def _count_bits(mask):
+    count = 0
+    for m in range(PROBES):
+        count += np.int64(mask >> np.uint64(m) & np.uint64(1))
+    return count
+
+
+@njit
+def _differ(pool, other, row, mask):
+    """Whether values of two pools differ on one of the probes of a mask."""
+    differs = np.int16(0)
+    for m in range(PROBES):
+        if mask >> np.uint64(m) & np.uint64(1):
+            for i in range(m * WIDTH, (m + 1) * WIDTH):
+                differs |= pool[row, i] ^ other[row, i]
+    return differs != 0

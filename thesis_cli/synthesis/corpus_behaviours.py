@@ -1,0 +1,267 @@
+"""Distinct programs on given inputs: all short ones, and random longer ones (Thesis section 5.4.2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thesis_cli.synthesis.corpus_codes import MOST_LINES, Signature
+from thesis_cli.synthesis.dsl import INT, OPERATIONS, Semantics, Type, Value
+from thesis_cli.synthesis.search import pack
+
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.corpus_kernels import Words
+    from thesis_cli.synthesis.corpus_range_kernels import Codes
+    from thesis_cli.synthesis.operation_kernels import Flags, Ints, Lanes
+
+ENUMERATED = 3
+"""Length of the longest programs that are enumerated; longer ones are drawn."""
+
+_SLICE = 2**20
+"""Programs gone through between chances to be interrupted: a second or two."""
+
+_DRY = 0.01
+"""Part of drawn programs that are to be good, or no more are drawn."""
+
+
+def probes(inputs: Signature, semantics: Semantics) -> list[list[Value]]:
+    """Values of each input on the probes, always the same.
+
+    Numbers in lists are of magnitudes from 2 to 256, lists of up to half the length that is allowed, half of them in
+    any one probe as long as the first. Numbers as inputs are places in such lists, so that programs count as alike
+    which differ only in what TAKE and DROP give for numbers below 0. All are in range.
+    """
+    from thesis_cli.synthesis.corpus_behaviour_kernels import PROBES
+
+    rng = np.random.default_rng(1)
+    most = max(1, semantics.longest // 2)
+
+    def numbers(low: int, high: int, count: int) -> tuple[int, ...]:
+        drawn = np.clip(rng.integers(low, high + 1, count), semantics.low, semantics.high)
+        return tuple(map(int, drawn))
+
+    def value(kind: Type, length: int, magnitude: int) -> Value:
+        if kind is INT:
+            return numbers(0, length, 1)[0]
+        return numbers(-magnitude, magnitude, length if rng.random() < 0.5 else int(rng.integers(1, most + 1)))
+
+    rows = []
+    for m in range(PROBES):
+        length = int(rng.integers(1, most + 1))
+        rows.append([value(kind, length, 2 << m % 8) for kind in inputs])
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+class Behaviours:
+    """Programs on inputs of given types, told apart by what they do to probes.
+
+    Parameters
+    ----------
+    inputs : their types.
+    semantics : of the language.
+
+    Attributes
+    ----------
+    examined : programs that `enumerate` went through, by length from 1.
+    looked_at, kept : programs that `distinct` went through and gave, by length.
+    """
+
+    def __init__(self, inputs: Signature, semantics: Semantics) -> None:
+        from thesis_cli.synthesis.corpus_behaviour_kernels import enter_inputs
+
+        self.inputs = inputs
+        self.kinds: Flags = np.array([kind is INT for kind in inputs])
+        self._columns = probes(inputs, semantics)
+        self._semantics = np.int16(semantics.low), np.int16(semantics.high), semantics.division == "floor"
+        self._table: Words = np.zeros(2**10, dtype=np.uint64)
+        self._excluded: Words = np.zeros(0, dtype=np.uint64)
+        self._found: list[Codes] = []
+        self._short: dict[int, tuple[Codes, Words]] = {}
+        self.examined: list[int] = []
+        self.looked_at: Counter[int] = Counter()
+        self.kept: Counter[int] = Counter()
+        _, words, marks = self._room(0)
+        self._keys = enter_inputs(words, self.kinds, self._table, marks)
+
+    def _room(self, length: int) -> tuple[Lanes, Words, Words]:
+        """A pool with the probes and room for lines, the same as words, and marks of the inputs."""
+        from thesis_cli.synthesis.corpus_behaviour_kernels import enter_inputs
+
+        pool = pack(self._columns, len(self.inputs) + length)
+        words = pool.view(np.uint64)
+        marks = np.zeros((3, len(pool)), dtype=np.uint64)
+        enter_inputs(words, self.kinds, np.zeros(16, dtype=np.uint64), marks)
+        return pool, words, marks
+
+    def _grow(self, keys: int) -> None:
+        """Make room for more entries of the table."""
+        from thesis_cli.synthesis.corpus_behaviour_kernels import rehash
+
+        size = len(self._table)
+        while size < 4 * (self._keys + keys + 2):
+            size *= 2
+        if size > len(self._table):
+            self._table, old = np.zeros(size, dtype=np.uint64), self._table
+            rehash(old, self._table)
+
+    def enumerate(self, length: int) -> Codes:
+        """Programs of a length that no shorter one and none before them does the same as, shape (P, length).
+
+        Each uses all inputs. Those of shorter lengths are enumerated first.
+        """
+        while len(self._found) < length:
+            found, examined = self._search(len(self._found) + 1, add=True)
+            self._found.append(found)
+            self.examined.append(examined)
+        return self._found[length - 1]
+
+    def _search(self, length: int, add: bool) -> tuple[Codes, int]:
+        """Go through all programs of a length: new ones, and the number of all."""
+        from thesis_cli.synthesis.corpus_behaviour_kernels import enumerate_behaviours
+
+        pool, words, marks = self._room(length)
+        variables = len(pool)
+        kinds = np.zeros(variables, dtype=np.bool_)
+        kinds[: len(self.inputs)] = self.kinds
+        cursor, sizes, uses = np.zeros(length, np.int64), np.full(length, -1), np.zeros(variables, np.int64)
+        choices = np.zeros((length, len(OPERATIONS) * variables**2), dtype=np.int32)
+        state = np.zeros(3, dtype=np.int64)
+        found: Codes = np.zeros((2**10, length), dtype=np.int32)
+        while sizes[0] != -2:
+            self._keys = enumerate_behaviours(
+                pool, words, *self._semantics, kinds, self._table, self._keys,
+                cursor, sizes, uses, marks, choices, state, found, _SLICE, add,
+            )  # fmt: skip
+            self._grow(self._keys)
+            if state[2] == len(found):
+                found.resize((2 * len(found), length), refcheck=False)
+        return found[: state[2]].copy(), int(state[1])
+
+    def select(self, codes: Codes, fresh: bool) -> tuple[Codes, Words]:
+        """Programs of which the output depends on every input and stays in range on some probes, and their hashes.
+
+        A program is refused, too, if it has a line whose result an earlier line has, or that a shorter program gives
+        than the lines that serve it alone, or if it does what one of those that were excluded does.
+
+        Parameters
+        ----------
+        codes : of programs of one length.
+        fresh : whether the behaviour is to be new, too; all behaviours count as known from then on.
+        """
+        good, hashes = self._judge(codes, fresh)
+        good &= self._allowed(hashes)
+        return codes[good], hashes[good]
+
+    def short(self, length: int) -> Codes:
+        """What `select` leaves of all programs of a length that are enumerated."""
+        if length not in self._short:
+            codes = self.enumerate(length)
+            good, hashes = self._judge(codes, fresh=False)
+            self._short[length] = codes[good], hashes[good]
+        codes, hashes = self._short[length]
+        return np.asarray(codes[self._allowed(hashes)])
+
+    def _allowed(self, hashes: Words) -> Flags:
+        """Whether behaviours, shape (P, 2), are none of those that are excluded."""
+        return np.asarray(~np.isin(hashes, self._excluded).any(axis=1), dtype=np.bool_)
+
+    def exclude(self, codes: Codes) -> None:
+        """Have no program selected from now on that does what one of these does, of codes of shape (P, T)."""
+        self._excluded = np.union1d(self._excluded, self._judge(codes, fresh=False)[1])
+
+    def _judge(self, codes: Codes, fresh: bool) -> tuple[Flags, Words]:
+        """Whether programs are worth having, exclusion aside; hashes of their behaviour, shape (P, 2)."""
+        from thesis_cli.synthesis.corpus_behaviour_kernels import select
+
+        pool, _, marks = self._room(codes.shape[1])
+        pools = np.stack([pool] * (1 + len(self.inputs)))
+        for i, column in enumerate(self._columns):
+            pools[1 + i, i] = pack([[*column[1:], column[0]]], 1)[0]
+        self._grow(2 * len(codes))
+        hashes = np.zeros((len(codes), 2), dtype=np.uint64)
+        good = np.zeros(len(codes), dtype=np.bool_)
+        words = pools.view(np.uint64)
+        self._keys += select(pools, words, *self._semantics, self.kinds, marks, self._table, fresh, codes, hashes, good)
+        return good, hashes
+
+    def without_shorter(self, codes: Codes, hashes: Words) -> Codes:
+        """Programs of one length that none of a line less does the same as; all of these are gone through."""
+        from thesis_cli.synthesis.corpus_behaviour_kernels import enter_keys, lengths_of
+
+        length = codes.shape[1]
+        other = self.copy()
+        other._keys = 2 * len(codes)
+        other._table = np.zeros(2 ** max(4, (4 * other._keys).bit_length()), dtype=np.uint64)
+        enter_keys(other._table, hashes.ravel(), length)
+        other._search(length - 1, add=False)
+        lengths = np.zeros(hashes.size, dtype=np.int64)
+        lengths_of(other._table, hashes.ravel(), lengths)
+        none = (lengths.reshape(hashes.shape) == length).all(axis=1)
+        return np.asarray(codes[none])
+
+    def copy(self) -> Behaviours:
+        """Another with the same programs, of which neither changes the other."""
+        other = object.__new__(Behaviours)
+        other.__dict__.update(self.__dict__, _table=self._table.copy())
+        other._found, other.examined = self._found.copy(), self.examined.copy()
+        other.looked_at, other.kept = self.looked_at.copy(), self.kept.copy()
+        return other
+
+
+def enumerated(inputs: Signature, semantics: Semantics, length: int) -> Behaviours:
+    """All programs of up to a length, `ENUMERATED` at most; the caller's own."""
+    return _enumerated(inputs, semantics, min(length, ENUMERATED)).copy()
+
+
+@lru_cache(maxsize=18)
+def _enumerated(inputs: Signature, semantics: Semantics, length: int) -> Behaviours:
+    behaviours = Behaviours(inputs, semantics)
+    behaviours.enumerate(length)
+    return behaviours
+
+
+@cache
+def _completions() -> Ints:
+    from thesis_cli.synthesis.corpus_kernels import count_completions
+
+    return count_completions(MOST_LINES)
+
+
+def distinct(
+    behaviours: Behaviours, length: int, rng: np.random.Generator, batch: int, exhaustive: bool = False
+) -> Iterator[Codes]:
+    """Distinct programs of one length in random order, in batches; they end when hardly any are left.
+
+    Those of up to `ENUMERATED` lines are all there are. Of longer ones, each is drawn uniformly from the well-typed
+    programs without unused variables, and kept if no program of up to `ENUMERATED` lines and none that was drawn
+    before does the same.
+
+    Parameters
+    ----------
+    exhaustive : whether those are left out, too, that any shorter program does the same as.
+    """
+    from thesis_cli.synthesis.corpus_kernels import sample
+
+    if length <= ENUMERATED:
+        found = rng.permutation(behaviours.short(length))
+        behaviours.looked_at[length] += behaviours.examined[length - 1]
+        behaviours.kept[length] += len(found)
+        for start in range(0, len(found), batch):
+            yield found[start : start + batch]
+        return
+    state = rng.integers(2**64, size=1, dtype=np.uint64)
+    fresh = batch
+    while fresh >= _DRY * batch:
+        codes = np.zeros((batch, length), dtype=np.int32)
+        sample(_completions(), behaviours.kinds, state, codes)
+        found, hashes = behaviours.select(codes, fresh=True)
+        fresh = len(found)
+        if exhaustive and length - 1 > ENUMERATED:
+            found = behaviours.without_shorter(found, hashes)
+        behaviours.looked_at[length] += batch
+        behaviours.kept[length] += len(found)
+        yield found

@@ -1,0 +1,121 @@
+"""Corpora as files: one NPZ each, of which the same corpus always makes the same bytes."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.errors import InputError
+from thesis_cli.synthesis.corpus_arrays import TYPES, Corpus
+from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS, Semantics
+
+FORMAT = "thesis-cli corpus 1"
+
+_MEMBERS = {"codes": np.int16, "types": np.int8, "sizes": np.int8, "numbers": np.int16, "test": np.bool_}
+"""Arrays of a file. Values stand in `numbers` one after the other, without padding; `sizes` has their lengths."""
+
+_VALUES = MOST_INPUTS + 1
+_REMEDY = "a file that thesis-cli make-corpus wrote is wanted"
+
+
+def dump_corpus(corpus: Corpus) -> bytes:
+    """The content of a file that `load_corpus` reads."""
+    from thesis_cli.synthesis.operation_kernels import NULL
+
+    there = corpus.numbers != NULL
+    semantics = corpus.semantics
+    about = {
+        "format": FORMAT,
+        "division": semantics.division,
+        "low": semantics.low,
+        "high": semantics.high,
+        "longest": semantics.longest,
+        "made": corpus.made,
+    }
+    file = io.BytesIO()
+    np.savez_compressed(
+        file,
+        about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
+        codes=corpus.codes.astype(np.int16),
+        types=corpus.types,
+        sizes=np.count_nonzero(there, axis=-1).astype(np.int8),
+        numbers=corpus.numbers[there],
+        test=corpus.test,
+    )
+    return file.getvalue()
+
+
+def load_corpus(path: str | Path) -> Corpus:
+    """Read a corpus.
+
+    Raises
+    ------
+    InputError : no such file, another kind of file, or a damaged one.
+    """
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as members:
+            about = json.loads(members["about"].tobytes())
+            arrays = {name: members[name] for name in _MEMBERS}
+    except OSError as error:
+        problem = f"it cannot be read ({error.strerror or error})"
+        raise InputError(problem, _REMEDY, source=path) from None
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error):
+        raise InputError("it is no corpus, or damaged", _REMEDY, source=path) from None
+    try:
+        return _corpus(about, **arrays)
+    except InputError as error:
+        raise error.at(path) from None
+
+
+def _corpus(
+    about: object,
+    codes: npt.NDArray[np.int16],
+    types: npt.NDArray[np.int8],
+    sizes: npt.NDArray[np.int8],
+    numbers: npt.NDArray[np.int16],
+    test: npt.NDArray[np.bool_],
+) -> Corpus:
+    """The corpus that the members of a file make.
+
+    Raises
+    ------
+    InputError : they do not fit each other.
+    """
+    from thesis_cli.synthesis.operation_kernels import NULL
+
+    if not isinstance(about, dict) or about.pop("format", None) != FORMAT:
+        raise InputError(f"it is no {FORMAT}", _REMEDY)
+    try:
+        made = {what: {int(length): n for length, n in counts.items()} for what, counts in about.pop("made").items()}
+        semantics = Semantics(**about)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        raise InputError("what it says of itself cannot be read", _REMEDY) from None
+    count = len(test)
+    arrays: tuple[npt.NDArray[Any], ...] = (codes, types, sizes, numbers, test)
+    fits = (
+        all(array.dtype == kind for array, kind in zip(arrays, _MEMBERS.values(), strict=True))
+        and (codes.ndim, types.shape, sizes.ndim) == (2, (count, _VALUES), 3)
+        and sizes.shape[::2] == (count, _VALUES)
+        and len(codes) == count
+        and sizes.min(initial=0) >= 0
+        and sizes.max(initial=0) <= semantics.longest
+        and numbers.shape == (sizes.sum(dtype=np.int64),)
+        and types.min(initial=0) >= 0
+        and types.max(initial=0) < len(TYPES)
+        and codes.min(initial=0) >= -1
+        and codes.max(initial=0) >> 6 < len(OPERATIONS)
+        and numbers.min(initial=semantics.high) >= semantics.low
+        and numbers.max(initial=semantics.low) <= semantics.high
+    )
+    if not fits:
+        raise InputError("its arrays do not fit each other", _REMEDY)
+    padded = np.full((*sizes.shape, semantics.longest), NULL)
+    padded[np.arange(semantics.longest) < sizes[..., None]] = numbers
+    return Corpus(codes.astype(np.int32), types, padded, test, semantics, made)

@@ -1,0 +1,237 @@
+"""Compiled parts of `corpus`: random programs, and examples for them. Lines are codes: see `corpus_codes`."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from thesis_cli.synthesis.corpus_codes import MOST_LINES
+from thesis_cli.synthesis.corpus_range_kernels import Codes, propagate
+from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS
+from thesis_cli.synthesis.operation_kernels import GIVES_INT, NULL, WIDTH, Flags, Ints, Lanes, apply, row_size
+from thesis_cli.synthesis.search_kernels import INT_LIST, LIST, LIST_LIST, TAKES
+
+Words = npt.NDArray[np.uint64]
+
+GROUPS = np.array([(t, g) for t in (LIST, INT_LIST, LIST_LIST) for g in (False, True)])
+"""Operations that fit the same variables: what they take, and whether they give a number."""
+
+MEMBERS = [[o.id for o in OPERATIONS if TAKES[o.id] == t and GIVES_INT[o.id] == bool(g)] for t, g in GROUPS]
+SIZES = np.array([len(ids) for ids in MEMBERS])
+IDS = np.array([ids + [0] * (len(OPERATIONS) - len(ids)) for ids in MEMBERS])
+"""Numbers of operations of the groups, and their ids."""
+
+FREE, FRESH, MOST = 6, 16, 32
+"""Attempts at an example: those that draw inputs without regard to ranges, those that refuse an output which an
+earlier example has, and all."""
+
+_OUTPUT = MOST_INPUTS
+_ROW = row_size(1)
+_GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+@njit
+def mix(z):
+    """The finaliser of splitmix64."""
+    z = (z ^ (z >> np.uint64(30))) * _MIX_1
+    z = (z ^ (z >> np.uint64(27))) * _MIX_2
+    return z ^ (z >> np.uint64(31))
+
+
+@njit
+def _below(state, n):
+    """A random whole number from 0 to n - 1, by splitmix64."""
+    state[0] += _GOLDEN
+    return np.int64(mix(state[0]) >> np.uint64(1)) % n
+
+
+def count_completions(length: int) -> Ints:
+    """Number of ways to go on, by what a program has so far.
+
+    Returns
+    -------
+    [r, i, n, j, k]: ways to add r lines to i numbers and n lists, of which j and k are not used yet, so that all
+    are used but the last result. Shape (length + 1, V, V, V, V), V = MOST_INPUTS + MOST_LINES + 1.
+    """
+    most = MOST_INPUTS + MOST_LINES
+    ways = np.zeros((length + 1, most + 1, most + 1, most + 1, most + 1), dtype=np.int64)
+    ways[0, :, :, 0, 1] = 1
+    ways[0, :, :, 1, 0] = 1
+    for r in range(1, length + 1):
+        for i, n in np.ndindex(most - r + 1, most - r + 1):
+            for j, k in np.ndindex(i + 1, n + 1 if i + n <= most - r else 0):
+                for (takes, number), size in zip(GROUPS, SIZES, strict=True):
+                    a_list = not number
+                    for a, b in np.ndindex(2 if takes == INT_LIST else 1, 3 if takes == LIST_LIST else 2):
+                        if fits := _fits(takes, i, n, j, k, a, b):
+                            after = i + number, n + a_list, j - a + number, k - b + a_list
+                            ways[r, i, n, j, k] += size * fits * ways[r - 1, *after]
+    return ways
+
+
+def _fits(takes, i, n, j, k, a, b):
+    """Choices of arguments by which a of the j unused of i numbers, and b of the k unused of n lists, become used."""
+    if takes == LIST_LIST:
+        return (n - k) ** 2 if b == 0 else k + 2 * k * (n - k) if b == 1 else k * (k - 1)
+    lists = k if b else n - k
+    return lists if takes == LIST else lists * (j if a else i - j)
+
+
+@njit(cache=True, nogil=True)
+def sample(ways: Ints, kinds: Flags, state: Words, codes: Codes) -> None:
+    """Draw programs without unused variables, uniformly, each of as many lines as `codes` has columns.
+
+    Parameters
+    ----------
+    ways : from `count_completions`, of at least that length.
+    kinds : whether an input is a number, shape (inputs,).
+    state : of the random numbers, shape (1,); updated.
+    codes : lines, shape (P, T); written.
+    """
+    inputs, length = kinds.size, codes.shape[1]
+    number = np.zeros(inputs + length, dtype=np.bool_)
+    used = np.zeros(inputs + length, dtype=np.bool_)
+    number[:inputs] = kinds
+    for p in range(codes.shape[0]):
+        used[:] = False
+        for depth in range(length):
+            line = inputs + depth
+            i, j, k = 0, 0, 0
+            for v in range(line):
+                i += number[v]
+                j += number[v] and not used[v]
+                k += not number[v] and not used[v]
+            left = length - depth - 1
+            draw = _below(state, ways[left + 1, i, line - i, j, k])
+            for g in range(SIZES.size):
+                takes, gives = GROUPS[g]
+                for x in range(line):
+                    if number[x] != (takes == INT_LIST):
+                        continue
+                    for y in range(x if takes == LIST else 0, x + 1 if takes == LIST else line):
+                        if number[y] or draw < 0:
+                            continue
+                        a = np.int64(number[x] and not used[x])
+                        b = np.int64(not used[y]) + np.int64(x != y and not number[x] and not used[x])
+                        each = ways[left, i + gives, line - i + 1 - gives, j - a + gives, k - b + 1 - gives]
+                        if draw < SIZES[g] * each:
+                            codes[p, depth] = IDS[g, draw // each] << 6 | x << 3 | y
+                        draw -= SIZES[g] * each
+            code = codes[p, depth]
+            used[code >> 3 & 7] = used[code & 7] = True
+            number[line] = GIVES_INT[code >> 6]
+
+
+@njit
+def _draw_inputs(pool, kinds, state, low, high, longest, least, most, free):
+    """Write random inputs, each number within the ranges or, if free, within a random magnitude."""
+    size = 1 + _below(state, longest)
+    bound = 2 << max(_below(state, 8), _below(state, 8))
+    bottom = 0 if _below(state, 4) == 0 else -bound
+    for v in range(kinds.size):
+        n = size if _below(state, 2) == 0 else 1 + _below(state, longest)
+        first, last = least[v], most[v]
+        if kinds[v]:
+            n = 1
+            if _below(state, 4):
+                first, last = max(first, 0), min(last, size)
+        elif free:
+            first, last = bottom, bound
+        first, last = max(first, low), min(last, high)
+        if first > last:
+            first, last = low, high
+        for i in range(WIDTH):
+            pool[v, i] = first + _below(state, last - first + 1) if i < n else NULL
+        pool[v, WIDTH] = n
+
+
+@njit
+def _run(codes, inputs, pool, low, high, floor):
+    """Whether all lines give values in range, on one example."""
+    for d in range(codes.size):
+        code = np.int64(codes[d])
+        if not apply(code >> 6, pool, code >> 3 & 7, code & 7, inputs + d, 0, 1, low, high, floor):
+            return False
+    return True
+
+
+@njit
+def _same(numbers, m, v, other, w):
+    """Whether a value of one example is one of another, or of the same."""
+    differs = NULL ^ NULL
+    for i in range(numbers.shape[2]):
+        differs |= numbers[m, v, i] ^ numbers[other, w, i]
+    return differs == 0
+
+
+@njit
+def _find_examples(codes, kinds, pool, state, low, high, floor, longest, least, most, numbers):
+    """Examples for one program; whether they are as wanted."""
+    inputs, examples = kinds.size, numbers.shape[0]
+    varied = examples == 1
+    for m in range(examples):
+        found = False
+        for attempt in range(MOST):
+            _draw_inputs(pool, kinds, state, low, high, longest, least, most, attempt < FREE)
+            if not _run(codes, inputs, pool, low, high, floor):
+                continue
+            for i in range(longest):
+                for v in range(inputs):
+                    numbers[m, v, i] = pool[v, i]
+                numbers[m, _OUTPUT, i] = pool[inputs + codes.size - 1, i]
+            known, repeats = False, False
+            for other in range(m):
+                alike = True
+                for v in range(inputs):
+                    alike &= _same(numbers, m, v, other, v)
+                known |= alike
+                repeats |= _same(numbers, m, _OUTPUT, other, _OUTPUT)
+            if not known and (attempt >= FRESH or not repeats):
+                varied |= m > 0 and not repeats
+                found = True
+                break
+        if not found:
+            return False
+    for v in range(inputs):
+        alike = kinds[v] == GIVES_INT[codes[-1] >> 6]
+        for m in range(examples):
+            alike &= _same(numbers, m, v, m, _OUTPUT)
+        varied &= not alike
+    return varied
+
+
+@njit(cache=True, nogil=True)
+def draw_examples(
+    codes: Codes,
+    kinds: Flags,
+    seeds: Words,
+    low: np.int16,
+    high: np.int16,
+    floor: bool,
+    longest: int,
+    numbers: Lanes,
+    done: Flags,
+) -> None:
+    """Draw examples for programs; `corpus.draw` says which.
+
+    Parameters
+    ----------
+    codes : lines, shape (P, T).
+    kinds : whether an input is a number, shape (inputs,).
+    seeds : a number for each program, shape (P,).
+    low, high, floor, longest : semantics.
+    numbers : inputs, from 0, and output, last, of the examples, shape (P, M, 4, longest); NULL at first; written.
+    done : whether the program has all its examples, shape (P,); written.
+    """
+    variables = kinds.size + codes.shape[1]
+    pool = np.full((variables, _ROW), NULL)
+    least, most = np.zeros(variables, dtype=np.int64), np.zeros(variables, dtype=np.int64)
+    state = np.zeros(1, dtype=np.uint64)
+    for p in range(codes.shape[0]):
+        state[0] = mix(seeds[p])
+        done[p] = propagate(codes[p], kinds.size, longest, low, high, floor, least, most) and _find_examples(
+            codes[p], kinds, pool, state, low, high, floor, longest, least, most, numbers[p]
+        )
