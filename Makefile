@@ -7,7 +7,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 INSTALL_ARGS := -c constraints.txt -e '.[dev]'
 
-.PHONY: install test lint reproduce-quick reproduce-all tables cps1988 tasks models bench peers constraints wheel clean
+.PHONY: install test lint reproduce-quick reproduce-all tables cps1988 tasks prior models bench peers constraints wheel clean
 
 install: $(STAMP)
 
@@ -50,6 +50,10 @@ cps1988: install
 tasks: install
 	$(BIN)/python -m thesis_cli.synthesis.examples data/tasks
 
+# What a search without a network tries first: counted in a corpus.
+prior: install
+	$(BIN)/python -m thesis_cli.synthesis.prior
+
 models: install
 	$(BIN)/python -m thesis_cli.models.examples data/models
 
@@ -60,6 +64,7 @@ bench: install
 	$(BIN)/python benchmarks/map.py
 	$(BIN)/python benchmarks/renyi.py
 	$(BIN)/python benchmarks/privacy.py
+	$(BIN)/python benchmarks/search.py
 
 # Other generators of private tables, in an environment of their own: over 1 GB, and minutes to hours.
 peers: install

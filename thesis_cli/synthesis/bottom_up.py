@@ -113,6 +113,11 @@ class Bank:
         enter(*self._values, 1, 1 + inputs)
 
     @property
+    def kept(self) -> int:
+        """Values in the bank, inputs among them."""
+        return int(self._state[4]) - 1
+
+    @property
     def _values(self) -> tuple[Lanes, Words, Words, Flags, Words, Places]:
         words = self._pool.view(np.uint64)
         return self._pool, words, self._multipliers, self._kinds, self._hashes, self._table

@@ -1,0 +1,318 @@
+"""The space of programs: its size, how fast it is gone through, and how long searches take to solve random tasks.
+
+No search here knows more than the prior: functions by their incidence in a corpus. Seconds are of the processor and of
+the machine that the record names; a run on another machine gives others.
+"""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.reproduction.figures import COLOURS, label, panels
+from thesis_cli.synthesis import prior
+from thesis_cli.synthesis.corpus import random_tasks
+from thesis_cli.synthesis.corpus_codes import SIGNATURES
+from thesis_cli.synthesis.dsl import LIST
+from thesis_cli.synthesis.measuring import SHARES, examine, time_limits, timed, unsolvable
+from thesis_cli.synthesis.program import search_space
+from thesis_cli.synthesis.solver import Limits
+
+LENGTHS = (1, 2, 3, 4, 5)
+GONE_THROUGH = 3
+"""Length T up to which every program is examined."""
+BATCH = 20
+"""Random tasks of one task of the experiment."""
+ENOUGH = 10
+"""Random tasks without which there is no saying which solver is faster."""
+RESAMPLES = 1000
+
+FULL, LAZY = "examined in full", "examined lazily"
+STYLES = {
+    "dfs": (COLOURS[0], "-"),
+    "sort-and-add": (COLOURS[1], "-"),
+    "bottom-up": (COLOURS[2], "-"),
+    "auto": (COLOURS[6], "-"),
+    "deductive": (COLOURS[3], "-"),
+    "smt": (COLOURS[4], "-"),
+    "dfs, unpruned": (COLOURS[0], ":"),
+    "sort-and-add, unpruned": (COLOURS[1], ":"),
+}
+
+
+def tasks(settings):
+    sizes = [{"part": "size", "signature": place, "repeats": settings["repeats"]} for place in range(len(SIGNATURES))]
+    searches = [
+        {
+            "part": "solve",
+            "length": length,
+            "solvers": names,
+            "tasks": settings["tasks"][str(length)],
+            "first": first,
+            "last": min(first + BATCH, count) - 1,
+            "timeout": timeout,
+        }
+        for names, length, count, timeout in settings["solve"]
+        for first in range(0, count, BATCH)
+    ]
+    return sizes + searches
+
+
+def run(seed, part, **parameters):
+    """A row for each size that was counted (`counted`) or gone through, or for each random task.
+
+    `programs` are those counted or examined, `answer` is the length of the program found, empty if there is none, and
+    `proven` whether no shorter one fits. Random tasks do not depend on `seed`: all solvers have the same.
+    """
+    rows = _sizes(**parameters) if part == "size" else _solved(**parameters)
+    return pd.DataFrame(
+        rows, columns=["part", "inputs", "length", "method", "task", "programs", "seconds", "answer", "proven"]
+    ).astype({"programs": "int64"})
+
+
+def _sizes(signature, repeats):
+    inputs = SIGNATURES[signature]
+    task = unsolvable(inputs, np.random.default_rng(signature))
+    rows = [("size", _text(inputs), length, "counted", "", search_space(inputs, length)) for length in LENGTHS]
+    for length in range(1, GONE_THROUGH + 1):
+        for method in (FULL, LAZY):
+            found = [examine(task, length, method is LAZY) for _ in range(repeats)]
+            seconds = min(seconds for _, seconds in found)
+            rows.append(("size", _text(inputs), length, method, "", found[0][0], _rounded(seconds)))
+    return [(*row, *[""] * (9 - len(row))) for row in rows]
+
+
+def _solved(length, solvers, tasks, first, last, timeout):
+    order, limits = prior.load(), Limits(length, timeout)
+    rows = []
+    for name in solvers:
+        for number, task in enumerate(_drawn(length, tasks)[first : last + 1], first):
+            solution, seconds = timed(name, task, order, limits)
+            answer = len(solution.program) if solution.program else ""
+            what = ("solve", _text(task.inputs), length, name, number)
+            rows.append((*what, solution.nodes, _rounded(seconds), answer, int(solution.proven)))
+    return rows
+
+
+@cache
+def _drawn(length, count):
+    return [labelled.task for labelled in random_tasks(length, count, np.random.default_rng(length))]
+
+
+def _text(inputs):
+    return ", ".join(inputs)
+
+
+def _rounded(seconds):
+    return float(f"{seconds:.3g}")
+
+
+def plot(frame):
+    solved, sizes = frame[frame.part == "solve"], frame[frame.method == "counted"]
+    figure, axes = panels((solved.length.nunique() + 2) // 2, 2, squeeze=False)
+    ax, *others = axes.flat
+    for colour, (inputs, rows) in zip(COLOURS, sizes.groupby("inputs", sort=False), strict=False):
+        ax.semilogy(rows.length, rows.programs, "o-", color=colour, label=inputs)
+    ax.semilogy([3, 5], [2e6, 1e10], "kx", markersize=5, label="the thesis")
+    ax.set_xticks(LENGTHS)
+    label(ax, "length $T$", "programs", "size of the space, by types of inputs")
+    ax.legend(loc="upper left", handlelength=1.2, fontsize=6)
+    for ax, (length, rows) in zip(others, solved.groupby("length"), strict=False):
+        for method, of in rows.groupby("method", sort=False):
+            colour, style = STYLES[method]
+            seconds = np.sort(of.seconds[of.answer.notna()])
+            share = np.arange(len(seconds) + 1) / len(of)
+            x = np.append(seconds, of.seconds.max())
+            ax.step(x, share, where="pre", color=colour, linestyle=style, label=method)
+        ax.set_xscale("log")
+        ax.set_ylim(0, 1.02)
+        label(ax, "processor seconds", "share of tasks solved", f"random tasks of length $T = {length}$")
+    figure.legend(*others[0].get_legend_handles_labels(), loc="outside lower center", ncol=4)
+    return figure
+
+
+def _size(inputs, length, method="counted"):
+    def of(frame):
+        rows = frame[(frame.inputs == _text(inputs)) & (frame.length == length) & (frame.method == method)]
+        return rows.iloc[0]
+
+    return of
+
+
+def _programs(inputs, length):
+    return lambda frame: Measurement(_size(inputs, length)(frame).programs)
+
+
+def _order_of_magnitude(inputs, *lengths):
+    """log10 of the number of programs of some lengths."""
+    return lambda frame: Measurement(np.log10(sum(_size(inputs, length)(frame).programs for length in lengths)))
+
+
+def _least_growth(frame):
+    """Least over types of inputs of log10 of the ratio of sizes at T = 5 and 3."""
+    sizes = frame[frame.method == "counted"].pivot(index="inputs", columns="length", values="programs")
+    return Measurement(np.log10(sizes[5] / sizes[3]).min())
+
+
+def _examined(frame):
+    """Programs that search without pruning examined, over those that there are, where these differ most."""
+    sizes = frame[frame.part == "size"].pivot(index=["inputs", "length"], columns="method", values="programs")
+    ratios = (sizes[[FULL, LAZY]].div(sizes["counted"], axis=0)).dropna().to_numpy().ravel()
+    return Measurement(ratios[np.abs(ratios - 1).argmax()])
+
+
+def _rate(frame):
+    row = _size((LIST, LIST), 3, FULL)(frame)
+    return Measurement(row.programs / row.seconds)
+
+
+def _slower(slow, fast, share):
+    """log10 of the ratio of the times by which two solvers solve a share of the tasks of length 3 that both have.
+
+    A task that is not solved counts with its time so far, so that the ratio is too small if anything. The standard
+    error is that of the choice of tasks, by the bootstrap.
+    """
+
+    def measure(frame):
+        rows = frame[(frame.part == "solve") & (frame.length == 3) & frame.method.isin([slow, fast])]
+        seconds = rows.pivot(index="task", columns="method", values="seconds").reindex(columns=[slow, fast]).dropna()
+        if len(seconds) < ENOUGH:
+            return None
+        both = seconds.to_numpy()
+        rng = np.random.default_rng(0)
+
+        def ratio(of):
+            return np.log10(time_limits(of[:, 0], [share])[0] / time_limits(of[:, 1], [share])[0])
+
+        resampled = [ratio(both[rng.integers(len(both), size=len(both))]) for _ in range(RESAMPLES)]
+        return Measurement(ratio(both), np.std(resampled))
+
+    return measure
+
+
+def _orders(slow, fast, names, share, published):
+    return Claim(
+        id=f"{slow} and {fast}, {share:.0%}",
+        source="Thesis Table 5.1, baseline",
+        statement=f"{names} at T = 3 ({share:.0%} of tasks solved; orders of magnitude)",
+        published=published,
+        relation=">",
+        measure=_slower(slow, fast, share),
+    )
+
+
+EXACT = ("dfs", "sort-and-add", "bottom-up", "auto")
+UNPRUNED = ("dfs, unpruned", "sort-and-add, unpruned")
+
+EXPERIMENT = Experiment(
+    id="search-space",
+    title="Size of the space of programs, programs a second, time to solve random tasks without a network",
+    source="Thesis 5.5.1, Table 5.1 (baseline), D.4",
+    version=1,
+    presets={
+        "quick": {
+            "repeats": 1,
+            "tasks": {"3": 12},
+            "solve": [[[*EXACT, *UNPRUNED], 3, 12, 1]],
+        },
+        "paper": {
+            "repeats": 3,
+            "tasks": {"3": 300, "4": 60, "5": 30},
+            "solve": [
+                *([[name], *given] for name in EXACT for given in ((3, 300, 10), (4, 60, 10), (5, 30, 12))),
+                *([["deductive"], *given] for given in ((3, 120, 10), (4, 10, 10), (5, 5, 10))),
+                *([["smt"], *given] for given in ((3, 12, 30), (4, 5, 10), (5, 5, 10))),
+                *([[name], 3, 300, 10] for name in UNPRUNED),
+            ],
+        },
+    },
+    tasks=tasks,
+    run=run,
+    plot=plot,
+    claims=[
+        Claim(
+            id="size, T = 3",
+            source="Thesis 5.5.1",
+            statement="there are some 2e6 programs of length 3 (on two lists)",
+            published=2e6,
+            relation="=",
+            measure=_programs((LIST, LIST), 3),
+            rounding=5e5,
+        ),
+        Claim(
+            id="size, T = 5",
+            source="Thesis 5.5.1",
+            statement="there are on the order of 1e10 programs of length 5 (on one list; log10)",
+            published=10,
+            relation="=",
+            measure=_order_of_magnitude((LIST,), 5),
+            rounding=0.5,
+        ),
+        Claim(
+            id="size, T <= 2",
+            source="Thesis 5.5.3",
+            statement="there are on the order of 1e3 programs of length up to 2 (on one list; log10)",
+            published=3,
+            relation="=",
+            measure=_order_of_magnitude((LIST,), 1, 2),
+            rounding=0.5,
+        ),
+        Claim(
+            id="size, T = 5 over T = 3",
+            source="Thesis 5.5.1",
+            statement="2e6 and 1e10 are sizes of one space (log10 of their ratio, least over the types of inputs)",
+            published=np.log10(1e10 / 2e6),
+            relation="<",
+            measure=_least_growth,
+            rounding=0.5 + np.log10(2e6 / 1.5e6),
+            finding="5.5.1, sizes of the search space",
+        ),
+        Claim(
+            id="programs examined",
+            source="Thesis D.4",
+            statement="depth-first search examines every program, once (its number over the exact one, up to T = 3)",
+            published=1,
+            relation="=",
+            measure=_examined,
+        ),
+        Claim(
+            id="programs a second",
+            source="Thesis D.4",
+            statement="depth-first search examines 3e6 programs a second (T = 3, two lists, all 5 examples of each)",
+            published=3e6,
+            relation=">",
+            measure=_rate,
+        ),
+        *(
+            _orders(
+                "sort-and-add, unpruned",
+                "dfs, unpruned",
+                "with the prior alone, Sort and add takes longer than depth-first search",
+                share,
+                0.0,
+            )
+            for share in SHARES
+        ),
+        *(
+            _orders(
+                "deductive",
+                "dfs, unpruned",
+                "lambda^2 (here: the deductive search) takes over a hundred times as long as depth-first search",
+                share,
+                2.0,
+            )
+            for share in SHARES
+        ),
+        *(
+            _orders(
+                "smt",
+                "deductive",
+                "Sketch (here: SMT) takes longer than lambda^2 (here: the deductive search)",
+                share,
+                0.0,
+            )
+            for share in SHARES[:2]
+        ),
+    ],
+)

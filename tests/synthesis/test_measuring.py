@@ -1,0 +1,65 @@
+import time
+
+import numpy as np
+import pytest
+
+from thesis_cli.synthesis.corpus_codes import SIGNATURES
+from thesis_cli.synthesis.dsl import INT, LIST
+from thesis_cli.synthesis.examples import SHOWN
+from thesis_cli.synthesis.measuring import SOLVERS, examine, solver, time_limits, timed, unsolvable
+from thesis_cli.synthesis.program import search_space
+from thesis_cli.synthesis.solver import Limits, Order
+from thesis_cli.synthesis.task import check
+
+MIRROR = next(shown for shown in SHOWN if shown.name == "mirror")
+
+
+def test_time_limits_are_those_of_the_thesis():
+    """Its example in section 5.5.1: tasks of 2, 3, 1 and 4 seconds."""
+    assert time_limits([2, 3, 1, 4], [0.25, 0.26, 0.5, 0.75, 1]) == [1, 2, 2, 3, 4]
+
+
+def test_what_is_not_solved_takes_for_ever():
+    assert time_limits([np.inf, 1, np.inf, 2, 3]) == [1, 2, 3]
+    assert time_limits([np.inf, 1, np.inf]) == [1, np.inf, np.inf]
+
+
+@pytest.mark.parametrize("inputs", SIGNATURES, ids=", ".join)
+@pytest.mark.parametrize("lazily", [False, True])
+def test_every_program_is_examined_and_none_fits(inputs, lazily):
+    task = unsolvable(inputs, np.random.default_rng(0))
+    for length in (1, 2):
+        assert examine(task, length, lazily)[0] == search_space(inputs, length)
+
+
+def test_an_unsolvable_task_contradicts_itself_once():
+    task = unsolvable((INT, LIST), np.random.default_rng(1), examples=4)
+    assert task.inputs == (INT, LIST)
+    *_, before, last = task.examples
+    assert before.inputs == last.inputs
+    assert before.output != last.output
+    assert len({example.inputs for example in task.examples}) == 3
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_solver_is_timed(name):
+    task = MIRROR.task()
+    began = time.process_time()
+    solution, seconds = timed(name, task, Order.uniform(), Limits(2))
+    assert check(solution.program, task)
+    assert 0 < seconds <= time.process_time() - began
+
+
+def test_a_solver_has_answered_before_it_is_timed(monkeypatch):
+    calls = []
+
+    class Counted:
+        def solve(self, task, order, limits):
+            calls.append(task.name)
+
+    monkeypatch.setitem(SOLVERS, "counted", Counted())
+    solver("counted")
+    solver("counted")
+    assert calls == ["any"]
+    timed("counted", MIRROR.task(), Order.uniform(), Limits(2))
+    assert calls == ["any", "mirror"]
