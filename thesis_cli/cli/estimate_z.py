@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
 import typer
 
-from thesis_cli.cli import bounds, options, output
-from thesis_cli.cli.full_rank import Calls, TrickName, check_parameters, full_rank
+from thesis_cli.cli import bounds, options, output, sampled
+from thesis_cli.cli.full_rank import Calls, ModelCalls, TrickName, check_parameters, full_rank
 from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.perturbation.estimate import check_confidence
 
@@ -25,6 +26,7 @@ Examples, in a checkout:
   thesis-cli estimate-z data/models/ising-4x4.uai --trick all --samples 1000 --exact
   thesis-cli estimate-z data/models/sat-16-60.uai --trick exponential --target Z
   thesis-cli estimate-z data/models/ising-4x4.uai --method unary --alpha 0 --alpha -0.1 --samples 1000
+  thesis-cli estimate-z --target data/models/line.csv --trick exponential --samples 1000 --exact --figure
 """
 
 MethodName = Literal["auto", "exact", "full-rank", "unary", "average", "subset", "bethe", "trw"]
@@ -50,7 +52,7 @@ MOST_CONFIGURATIONS = 2**26
 
 
 def estimate_z(
-    model: options.ModelFile,
+    model: options.ModelFileOrNone = None,
     method: Annotated[
         MethodName,
         typer.Option(
@@ -75,8 +77,26 @@ def estimate_z(
     ] = None,
     samples: Annotated[int, typer.Option(min=0, max=10**8, help="M, the number of MAP calls.")] = 100,
     target: Annotated[
-        Literal["lnZ", "Z", "f"], typer.Option(help="What is estimated; f is the trick's own f(Z).")
-    ] = "lnZ",
+        list[str] | None,
+        typer.Option(
+            help="lnZ, Z, or f (the trick's own f(Z)): what is estimated. And in the place of MODEL a continuous "
+            "target: a CSV file, x and y of a regression, or a Python object, module:object.",
+            show_default="lnZ",
+            metavar="lnZ|Z|f|FILE|OBJECT",
+        ),
+    ] = None,
+    factors: Annotated[
+        Path | None, typer.Option(help="In the place of MODEL: NPY of log-factors, a row for each state; states race.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Probability with which a race may go wrong.", show_default="0.01")
+    ] = None,
+    bound: Annotated[
+        sampled.BoundName | None, typer.Option(help="By which a race leaves states out.", show_default="normal")
+    ] = None,
+    prior_scale: sampled.PriorScale = None,
+    noise_scale: sampled.NoiseScale = None,
+    figure: sampled.Figure = False,
     confidence: Annotated[float, typer.Option(help="Of the interval.")] = 0.95,
     interval: bounds.Interval = "normal",
     debias: Annotated[
@@ -107,14 +127,17 @@ def estimate_z(
 ) -> None:
     """Estimate the partition function of a model by perturb-and-MAP, or bound it."""
     options.set_messages(quiet, verbose)
+    quantity, continuous = _targets(target or [])
     if samples == 0 and not exact and method not in ("exact", "bethe", "trw"):
         raise InputError("--samples 0 leaves nothing to do", "add --exact, or ask for samples")
+    if samples == 0 and figure:
+        raise InputError("--figure with --samples 0", "there are samples to draw with more")
     check_confidence(confidence)
     given = {
         "--trick": trick is not None,
         "--threshold": threshold is not None,
         "--no-debias": not debias,
-        "--target": target != "lnZ",
+        "--target": quantity != "lnZ",
         "--alpha": alpha is not None,
         "--any-alpha": any_alpha,
         "--confidence-method": interval != "normal",
@@ -126,30 +149,41 @@ def estimate_z(
         if method not in USED_BY[option]:
             raise InputError(f"{option} does not go with --method {method}", f"it is for {', '.join(USED_BY[option])}")
     one_alpha = check_parameters(trick or "gumbel", alpha, threshold) if method in FULL_RANK else None
-    out = output.out_file(out, "estimate-z", model, evidence)
-
-    from thesis_cli.models.files import load_model
-
+    source = sampled.one_source(model, continuous, factors)
+    sampled.refuse("a MODEL", model, {"--method": method != "auto", "--evidence": evidence, "--format": format})
+    sampled.refuse("--factors", factors, {"--delta": delta, "--bound": bound})
+    sampled.refuse_of_targets(continuous, prior_scale, noise_scale, figure)
+    out = output.out_file(out, "estimate-z", source, evidence)
     began = time.perf_counter()
-    loaded = load_model(model, format, evidence)
     seed = options.seed_or_fresh(seed)
     cores, room = options.jobs_or_all(jobs), int(memory * 2**30)
+    names: list[MethodName] = ["full-rank"]
     estimates: list[Estimate] = []
     posterior = None
-    with output.naming(model):
-        names = _methods(method, loaded, trick is not None)
+    calls: Calls
+    with output.naming(source):
+        if factors is not None:
+            racing = sampled.Racing(0.01 if delta is None else delta, bound or "normal")
+            calls = sampled.RacingCalls(factors, racing, seed, cores, room)
+        elif continuous is not None:
+            calls = sampled.TargetCalls(source, prior_scale, noise_scale, seed, cores)
+        else:
+            from thesis_cli.models.files import load_model
+
+            loaded = load_model(source, format, evidence)
+            calls = ModelCalls(loaded, seed, cores, max_configurations, room)
+            names = _methods(method, loaded, trick is not None)
         if exact or "exact" in names:
-            with options.progress(loaded.size, "configurations", quiet) as tick:
+            with options.progress(calls.size, calls.terms, quiet) as tick:
                 try:
-                    estimates.append(_exact(loaded, target, room, max_configurations, tick))
+                    estimates.append(_exact(calls, quantity, tick))
                 except ModelTooLarge as error:
                     if exact or method == "exact":
                         raise
                     options.logger.info("no exact ln Z: %s; bounds instead", error.problem)
                     names = ["unary", "average"]
         if "full-rank" in names and samples:
-            calls = Calls(loaded, seed, cores, max_configurations)
-            with options.progress(loaded.size * samples, "clocks", quiet) as tick:
+            with options.progress(calls.size * samples, calls.unit, quiet) as tick:
                 found, posterior = full_rank(
                     trick or "gumbel",
                     one_alpha,
@@ -157,7 +191,7 @@ def estimate_z(
                     calls,
                     samples,
                     tick,
-                    target=target,
+                    target=quantity,
                     debias=debias,
                     confidence=confidence,
                 )
@@ -175,15 +209,16 @@ def estimate_z(
     seconds = time.perf_counter() - began
 
     settings = {
-        "model": model,
+        "model": source,
         "evidence": evidence and str(evidence),
-        "configurations": loaded.size,
+        **calls.settings,
         "samples": samples,
         "seed": seed,
         "debias": debias,
     }
     summary: dict[str, object] = {
         **settings,
+        **calls.facts(),
         "estimates": [e.row() for e in estimates],
         "posterior": posterior and _posterior_row(posterior, confidence),
         "seconds": round(seconds, 3),
@@ -192,9 +227,21 @@ def estimate_z(
     if as_json:
         output.print_json(summary)
     else:
-        _print(summary, loaded, estimates, posterior, confidence)
-    output.write_table(out, [{"model": model, "seed": seed, **e.row()} for e in estimates], settings, seconds)
+        _print(summary, calls, estimates, posterior, confidence)
+    output.write_table(out, [{"model": source, "seed": seed, **e.row()} for e in estimates], settings, seconds)
     options.logger.info("wrote %s", out)
+    if figure and isinstance(calls, sampled.TargetCalls):
+        calls.save_figure(out, source)
+
+
+def _targets(given: Sequence[str]) -> tuple[str, str | None]:
+    """What is estimated, and the continuous target, if there is one."""
+    quantities = [word for word in given if word in ("lnZ", "Z", "f")]
+    targets = [word for word in given if word not in quantities]
+    for words in (quantities, targets):
+        if len(words) > 1:
+            raise InputError(f"--target {words[0]} and --target {words[1]}", "one of them is wanted")
+    return next(iter(quantities), "lnZ"), next(iter(targets), None)
 
 
 def _methods(method: MethodName, model: Model, tricked: bool) -> list[MethodName]:
@@ -209,11 +256,10 @@ def _methods(method: MethodName, model: Model, tricked: bool) -> list[MethodName
     return ["exact"]
 
 
-def _exact(model: Model, target: str, memory: int, limit: int, tick: options.Tick) -> Estimate:
-    from thesis_cli.inference.exact import exact_log_partition_function
+def _exact(calls: Calls, target: str, tick: options.Tick) -> Estimate:
     from thesis_cli.perturbation.estimate import exact_estimate
 
-    log_z, method = exact_log_partition_function(model, memory=memory, max_configurations=limit, progress=tick)
+    log_z, method = calls.exact(tick)
     if log_z == -math.inf:
         raise NoConfiguration()
     return exact_estimate(log_z, "Z" if target == "Z" else "lnZ", method)
@@ -235,14 +281,14 @@ def _posterior_row(posterior: GammaPosterior, confidence: float) -> dict[str, ob
 
 def _print(
     summary: dict[str, object],
-    model: Model,
+    calls: Calls,
     estimates: Sequence[Estimate],
     posterior: GammaPosterior | None,
     confidence: float,
 ) -> None:
     from thesis_cli.perturbation.estimate import decimals
 
-    lines = [("model", f"{summary['model']}: {model.describe()}")]
+    lines = [("model", f"{summary['model']}: {calls.describe()}")]
     lines += [(e.target, f"{e.text()}  ({e.method}, {e.kind})") for e in estimates]
     if posterior:
         low, high = posterior.interval(confidence)
@@ -254,7 +300,8 @@ def _print(
                 f"{100 * confidence:.12g}% interval [{low:.{digits}f}, {high:.{digits}f}]  (Bayesian, Jeffreys prior)",
             )
         )
+    lines += calls.lines()
     number = summary["samples"] if posterior else sum({e.method[0]: e.map_calls for e in estimates}.values())
-    calls = f"{number:,} MAP calls, seed {summary['seed']}, " if number else ""
-    lines.append(("cost", f"{calls}{summary['seconds']} s"))
+    cost = f"{number:,} MAP calls, seed {summary['seed']}, " if number else ""
+    lines.append(("cost", f"{cost}{summary['seconds']} s"))
     output.print_table(lines)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from thesis_cli.errors import InputError
@@ -13,9 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from thesis_cli.cli.options import Tick
-    from thesis_cli.models.factor_graph import Model
+    from thesis_cli.models.factor_graph import Floats, Model
     from thesis_cli.perturbation.estimate import Estimate
-    from thesis_cli.perturbation.full_rank import PerturbedMaxima
     from thesis_cli.perturbation.posterior import GammaPosterior
     from thesis_cli.perturbation.tricks import Trick
 
@@ -23,7 +24,8 @@ TrickName = Literal["gumbel", "exponential", "weibull", "frechet", "pareto", "ta
 DEFAULT_ALPHA = {"weibull": 0.5, "frechet": -0.2}
 
 PARETO_SCALE = 0.1
-"""s of the Pareto trick in units of exp(max phi) <= Z: its asymptotic variance is then within 1.3% of the best."""
+"""s of the Pareto trick in units of exp(max phi) <= Z, or of a pilot's Z: its asymptotic variance is then within 1.3%
+of the best."""
 PILOT_CALLS = 16
 """MAP calls that set t of the tail trick: ln Z to 0.25, which leaves it near its best."""
 
@@ -67,53 +69,127 @@ def full_rank(
     from thesis_cli.perturbation.estimators import estimate
     from thesis_cli.perturbation.posterior import GammaPosterior
 
-    maxima = calls.maxima(samples, tick)
+    values = calls.values(samples, tick)
     estimates = []
-    for each in _tricks(trick, alpha, threshold, maxima.highest, calls):
-        found = estimate(each, maxima.values, target=target, debias=debias, confidence=confidence)
-        pilot = PILOT_CALLS if each.name == "tail" and threshold is None else 0
+    for each in _tricks(trick, alpha, threshold, calls):
+        found = estimate(each, values, target=target, debias=debias, confidence=confidence)
+        piloted = each.name in calls.piloted and not (each.name == "tail" and threshold is not None)
+        pilot = PILOT_CALLS if piloted else 0
         estimates.append(replace(found, map_calls=samples + pilot))
-    return estimates, GammaPosterior.from_log_times(-np.euler_gamma - maxima.values)
+    return estimates, GammaPosterior.from_log_times(-np.euler_gamma - values)
 
 
-class Calls:
-    """MAP calls on one model: those that are averaged, and a pilot that is independent of them."""
+class Calls(ABC):
+    """MAP calls on one target: those that are averaged, and a pilot that is independent of them.
 
-    def __init__(self, model: Model, seed: int, jobs: int, limit: int) -> None:
+    Attributes
+    ----------
+    piloted : tricks whose scale the pilot sets.
+    size, terms : what there is to sum for the exact answer, and what that is called.
+    unit : of the work that `draw` tells a progress bar, `size` for each draw.
+    settings : what a record is to tell.
+    """
+
+    piloted: tuple[str, ...] = ("pareto", "tail")
+    size = 1
+    terms = unit = "samples"
+
+    @property
+    def settings(self) -> dict[str, object]:
+        return {}
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What the target is."""
+
+    @abstractmethod
+    def exact(self, tick: Tick) -> tuple[float, str]:
+        """ln Z, and the method."""
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What a summary says besides the estimates."""
+        return []
+
+    def facts(self) -> dict[str, float]:
+        """The same for programs to read."""
+        return {}
+
+    def __init__(self, seed: int) -> None:
         import numpy as np
 
-        self._model, self._jobs, self._limit = model, jobs, limit
         self._seed, self._pilot_seed = np.random.SeedSequence(seed).spawn(2)
 
-    def maxima(self, count: int, tick: Tick) -> PerturbedMaxima:
-        return self._solve(count, self._seed, tick)
+    @abstractmethod
+    def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
+        """Perturbed maxima, each Gumbel(ln Z - c), shape (count,)."""
 
+    def values(self, count: int, tick: Tick) -> Floats:
+        return self.draw(count, self._seed, tick)
+
+    def log_scale(self) -> float:
+        """ln of a number of the size of Z, independent of the values: the pilot's, unless something is better."""
+        return self.pilot_log_z
+
+    @cached_property
     def pilot_log_z(self) -> float:
-        return float(self._solve(PILOT_CALLS, self._pilot_seed, None).values.mean())
+        return float(self.draw(PILOT_CALLS, self._pilot_seed, None).mean())
 
-    def _solve(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> PerturbedMaxima:
-        from thesis_cli.perturbation.full_rank import perturbed_maxima
 
-        return perturbed_maxima(
-            self._model, count, seed, jobs=self._jobs, max_configurations=self._limit, progress=tick
+class ModelCalls(Calls):
+    """MAP calls on a model whose configurations are enumerated."""
+
+    piloted = ("tail",)
+    terms, unit = "configurations", "clocks"
+
+    def __init__(self, model: Model, seed: int, jobs: int, limit: int, memory: int) -> None:
+        super().__init__(seed)
+        self._model, self._jobs, self._limit, self._memory = model, jobs, limit, memory
+        self._highest = math.nan
+        self.size = model.size
+
+    @property
+    def settings(self) -> dict[str, object]:
+        return {"configurations": self._model.size}
+
+    def describe(self) -> str:
+        return self._model.describe()
+
+    def exact(self, tick: Tick) -> tuple[float, str]:
+        from thesis_cli.inference.exact import exact_log_partition_function
+
+        return exact_log_partition_function(
+            self._model, memory=self._memory, max_configurations=self._limit, progress=tick
         )
 
+    def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
+        from thesis_cli.perturbation.full_rank import perturbed_maxima
 
-def _tricks(name: TrickName, alpha: float | None, threshold: float | None, highest: float, calls: Calls) -> list[Trick]:
+        found = perturbed_maxima(
+            self._model, count, seed, jobs=self._jobs, max_configurations=self._limit, progress=tick
+        )
+        self._highest = found.highest
+        return found.values
+
+    def log_scale(self) -> float:
+        """max phi <= ln Z, which every draw finds."""
+        return self._highest
+
+
+def _tricks(name: TrickName, alpha: float | None, threshold: float | None, calls: Calls) -> list[Trick]:
     """The tricks asked for. What sets their scale is independent of the MAP values that they average."""
     from thesis_cli.perturbation import tricks
 
     def tail() -> Trick:
         if threshold is not None:
             return tricks.tail(math.log(threshold))
-        return tricks.tail(math.log(tricks.TAIL_OPTIMUM) - calls.pilot_log_z())
+        return tricks.tail(math.log(tricks.TAIL_OPTIMUM) - calls.pilot_log_z)
 
     makers = {
         "gumbel": tricks.gumbel,
         "exponential": lambda: tricks.power(1.0),
         "weibull": lambda: tricks.power(DEFAULT_ALPHA["weibull"] if alpha is None else alpha),
         "frechet": lambda: tricks.power(DEFAULT_ALPHA["frechet"] if alpha is None else alpha),
-        "pareto": lambda: tricks.pareto(highest + math.log(PARETO_SCALE)),
+        "pareto": lambda: tricks.pareto(calls.log_scale() + math.log(PARETO_SCALE)),
         "tail": tail,
     }
     return [make() for make in makers.values()] if name == "all" else [makers[name]()]

@@ -15,7 +15,9 @@ import typer
 
 from thesis_cli.inference.names import SolverName
 
-ModelFile = Annotated[str, typer.Argument(help="UAI, FG, BIF, CSV, NPY or NPZ file; - reads standard input.")]
+_MODEL = typer.Argument(help="UAI, FG, BIF, CSV, NPY or NPZ file; - reads standard input.")
+ModelFile = Annotated[str, _MODEL]
+ModelFileOrNone = Annotated[str | None, _MODEL]
 Evidence = Annotated[Path | None, typer.Option(help="UAI evidence file.")]
 Format = Annotated[
     Literal["uai", "fg", "bif", "csv", "npy", "npz"] | None,

@@ -18,6 +18,7 @@ from thesis_cli.reproduction.records import finite, provenance, to_json, write_a
 
 if TYPE_CHECKING:
     from thesis_cli.inference.solver import Ints
+    from thesis_cli.models.factor_graph import Floats
 
 
 @contextmanager
@@ -65,12 +66,19 @@ def write_table(
     _write(path, text.getvalue(), settings, seconds)
 
 
-def write_array(path: Path, names: Sequence[str], rows: Ints, settings: Mapping[str, object], seconds: float) -> None:
-    """`write_table` of a matrix of whole numbers, a row for each of its rows, with the names of its columns."""
+def write_array(
+    path: Path,
+    names: Sequence[str],
+    rows: Ints | Floats,
+    settings: Mapping[str, object],
+    seconds: float,
+    form: str = "%d",
+) -> None:
+    """`write_table` of a matrix of numbers of one printed form, with the names of its columns."""
     import numpy as np
 
     text = io.StringIO(newline="\n")
-    np.savetxt(text, rows, fmt="%d", delimiter=",", header=",".join(names), comments="")
+    np.savetxt(text, rows, fmt=form, delimiter=",", header=",".join(names), comments="")
     _write(path, text.getvalue(), settings, seconds)
 
 

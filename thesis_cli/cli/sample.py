@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from thesis_cli.cli import options, output
+from thesis_cli.cli import options, output, sampled
 from thesis_cli.errors import InputError
 
 EXAMPLES = """\b
 Examples, in a checkout:
   thesis-cli sample data/models/asia.uai --count 1000 --seed 1
   thesis-cli sample data/models/ising-4x4.uai --method perturb --count 100
+  thesis-cli sample --target data/models/line.csv --count 1000 --figure
 """
 
 SHOWN = 16
@@ -21,7 +23,7 @@ SHOWN = 16
 
 
 def sample(
-    model: options.ModelFile,
+    model: options.ModelFileOrNone = None,
     count: Annotated[int, typer.Option(min=1, max=10**8, help="Configurations to draw.")] = 1000,
     method: Annotated[
         Literal["exact", "sequential", "perturb"],
@@ -32,6 +34,17 @@ def sample(
         int | None, typer.Option(min=1, help="MAP calls for each bound of sequential.", show_default="1000")
     ] = None,
     solver: options.Solver = "auto",
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="In the place of MODEL a continuous target, by A* sampling: a CSV file, x and y of a regression, or a "
+            "Python object, module:object.",
+            metavar="FILE|OBJECT",
+        ),
+    ] = None,
+    prior_scale: sampled.PriorScale = None,
+    noise_scale: sampled.NoiseScale = None,
+    figure: sampled.Figure = False,
     evidence: options.Evidence = None,
     format: options.Format = None,
     max_configurations: Annotated[int, typer.Option(min=1, help="Enumeration refuses a larger model.")] = 2**30,
@@ -44,13 +57,21 @@ def sample(
     verbose: options.Verbose = False,
     debug: options.Debug = False,
 ) -> None:
-    """Draw configurations from the Gibbs distribution of a model."""
+    """Draw configurations from the Gibbs distribution of a model, or points from a continuous target."""
     options.set_messages(quiet, verbose)
+    source = sampled.one_source(model, target)
+    sampled.refuse("a MODEL", model, {"--method": method != "exact", "--evidence": evidence, "--format": format})
+    sampled.refuse_of_targets(target, prior_scale, noise_scale, figure)
     if method != "sequential" and (alpha, samples) != (None, None):
         raise InputError(f"--alpha and --samples do not go with --method {method}", "they are for sequential")
     if method == "exact" and solver != "auto":
         raise InputError("--solver does not go with --method exact", "it is for sequential and perturb")
-    out = output.out_file(out, "sample", model, evidence)
+    out = output.out_file(out, "sample", source, evidence)
+    if target is not None:
+        seed = options.seed_or_fresh(seed)
+        calls = sampled.TargetCalls(target, prior_scale, noise_scale, seed, options.jobs_or_all(jobs))
+        _points(calls, target, count, seed, out, figure, as_json, quiet)
+        return
 
     import numpy as np
 
@@ -58,10 +79,10 @@ def sample(
     from thesis_cli.models.files import load_model
 
     began = time.perf_counter()
-    loaded = load_model(model, format, evidence)
+    loaded = load_model(source, format, evidence)
     seed = options.seed_or_fresh(seed)
     room = int(memory * 2**30)
-    with output.naming(model), options.progress(count, "draws", quiet) as tick:
+    with output.naming(source), options.progress(count, "draws", quiet) as tick:
         if method == "exact":
             from thesis_cli.inference.sampling import exact_samples
 
@@ -102,12 +123,12 @@ def sample(
     seconds = time.perf_counter() - began
 
     names = ["index"] if not isinstance(loaded, FactorGraph) else [f"x{i}" for i in range(states.shape[1])]
-    settings = {"model": model, "evidence": evidence and str(evidence), "count": count, "method": method, "seed": seed}
+    settings = {"model": source, "evidence": evidence and str(evidence), "count": count, "method": method, "seed": seed}
     if as_json:
         output.print_json({**settings, **facts, "seconds": round(seconds, 3), "out": str(out)})
     else:
         lines = [
-            ("model", f"{model}: {loaded.describe()}"),
+            ("model", f"{source}: {loaded.describe()}"),
             ("draws", f"{count:,} by {facts['by']}: {facts['distribution']}"),
         ]
         if method == "sequential":
@@ -124,3 +145,27 @@ def sample(
         output.print_table(lines)
     output.write_array(out, names, states, {**settings, **facts}, seconds)
     options.logger.info("wrote %s", out)
+
+
+def _points(
+    calls: sampled.TargetCalls, name: str, count: int, seed: int, out: Path, figure: bool, as_json: bool, quiet: bool
+) -> None:
+    """Draw from a continuous target, print, write."""
+    began = time.perf_counter()
+    with output.naming(name), options.progress(count, "draws", quiet) as tick:
+        calls.values(count, tick)
+    seconds = time.perf_counter() - began
+    settings = {"target": name, "count": count, "method": "A*", "seed": seed, **calls.settings}
+    if as_json:
+        output.print_json({**settings, **calls.facts(), "seconds": round(seconds, 3), "out": str(out)})
+    else:
+        lines = [
+            ("target", f"{name}: {calls.describe()}"),
+            ("draws", f"{count:,} by A* sampling: exact"),
+            *calls.lines(),
+        ]
+        output.print_table([*lines, ("cost", f"seed {seed}, {seconds:.3f} s")])
+    output.write_array(out, calls.names, calls.locations, {**settings, **calls.facts()}, seconds, "%.12g")
+    options.logger.info("wrote %s", out)
+    if figure:
+        calls.save_figure(out, name)

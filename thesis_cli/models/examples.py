@@ -61,6 +61,13 @@ def zipf(size: int, exponent: float) -> Floats:
     return -exponent * np.log(np.arange(1, size + 1))
 
 
+def line(points: int, slope: float, rng: np.random.Generator) -> str:
+    """x and y of a regression with Cauchy noise, CSV; every fifth response has the other sign."""
+    x = rng.uniform(-3, 3, points)
+    y = slope * x * np.where(np.arange(points) % 5 == 4, -1, 1) + 0.5 * rng.standard_cauchy(points)
+    return "x,y\n" + "".join(f"{a:.3f},{b:.3f}\n" for a, b in zip(x, y, strict=True))
+
+
 def files() -> dict[str, str]:
     """Name -> content of every file."""
     return {
@@ -68,6 +75,7 @@ def files() -> dict[str, str]:
         "asia-xray.evid": "1\n6 0\n",
         "ising-4x4.uai": uai.write(ising(4, 4, 1.0, np.random.default_rng(1))),
         "sat-16-60.uai": uai.write(random_3_sat(16, 60, np.random.default_rng(2))),
+        "line.csv": line(100, 1.5, np.random.default_rng(3)),
         "zipf-1000.csv": "log_potential\n" + "".join(f"{value!r}\n" for value in zipf(1000, 1.1).tolist()),
     }
 

@@ -1,0 +1,93 @@
+"""Samples of a continuous target, drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from thesis_cli.models.targets import Regression, Target
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from thesis_cli.models.factor_graph import Floats
+
+LINES, BINS, POINTS = 30, 40, 400
+"""Regression lines, bins of a histogram, points of a curve."""
+
+
+def posterior_figure(target: Target, samples: Floats, names: Sequence[str], title: str) -> Figure:
+    """In one dimension the samples against the exact density, in more their pairs.
+
+    Beside one weight of a regression stand its data, with some of the lines that were drawn.
+
+    Parameters
+    ----------
+    samples : shape (M, D).
+    names : of the D coordinates.
+    """
+    from thesis_cli.reproduction.figures import label, panels
+
+    dimension = samples.shape[1]
+    if dimension > 1:
+        figure, axes = panels(dimension, dimension, 5.2 / dimension)
+        for row in range(dimension):
+            for column in range(dimension):
+                _pair(axes[row, column], samples, names, row, column)
+    elif isinstance(target, Regression):
+        figure, axes = panels(1, 2)
+        _data(axes[0], target, samples[:, 0], names[0])
+        _density(axes[1], target, samples[:, 0])
+        label(axes[1], f"weight of {names[0]}", "posterior density")
+    else:
+        figure, axes = panels(1, 1)
+        _density(axes, target, samples[:, 0])
+        label(axes, names[0], "density")
+    figure.suptitle(title)
+    return figure
+
+
+def _pair(axes: Axes, samples: Floats, names: Sequence[str], row: int, column: int) -> None:
+    """A histogram on the diagonal, a cloud below it, nothing above."""
+    from thesis_cli.reproduction.figures import COLOURS
+
+    if column > row:
+        axes.set_visible(False)
+    elif column == row:
+        axes.hist(samples[:, row], bins=BINS, density=True, color=COLOURS[0], alpha=0.4)
+        axes.set_ylabel("density")
+    else:
+        axes.plot(samples[:, column], samples[:, row], ".", color=COLOURS[0], markersize=2, alpha=0.5)
+        axes.set_ylabel(names[row])
+    if row == samples.shape[1] - 1:
+        axes.set_xlabel(names[column])
+
+
+def _data(axes: Axes, target: Regression, samples: Floats, name: str) -> None:
+    import numpy as np
+
+    from thesis_cli.reproduction.figures import COLOURS, label
+
+    x = target.x[:, 0]
+    ends = np.array([min(x.min(), 0.0), max(x.max(), 0.0)])
+    axes.plot(x, target.y, ".", color="0.5", markersize=3)
+    for w in samples[:LINES]:
+        axes.plot(ends, w * ends, color=COLOURS[0], linewidth=0.6, alpha=0.4)
+    label(axes, name, "response", f"data and {min(LINES, samples.size)} of the lines drawn")
+
+
+def _density(axes: Axes, target: Target, samples: Floats) -> None:
+    """Samples, and the density where they lie."""
+    import numpy as np
+
+    from thesis_cli.models.quadrature import integrate, log_densities
+    from thesis_cli.reproduction.figures import COLOURS
+
+    low, high = samples.min(), samples.max()
+    margin = 0.1 * (high - low) or 1.0
+    grid = np.linspace(low - margin, high + margin, POINTS)
+    axes.hist(samples, bins=BINS, density=True, color=COLOURS[0], alpha=0.4, label=f"{samples.size:,} samples")
+    density = np.exp(log_densities(target, grid[:, np.newaxis]) - integrate(target).log_z)
+    axes.plot(grid, density, color="black", linewidth=1, label="exact")
+    axes.legend()

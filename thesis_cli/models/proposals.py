@@ -1,0 +1,134 @@
+"""Proposals of continuous targets: product densities that are drawn from, and halved, within boxes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from thesis_cli.errors import InputError
+from thesis_cli.models.factor_graph import Floats
+
+MOST_DIMENSIONS = 4
+
+REACH = 37.5
+"""A normal proposal ends this many scales from its mean: what lies beyond weighs less than the smallest double."""
+
+NORMAL, UNIFORM = 0, 1
+"""Families of proposals that are compiled."""
+
+
+class Proposal(Protocol):
+    """A normalised density q whose coordinates are independent.
+
+    Attributes
+    ----------
+    low, high : the box that holds all its mass, finite, shape (D,).
+    """
+
+    @property
+    def low(self) -> Floats: ...
+
+    @property
+    def high(self) -> Floats: ...
+
+    def log_density(self, x: Floats) -> Floats:
+        """ln q of points of shape (..., D), shape (...)."""
+
+    def quantile(self, u: Floats, low: Floats, high: Floats) -> Floats:
+        """Quantiles u in [0, 1] of the coordinates given that they lie in [low, high]; all of shape (D,).
+
+        At 1/2 it halves the mass of a side of a box; at uniform u it draws from q within the box.
+        """
+
+    def power(self, alpha: float) -> tuple[Proposal, float]:
+        """q^alpha normalised, and ln of the integral of q^alpha."""
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Independent normals.
+
+    Attributes
+    ----------
+    mean, scale : shape (D,).
+    """
+
+    mean: Floats
+    scale: Floats
+
+    def __post_init__(self) -> None:
+        _check_sides(self.mean, self.scale, "the mean of a normal proposal", "the scale of a normal proposal")
+
+    @cached_property
+    def low(self) -> Floats:
+        return self.mean - REACH * self.scale
+
+    @cached_property
+    def high(self) -> Floats:
+        return self.mean + REACH * self.scale
+
+    def log_density(self, x: Floats) -> Floats:
+        z = (x - self.mean) / self.scale
+        return np.asarray(-(z * z / 2 + np.log(self.scale * math.sqrt(2 * math.pi))).sum(axis=-1))
+
+    def quantile(self, u: Floats, low: Floats, high: Floats) -> Floats:
+        """By whichever tail is the smaller, so that it is as exact far out as at the mean."""
+        from scipy.special import ndtr, ndtri
+
+        a, b = (low - self.mean) / self.scale, (high - self.mean) / self.scale
+        below, above = ndtr(a) * (1 - u) + ndtr(b) * u, ndtr(-a) * (1 - u) + ndtr(-b) * u
+        z = np.where(below < above, 1.0, -1.0) * ndtri(np.minimum(below, above))
+        return np.clip(self.mean + self.scale * z, low, high)
+
+    def power(self, alpha: float) -> tuple[Normal, float]:
+        spread = np.log(self.scale * math.sqrt(2 * math.pi)).sum()
+        wide = Normal(self.mean, self.scale / math.sqrt(alpha))
+        return wide, float((1 - alpha) * spread - 0.5 * self.mean.size * math.log(alpha))
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform on a box.
+
+    Attributes
+    ----------
+    low, high : shape (D,).
+    """
+
+    low: Floats
+    high: Floats
+
+    def __post_init__(self) -> None:
+        _check_sides(self.low, self.high - self.low, "a corner of a uniform proposal", "a side of a uniform proposal")
+
+    def log_density(self, x: Floats) -> Floats:
+        inside = ((x >= self.low) & (x <= self.high)).all(axis=-1)
+        return np.where(inside, -np.log(self.high - self.low).sum(), -np.inf)
+
+    def quantile(self, u: Floats, low: Floats, high: Floats) -> Floats:
+        return np.clip(low + u * (high - low), low, high)
+
+    def power(self, alpha: float) -> tuple[Uniform, float]:
+        return self, float((1 - alpha) * np.log(self.high - self.low).sum())
+
+
+def _check_sides(place: Floats, size: Floats, place_name: str, size_name: str) -> None:
+    if place.ndim != 1 or place.shape != size.shape or not 1 <= place.size <= MOST_DIMENSIONS:
+        raise InputError(
+            f"a proposal of shapes {place.shape} and {size.shape}", f"two vectors of 1 to {MOST_DIMENSIONS} numbers"
+        )
+    if not np.isfinite(place).all():
+        raise InputError(f"{place_name} is {place[~np.isfinite(place)][0]:g}", "finite numbers are wanted")
+    if not (np.isfinite(size) & (size > 0)).all():
+        raise InputError(f"{size_name} is {size[~(np.isfinite(size) & (size > 0))][0]:g}", "it is finite and above 0")
+
+
+def family(proposal: Proposal) -> tuple[int, Floats, Floats]:
+    """Number of the family, and place and scale of shape (D,)."""
+    if isinstance(proposal, Normal):
+        return NORMAL, proposal.mean, proposal.scale
+    return UNIFORM, proposal.low, proposal.high - proposal.low
