@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from tests.synthesis.brute_force import tasks
 from tests.synthesis.test_bottom_up import shared
 from tests.synthesis.test_search import ORDERS, UNIFORM, impossible
+from thesis_cli.errors import InputError
 from thesis_cli.synthesis.auto import Auto
+from thesis_cli.synthesis.bottom_up import BottomUp
 from thesis_cli.synthesis.dsl import DEFAULT, LIST
 from thesis_cli.synthesis.search import DepthFirst, Examination
 from thesis_cli.synthesis.solver import Limits, Order
@@ -65,3 +67,15 @@ def test_a_timeout_and_an_interrupt_say_so(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(Examination, "advance", interrupted)
     assert Auto().solve(task, UNIFORM, Limits(5)).stopped == "interrupted"
+
+
+def test_a_full_bank_is_told_even_if_the_time_is_up_after_it() -> None:
+    task = impossible((LIST, LIST))
+    for solver in (Auto(), BottomUp()):
+        found = solver.solve(task, UNIFORM, Limits(6, timeout=0.5, memory=1e-5))
+        assert found.stopped == "memory, then timeout"
+
+
+def test_memory_that_nothing_can_count_is_refused() -> None:
+    with pytest.raises(InputError, match="1e\\+300 GiB"):
+        Limits(memory=1e300)

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -217,3 +218,10 @@ def test_a_program_fits_all_examples_or_does_not():
     halves = Task("x", (Example(((-1,),), (-1,)),))
     assert not check(parse("a <- [int]; b <- MAP (/2) a"), halves)
     assert check(parse("a <- [int]; b <- MAP (/2) a"), halves, Semantics("floor"))
+
+
+def test_a_name_that_stands_there_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('[{"inputs": [[1, 2]], "inputs": [[1, 3]], "output": 3}]')
+    with pytest.raises(InputError, match="'inputs' stands there twice"):
+        load_tasks(path)

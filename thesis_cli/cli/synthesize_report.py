@@ -14,6 +14,9 @@ from thesis_cli.synthesis.program import Program, signature
 from thesis_cli.synthesis.solver import Limits, Order, Solution
 from thesis_cli.synthesis.task import Task
 
+LABELS = {"smt": "SMT (z3), in the place of Sketch", "deductive": "deductive, in the place of lambda^2"}
+"""What else a solver is called."""
+
 LISTED = 10
 """Tasks of which each is listed; of more, a summary is."""
 
@@ -41,7 +44,7 @@ def rows(task: Task, found: Solution, order: Order, limits: Limits) -> list[dict
             "exhausted": found.exhausted,
             "stopped": found.stopped,
             "seconds": round(found.seconds, 4),
-            "answer": answer,
+            "answer": answer if rank == 1 else None,
         }
         for rank, program in enumerate(found.programs or (None,), 1)
     ]
@@ -49,14 +52,19 @@ def rows(task: Task, found: Solution, order: Order, limits: Limits) -> list[dict
 
 def print_task(task: Task, found: Solution, limits: Limits) -> None:
     """All about one task."""
-    lines = [("task", f"{task.name}: {len(task.examples)} examples, {signature(task.inputs)} -> {task.output}")]
+    examples = _count(len(task.examples), "example")
+    lines = [("task", f"{task.name}: {examples}, {signature(task.inputs)} -> {task.output}")]
     for program in found.programs:
         head = "program"
         for row in str(program).splitlines():
             lines.append((head, row))
             head = ""
     lines.append(("answer", _answer(found, limits)))
-    lines.append(("search", f"{found.solver}, {found.nodes:,} programs examined, {found.seconds:.3g} s"))
+    if limits.count > 1:
+        reached = "as many as were asked for" if len(found.programs) == limits.count else "no more were found"
+        lines.append(("found", f"{_count(len(found.programs), 'program')}, {reached}"))
+    examined = f"{_count(found.nodes, 'program')} examined, {found.seconds:.3g} s"
+    lines.append(("search", f"{LABELS.get(found.solver, found.solver)}, {examined}"))
     output.print_table(lines)
 
 
@@ -113,19 +121,26 @@ def print_found(tasks: Sequence[Task], solutions: Sequence[Solution], limits: Li
         print_task(task, found, limits)
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def _answer(found: Solution, limits: Limits) -> str:
-    searched = f"all of at most {found.exhausted} lines are exhausted" if found.exhausted else "no length is exhausted"
+    searched = "no length is exhausted"
+    if found.exhausted:
+        searched = f"all of at most {_count(found.exhausted, 'line')} are exhausted"
     cut = _cut(found, limits)
     if found.program is None:
-        return f"no program of at most {limits.max_length} lines was found; {searched}{cut}"
+        return f"no program of at most {_count(limits.max_length, 'line')} was found; {searched}{cut}"
     length = len(found.program)
     proof = "proven shortest" if found.proven else f"not proven shortest: {searched}"
-    told = not found.proven or found.stopped == "memory"
-    return f"{length} line{'s' * (length > 1)}, {proof}{cut * told}"
+    told = not found.proven or found.stopped.startswith("memory")
+    return f"{_count(length, 'line')}, {proof}{cut * told}"
 
 
 def _cut(found: Solution, limits: Limits) -> str:
-    if found.stopped != "memory":
+    if not found.stopped.startswith("memory"):
         return f"; stopped by {found.stopped}" * bool(found.stopped)
     reached = f"; --memory {limits.memory:g} GiB was reached"
-    return reached + ", and depth-first search took over" * (not found.solver.startswith("SMT"))
+    over = ", and depth-first search took over" * (found.solver != "smt")
+    return reached + over + ", then stopped by timeout" * (found.stopped != "memory")

@@ -58,7 +58,7 @@ class Auto:
                 if run.shortest < best:
                     run.name = name
                 if short == "timeout" or run.clock.is_up:
-                    return run.solution("timeout")
+                    return run.solution("memory, then timeout" if full else "timeout")
         except KeyboardInterrupt:
             return run.solution("interrupted")
         return run.solution(full)

@@ -294,7 +294,7 @@ class Run:
                 fresh = [id not in known for id in operations]
                 for length in range(first, last + 1):
                     if self.clock.is_up or not self.examine(length, operations, fresh, wanted - len(self.programs)):
-                        return self.solution("timeout")
+                        return self.solution("memory, then timeout" if stopped == "memory" else "timeout")
                     if len(self.programs) == wanted:
                         return self.solution(stopped)
                     if len(operations) == len(OPERATIONS):

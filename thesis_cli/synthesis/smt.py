@@ -22,7 +22,7 @@ class Smt:
     `nodes` of the solution counts proposals.
     """
 
-    name = "SMT (z3), in the place of Sketch"
+    name = "smt"
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
         """See `solver.Solver`.

@@ -10,8 +10,11 @@ from thesis_cli.synthesis.dsl import ATTRIBUTES, DEFAULT, OPERATIONS, Semantics
 from thesis_cli.synthesis.program import Program
 from thesis_cli.synthesis.task import Task
 
-Stop = Literal["", "timeout", "memory", "interrupted"]
+Stop = Literal["", "timeout", "memory", "memory, then timeout", "interrupted"]
 """What cut a search short; empty if nothing did."""
+
+MOST_MEMORY = 10**6
+"""GiB; whatever counts bytes has room for so many."""
 
 GIB = 2**30
 
@@ -45,6 +48,8 @@ class Limits:
             limit = getattr(self, name)
             if limit is not None and not limit > 0:
                 raise InputError(f"the {name} is {limit:g} {unit}", "a number above 0 is wanted")
+        if not self.memory <= MOST_MEMORY:
+            raise InputError(f"the memory is {self.memory:g} GiB", f"at most {MOST_MEMORY:,} are wanted")
 
 
 @dataclass(frozen=True)

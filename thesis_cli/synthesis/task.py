@@ -190,14 +190,26 @@ def _parse(text: str, name: str, semantics: Semantics, source: str, line: int | 
 
 def _loads(text: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         problem = f"no JSON: {error.msg} (column {error.colno})"
         raise InputError(problem, f"examples such as [{_FORM}] are wanted", line=error.lineno) from None
+    except InputError:
+        raise
     except RecursionError:
         raise InputError("it is nested too deeply", f"examples such as [{_FORM}] are wanted") from None
     except ValueError:
         raise InputError("it has a number of too many digits", "numbers in the range are wanted") from None
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object, whose names must differ: which one is meant nobody knows."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{_show(twice)} stands there twice in one object", "it is wanted once")
+    return found
 
 
 def _example(content: object, where: str, semantics: Semantics) -> Example:
