@@ -1,0 +1,414 @@
+"""Figure 2.3a: samples that the Gumbel and Exponential tricks need for an MSE of ln Z, from A* sampling.
+
+As in the source, 100,000 values are cut into K = 100,000 // M groups of M for each M (`plain`). The curves (`sharp`)
+average over many ways to form groups, within each of 20 parts of the values; standard errors come from those parts.
+"""
+
+import math
+
+import numpy as np
+import pandas as pd
+from scipy.integrate import quad
+from scipy.special import digamma
+from scipy.stats import gumbel_r, kstest, kstwobign, norm
+
+from thesis_cli.models.quadrature import integrate, log_densities
+from thesis_cli.models.targets import log_ratios, published_regression
+from thesis_cli.perturbation import mse
+from thesis_cli.perturbation.a_star import a_star
+from thesis_cli.perturbation.rejection import rejection
+from thesis_cli.perturbation.tricks import gumbel, power
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.reproduction.figures import COLOURS, label, panels
+
+PUBLISHED = -532.4139431339
+TRICKS = {"gumbel": gumbel(), "exponential": power(1.0)}
+THEORY = {"gumbel": mse.gumbel_log_z, "exponential": mse.exponential_log_z}
+"""Of unbiased estimators, so that the MSE is the variance."""
+CHUNKS, REGROUPINGS = 20, 60
+LIMIT = 1 - 6 / math.pi**2
+SCALED_DISTANCE = float(kstwobign.isf(2 * norm.sf(5)))
+"""Root of the sample size times the Kolmogorov distance exceeds it as rarely as a normal variable five deviations."""
+SAMPLERS = {"a-star": "A*", "os-star": "OS*", "rejection": "rejection, best bound"}
+STREAMS = 32
+GRID = np.linspace(-6.0, 4.0, 50_001)
+"""Covers the posterior: at its ends phi is more than a thousand nats below the maximum."""
+COLUMNS = ["part", "trick", "quantity", "x", "value", "standard_error"]
+NONE = float("nan")
+
+
+def tasks(settings):
+    return [
+        {"part": "integral", "count": 0, "most": 0},
+        {"part": "values", "count": settings["values"], "most": settings["most"]},
+        *({"part": sampler, "count": settings["drawn"][sampler], "most": 0} for sampler in SAMPLERS),
+    ]
+
+
+def run(seed, part, count, most):
+    target = published_regression()
+    if part == "integral":
+        return _integrals(target)
+    return _values(target, count, most, seed) if part == "values" else _costs(target, part, count, seed)
+
+
+def _rows(part, trick, quantity, x, values, error=0.0):
+    columns = dict(zip(COLUMNS, (part, trick, quantity, x, np.atleast_1d(values), error), strict=True))
+    return pd.DataFrame(columns)
+
+
+def _integrals(target):
+    """ln Z three ways: rescaled and adaptive; rescaled on a grid; and not rescaled, at SciPy's default tolerances."""
+
+    def density(w):
+        return math.exp(log_densities(target, np.array([[w]]))[0])
+
+    phi = log_densities(target, GRID[:, np.newaxis])
+    grid = phi.max() + math.log(np.exp(phi - phi.max()).sum() * (GRID[1] - GRID[0]))
+    log_z, default = integrate(target).log_z, math.log(quad(density, -math.inf, math.inf)[0])
+    found = {
+        "ln Z": log_z,
+        "published less ln Z": PUBLISHED - log_z,
+        "published less default tolerance": PUBLISHED - default,
+        "grid less ln Z": grid - log_z,
+    }
+    return pd.concat([_rows("integral", "none", name, NONE, value) for name, value in found.items()])
+
+
+def _values(target, count, most, seed):
+    sampling, grouping = seed.spawn(2)
+    found, log_z = a_star(target, count, sampling), integrate(target).log_z
+    density = np.exp(log_densities(target, GRID[:, np.newaxis]) - log_z)
+    cdf = np.concatenate(([0.0], np.cumsum((density[1:] + density[:-1]) / 2))) * (GRID[1] - GRID[0])
+    values = kstest(found.values, gumbel_r(log_z - np.euler_gamma).cdf).statistic
+    locations = kstest(found.locations[:, 0], lambda w: np.interp(w, GRID, cdf)).statistic
+    root = math.sqrt(count)
+    tests = {"values, scaled distance": values, "locations, scaled distance": locations}
+    frames = [
+        _rows("values", "none", "mean less ln Z", NONE, found.values.mean() - log_z, found.values.std() / root),
+        *(_rows("values", "none", name, NONE, root * distance) for name, distance in tests.items()),
+    ]
+    samples = np.arange(1, most + 1)
+    sharp = {trick: _sharp(found.values - log_z, trick, samples, np.random.default_rng(grouping)) for trick in TRICKS}
+    for trick in TRICKS:
+        errors = sharp[trick].std(axis=0, ddof=1) / math.sqrt(CHUNKS)
+        frames.append(_rows("values", trick, "sharp", samples, sharp[trick].mean(axis=0), errors))
+        for quantity, centre in (("plain", log_z), ("plain, published ln Z", PUBLISHED)):
+            frames.append(_rows("values", trick, quantity, samples, *_plain(found.values - centre, trick, samples)))
+    least = 1.1 * float(THEORY["gumbel"](float(most))[1])
+    desired = np.geomspace(1.0, least, 30)
+    saved = _saved(*(curves.mean(axis=0) for curves in sharp.values()), desired)
+    left_out = np.stack([_saved(*(_without(c, k) for c in sharp.values()), desired) for k in range(CHUNKS)])
+    error = math.sqrt(CHUNKS - 1) * left_out.std(axis=0)
+    frames.append(_rows("values", "none", "saved", desired, saved, error))
+    return pd.concat(frames)
+
+
+def _estimates(groups, trick):
+    """Unbiased estimates of ln Z, shape (...), from values of shape (..., M)."""
+    m = groups.shape[-1]
+    bias = math.log(m) - float(digamma(m)) if trick == "exponential" else 0.0
+    return TRICKS[trick].estimate_log_z(-np.euler_gamma - groups) - bias
+
+
+def _plain(values, trick, samples):
+    """MSE and its standard error by M, over disjoint groups."""
+    squares = [_estimates(values[: values.size // m * m].reshape(-1, m), trick) ** 2 for m in samples]
+    return [s.mean() for s in squares], [s.std() / math.sqrt(s.size) for s in squares]
+
+
+def _sharp(values, trick, samples, rng):
+    """MSE by part of the values and M, shape (CHUNKS, samples)."""
+    parts = values.reshape(CHUNKS, -1)
+    many = np.concatenate([rng.permuted(parts, axis=1)[:, np.newaxis] for _ in range(REGROUPINGS)], axis=1)
+    size = parts.shape[1]
+    columns = [
+        (_estimates(many[..., : size // m * m].reshape(CHUNKS, -1, m), trick) ** 2).mean(axis=1) for m in samples
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _without(curves, k):
+    return np.delete(curves, k, axis=0).mean(axis=0)
+
+
+def _needed(errors, desired):
+    """M for a desired MSE, by errors of shape (samples,) at M = 1, 2, ...; a power law from one M to the next."""
+    falling = np.minimum.accumulate(errors)
+    return np.exp(np.interp(-np.log(desired), -np.log(falling), np.log(np.arange(1, errors.size + 1))))
+
+
+def _saved(by_gumbel, by_exponential, desired):
+    return 1 - _needed(by_exponential, desired) / _needed(by_gumbel, desired)
+
+
+class _Capped:
+    """The target as rejection with the best constant sees it: one bound, the maximum of o."""
+
+    def __init__(self, target):
+        self.proposal, self.log_ratio = target.proposal, target.log_ratio
+        self.most = float(log_ratios(target, GRID[:, np.newaxis]).max()) + 1e-9
+
+    def bound(self, low, high):
+        return self.most
+
+
+def _costs(target, sampler, count, seed):
+    """Evaluations of o and of bounds by the number of the sample in its random stream, in doubling ranges."""
+    if sampler == "a-star":
+        found = [a_star(target, count * STREAMS, seed)]
+    else:
+        chosen = target if sampler == "os-star" else _Capped(target)
+        found = [rejection(chosen, count, s, adaptive=sampler == "os-star") for s in seed.spawn(STREAMS)]
+    frames = []
+    for quantity in ("evaluations", "bounds"):
+        table = np.concatenate([getattr(f, quantity) for f in found]).reshape(STREAMS, count)
+        starts = 2 ** np.arange(int(math.log2(count)) + 1) - 1
+        means = np.stack([table[:, a:b].mean(axis=1) for a, b in zip(starts, 2 * starts + 1, strict=True)], axis=1)
+        error = means.std(axis=0, ddof=1) / math.sqrt(STREAMS)
+        frames.append(_rows(sampler, "none", quantity, starts + 1, means.mean(axis=0), error))
+    if sampler == "rejection":
+        expected = math.exp(chosen.most - integrate(target).log_z)
+        total = np.concatenate([f.evaluations for f in found])
+        frames.append(_rows(sampler, "none", "expected", NONE, expected))
+        frames.append(_rows(sampler, "none", "drawn", NONE, total.mean(), total.std() / math.sqrt(total.size)))
+    return pd.concat(frames)
+
+
+def _select(frame, quantity, trick="none", part="values"):
+    return frame[(frame.part == part) & (frame.trick == trick) & (frame.quantity == quantity)]
+
+
+def plot(frame):
+    figure, (need, gain, cost) = panels(1, 3, height=2.9, width_ratios=[1.25, 1, 1])
+    for colour, trick in zip(COLOURS, TRICKS, strict=False):
+        rows = _select(frame, "sharp", trick)
+        need.plot(rows.value, rows.x, color=colour, label=trick.capitalize())
+        band = (rows.value + sign * 2 * rows.standard_error for sign in (-1, 1))
+        need.fill_betweenx(rows.x, *band, color=colour, alpha=0.25, linewidth=0)
+        plain = _select(frame, "plain, published ln Z", trick).iloc[4::5]
+        need.plot(plain.value, plain.x, "o", color=colour, markersize=1.8)
+        need.plot(THEORY[trick](rows.x.to_numpy())[1], rows.x, ":", color="black", linewidth=0.8)
+    need.plot([], [], "o", color="#555555", markersize=1.8, label="as in the source")
+    need.plot([], [], ":", color="black", linewidth=0.8, label="theory")
+    need.set_xscale("log")
+    need.set_ylim(0, 1.05 * rows.x.max())
+    label(need, r"desired MSE of $\ln Z$, nats$^2$", "samples $M$ needed", "robust Bayesian regression")
+    need.legend(loc="upper left")
+    rows = _select(frame, "saved")
+    band = (100 * (rows.value + sign * 2 * rows.standard_error) for sign in (-1, 1))
+    gain.plot(rows.x, 100 * rows.value, color=COLOURS[2], label="measured")
+    gain.fill_between(rows.x, *band, color=COLOURS[2], alpha=0.25, linewidth=0)
+    gain.plot(rows.x, 100 * _theory(frame), ":", color="black", linewidth=0.8, label="theory")
+    gain.axhline(100 * LIMIT, color="#555555", linestyle="--", linewidth=0.8, label=r"limit, $1 - 6/\pi^2$")
+    gain.set_xscale("log")
+    gain.set_ylim(0, 45)
+    label(gain, r"desired MSE of $\ln Z$, nats$^2$", "samples saved, %", "Exponential for Gumbel")
+    gain.legend(loc="lower right")
+    for ax in (need, gain):
+        ax.invert_xaxis()
+    for colour, (sampler, name) in zip(COLOURS[3:], SAMPLERS.items(), strict=False):
+        asked, bounded = (_select(frame, quantity, part=sampler) for quantity in ("evaluations", "bounds"))
+        cost.loglog(asked.x, asked.value, "o-", color=colour, label=name)
+        if sampler != "rejection":
+            cost.loglog(bounded.x, bounded.value, "--", color=colour, linewidth=0.8)
+    cost.plot([], [], "--", color="#555555", linewidth=0.8, label="of bounds on boxes")
+    label(cost, "sample of a stream", "evaluations", "cost of one sample")
+    cost.set_ylim(5e-4, 60)
+    cost.legend(loc="lower left")
+    return figure
+
+
+def _theory(frame):
+    m = np.arange(1.0, _select(frame, "sharp", "gumbel").x.max() + 1)
+    return _saved(*(theory(m)[1] for theory in THEORY.values()), _select(frame, "saved").x.to_numpy())
+
+
+def _read(quantity, part="values"):
+    def measure(frame):
+        row = _select(frame, quantity, part=part).iloc[0]
+        return Measurement(row.value, row.standard_error)
+
+    return measure
+
+
+def _most_saved(frame):
+    """At the least desired MSE, where theory says the most is saved; of the source's sizes alone."""
+    if _select(frame, "sharp", "gumbel").x.max() < 99:
+        return None
+    row = _select(frame, "saved").iloc[-1]
+    return Measurement(row.value, row.standard_error)
+
+
+def _saved_against_theory(frame):
+    rows = _select(frame, "saved")
+    return Measurement(float(((rows.value - _theory(frame)) / rows.standard_error).abs().max()))
+
+
+def _least_ratio(frame):
+    """Of the Gumbel trick's MSE to the Exponential trick's, from M = 2."""
+    top, bottom = (_select(frame, "sharp", trick).value.to_numpy()[1:] for trick in TRICKS)
+    return Measurement(float((top / bottom).min()))
+
+
+def _agreement(quantity):
+    def measure(frame):
+        rows = pd.concat(_select(frame, quantity, trick) for trick in TRICKS)
+        theory = np.concatenate([f(_select(frame, quantity, t).x.to_numpy())[1] for t, f in THEORY.items()])
+        return Measurement(float(((rows.value - theory) / rows.standard_error).abs().max()))
+
+    return measure
+
+
+def _moved(frame):
+    """Largest relative change of an MSE when it is taken about the published ln Z."""
+    ratios = [
+        _select(frame, "plain, published ln Z", t).value.to_numpy() / _select(frame, "plain", t).value.to_numpy()
+        for t in TRICKS
+    ]
+    return Measurement(float(np.abs(np.concatenate(ratios) - 1).max()))
+
+
+def _later_samples(frame):
+    row = _select(frame, "evaluations", part="a-star").iloc[-1]
+    return Measurement(row.value, row.standard_error)
+
+
+def _rejections(frame):
+    row, expected = (_select(frame, quantity, part="rejection").iloc[0] for quantity in ("drawn", "expected"))
+    return Measurement(row.value / expected.value, row.standard_error / expected.value)
+
+
+KOLMOGOROV = (
+    "(root of the sample size times the Kolmogorov distance; a true one exceeds the number as often as a normal "
+    "variable five deviations)"
+)
+
+EXPERIMENT = Experiment(
+    id="fig-2-3a",
+    title="Samples needed for an MSE of ln Z, from A* sampling",
+    source="Thesis Figure 2.3a",
+    version=1,
+    presets={
+        "quick": {"values": 10_000, "most": 20, "drawn": {"a-star": 127, "os-star": 31, "rejection": 7}},
+        "paper": {"values": 100_000, "most": 99, "drawn": {"a-star": 4_095, "os-star": 1_023, "rejection": 127}},
+    },
+    tasks=tasks,
+    run=run,
+    plot=plot,
+    claims=[
+        Claim(
+            id="true ln Z",
+            source="published values of Figure 2.3a",
+            statement="ln Z is the -532.4139431339 about which MSEs are taken (this less the true one, nats)",
+            published=0.0,
+            relation="=",
+            rounding=5e-11,
+            measure=_read("published less ln Z", "integral"),
+            finding="Figure 2.3a, true ln Z",
+        ),
+        Claim(
+            id="true ln Z, by default tolerances",
+            source="published values of Figure 2.3a",
+            statement="SciPy's quad gives that number, if the integrand is not rescaled (difference, nats)",
+            published=0.0,
+            relation="=",
+            rounding=5e-11,
+            measure=_read("published less default tolerance", "integral"),
+        ),
+        Claim(
+            id="true ln Z, two ways",
+            source="this project",
+            statement="adaptive quadrature and a sum over a grid, both rescaled, agree (difference, nats)",
+            published=0.0,
+            relation="=",
+            rounding=1e-10,
+            measure=_read("grid less ln Z", "integral"),
+        ),
+        Claim(
+            id="40% fewer samples",
+            source="Thesis 2.5.1, Figure 2.3a",
+            statement="the Exponential trick needs up to 40% fewer samples (at the least desired MSE)",
+            published=0.4,
+            relation="=",
+            rounding=0.005,
+            measure=_most_saved,
+        ),
+        Claim(
+            id="samples saved",
+            source="Thesis 2.2.3",
+            statement="at every desired MSE it saves what pi^2/(6M) and trigamma(M) say (largest deviation, s.e.)",
+            published=5.0,
+            relation="<",
+            measure=_saved_against_theory,
+        ),
+        Claim(
+            id="lower MSE from M = 2",
+            source="Thesis 2.2.3, 2.5.1",
+            statement="the debiased Exponential trick has the lower MSE at every M from 2 (least ratio)",
+            published=1.0,
+            relation=">",
+            measure=_least_ratio,
+        ),
+        *(
+            Claim(
+                id=f"formulas, {quantity}",
+                source="Thesis A.1.2",
+                statement=f"MSEs are pi^2/(6M) and trigamma(M) ({how}; largest deviation, standard errors)",
+                published=5.0,
+                relation="<",
+                measure=_agreement(quantity),
+            )
+            for quantity, how in (("plain", "K groups as in the source"), ("sharp", "many groupings"))
+        ),
+        Claim(
+            id="effect of the published ln Z",
+            source="beyond the source",
+            statement="about the published ln Z the MSEs are those about the true one (largest relative change)",
+            published=0.0,
+            relation="=",
+            rounding=0.01,
+            measure=_moved,
+        ),
+        Claim(
+            id="values are Gumbel",
+            source="Thesis 2.5.1",
+            statement=f"the maxima are Gumbel(-c + ln Z) {KOLMOGOROV}",
+            published=SCALED_DISTANCE,
+            relation="<",
+            measure=_read("values, scaled distance"),
+        ),
+        Claim(
+            id="mean of the values",
+            source="Thesis eq. 2.1'",
+            statement="their mean is ln Z (difference, nats)",
+            published=0.0,
+            relation="=",
+            measure=_read("mean less ln Z"),
+        ),
+        Claim(
+            id="exact samples",
+            source="Thesis 2.5.1",
+            statement=f"locations are samples of the posterior {KOLMOGOROV}",
+            published=SCALED_DISTANCE,
+            relation="<",
+            measure=_read("locations, scaled distance"),
+        ),
+        Claim(
+            id="evaluations, rejection",
+            source="beyond the source",
+            statement="rejection with the best bound takes max exp(o) / Z evaluations a sample (ratio)",
+            published=1.0,
+            relation="=",
+            measure=_rejections,
+        ),
+        Claim(
+            id="evaluations, later samples",
+            source="beyond the source",
+            statement="A* that keeps its boxes takes less than two evaluations a sample (last half of each stream)",
+            published=2.0,
+            relation="<",
+            measure=_later_samples,
+        ),
+    ],
+)
