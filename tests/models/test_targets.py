@@ -266,3 +266,10 @@ def test_an_object_of_the_users(tmp_path, monkeypatch):
         with pytest.raises(InputError, match=complaint) as caught:
             load_object(name)
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("tolerance", [1e-5, 1e-7])
+def test_quadrature_says_how_wrong_it_is_where_the_proposal_peaks_and_the_ratio_is_flat(tolerance: float) -> None:
+    target = Mixture([1.0], [[0.0, 0.0]], [[0.5, 1.5]], Normal(np.zeros(2), np.full(2, 2.0)))
+    found = integrate(target, tolerance)
+    assert abs(found.log_z) <= found.error <= tolerance

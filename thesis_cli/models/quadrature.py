@@ -177,15 +177,23 @@ def _rule(dimension: int, nodes: int) -> tuple[Floats, Floats]:
 def _estimate(
     target: Target, low: Floats, high: Floats, depth: int, bound: float, rules: list[tuple[Floats, Floats]]
 ) -> tuple[float, float]:
-    """ln of the integral over a box, and ln of its error: all that it may hold, if a peak may hide between nodes."""
+    """ln of the integral over a box, and ln of its error.
+
+    That is all that it may hold, if a peak of o may hide between nodes. Otherwise it is what a rule with fewer nodes
+    changes, and what the rule misses of the proposal, whose mass in the box is known.
+    """
     points = low + np.concatenate([nodes for nodes, _ in rules]) * (high - low)
     ratio = log_ratios(target, points)
-    phi = ratio + target.proposal.log_density(points) + np.log(high - low).sum()
+    density = target.proposal.log_density(points) + np.log(high - low).sum()
+    phi = ratio + density
     (_, fine), (_, coarse) = rules
     value = float(np.logaddexp.reduce(fine + phi[: fine.size]))
+    mass = -depth * math.log(2)
     if bound > ratio.max() + _SEEN:
-        return value, bound - depth * math.log(2)
-    return value, _log_difference(value, float(np.logaddexp.reduce(coarse + phi[fine.size :])))
+        return value, bound + mass
+    missed = _log_difference(mass, float(np.logaddexp.reduce(fine + density[: fine.size]))) + bound
+    change = _log_difference(value, float(np.logaddexp.reduce(coarse + phi[fine.size :])))
+    return value, float(np.logaddexp(change, missed))
 
 
 def _log_difference(a: float, b: float) -> float:
