@@ -273,3 +273,14 @@ def test_quadrature_says_how_wrong_it_is_where_the_proposal_peaks_and_the_ratio_
     target = Mixture([1.0], [[0.0, 0.0]], [[0.5, 1.5]], Normal(np.zeros(2), np.full(2, 2.0)))
     found = integrate(target, tolerance)
     assert abs(found.log_z) <= found.error <= tolerance
+
+
+@pytest.mark.parametrize(("x", "y"), [(1e17, 1.0), (1e300, 1.0), (1.0, 1e200)])
+def test_data_that_leave_no_numbers_to_tell_weights_apart_are_refused(x: float, y: float) -> None:
+    with pytest.raises(InputError, match="noise of scale 1"):
+        Regression([x, 1.0], [y, 1.0])
+
+
+def test_proposals_take_lists() -> None:
+    assert Uniform([0.0, 0.0], [1.0, 2.0]).log_density(np.array([0.5, 0.5])) == pytest.approx(-math.log(2))
+    assert Normal([0.0], [1.0]).low == pytest.approx(-REACH)

@@ -150,7 +150,8 @@ def estimate_z(
             raise InputError(f"{option} does not go with --method {method}", f"it is for {', '.join(USED_BY[option])}")
     one_alpha = check_parameters(trick or "gumbel", alpha, threshold) if method in FULL_RANK else None
     source = sampled.one_source(model, continuous, factors)
-    sampled.refuse("a MODEL", model, {"--method": method != "auto", "--evidence": evidence, "--format": format})
+    of_models = {"--method": method != "auto", "--solver": solver != "auto", "--evidence": evidence, "--format": format}
+    sampled.refuse("a MODEL", model, of_models)
     sampled.refuse("--factors", factors, {"--delta": delta, "--bound": bound})
     sampled.refuse_of_targets(continuous, prior_scale, noise_scale, figure)
     out = output.out_file(out, "estimate-z", source, evidence)

@@ -61,6 +61,8 @@ class Normal:
     scale: Floats
 
     def __post_init__(self) -> None:
+        for name in ("mean", "scale"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), float))
         _check_sides(self.mean, self.scale, "the mean of a normal proposal", "the scale of a normal proposal")
 
     @cached_property
@@ -103,6 +105,8 @@ class Uniform:
     high: Floats
 
     def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), float))
         _check_sides(self.low, self.high - self.low, "a corner of a uniform proposal", "a side of a uniform proposal")
 
     def log_density(self, x: Floats) -> Floats:

@@ -28,6 +28,9 @@ REGRESSION, MIXTURE = 0, 1
 LANES = 32
 """Points whose factors are multiplied side by side; data are padded to a multiple of it with points of residual 0."""
 
+MOST_SCALES, MOST_RESPONSE = 1e14, 1e150
+"""Limits on x w and y in scales of the noise: a posterior narrower than the distance of two numbers; overflow."""
+
 TIE = 1e-9
 """A dimension is preferred for a gain larger than this, relative to the bound, so that rounding decides nothing."""
 
@@ -91,6 +94,12 @@ class Regression:
             raise InputError(f"row {bad[0, 0] + 1} of x and y has a number that is not finite", "drop the row")
         if not (math.isfinite(scale) and scale > 0):
             raise InputError(f"the scale of the noise is {scale:g}", "it is finite and above 0")
+        sizes = ("x", np.abs(features).max() * prior_scale, MOST_SCALES), ("y", np.abs(response).max(), MOST_RESPONSE)
+        for what, size, most in sizes:
+            if size > most * scale:
+                raise InputError(
+                    f"{what} is up to {size:.0e}, noise of scale {scale:g}", f"at most {most:.0e} times that"
+                )
         self.x, self.y, self.scale = features, response, scale
         dimension = features.shape[1]
         self.names = tuple(names or (f"x{d + 1}" for d in range(dimension)))
