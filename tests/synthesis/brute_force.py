@@ -67,8 +67,7 @@ def tree(program: Program) -> Tree:
     trees: list[Tree] = list(range(len(program.inputs)))
     for line in program.lines:
         arguments = [trees[i] for i in line.arguments]
-        name = OPERATIONS[line.operation].name
-        if name.startswith("ZIPWITH") and name != "ZIPWITH (-)":
+        if OPERATIONS[line.operation].commutes:
             arguments.sort(key=repr)
         trees.append((line.operation, *arguments))
     return trees[-1]

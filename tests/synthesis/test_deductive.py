@@ -26,7 +26,7 @@ from thesis_cli.synthesis.dsl import (
     Semantics,
     Value,
 )
-from thesis_cli.synthesis.examples import SHOWN
+from thesis_cli.synthesis.examples import SHOWN, Shown
 from thesis_cli.synthesis.growing import doubling_sets
 from thesis_cli.synthesis.number_sets import NumberSets
 from thesis_cli.synthesis.program import parse, run
@@ -255,12 +255,12 @@ def test_lines_that_share_a_variable_are_not_lost(listing: str, rows: list[tuple
 
 
 @pytest.mark.parametrize("shown", SHORT, ids=lambda shown: shown.name)
-def test_solves_the_short_tasks_of_appendix_d(shown: object) -> None:
-    task = shown.task()  # type: ignore[attr-defined]
+def test_solves_the_short_tasks_of_appendix_d(shown: Shown) -> None:
+    task = shown.task()
     found = Deductive().solve(task, Order.uniform(), Limits(max_length=3))
     assert found.proven
     assert check(found.program, task)
-    assert len(found.program) == len(shown.program)  # type: ignore[attr-defined]
+    assert len(found.program) == len(shown.program)
 
 
 def test_a_good_order_saves_work() -> None:

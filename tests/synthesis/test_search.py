@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.synthesis.strategies import SIGNATURES, inputs_of, programs
 from thesis_cli.errors import InputError
 from thesis_cli.synthesis.dsl import ATTRIBUTES, BY_NAME, DEFAULT, INT, LIST, OPERATIONS, Semantics, Type
-from thesis_cli.synthesis.examples import SHOWN
+from thesis_cli.synthesis.examples import SHOWN, Shown
 from thesis_cli.synthesis.program import Line, Program, parse, run, search_space
 from thesis_cli.synthesis.search import ALL, NONE, DepthFirst, Examination, Pruning, SortAndAdd, active_sets
 from thesis_cli.synthesis.solver import Limits, Order, Solution
@@ -159,13 +159,13 @@ def test_slices_and_lazy_last_lines_change_nothing(task: Task, pruning: Pruning,
 
 
 @pytest.mark.parametrize("shown", [s for s in SHOWN if s.name != "sticks"], ids=lambda shown: shown.name)
-def test_the_programs_of_the_thesis_are_found(shown: object) -> None:
-    task = shown.task()  # type: ignore[attr-defined]
+def test_the_programs_of_the_thesis_are_found(shown: Shown) -> None:
+    task = shown.task()
     solution = DepthFirst().solve(task, UNIFORM, Limits(4))
     assert solution.program is not None
     assert solution.proven
     assert check(solution.program, task)
-    assert len(solution.program) <= len(shown.program)  # type: ignore[attr-defined]
+    assert len(solution.program) <= len(shown.program)
 
 
 def test_an_output_that_is_an_input_takes_a_program() -> None:

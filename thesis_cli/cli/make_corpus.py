@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -51,12 +51,8 @@ def make_corpus(
     apart_from: Annotated[
         Path | None, typer.Option(help="A corpus: no program does what one of its programs does.")
     ] = None,
-    division: Annotated[
-        Literal["trunc", "floor"], typer.Option(help="How (/2), (/3) and (/4) round negative numbers.")
-    ] = "trunc",
-    range: Annotated[
-        tuple[int, int], typer.Option(help="Least and largest number that a value may have.", metavar="LO HI")
-    ] = (-256, 255),
+    division: options.Division = "trunc",
+    range: options.Range = (-256, 255),
     seed: options.Seed = None,
     jobs: options.Jobs = None,
     out: Annotated[Path | None, typer.Option(help="Where the corpus goes: .npz, beside it a .json.")] = None,

@@ -34,6 +34,10 @@ Jobs = Annotated[
     typer.Option(min=1, help="Cores to use; the result does not depend on it.", show_default="all"),
 ]
 Out = Annotated[Path | None, typer.Option(help="Where the result goes: .csv, beside it a .json.")]
+Division = Annotated[Literal["trunc", "floor"], typer.Option(help="How (/2), (/3) and (/4) round negative numbers.")]
+Range = Annotated[
+    tuple[int, int], typer.Option(help="Least and largest number that a value may have.", metavar="LO HI")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No messages and no progress bar.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More messages.")]

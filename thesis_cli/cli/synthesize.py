@@ -53,12 +53,8 @@ def synthesize(
         str,
         typer.Option(help="Of functions and lambdas: corpus, uniform, or a CSV file of attribute,probability."),
     ] = "corpus",
-    division: Annotated[
-        Literal["trunc", "floor"], typer.Option(help="How (/2), (/3) and (/4) round negative numbers.")
-    ] = "trunc",
-    range: Annotated[
-        tuple[int, int], typer.Option(help="Least and largest number that a value may have.", metavar="LO HI")
-    ] = (-256, 255),
+    division: options.Division = "trunc",
+    range: options.Range = (-256, 255),
     jobs: options.Jobs = None,
     out: options.Out = None,
     as_json: options.Json = False,
