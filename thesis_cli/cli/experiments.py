@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thesis_cli.cli import options, output
+from thesis_cli.cli import cluster, options, output
 from thesis_cli.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ REPRODUCE_EXAMPLES = """\b
 Examples, in a checkout:
   thesis-cli reproduce
   thesis-cli reproduce fig-2-1 --preset paper --jobs 2
+On a cluster:
+  thesis-cli reproduce --preset paper --engine slurm --partition short --time 30 --array-limit 50
 """
 PLOT_EXAMPLES = """\b
 Examples, in a checkout:
@@ -49,33 +51,55 @@ def reproduce(
     refresh: Annotated[bool, typer.Option("--refresh", help="Compute anew what older code computed.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Root of all random numbers.")] = 0,
     jobs: options.Jobs = None,
+    engine: cluster.EngineName = "local",
+    partition: cluster.Partition = None,
+    time: cluster.Time = None,
+    mem: cluster.Mem = None,
+    cpus: cluster.Cpus = None,
+    array_limit: cluster.ArrayLimit = None,
+    target_minutes: cluster.TargetMinutes = None,
+    retries: cluster.Retries = None,
+    settle: cluster.Settle = None,
+    setup: cluster.Setup = None,
+    sbatch: cluster.Sbatch = None,
+    detach: cluster.Detach = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     debug: options.Debug = False,
 ) -> None:
     """Run experiments, draw their figures and check the claims. What is done already is not done again."""
+    flags = cluster.flags(locals())
     options.set_messages(quiet, verbose)
-    from thesis_cli.reproduction.engines import LocalEngine
     from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.runner import reproduce as run
 
     checkout = find_checkout()
-    engine = LocalEngine(options.jobs_or_all(jobs))
+    wanted = cluster.settings({}, flags)
+    runs = cluster.engine(engine, jobs, wanted, detach)
 
     @contextmanager
     def bar(total: int, name: str) -> Iterator[options.Tick]:
         with options.progress(total, "task", quiet, name) as tick:
             yield tick
 
-    failed = 0
-    for path in checkout.select(ids or []).values():
-        done = run(path, preset, checkout, engine, seed=seed, refresh=refresh, bar=bar)
-        name = done.experiment.id
+    failed = waiting = 0
+    chosen = checkout.select(ids or [])
+    if engine == "slurm" and not detach and len(chosen) > 1:  # all are in the queue before the first is waited for
+        submitter = cluster.engine(engine, jobs, wanted, detach=True)
+        for path in chosen.values():
+            run(path, preset, checkout, submitter, seed=seed, refresh=refresh, bar=bar)
+    for name, path in chosen.items():
+        done = run(path, preset, checkout, runs, seed=seed, refresh=refresh, bar=bar)
         for parameters, error in done.errors:
             options.logger.error("%s failed at %s%s", name, parameters, error)
         failed += len(done.errors)
+        waiting += done.waiting
         options.logger.info("%-22s %4d tasks run, %4d kept, %6.1f s", name, done.computed, done.kept, done.seconds)
+    if waiting:
+        options.logger.info(
+            "%d tasks have no result yet; the same command, without --detach or --engine none, waits for them", waiting
+        )
     verdicts = _judge(checkout, preset)
     _report(verdicts, checkout, preset, ids, as_json)
     if failed:

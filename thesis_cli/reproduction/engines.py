@@ -6,25 +6,45 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
 from thesis_cli.reproduction.store import Task
+from thesis_cli.reproduction.task_file import TaskFile, Work
 from thesis_cli.reproduction.worker import run_task
 
 logger = logging.getLogger(__name__)
 
+SUBMITTED, NOT_RUN = "submitted", "not run yet"
+"""What an engine says of tasks that nothing went wrong with."""
+
+Progress = Callable[[int], None]
+"""Called with the number of tasks just finished."""
+
 
 class Engine(Protocol):
-    """Runs tasks in any order, anywhere."""
+    """Runs tasks in any order, anywhere.
 
-    def run(self, tasks: Sequence[Task], progress: Callable[[int], None]) -> dict[str, str]:
-        """Try every task; returns key -> traceback of those that raised.
+    Attributes
+    ----------
+    jobs : tasks that it runs at once in processes of its own.
+    """
 
-        `progress` is called with the number of tasks just finished.
-        """
+    jobs: int
+
+    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Progress) -> dict[int, str]:
+        """Try tasks of some places; returns place -> what went wrong, of those that failed."""
         ...
+
+
+class NoEngine:
+    """Runs nothing: what is there is all there is."""
+
+    jobs = 0
+
+    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Progress) -> dict[int, str]:
+        return dict.fromkeys(missing, NOT_RUN)
 
 
 class LocalEngine:
@@ -39,52 +59,55 @@ class LocalEngine:
     def __init__(self, jobs: int = 1, retries: int = 3) -> None:
         self.jobs, self.retries = jobs, retries
 
-    def run(self, tasks: Sequence[Task], progress: Callable[[int], None]) -> dict[str, str]:
-        if self.jobs == 1 or len(tasks) == 1:
-            return self._collect(map(_attempt, tasks), progress)
+    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Progress) -> dict[int, str]:
+        if self.jobs == 1 or len(missing) == 1:
+            found = tasks.some(missing)
+            return self._collect(((i, run_task(t, tasks.work)) for i, t in zip(missing, found, strict=True)), progress)
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        left = list(tasks)
+        left = list(missing)
         while True:
             try:
-                return self._parallel(left, progress)
+                return self._parallel(tasks, left, progress)
             except TerminatedWorkerError:
-                before, left = len(left), [task for task in left if not task.file.exists()]
+                before, left = len(left), [i for i in left if not tasks.file(i).exists()]
                 logger.warning("a worker process died; %d tasks are run again", len(left))
                 if len(left) == before:
                     break
         # Nothing was finished before the death: each alone, so that one that kills its process stops no other.
-        errors: dict[str, str] = {}
-        for task in left:
+        errors: dict[int, str] = {}
+        for i in left:
             for _ in range(self.retries):
                 try:
-                    errors |= self._parallel([task], progress)
+                    errors |= self._parallel(tasks, [i], progress)
                     break
                 except TerminatedWorkerError:
                     continue
             else:
-                errors[task.key] = f"its process was killed {self.retries} times"
+                errors[i] = f"its process was killed {self.retries} times"
         return errors
 
-    def _parallel(self, tasks: Sequence[Task], progress: Callable[[int], None]) -> dict[str, str]:
+    def _parallel(self, tasks: TaskFile, places: Sequence[int], progress: Progress) -> dict[int, str]:
         from joblib import Parallel, delayed
 
+        attempt = delayed(_attempt_in_worker)
         run = Parallel(n_jobs=self.jobs, backend="loky", batch_size=1, return_as="generator_unordered")
-        return self._collect(run(delayed(_attempt_in_worker)(task, os.getpid()) for task in tasks), progress)
+        driver, found = os.getpid(), zip(places, tasks.some(places), strict=True)
+        return self._collect(run(attempt(i, task, tasks.work, driver) for i, task in found), progress)
 
     @staticmethod
-    def _collect(outcomes: object, progress: Callable[[int], None]) -> dict[str, str]:
+    def _collect(outcomes: Iterable[tuple[int, str | None]], progress: Progress) -> dict[int, str]:
         errors = {}
-        for key, error in outcomes:  # type: ignore[attr-defined]
+        for place, error in outcomes:
             if error is not None:
-                errors[key] = error
+                errors[place] = error
             progress(1)
         return errors
 
 
-def _attempt_in_worker(task: Task, driver: int) -> tuple[str, str | None]:
+def _attempt_in_worker(place: int, task: Task, work: Work, driver: int) -> tuple[int, str | None]:
     _end_with(driver)
-    return _attempt(task)
+    return place, run_task(task, work)
 
 
 @lru_cache
@@ -97,7 +120,3 @@ def _end_with(driver: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _attempt(task: Task) -> tuple[str, str | None]:
-    return task.key, run_task(task)

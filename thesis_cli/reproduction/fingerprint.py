@@ -13,12 +13,12 @@ NOT_RESULTS = f"{PACKAGE.name}.reproduction"
 """Runs and draws, but computes nothing."""
 
 
-def fingerprint(path: Path) -> str:
-    """Digest of an experiment's `run`, what it uses in its file, and the modules of this package it imports.
+def fingerprint(path: Path, function: str = "run") -> str:
+    """Digest of a function, what it uses in its file, and the modules of this package that it imports.
 
     Comments, layout, docstrings, plots and claims do not count.
     """
-    statements = _reachable(ast.parse(path.read_text(encoding="utf-8")).body, "run")
+    statements = _reachable(ast.parse(path.read_text(encoding="utf-8")).body, function)
     digests = {path: _digest(statements)}
     queue = _imports(statements)
     while queue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 import math
 import os
@@ -9,10 +10,12 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import IO
 
 PACKAGES = ("thesis-cli", "numpy", "scipy", "numba", "pandas", "matplotlib", "pgmpy")
 
@@ -26,25 +29,58 @@ def write_atomic(files: Mapping[Path, str | bytes]) -> None:
     ------
     OSError : naming the file that could not be written; what was there before is still there.
     """
-    temporaries: dict[Path, str] = {}
+    with ExitStack() as stack:
+        staged = [(path, stack.enter_context(_staged(path))) for path in files]
+        for (path, file), data in zip(staged, files.values(), strict=True):
+            with _naming(path):
+                file.write(data.encode() if isinstance(data, str) else data)
+                _to_disk(file)
+        for path, file in staged:
+            os.replace(file.name, path)
+
+
+@contextmanager
+def atomic(path: Path, keep_equal: bool = False) -> Iterator[IO[bytes]]:
+    """`write_atomic` of a file that is too large for memory: what the body writes takes its name if nothing is raised.
+
+    Parameters
+    ----------
+    keep_equal : leave a file untouched that has this very content.
+    """
+    with _staged(path) as file:
+        with _naming(path):
+            yield file
+            _to_disk(file)
+        if not (keep_equal and path.is_file() and filecmp.cmp(file.name, path, shallow=False)):
+            os.replace(file.name, path)
+
+
+@contextmanager
+def _staged(path: Path) -> Iterator[IO[bytes]]:
+    """A temporary file beside a path, gone afterwards unless it was renamed."""
+    with _naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
     try:
-        for path, data in files.items():
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                handle, temporaries[path] = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data.encode() if isinstance(data, str) else data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.chmod(temporaries[path], 0o666 & ~_umask())
-            except OSError as error:
-                raise OSError(error.errno, error.strerror, str(path)) from error
-        for path, temporary in temporaries.items():
-            os.replace(temporary, path)
-    except BaseException:
-        for temporary in temporaries.values():
-            Path(temporary).unlink(missing_ok=True)
-        raise
+        yield file
+    finally:
+        with suppress(OSError):  # what a full disk refused before
+            file.close()
+        Path(file.name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _to_disk(file: IO[bytes]) -> None:
+    file.flush()
+    os.fchmod(file.fileno(), 0o666 & ~_umask())
+    os.fsync(file.fileno())
 
 
 def _umask() -> int:
@@ -56,6 +92,15 @@ def _umask() -> int:
 def to_json(record: object) -> str:
     """Indented JSON; numbers that JSON has no word for (inf, nan) become null."""
     return json.dumps(finite(record), indent=2, ensure_ascii=False) + "\n"
+
+
+def says(record: Path, what: Mapping[str, object]) -> bool:
+    """Whether a record describes this very computation, whenever and wherever it was run."""
+    try:
+        old = json.loads(record.read_text())
+    except (FileNotFoundError, ValueError):
+        return False
+    return isinstance(old, dict) and all(old.get(k) == v for k, v in json.loads(to_json(what)).items())
 
 
 def finite(value: object) -> object:

@@ -13,11 +13,13 @@ from typing import Any
 
 from thesis_cli.errors import InputError
 from thesis_cli.reproduction import figures, store
-from thesis_cli.reproduction.engines import Engine
+from thesis_cli.reproduction.engines import NOT_RUN, SUBMITTED, Engine
 from thesis_cli.reproduction.experiment import Experiment
-from thesis_cli.reproduction.fingerprint import fingerprint
-from thesis_cli.reproduction.records import provenance, to_json, write_atomic
+from thesis_cli.reproduction.records import provenance, says, to_json, write_atomic
 from thesis_cli.reproduction.registry import Checkout, load
+from thesis_cli.reproduction.run_folder import driving
+from thesis_cli.reproduction.task_file import Entry, TaskFile
+from thesis_cli.reproduction.worker import ExperimentWork
 
 logger = logging.getLogger(__name__)
 
@@ -27,19 +29,76 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
 
 @dataclass
 class Outcome:
-    """How an experiment went.
+    """How the tasks of a file went.
 
     Attributes
     ----------
     computed, kept : tasks that ran, tasks whose stored result was used.
-    errors : parameters and traceback of the tasks that raised.
+    waiting : tasks that were submitted and not waited for, or not to be run.
+    errors : parameters of the tasks that failed, and how.
     """
 
-    experiment: Experiment
     computed: int = 0
     kept: int = 0
+    waiting: int = 0
     seconds: float = 0.0
     errors: list[tuple[str, str]] = field(default_factory=list)
+
+
+def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: str) -> Outcome:
+    """Run the tasks of a file that have no result.
+
+    Parameters
+    ----------
+    engine : runs them.
+    refresh : compute anew what other code or inputs gave, instead of a warning.
+    name : for messages.
+    """
+    began = time.perf_counter()
+    missing, old = _missing(tasks)
+    if old and not refresh:
+        logger.warning(
+            "%s: %d stored results were computed by older code%s; --refresh computes them anew",
+            name,
+            len(old),
+            "" if isinstance(tasks.work, ExperimentWork) else " or from other inputs",
+        )
+    elif old:
+        missing = sorted(missing + old)
+        for i in old:
+            tasks.file(i).unlink(missing_ok=True)
+    outcome = Outcome(kept=len(tasks) - len(missing))
+    if missing:
+        with driving(tasks.path, engine.jobs), bar(len(missing), name) as tick:
+            errors = engine.run(tasks, missing, tick)
+        done = tasks.finished()
+        lost = [i for i in missing if tasks.keys[i] not in done]
+        outcome.computed = len(missing) - len(lost)
+        for task, i in zip(tasks.some(lost), lost, strict=True):
+            error = errors.get(i, "it left no result")
+            if error in (SUBMITTED, NOT_RUN):
+                outcome.waiting += 1
+                continue
+            outcome.errors.append((json.dumps(dict(task.parameters), ensure_ascii=False), error))
+            if not task.failure.exists():  # nobody was left who could have said so
+                write_atomic({task.failure: error})
+    outcome.seconds = time.perf_counter() - began
+    return outcome
+
+
+def _missing(tasks: TaskFile) -> tuple[list[int], list[int]]:
+    """Places of tasks without a result, a damaged one is removed; places of results by other code."""
+    there = tasks.indices(tasks.finished())
+    damaged, old = set[int](), []
+    for i, task in zip(there, tasks.some(there), strict=True):
+        found = store.read(task.file)
+        if found is None:
+            task.file.unlink(missing_ok=True)
+            damaged.add(i)
+        elif found.code != tasks.work.code(task):
+            old.append(i)
+    kept = set(there) - damaged
+    return [i for i in range(len(tasks)) if i not in kept], old
 
 
 def reproduce(
@@ -59,48 +118,20 @@ def reproduce(
     ------
     InputError : the experiment has no such preset, or its tasks disagree on the columns.
     """
-    began = time.perf_counter()
     experiment = load(path)
-    outcome = Outcome(experiment)
-    code = fingerprint(path)
-    tasks = plan(experiment, path, preset, checkout, seed, code)
-    stored = {task.key: store.read(task.file) for task in tasks}
-    old = {task.key for task in tasks if (found := stored[task.key]) and found.code != code}
-    if old and not refresh:
-        logger.warning(
-            "%s: %d stored results were computed by older code; --refresh computes them anew",
-            experiment.id,
-            len(old),
-        )
-    missing = [task for task in tasks if stored[task.key] is None or (refresh and task.key in old)]
-    for task in missing:
-        task.file.unlink(missing_ok=True)
-    errors: dict[str, str] = {}
-    if missing:
-        with bar(len(missing), experiment.id) as tick:
-            errors = engine.run(missing, tick)
-    outcome.kept = len(tasks) - len(missing)
-    for task in missing:
-        stored[task.key] = store.read(task.file)
-        if stored[task.key] is None:
-            error = errors.get(task.key, "it left no result")
-            outcome.errors.append((to_json(dict(task.parameters)), error))
-        else:
-            outcome.computed += 1
-    if not outcome.errors:
-        _publish(experiment, preset, checkout, seed, [found for found in stored.values() if found])
+    tasks = plan(path, preset, checkout, seed)
+    outcome = complete(tasks, engine, refresh=refresh, bar=bar, name=experiment.id)
+    if not (outcome.errors or outcome.waiting):
+        _publish(experiment, preset, checkout, seed, [found for task in tasks if (found := store.read(task.file))])
         figures.draw(experiment, checkout.results(preset))
-    outcome.seconds = time.perf_counter() - began
     return outcome
 
 
-def plan(experiment: Experiment, path: Path, preset: str, checkout: Checkout, seed: int, code: str) -> list[store.Task]:
+def plan(path: Path, preset: str, checkout: Checkout, seed: int) -> TaskFile:
     """The tasks of a preset, in the order of the result's rows."""
-    tasks = []
-    for parameters in experiment.tasks(experiment.settings(preset)):
-        key = store.task_key(experiment.id, experiment.version, parameters, seed)
-        tasks.append(store.Task(path, key, parameters, code, store.path_of(checkout.store, experiment.id, key)))
-    return tasks
+    experiment = load(path)
+    entries = (Entry(experiment.id, parameters, seed) for parameters in experiment.tasks(experiment.settings(preset)))
+    return TaskFile.write(checkout.store / experiment.id / f"{preset}-{seed}.json", entries, ExperimentWork(path))
 
 
 def _publish(
@@ -127,18 +158,9 @@ def _publish(
         "code": sorted({result.code for result in results}),
     }
     data = merged.encode()
-    if csv.is_file() and csv.read_bytes() == data and _says(record, what):
+    if csv.is_file() and csv.read_bytes() == data and says(record, what):
         return
     new = to_json(
         {**what, "task_seconds": round(sum(result.seconds for result in results), 1), **provenance(checkout.root)}
     )
     write_atomic({csv: data, record: new})
-
-
-def _says(record: Path, what: dict[str, Any]) -> bool:
-    """Whether the record describes this very computation, whenever and wherever it was run."""
-    try:
-        old = json.loads(record.read_text())
-    except (FileNotFoundError, ValueError):
-        return False
-    return isinstance(old, dict) and all(old.get(k) == v for k, v in json.loads(to_json(what)).items())

@@ -12,9 +12,9 @@ from typing import Any
 from thesis_cli.reproduction.records import write_atomic
 
 
-def task_key(experiment: str, version: int, parameters: Mapping[str, Any], seed: int) -> str:
+def task_key(command: str, version: int, parameters: Mapping[str, Any], seed: int | None) -> str:
     """Digest of what a task is; its position among others plays no part."""
-    content = json.dumps([experiment, version, dict(parameters), seed], sort_keys=True)
+    content = json.dumps([command, version, dict(parameters), seed], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
 
@@ -24,18 +24,28 @@ class Task:
 
     Attributes
     ----------
-    experiment : file that declares the experiment.
-    key : what the task is; also the entropy of its random numbers.
-    parameters : for the experiment's `run`.
-    code : fingerprint of the code at submission.
+    command : an experiment's id, or a command.
+    parameters : of either.
+    seed : root of its random numbers; None for a command that takes none.
+    key : what the task is; also the entropy of an experiment's random numbers.
     file : where the result goes.
     """
 
-    experiment: Path
-    key: str
+    command: str
     parameters: Mapping[str, Any]
-    code: str
+    seed: int | None
+    key: str
     file: Path
+
+    @property
+    def log(self) -> Path:
+        """What the task said."""
+        return beside(self.file, ".log")
+
+    @property
+    def failure(self) -> Path:
+        """How it failed when it was last tried."""
+        return beside(self.file, ".error")
 
 
 @dataclass(frozen=True)
@@ -47,15 +57,16 @@ class Stored:
     seconds: float
 
 
-def path_of(store: Path, experiment: str, key: str) -> Path:
-    return store / experiment / key[:2] / f"{key}.csv"
+def beside(result: Path, suffix: str) -> Path:
+    """A file of a task, of the kind that suffix tells, by that of its result."""
+    return result.parents[1] / "logs" / result.parent.name / f"{result.stem}{suffix}"
 
 
-def save(task: Task, text: str, seconds: float) -> None:
+def save(task: Task, text: str, code: str, seconds: float) -> None:
     """Write a result whole; the first line records its origin and a digest of the rest."""
     meta = {
         "parameters": dict(task.parameters),
-        "code": task.code,
+        "code": code,
         "seconds": round(seconds, 3),
         "sha256": hashlib.sha256(text.encode()).hexdigest(),
     }

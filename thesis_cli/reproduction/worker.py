@@ -4,23 +4,63 @@ from __future__ import annotations
 
 import time
 import traceback
+from dataclasses import dataclass
+from pathlib import Path
 
+from thesis_cli.errors import WorkFailed
 from thesis_cli.reproduction import store
+from thesis_cli.reproduction.fingerprint import fingerprint
+from thesis_cli.reproduction.records import write_atomic
 from thesis_cli.reproduction.registry import load
+from thesis_cli.reproduction.task_file import Work
 
 DIGITS = "%.12g"
 """Digits of numbers in results: enough for any reader, few enough to agree between processors."""
 
 
-def run_task(task: store.Task) -> str | None:
-    """Compute a task and write its file. Returns the traceback of a task that raised, else None."""
-    import numpy as np
+@dataclass(frozen=True)
+class ExperimentWork:
+    """Tasks of an experiment.
 
+    Parameters
+    ----------
+    path : its file.
+    """
+
+    path: Path
+
+    @property
+    def version(self) -> int:
+        return load(self.path).version
+
+    def code(self, task: store.Task) -> str:
+        return fingerprint(self.path)
+
+    def run(self, task: store.Task) -> str:
+        import numpy as np
+
+        frame = load(self.path).run(np.random.SeedSequence(int(task.key, 16)), **task.parameters)
+        text: str = frame.to_csv(index=False, float_format=DIGITS, lineterminator="\n")
+        return text
+
+
+def run_task(task: store.Task, work: Work) -> str | None:
+    """Compute a task and write its file. Returns how it failed, which its log keeps too; None if it is done.
+
+    Raises
+    ------
+    OSError : a file could not be written.
+    """
     began = time.perf_counter()
     try:
-        frame = load(task.experiment).run(np.random.SeedSequence(int(task.key, 16)), **task.parameters)
-        text = frame.to_csv(index=False, float_format=DIGITS, lineterminator="\n")
+        code, text = work.code(task), work.run(task)
+    except WorkFailed as error:  # says what failed in words of its own
+        report = str(error)
     except Exception:  # noqa: BLE001  whatever an experiment raises is reported with its task
-        return traceback.format_exc()
-    store.save(task, text, time.perf_counter() - began)
-    return None
+        report = traceback.format_exc()
+    else:
+        store.save(task, text, code, time.perf_counter() - began)
+        task.failure.unlink(missing_ok=True)
+        return None
+    write_atomic({task.failure: report})
+    return report

@@ -1,0 +1,262 @@
+"""`thesis-cli sweep | collect | run-task`: a command over a grid of its own options."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thesis_cli.cli import cluster, options, output
+from thesis_cli.errors import InputError, WorkFailed
+
+if TYPE_CHECKING:
+    from thesis_cli.cli.sweep_file import Sweep
+    from thesis_cli.reproduction.engines import Engine
+    from thesis_cli.reproduction.run_folder import RunFolder
+    from thesis_cli.reproduction.task_file import TaskFile, Work
+
+SWEEP_EXAMPLES = """\b
+Examples, in a checkout:
+  thesis-cli sweep data/sweeps/glasses.toml --dry-run
+  thesis-cli sweep data/sweeps/glasses.toml --jobs 2
+On a cluster:
+  thesis-cli sweep glasses.toml --engine slurm --partition short --time 30 --array-limit 50
+"""
+COLLECT_EXAMPLES = """\b
+Examples, in a checkout:
+  thesis-cli sweep data/sweeps/glasses.toml --engine none
+  thesis-cli collect data/sweeps/glasses.toml
+"""
+RUN_TASK_EXAMPLES = """\b
+Examples, in a checkout:
+  thesis-cli sweep data/sweeps/glasses.toml --engine none
+  thesis-cli run-task data/sweeps/results/runs/glasses/tasks.json 3
+In an array of 100 jobs, which share all tasks:
+  thesis-cli run-task tasks.json $SLURM_ARRAY_TASK_ID --of 100
+"""
+MANY = 10**6
+"""Tasks that are asked about."""
+SHOWN = 5
+"""Tasks that a dry run prints."""
+
+SweepFile = Annotated[Path, typer.Argument(help="TOML file: command, seeds, [options], [grid], [slurm].")]
+TableOut = Annotated[
+    Path | None,
+    typer.Option(
+        help="Where the table goes: .csv; results of tasks go into the folder of its name.",
+        show_default="results/runs/SWEEP.csv, from the folder of the sweep's file",
+    ),
+]
+
+
+def sweep(
+    file: SweepFile,
+    out: TableOut = None,
+    engine: cluster.EngineName = "local",
+    partition: cluster.Partition = None,
+    time: cluster.Time = None,
+    mem: cluster.Mem = None,
+    cpus: cluster.Cpus = None,
+    array_limit: cluster.ArrayLimit = None,
+    target_minutes: cluster.TargetMinutes = None,
+    retries: cluster.Retries = None,
+    settle: cluster.Settle = None,
+    setup: cluster.Setup = None,
+    sbatch: cluster.Sbatch = None,
+    detach: cluster.Detach = False,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Compute anew what older code or other inputs gave.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the tasks and the sbatch line; write nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Go on with more than {MANY:,} tasks.")] = False,
+    jobs: options.Jobs = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Run a command over a grid of its options, here or on a cluster, into one table.
+
+    What is done already is not done again.
+    """
+    flags = cluster.flags(locals())
+    options.set_messages(quiet, verbose)
+    from thesis_cli.cli.sweep_file import read_sweep
+
+    found = read_sweep(file)
+    try:
+        wanted = cluster.settings(found.slurm, {})
+    except InputError as error:
+        raise error.at(file) from None
+    wanted = cluster.settings(found.slurm, flags)
+    folder = _folder(found, out, wanted.cpus)
+    if dry_run:
+        _show(found, folder, wanted, engine)
+        return
+    if len(found) > MANY and not yes:
+        raise InputError(f"{len(found):,} tasks", "--yes is wanted for so many", source=file)
+    runs = cluster.engine(engine, jobs, wanted, detach)
+    folder.save()
+    tasks = tasks_of(folder, found)
+    _finish(folder, tasks, runs, refresh=refresh, quiet=quiet, as_json=as_json, name=file.stem)
+
+
+def collect(
+    run: Annotated[Path, typer.Argument(help="A sweep's TOML file, or the folder of its results.")],
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Merge what is finished of a sweep into its table, and run nothing. Exit status 1 if some task has no result."""
+    options.set_messages(quiet, verbose)
+    from thesis_cli.reproduction.engines import NoEngine
+
+    folder = folder_of(run)
+    _finish(folder, tasks_of(folder), NoEngine(), refresh=False, quiet=quiet, as_json=as_json, name=folder.path.name)
+
+
+def run_task(
+    file: Annotated[Path, typer.Argument(help="tasks.json of a sweep, or the task file of an experiment.")],
+    indices: Annotated[list[int], typer.Argument(help="Places of tasks in it, the first is 0.", metavar="INDEX...")],
+    of: Annotated[
+        int | None, typer.Option(min=1, help="Also every OFth task behind: one of OF jobs that share all.")
+    ] = None,
+    cores: Annotated[int, typer.Option(min=1, help="That the task may use.")] = 1,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Run tasks of a task file, as a job of any batch system does. A task that has a result is passed over."""
+    options.set_messages(quiet, verbose)
+    from thesis_cli.reproduction.task_file import count_tasks, read_tasks
+    from thesis_cli.reproduction.worker import run_task as run
+
+    total = count_tasks(file)
+    for index in indices:
+        if not 0 <= index < (of or total):
+            raise InputError(f"no task {index}", f"places from 0 to {(of or total) - 1} are wanted", source=file)
+    places = {place for index in indices for place in range(index, total, of or total)}
+    work = _work(file, cores)
+    failed = 0
+    for place, task in zip(sorted(places), read_tasks(file, work, places, file.absolute().parent), strict=True):
+        if task.file.exists():
+            options.logger.info("task %d was done before", place)
+        elif error := run(task, work):
+            failed += 1
+            options.logger.error("task %d failed: %s", place, error.strip())
+    if failed:
+        raise WorkFailed(f"{failed} of {len(places)} tasks failed")
+
+
+def folder_of(run: Path) -> RunFolder:
+    """The folder of a sweep, by its file, by its table or by itself.
+
+    Raises
+    ------
+    InputError : it has not been run.
+    """
+    from thesis_cli.reproduction.run_folder import RunFolder
+
+    if run.suffix == ".toml":
+        from thesis_cli.cli.sweep_file import read_sweep
+
+        place = _folder(read_sweep(run), None, 1).path
+        if not place.exists():
+            raise InputError("has not been run", f"thesis-cli sweep {run}, or the folder of its results", source=run)
+        return RunFolder.load(place)
+    return RunFolder.load(run.with_suffix("") if run.suffix == ".csv" else run)
+
+
+def _folder(found: Sweep, out: Path | None, cores: int) -> RunFolder:
+    from thesis_cli.reproduction.run_folder import RunFolder
+
+    table = out or found.out or found.folder / "results" / "runs" / f"{found.path.stem}.csv"
+    output.check_writable("--out", table, ".csv")
+    table = table.absolute()
+    return RunFolder(table.with_suffix(""), found.command, found.folder, table, cores)
+
+
+def tasks_of(folder: RunFolder, found: Sweep | None = None) -> TaskFile:
+    """The tasks of a sweep, written anew if its file is given."""
+    from thesis_cli.cli.command_work import CommandWork
+    from thesis_cli.reproduction.task_file import TaskFile
+
+    work = CommandWork(folder.command, folder.base, folder.cores)
+    return TaskFile.write(folder.tasks, found.entries(), work) if found else TaskFile(folder.tasks, work)
+
+
+def _work(file: Path, cores: int) -> Work:
+    """How the tasks of a file are carried out."""
+    from thesis_cli.cli.command_work import COMMANDS, CommandWork
+    from thesis_cli.reproduction.registry import find_checkout
+    from thesis_cli.reproduction.run_folder import RunFolder
+    from thesis_cli.reproduction.task_file import read_entry
+    from thesis_cli.reproduction.worker import ExperimentWork
+
+    command = read_entry(file, 0).command
+    folder = file.absolute().parent
+    if command in COMMANDS:
+        base = RunFolder.load(folder).base if (folder / "run.json").exists() else folder
+        return CommandWork(command, base, cores)
+    return ExperimentWork(find_checkout(folder).select([command])[command])
+
+
+def _finish(
+    folder: RunFolder, tasks: TaskFile, runs: Engine, *, refresh: bool, quiet: bool, as_json: bool, name: str
+) -> None:
+    """Run what is missing, merge what there is, and say so."""
+    from thesis_cli.reproduction.runner import complete
+    from thesis_cli.reproduction.table import publish
+
+    @contextmanager
+    def bar(total: int, title: str) -> Iterator[options.Tick]:
+        with options.progress(total, "task", quiet, title) as tick:
+            yield tick
+
+    outcome = complete(tasks, runs, refresh=refresh, bar=bar, name=name)
+    done, failed, waiting = outcome.computed + outcome.kept, len(outcome.errors), outcome.waiting
+    rows = publish(tasks, folder.table) if done else 0
+    if as_json:
+        counts = {"tasks": len(tasks), "run": outcome.computed, "kept": outcome.kept}
+        table = {"rows": rows, "table": str(folder.table) if rows else None, "task_file": str(folder.tasks)}
+        output.print_json({**counts, "not_run": waiting, "failed": failed, **table})
+    else:
+        parts = [f"{outcome.computed:,} run now", f"{outcome.kept:,} kept"]
+        parts += [f"{failed:,} failed"] * bool(failed) + [f"{waiting:,} without result"] * bool(waiting)
+        lines = [("tasks", f"{len(tasks):,} in {folder.tasks}: {', '.join(parts)}")]
+        output.print_table(lines + [("table", f"{folder.table}: {rows:,} rows")] * bool(rows))
+    if failed:
+        first = outcome.errors[0]
+        options.logger.error("task %s failed: %s", first[0], first[1].strip())
+        raise WorkFailed(
+            f"{failed:,} of {len(tasks):,} tasks failed; thesis-cli status {folder.path} --failed tells how"
+        )
+
+
+def _show(found: Sweep, folder: RunFolder, wanted: cluster.Settings, engine: str) -> None:
+    """What would be done."""
+    from thesis_cli.cli.command_work import arguments
+
+    typer.echo(f"{len(found):,} tasks, run in {found.folder}:")
+    for place, entry in enumerate(islice(found.entries(), SHOWN)):
+        typer.echo(f"{place:6}  {shlex.join(['thesis-cli', *arguments(*entry)])}")
+    if len(found) > SHOWN:
+        typer.echo(f"   ...  and {len(found) - SHOWN:,} more")
+    typer.echo(f"table {folder.table}")
+    if engine == "slurm":
+        from thesis_cli.reproduction.arrays import first_jobs
+
+        jobs = first_jobs(len(found))
+        typer.echo(wanted.request.line(jobs, wanted.array_limit))
+        if jobs < len(found):
+            typer.echo(
+                f"{jobs} tasks go first; the others by their times, in jobs of {wanted.target_minutes:g} minutes"
+            )

@@ -1,0 +1,126 @@
+"""One tidy table of many tasks: what was asked for, then what came out."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from thesis_cli.reproduction import store
+from thesis_cli.reproduction.records import atomic, provenance, says, to_json, write_atomic
+from thesis_cli.reproduction.store import Task
+from thesis_cli.reproduction.task_file import TaskFile
+
+
+def write_table(tasks: TaskFile, places: Sequence[int], path: Path) -> int:
+    """Write the rows of finished tasks, in the order of places; returns how many rows.
+
+    Columns are the parameters and the seed, then the columns of results, in the order in which they first appear. A
+    column of a result that has a parameter's name is left out where it says the same in every row, and called
+    `result_NAME` otherwise.
+
+    Raises
+    ------
+    OSError : naming the file.
+    """
+    columns = _Columns()
+    while True:
+        try:
+            with atomic(path, keep_equal=True) as file:
+                return _write(tasks, places, columns, file)
+        except _Surprise:  # which the next pass knows of
+            continue
+
+
+def publish(tasks: TaskFile, path: Path) -> int:
+    """Write the table of what is finished, and its record unless that says so already; returns how many rows.
+
+    Raises
+    ------
+    OSError : naming the file.
+    """
+    done = tasks.indices(tasks.finished())
+    rows = write_table(tasks, done, path)
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    counts = {"tasks": len(tasks), "finished": len(done), "rows": rows}
+    what = {"command": tasks[0].command, "task_file": str(tasks.path), **counts, "sha256": digest}
+    record = path.with_suffix(".json")
+    if not says(record, what):
+        write_atomic({record: to_json({**what, **provenance()})})
+    return rows
+
+
+class _Surprise(Exception):
+    """A result with columns that the heading above lacks."""
+
+
+class _Columns:
+    """What is known of the columns: those asked for, those of results, and those of both that differ."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, None] = {}
+        self.found: dict[str, None] = {}
+        self.apart = set[str]()
+
+    def learn(self, cells: Mapping[str, str], heading: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+        """Whether a result has something new to say."""
+        before = len(self.asked), len(self.found), len(self.apart)
+        self.asked |= dict.fromkeys(cells)
+        self.found |= dict.fromkeys(heading)
+        for name in (set(heading) & set(cells)) - self.apart:
+            column = heading.index(name)
+            if not all(_same(row[column], cells[name]) for row in rows):
+                self.apart.add(name)
+        return before != (len(self.asked), len(self.found), len(self.apart))
+
+    @property
+    def results(self) -> dict[str, str]:
+        """Column of results -> its name in the table."""
+        kept = [name for name in self.found if name in self.apart or name not in self.asked]
+        return {name: f"result_{name}" if name in self.apart else name for name in kept}
+
+
+def _write(tasks: TaskFile, places: Sequence[int], columns: _Columns, file: IO[bytes]) -> int:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    count = 0
+    for n, task in enumerate(tasks.some(places)):
+        stored = store.read(task.file)
+        if stored is None:
+            continue
+        heading, *rows = csv.reader(io.StringIO(stored.text, newline=""))
+        cells = _asked(task)
+        if columns.learn(cells, heading, rows) and n:
+            text.detach()
+            raise _Surprise
+        if not n:
+            writer.writerow([*columns.asked, *columns.results.values()])
+        ahead = [cells.get(name, "") for name in columns.asked]
+        order = [heading.index(name) if name in heading else None for name in columns.results]
+        writer.writerows([*ahead, *("" if k is None else row[k] for k in order)] for row in rows)
+        count += len(rows)
+    text.detach()
+    return count
+
+
+def _asked(task: Task) -> dict[str, str]:
+    cells = {name: _cell(value) for name, value in task.parameters.items()}
+    return cells if task.seed is None else {**cells, "seed": str(task.seed)}
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _same(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return False
