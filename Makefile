@@ -1,7 +1,9 @@
 # Everything runs from .venv, which `make install` builds (again only when the pins change).
 #   make test | lint | reproduce-quick | reproduce-all     JOBS=2 and UV=no are understood.
+#   make reproduce-all ENGINE=slurm SLURM='--partition short --time 30 --array-limit 50'    see docs/cluster.md
 PYTHON ?= python3
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())')
+ENGINE ?= local
 UV ?= $(shell command -v uv 2>/dev/null)
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -26,7 +28,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 test: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 lint: install
 	$(BIN)/ruff check .
@@ -38,7 +40,7 @@ reproduce-quick: install
 	$(BIN)/thesis-cli reproduce --preset quick --jobs $(JOBS)
 
 reproduce-all: install
-	$(BIN)/thesis-cli reproduce --preset paper --jobs $(JOBS)
+	$(BIN)/thesis-cli reproduce --preset paper --jobs $(JOBS) --engine $(ENGINE) $(SLURM)
 
 tables: install
 	$(BIN)/python -m thesis_cli.privacy.examples data/tables
