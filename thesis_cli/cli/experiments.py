@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -131,7 +130,7 @@ def plot(
             options.logger.warning("%s has no result at preset %s", name, preset)
             continue
         for figure in draw(experiment, checkout.results(preset)):
-            typer.echo(_short(figure))
+            typer.echo(output.short(figure))
 
 
 def claims(
@@ -241,11 +240,3 @@ def _print_claims(verdicts: Sequence[Verdict]) -> None:
             if v.verdict != "holds" and v.finding:
                 typer.echo(f"    see docs/errata.md, {v.finding}")
     typer.echo("")
-
-
-def _short(path: Path) -> str:
-    """The path from here, where that is shorter."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)

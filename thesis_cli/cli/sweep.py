@@ -35,7 +35,7 @@ Examples, in a checkout:
 RUN_TASK_EXAMPLES = """\b
 Examples, in a checkout:
   thesis-cli sweep data/sweeps/glasses.toml --engine none
-  thesis-cli run-task data/sweeps/results/runs/glasses/tasks.json 3
+  thesis-cli run-task results/runs/glasses/tasks.json 3
 In an array of 100 jobs, which share all tasks:
   thesis-cli run-task tasks.json $SLURM_ARRAY_TASK_ID --of 100
 """
@@ -49,7 +49,7 @@ TableOut = Annotated[
     Path | None,
     typer.Option(
         help="Where the table goes: .csv; results of tasks go into the folder of its name.",
-        show_default="results/runs/SWEEP.csv, from the folder of the sweep's file",
+        show_default="results/runs/SWEEP.csv",
     ),
 ]
 
@@ -178,7 +178,7 @@ def folder_of(run: Path) -> RunFolder:
 def _folder(found: Sweep, out: Path | None, cores: int) -> RunFolder:
     from thesis_cli.reproduction.run_folder import RunFolder
 
-    table = out or found.out or found.folder / "results" / "runs" / f"{found.path.stem}.csv"
+    table = out or found.out or Path("results/runs") / f"{found.path.stem}.csv"
     output.check_writable("--out", table, ".csv")
     table = table.absolute()
     return RunFolder(table.with_suffix(""), found.command, found.folder, table, cores)
@@ -231,26 +231,25 @@ def _finish(
     else:
         parts = [f"{outcome.computed:,} run now", f"{outcome.kept:,} kept"]
         parts += [f"{failed:,} failed"] * bool(failed) + [f"{waiting:,} without result"] * bool(waiting)
-        lines = [("tasks", f"{len(tasks):,} in {folder.tasks}: {', '.join(parts)}")]
-        output.print_table(lines + [("table", f"{folder.table}: {rows:,} rows")] * bool(rows))
+        lines = [("tasks", f"{len(tasks):,} in {output.short(folder.tasks)}: {', '.join(parts)}")]
+        output.print_table(lines + [("table", f"{output.short(folder.table)}: {rows:,} rows")] * bool(rows))
     if failed:
         first = outcome.errors[0]
         options.logger.error("task %s failed: %s", first[0], first[1].strip())
-        raise WorkFailed(
-            f"{failed:,} of {len(tasks):,} tasks failed; thesis-cli status {folder.path} --failed tells how"
-        )
+        how = f"thesis-cli status {output.short(folder.path)} --failed"
+        raise WorkFailed(f"{failed:,} of {len(tasks):,} tasks failed; {how} tells how")
 
 
 def _show(found: Sweep, folder: RunFolder, wanted: cluster.Settings, engine: str) -> None:
     """What would be done."""
     from thesis_cli.cli.command_work import arguments
 
-    typer.echo(f"{len(found):,} tasks, run in {found.folder}:")
+    typer.echo(f"{len(found):,} tasks, run in {output.short(found.folder)}:")
     for place, entry in enumerate(islice(found.entries(), SHOWN)):
         typer.echo(f"{place:6}  {shlex.join(['thesis-cli', *arguments(*entry)])}")
     if len(found) > SHOWN:
         typer.echo(f"   ...  and {len(found) - SHOWN:,} more")
-    typer.echo(f"table {folder.table}")
+    typer.echo(f"table {output.short(folder.table)}")
     if engine == "slurm":
         from thesis_cli.reproduction.arrays import first_jobs
 

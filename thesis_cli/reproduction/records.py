@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO
@@ -130,8 +131,12 @@ def provenance(checkout: Path = INSTALLED_FROM) -> dict[str, object]:
     }
 
 
+@cache
 def git_state(checkout: Path) -> dict[str, object]:
-    """Commit of a checkout, and whether tracked files other than results differ from it; None if it is none."""
+    """Commit of a checkout, and whether tracked files other than results differ from it; None if it is none.
+
+    Asked once: it is the code of this process that matters.
+    """
     try:
         if Path(_git(checkout, "rev-parse", "--show-toplevel")) != checkout.resolve():
             return {"git_commit": None, "git_dirty": None}
