@@ -160,9 +160,7 @@ def click_command(name: str) -> Any:
     ------
     InputError : none of `COMMANDS`.
     """
-    import typer
-
-    from thesis_cli.cli.app import app
+    from thesis_cli.cli.app import command
 
     commands = command().commands
     if name not in COMMANDS:
