@@ -1,5 +1,6 @@
 import io
 import math
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -73,7 +74,7 @@ def test_what_is_no_number_is_refused(tmp_path, kind):
 
 def test_objects_are_refused_unread(tmp_path):
     path = save(tmp_path / "terms.npy", np.array([[1, None]], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match="not a whole NPY file of numbers"):
+    with pytest.raises(InputError, match="holds Python objects, not real numbers"):
         load_factor_matrix(path)
 
 
@@ -108,13 +109,24 @@ def _truncated():
     return stream.getvalue()[:-1]
 
 
-@pytest.mark.parametrize("data", [b"", b"1,2\n3,4\n", _archive(), _truncated()], ids=["empty", "csv", "npz", "short"])
-def test_other_files_are_refused_in_one_line(tmp_path, data):
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "no NPY file"),
+        (b"1,2\n3,4\n", "no NPY file"),
+        (pickle.dumps([1.0]), "no NPY file"),
+        (_archive(), "holds an archive of arrays"),
+        (_truncated(), "an NPY file that is cut short or damaged"),
+        (_truncated()[:50], "an NPY file that is cut short or damaged"),
+    ],
+    ids=["empty", "csv", "pickle", "npz", "short", "header"],
+)
+def test_other_files_are_refused_in_one_line(tmp_path, data, problem):
     path = tmp_path / "terms.npy"
     path.write_bytes(data)
     with pytest.raises(InputError) as caught:
         load_factor_matrix(path)
-    assert str(caught.value).startswith(str(path))
+    assert str(caught.value).startswith(f"{path}: {problem}; ")
     assert "\n" not in str(caught.value)
     assert caught.value.remedy
 

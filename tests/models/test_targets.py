@@ -1,4 +1,7 @@
 import math
+import re
+import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -10,7 +13,8 @@ from thesis_cli.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.models import target_kernels as kernels
 from thesis_cli.models.proposals import REACH, Normal, Uniform
 from thesis_cli.models.quadrature import integrate, log_densities
-from thesis_cli.models.target_files import load_object, load_regression
+from thesis_cli.models.target_files import load_regression
+from thesis_cli.models.target_objects import load_object, own_code
 from thesis_cli.models.targets import (
     Mixture,
     Regression,
@@ -144,7 +148,9 @@ def test_quadrature_of_two_features_is_a_sum_over_a_grid():
 
 
 def test_quadrature_refuses_what_it_cannot_do():
-    with pytest.raises(WorkFailed, match="quadrature has relative error"):
+    with pytest.raises(
+        WorkFailed, match=r"quadrature did not converge: its error is .* of Z after .* evaluations, not 1e-05"
+    ):
         integrate(regression(4, 300), max_evaluations=2**14)
 
 
@@ -155,6 +161,32 @@ class Nowhere:
         return -math.inf
 
     bound = log_ratio
+
+
+@pytest.mark.parametrize(("value", "dimension"), [(math.nan, 1), (math.nan, 2), (math.inf, 1)])
+def test_quadrature_says_where_a_target_is_no_number(value, dimension):
+    class Holed:
+        proposal = Normal(np.zeros(dimension), np.ones(dimension))
+
+        def log_ratio(self, x):
+            return value if x[0] > 30 else 0.0
+
+        def bound(self, low, high):
+            return 0.0
+
+    with pytest.raises(WorkFailed, match=rf"quadrature met a log-ratio that is {value:g}, at \(3\d\.\d+"):
+        integrate(Holed())
+
+
+def test_quadrature_of_a_point_does_not_converge():
+    class Spike:
+        proposal = Normal(np.zeros(1), np.ones(1))
+
+        def log_ratio(self, x):
+            return 0.0 if x[0] == 0 else -math.inf
+
+    with pytest.raises(WorkFailed, match="did not converge: its error is inf"):
+        integrate(Spike())
 
 
 def test_quadrature_of_nothing():
@@ -245,27 +277,122 @@ class Flat:
     def bound(self, low, high): return 0.0
 class Bad(Flat):
     def log_ratio(self, x): return float("nan")
-flat, bad, number = Flat(), Bad(), 3
+class Wide(Flat):
+    def log_ratio(self, x): return np.zeros(2)
+class Raises(Flat):
+    def bound(self, low, high):
+        return pick({})
+class Stops(Flat):
+    def log_ratio(self, x): raise KeyboardInterrupt
+def pick(sides):
+    return sides["side"]
+class Shapeless(Flat):
+    class proposal:
+        low = high = np.zeros(5)
+class Loose(Flat):
+    class proposal(Normal):
+        def log_density(self, x): return -np.inf
+    proposal = proposal(np.zeros(1), np.ones(1))
+flat, bad, wide, raises, number, shapeless, loose = Flat(), Bad(), Wide(), Raises(), 3, Shapeless(), Loose()
+stops = Stops()
+class Box: inner = flat
 """
+
+NAMED = [
+    ("users_target:none", "users_target:none: there is no 'none'; the name of an object"),
+    ("users_target:number", "users_target:number: it has no proposal; an object with"),
+    ("users_target:Flat", "users_target:Flat: it is a class; an object made from it is wanted"),
+    ("users_target:bad", "users_target:bad: in the middle its log_ratio is nan"),
+    ("users_target:wide", "users_target:wide: TypeError: "),
+    ("users_target:shapeless", r"users_target:shapeless: its proposal has corners of shapes \(5,\) and \(5,\)"),
+    ("users_target:loose", "users_target:loose: in the middle the log_density of its proposal is -inf"),
+    ("users_target:raises", "users_target.py:18: KeyError: 'side'; log_ratio is wanted at any point"),
+    ("users_target.py:raises", "users_target.py:18: KeyError: 'side'; log_ratio is wanted at any point"),
+    ("users_target:", "--target: 'users_target:' names no object; module:object"),
+    (":flat", "--target: ':flat' names no module; module:object"),
+    ("nowhere_at_all:x", "nowhere_at_all:x: there is no module nowhere_at_all, neither here nor installed; module:ob"),
+    ("users_target.x:y", "users_target.x:y: there is no module users_target.x, neither here nor installed; module:ob"),
+    ("nowhere.py:x", "nowhere.py: there is no such file; module:object"),
+    (".relative:x", ".relative:x: cannot be imported"),
+]
 
 
 def test_an_object_of_the_users(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "users_target", raising=False)
     (tmp_path / "users_target.py").write_text(MODULE)
-    for name in ("users_target:flat", "users_target.py:flat", f"{tmp_path}/users_target.py:flat"):
+    path = list(sys.path)
+    for name in (
+        "users_target:flat",
+        "users_target.py:flat",
+        f"{tmp_path}/users_target.py:flat",
+        "users_target:Box.inner",
+    ):
         assert load_object(name).bound(np.zeros(1), np.ones(1)) == 0
-    for name, complaint in [
-        ("users_target", "names no object"),
-        ("users_target:none", "has no attribute"),
-        ("users_target:number", "has no proposal"),
-        ("users_target:Flat", "it is a class"),
-        ("users_target:bad", "its log_ratio is nan"),
-        ("nowhere_at_all:x", "No module"),
-        ("nowhere.py:x", "No such file"),
-    ]:
-        with pytest.raises(InputError, match=complaint) as caught:
+    for name, complaint in NAMED:
+        with pytest.raises(InputError) as caught:
             load_object(name)
+        assert re.match(complaint, str(caught.value)), str(caught.value)
         assert "\n" not in str(caught.value)
+    with pytest.raises(KeyboardInterrupt):
+        load_object("users_target:stops")
+    assert sys.path == path
+
+
+@pytest.mark.parametrize(
+    ("last", "complaint"),
+    [
+        ("import sys; sys.exit(3)", "ends the program (SystemExit: 3); an import is to come to its end"),
+        ("import not_there", "cannot be imported (ModuleNotFoundError: No module named 'not_there'); install that"),
+        ("def f(:", "cannot be imported (SyntaxError: invalid syntax); a module that runs is wanted"),
+        ("raise ValueError('mine\\nand more')", "cannot be imported (ValueError: mine); a module that runs is wanted"),
+        ("raise RuntimeError", "cannot be imported (RuntimeError); a module that runs is wanted"),
+        ("proposal = Normal(np.zeros(5), np.ones(5))", "a proposal of shapes (5,) and (5,); two vectors of 1 to 4"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("file", "name"), [("m{}.py", "m{}:flat"), ("m{}.py", "m{}.py:flat"), ("p{}/__init__.py", "p{}.inner:flat")]
+)
+def test_what_keeps_a_module_from_being_imported_is_told_with_its_line(
+    tmp_path, monkeypatch, file, name, last, complaint
+):
+    monkeypatch.chdir(tmp_path)
+    own = f"{zlib.crc32(last.encode())}"  # a module is imported once
+    file, name = file.format(own), name.format(own)
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(MODULE + last + "\n")
+    with pytest.raises(InputError) as caught:
+        load_object(name)
+    assert str(caught.value).startswith(f"{file}:{MODULE.count(chr(10)) + 1}: {complaint}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_syntax_error_beside_the_module_is_told_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "imports_broken.py").write_text("import broken_beside\n")
+    (tmp_path / "broken_beside.py").write_text("\nx = (\n")
+    with pytest.raises(InputError, match=r"^broken_beside.py:2: cannot be imported \(SyntaxError: "):
+        load_object("imports_broken.py:x")
+
+
+def test_what_lies_beside_a_file_can_be_imported_until_it_is_called(tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/beside_it.py").write_text("level = 0.25\n")
+    late = MODULE.replace("return 0.0", "from beside_it import level; return level", 1)
+    (tmp_path / "folder/late.py").write_text(late)
+    monkeypatch.chdir(tmp_path)
+    assert load_object("folder/late.py:flat").log_ratio(np.zeros(1)) == 0.25
+
+
+def test_own_code_leaves_alone_what_is_not_the_users(tmp_path, monkeypatch):
+    """An error of this package stays one, with its traceback; so do an interruption and what names its place."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.py").write_text(MODULE)
+    load_object("good.py:flat")
+    for error in (ZeroDivisionError("ours"), KeyboardInterrupt(), WorkFailed("no"), InputError("no", source="there")):
+        with pytest.raises(type(error)) as caught, own_code("good.py:flat"):
+            raise error
+        assert caught.value is error
 
 
 @pytest.mark.parametrize("tolerance", [1e-5, 1e-7])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
@@ -23,6 +24,8 @@ from thesis_cli.cli import (
     renyi,
     sample,
     spin_glass,
+    status,
+    sweep,
     synthesize,
 )
 from thesis_cli.errors import InputError, WorkFailed
@@ -48,6 +51,10 @@ app.command("dp-test", epilog=dp_test.EXAMPLES)(dp_test.dp_test)
 app.command("dp-audit", epilog=dp_audit.EXAMPLES)(dp_audit.dp_audit)
 app.command("synthesize", epilog=synthesize.EXAMPLES)(synthesize.synthesize)
 app.command("make-corpus", epilog=make_corpus.EXAMPLES)(make_corpus.make_corpus)
+app.command("sweep", epilog=sweep.SWEEP_EXAMPLES)(sweep.sweep)
+app.command("status", epilog=status.EXAMPLES)(status.status)
+app.command("collect", epilog=sweep.COLLECT_EXAMPLES)(sweep.collect)
+app.command("run-task", epilog=sweep.RUN_TASK_EXAMPLES)(sweep.run_task)
 app.command("reproduce", epilog=experiments.REPRODUCE_EXAMPLES)(experiments.reproduce)
 app.command("plot", epilog=experiments.PLOT_EXAMPLES)(experiments.plot)
 app.command("claims", epilog=experiments.CLAIMS_EXAMPLES)(experiments.claims)
@@ -76,13 +83,19 @@ def _root(
     pass
 
 
+@cache
+def command() -> Any:
+    """The program as click knows it; made once, for a process may run it thousands of times."""
+    return typer.main.get_command(app)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit status. An error is one line on standard error."""
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     if sys.stdout is None:  # the caller closed it
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
-        status = typer.main.get_command(app)(arguments, prog_name="thesis-cli", standalone_mode=False)
+        status = command()(arguments, prog_name="thesis-cli", standalone_mode=False)
         sys.stdout.flush()
         if status == INTERRUPTED:  # some releases of Typer turn Ctrl-C into this status without a word
             raise KeyboardInterrupt
@@ -91,7 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complaint = error.format_message().rstrip(".").replace("Value error, ", "")  # type: ignore[attr-defined]
         return _fail(f"{complaint}; see {where} --help", 2)
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted" + "; the same command goes on from here" * ("reproduce" in arguments), INTERRUPTED)
+        resumed = "; the same command goes on from here" * (arguments[0] in ("reproduce", "sweep"))
+        return _fail(f"interrupted{resumed}", INTERRUPTED)
     except (BrokenPipeError, SystemExit):  # some releases of Typer turn the first into the second
         # The reader of a pipe has gone: nothing is left to say, and no traceback at shutdown either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

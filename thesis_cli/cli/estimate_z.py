@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
 import typer
 
-from thesis_cli.cli import bounds, options, output, sampled
+from thesis_cli.cli import bounds, estimate_z_report, options, output, sampled, sources
 from thesis_cli.cli.full_rank import Calls, ModelCalls, TrickName, check_parameters, full_rank
-from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration
+from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration, WorkFailed
 from thesis_cli.perturbation.estimate import check_confidence
 
 if TYPE_CHECKING:
     from thesis_cli.models.factor_graph import Model
     from thesis_cli.perturbation.estimate import Estimate
-    from thesis_cli.perturbation.posterior import GammaPosterior
 
 EXAMPLES = """\b
 Examples, in a checkout:
@@ -46,6 +43,9 @@ USED_BY: dict[str, tuple[str, ...]] = {
     "--clamp": ("unary",),
 }
 """Methods that heed an option."""
+
+LIMIT = 2**30
+"""Configurations beyond which full-rank noise is refused, by default."""
 
 MOST_CONFIGURATIONS = 2**26
 """Up to which `auto` perturbs every configuration: 100 samples take half a minute of one core."""
@@ -85,18 +85,12 @@ def estimate_z(
             metavar="lnZ|Z|f|FILE|OBJECT",
         ),
     ] = None,
-    factors: Annotated[
-        Path | None, typer.Option(help="In the place of MODEL: NPY of log-factors, a row for each state; states race.")
-    ] = None,
-    delta: Annotated[
-        float | None, typer.Option(help="Probability with which a race may go wrong.", show_default="0.01")
-    ] = None,
-    bound: Annotated[
-        sampled.BoundName | None, typer.Option(help="By which a race leaves states out.", show_default="normal")
-    ] = None,
-    prior_scale: sampled.PriorScale = None,
-    noise_scale: sampled.NoiseScale = None,
-    figure: sampled.Figure = False,
+    factors: sources.Factors = None,
+    delta: sources.Delta = None,
+    bound: sources.Bound = None,
+    prior_scale: sources.PriorScale = None,
+    noise_scale: sources.NoiseScale = None,
+    figure: sources.Figure = False,
     confidence: Annotated[float, typer.Option(help="Of the interval.")] = 0.95,
     interval: bounds.Interval = "normal",
     debias: Annotated[
@@ -110,12 +104,15 @@ def estimate_z(
         bool,
         typer.Option(
             "--exact",
-            help="The exact answer as well, by grid transfer, elimination or enumeration; alone with --samples 0.",
+            help="The exact answer as well, by grid transfer, elimination or enumeration, of a continuous target by "
+            "quadrature; alone with --samples 0.",
         ),
     ] = False,
     evidence: options.Evidence = None,
     format: options.Format = None,
-    max_configurations: Annotated[int, typer.Option(min=1, help="Full-rank noise refuses a larger model.")] = 2**30,
+    max_configurations: Annotated[
+        int | None, typer.Option(min=1, help="Full-rank noise refuses a larger model.", show_default=f"{LIMIT}")
+    ] = None,
     memory: options.Memory = 2.0,
     seed: options.Seed = None,
     jobs: options.Jobs = None,
@@ -127,33 +124,36 @@ def estimate_z(
 ) -> None:
     """Estimate the partition function of a model by perturb-and-MAP, or bound it."""
     options.set_messages(quiet, verbose)
-    quantity, continuous = _targets(target or [])
+    quantity, continuous = sources.quantity_and_target(target or [])
     if samples == 0 and not exact and method not in ("exact", "bethe", "trw"):
         raise InputError("--samples 0 leaves nothing to do", "add --exact, or ask for samples")
     if samples == 0 and figure:
         raise InputError("--figure with --samples 0", "there are samples to draw with more")
     check_confidence(confidence)
-    given = {
-        "--trick": trick is not None,
-        "--threshold": threshold is not None,
-        "--no-debias": not debias,
-        "--target": quantity != "lnZ",
-        "--alpha": alpha is not None,
+    source = sources.one_source(model, continuous, factors)
+    of_models = {
         "--any-alpha": any_alpha,
         "--confidence-method": interval != "normal",
         "--solver": solver != "auto",
         "--subsets": subsets is not None,
         "--clamp": clamp is not None,
     }
+    files = {"--evidence": evidence, "--format": format, "--max-configurations": max_configurations}
+    sources.refuse_of_models(model, {"--method": method != "auto", **of_models, **files})
+    sources.refuse_of_factors(factors, delta, bound)
+    sources.refuse_of_targets(continuous, prior_scale, noise_scale, figure)
+    given = {
+        "--trick": trick is not None,
+        "--threshold": threshold is not None,
+        "--no-debias": not debias,
+        "--target": quantity != "lnZ",
+        "--alpha": alpha is not None,
+        **of_models,
+    }
     for option in (name for name, used in given.items() if used):
         if method not in USED_BY[option]:
             raise InputError(f"{option} does not go with --method {method}", f"it is for {', '.join(USED_BY[option])}")
     one_alpha = check_parameters(trick or "gumbel", alpha, threshold) if method in FULL_RANK else None
-    source = sampled.one_source(model, continuous, factors)
-    of_models = {"--method": method != "auto", "--solver": solver != "auto", "--evidence": evidence, "--format": format}
-    sampled.refuse("a MODEL", model, of_models)
-    sampled.refuse("--factors", factors, {"--delta": delta, "--bound": bound})
-    sampled.refuse_of_targets(continuous, prior_scale, noise_scale, figure)
     out = output.out_file(out, "estimate-z", source, evidence)
     began = time.perf_counter()
     seed = options.seed_or_fresh(seed)
@@ -164,15 +164,14 @@ def estimate_z(
     calls: Calls
     with output.naming(source):
         if factors is not None:
-            racing = sampled.Racing(0.01 if delta is None else delta, bound or "normal")
-            calls = sampled.RacingCalls(factors, racing, seed, cores, room)
+            calls = sampled.RacingCalls(factors, delta, bound, seed, cores, room)
         elif continuous is not None:
             calls = sampled.TargetCalls(source, prior_scale, noise_scale, seed, cores)
         else:
             from thesis_cli.models.files import load_model
 
             loaded = load_model(source, format, evidence)
-            calls = ModelCalls(loaded, seed, cores, max_configurations, room)
+            calls = ModelCalls(loaded, seed, cores, max_configurations or LIMIT, room)
             names = _methods(method, loaded, trick is not None)
         if exact or "exact" in names:
             with options.progress(calls.size, calls.terms, quiet) as tick:
@@ -183,6 +182,11 @@ def estimate_z(
                         raise
                     options.logger.info("no exact ln Z: %s; bounds instead", error.problem)
                     names = ["unary", "average"]
+                except WorkFailed as error:
+                    if not samples:
+                        raise
+                    options.logger.warning("no exact answer: %s", error)
+                    estimates.append(estimate_z_report.not_known(error, quantity))
         if "full-rank" in names and samples:
             with options.progress(calls.size * samples, calls.unit, quiet) as tick:
                 found, posterior = full_rank(
@@ -217,32 +221,15 @@ def estimate_z(
         "seed": seed,
         "debias": debias,
     }
-    summary: dict[str, object] = {
-        **settings,
-        **calls.facts(),
-        "estimates": [e.row() for e in estimates],
-        "posterior": posterior and _posterior_row(posterior, confidence),
-        "seconds": round(seconds, 3),
-        "out": str(out),
-    }
+    summary = estimate_z_report.summary(settings, calls, estimates, posterior, confidence, seconds, out)
     if as_json:
         output.print_json(summary)
     else:
-        _print(summary, calls, estimates, posterior, confidence)
+        estimate_z_report.print_summary(summary, calls, estimates, posterior, confidence)
     output.write_table(out, [{"model": source, "seed": seed, **e.row()} for e in estimates], settings, seconds)
     options.logger.info("wrote %s", out)
     if figure and isinstance(calls, sampled.TargetCalls):
-        calls.save_figure(out, source)
-
-
-def _targets(given: Sequence[str]) -> tuple[str, str | None]:
-    """What is estimated, and the continuous target, if there is one."""
-    quantities = [word for word in given if word in ("lnZ", "Z", "f")]
-    targets = [word for word in given if word not in quantities]
-    for words in (quantities, targets):
-        if len(words) > 1:
-            raise InputError(f"--target {words[0]} and --target {words[1]}", "one of them is wanted")
-    return next(iter(quantities), "lnZ"), next(iter(targets), None)
+        calls.save_figure(out)
 
 
 def _methods(method: MethodName, model: Model, tricked: bool) -> list[MethodName]:
@@ -264,45 +251,3 @@ def _exact(calls: Calls, target: str, tick: options.Tick) -> Estimate:
     if log_z == -math.inf:
         raise NoConfiguration()
     return exact_estimate(log_z, "Z" if target == "Z" else "lnZ", method)
-
-
-def _posterior_row(posterior: GammaPosterior, confidence: float) -> dict[str, object]:
-    low, high = posterior.interval(confidence)
-    return {
-        "distribution": "Gamma",
-        "shape": posterior.shape,
-        "log_rate": posterior.log_rate,
-        "mean_log_z": posterior.mean_log_z,
-        "deviation_log_z": posterior.deviation_log_z,
-        "low_log_z": low,
-        "high_log_z": high,
-        "source": "Thesis eq. 2.5",
-    }
-
-
-def _print(
-    summary: dict[str, object],
-    calls: Calls,
-    estimates: Sequence[Estimate],
-    posterior: GammaPosterior | None,
-    confidence: float,
-) -> None:
-    from thesis_cli.perturbation.estimate import decimals
-
-    lines = [("model", f"{summary['model']}: {calls.describe()}")]
-    lines += [(e.target, f"{e.text()}  ({e.method}, {e.kind})") for e in estimates]
-    if posterior:
-        low, high = posterior.interval(confidence)
-        digits = decimals(posterior.deviation_log_z, posterior.mean_log_z)
-        lines.append(
-            (
-                "posterior",
-                f"ln Z = {posterior.mean_log_z:.{digits}f}  standard deviation {posterior.deviation_log_z:.{digits}f}  "
-                f"{100 * confidence:.12g}% interval [{low:.{digits}f}, {high:.{digits}f}]  (Bayesian, Jeffreys prior)",
-            )
-        )
-    lines += calls.lines()
-    number = summary["samples"] if posterior else sum({e.method[0]: e.map_calls for e in estimates}.values())
-    cost = f"{number:,} MAP calls, seed {summary['seed']}, " if number else ""
-    lines.append(("cost", f"{cost}{summary['seconds']} s"))
-    output.print_table(lines)

@@ -110,7 +110,7 @@ class Calls(ABC):
         """What a summary says besides the estimates."""
         return []
 
-    def facts(self) -> dict[str, float]:
+    def facts(self) -> dict[str, object]:
         """The same for programs to read."""
         return {}
 

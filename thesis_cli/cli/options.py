@@ -73,6 +73,12 @@ def seed_or_fresh(seed: int | None) -> int:
     return secrets.randbits(32) if seed is None else seed
 
 
+def counted(number: float, what: str, form: str = ",") -> str:
+    """`1 state`, `1,000 states`."""
+    text = format(number, form)
+    return f"{text} {what}{'s' * (text != '1')}"
+
+
 @contextmanager
 def telling_of_compilation() -> Iterator[None]:
     """Say that code is being compiled, once and only if it is: what is loaded from the cache is not."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from thesis_cli.cli.options import counted, logger
+from thesis_cli.errors import WorkFailed
 from thesis_cli.models.targets import Regression, Target
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def _data(axes: Axes, target: Regression, samples: Floats, name: str) -> None:
 
 
 def _density(axes: Axes, target: Target, samples: Floats) -> None:
-    """Samples, and the density where they lie."""
+    """Samples, and the density where they lie, if quadrature finds it."""
     import numpy as np
 
     from thesis_cli.models.quadrature import integrate, log_densities
@@ -87,7 +89,11 @@ def _density(axes: Axes, target: Target, samples: Floats) -> None:
     low, high = samples.min(), samples.max()
     margin = 0.1 * (high - low) or 1.0
     grid = np.linspace(low - margin, high + margin, POINTS)
-    axes.hist(samples, bins=BINS, density=True, color=COLOURS[0], alpha=0.4, label=f"{samples.size:,} samples")
-    density = np.exp(log_densities(target, grid[:, np.newaxis]) - integrate(target).log_z)
-    axes.plot(grid, density, color="black", linewidth=1, label="exact")
+    label = counted(samples.size, "sample")
+    axes.hist(samples, bins=BINS, density=True, color=COLOURS[0], alpha=0.4, label=label)
+    try:
+        density = np.exp(log_densities(target, grid[:, np.newaxis]) - integrate(target).log_z)
+        axes.plot(grid, density, color="black", linewidth=1, label="exact")
+    except WorkFailed as error:
+        logger.warning("the figure has no exact density: %s", error)
     axes.legend()

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from thesis_cli.cli import options, output, sampled
+from thesis_cli.cli import options, output, sampled, sources
 from thesis_cli.errors import InputError
 
 EXAMPLES = """\b
@@ -17,6 +17,9 @@ Examples, in a checkout:
   thesis-cli sample data/models/ising-4x4.uai --method perturb --count 100
   thesis-cli sample --target data/models/line.csv --count 1000 --figure
 """
+
+LIMIT = 2**30
+"""Configurations beyond which a model is not enumerated, by default."""
 
 SHOWN = 16
 """Variables whose marginals the summary lists."""
@@ -42,12 +45,14 @@ def sample(
             metavar="FILE|OBJECT",
         ),
     ] = None,
-    prior_scale: sampled.PriorScale = None,
-    noise_scale: sampled.NoiseScale = None,
-    figure: sampled.Figure = False,
+    prior_scale: sources.PriorScale = None,
+    noise_scale: sources.NoiseScale = None,
+    figure: sources.Figure = False,
     evidence: options.Evidence = None,
     format: options.Format = None,
-    max_configurations: Annotated[int, typer.Option(min=1, help="Enumeration refuses a larger model.")] = 2**30,
+    max_configurations: Annotated[
+        int | None, typer.Option(min=1, help="Enumeration refuses a larger model.", show_default=f"{LIMIT}")
+    ] = None,
     memory: options.Memory = 2.0,
     seed: options.Seed = None,
     jobs: options.Jobs = None,
@@ -59,9 +64,20 @@ def sample(
 ) -> None:
     """Draw configurations from the Gibbs distribution of a model, or points from a continuous target."""
     options.set_messages(quiet, verbose)
-    source = sampled.one_source(model, target)
-    sampled.refuse("a MODEL", model, {"--method": method != "exact", "--evidence": evidence, "--format": format})
-    sampled.refuse_of_targets(target, prior_scale, noise_scale, figure)
+    if target in sources.QUANTITIES:
+        raise InputError(f"--target {target} is what estimate-z estimates", "a CSV file, or module:object, is wanted")
+    source = sources.one_source(model, target)
+    of_models = {
+        "--method": method != "exact",
+        "--alpha": alpha,
+        "--samples": samples,
+        "--solver": solver != "auto",
+        "--evidence": evidence,
+        "--format": format,
+        "--max-configurations": max_configurations,
+    }
+    sources.refuse_of_models(model, of_models)
+    sources.refuse_of_targets(target, prior_scale, noise_scale, figure)
     if method != "sequential" and (alpha, samples) != (None, None):
         raise InputError(f"--alpha and --samples do not go with --method {method}", "they are for sequential")
     if method == "exact" and solver != "auto":
@@ -87,7 +103,7 @@ def sample(
             from thesis_cli.inference.sampling import exact_samples
 
             rng = np.random.default_rng(seed)
-            states, how = exact_samples(loaded, count, rng, memory=room, max_configurations=max_configurations)
+            states, how = exact_samples(loaded, count, rng, memory=room, max_configurations=max_configurations or LIMIT)
             facts: dict[str, object] = {"by": how, "distribution": "Gibbs, exact"}
         elif not isinstance(loaded, FactorGraph):
             raise InputError(f"--method {method} wants variables, this is a vector", "exact takes vectors")
@@ -168,4 +184,4 @@ def _points(
     output.write_array(out, calls.names, calls.locations, {**settings, **calls.facts()}, seconds, "%.12g")
     options.logger.info("wrote %s", out)
     if figure:
-        calls.save_figure(out, name)
+        calls.save_figure(out)

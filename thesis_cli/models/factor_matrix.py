@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.format import MAGIC_PREFIX
 
 from thesis_cli.errors import InputError
 from thesis_cli.models.factor_graph import Floats
@@ -86,15 +87,22 @@ def load_factor_matrix(path: str | Path) -> FactorMatrix:
     InputError : the file cannot be read, is not an NPY file, or is refused by `factor_matrix`.
     """
     try:
+        with open(path, "rb") as file:
+            start = file.read(len(MAGIC_PREFIX))
+        if start.startswith(b"PK"):
+            raise InputError("holds an archive of arrays", "one array, saved by numpy.save, is wanted", source=path)
+        if start != MAGIC_PREFIX:
+            raise InputError("no NPY file", _WANTED, source=path)
         values = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"cannot be read ({reason})", "an NPY file is wanted", source=path) from error
-    except (ValueError, EOFError) as error:
-        raise InputError(f"not a whole NPY file of numbers ({_first_line(error)})", _WANTED, source=path) from error
-    if not isinstance(values, np.ndarray):  # an NPZ archive
-        values.close()
-        raise InputError("holds an archive of arrays", "one array, saved by numpy.save, is wanted", source=path)
+    except InputError:
+        raise
+    except ValueError as error:
+        objects = "Python objects" in str(error)
+        problem = "holds Python objects, not real numbers" if objects else "an NPY file that is cut short or damaged"
+        raise InputError(problem, _WANTED, source=path) from error
     return factor_matrix(values, path)
 
 
@@ -107,7 +115,3 @@ def _not_finite(block: Floats, start: int, source: str) -> InputError:
         else "finite numbers are wanted"
     )
     return InputError(f"the log-factor of state {state}, factor {start + at}, is {value:g}", remedy, source=source)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

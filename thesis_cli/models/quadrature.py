@@ -45,8 +45,23 @@ class Integral:
 
 
 def log_densities(target: Target, points: Floats) -> Floats:
-    """phi at points of shape (K, D), shape (K,)."""
-    return np.asarray(target.proposal.log_density(points) + log_ratios(target, points))
+    """phi at points of shape (K, D), shape (K,).
+
+    Raises
+    ------
+    WorkFailed : at one of them it is not a number, or infinite.
+    """
+    return np.asarray(target.proposal.log_density(points) + _ratios(target, points))
+
+
+def _ratios(target: Target, points: Floats) -> Floats:
+    """o at points of shape (K, D), shape (K,): `WorkFailed` where it is not a number, or infinite."""
+    ratios = log_ratios(target, points)
+    bad = np.flatnonzero(np.isnan(ratios) | (ratios == math.inf))
+    if bad.size:
+        place = ", ".join(f"{x:.6g}" for x in points[bad[0]])
+        raise WorkFailed(f"quadrature met a log-ratio that is {ratios[bad[0]]:g}, at ({place})")
+    return ratios
 
 
 def integrate(target: Target, tolerance: float | None = None, max_evaluations: int | None = None) -> Integral:
@@ -64,7 +79,7 @@ def integrate(target: Target, tolerance: float | None = None, max_evaluations: i
 
     Raises
     ------
-    WorkFailed : it did not converge.
+    WorkFailed : it did not converge, or met a log-ratio that is not a number.
     NoConfiguration : the target is 0 wherever it was evaluated.
     """
     dimension = target.proposal.low.size
@@ -76,7 +91,8 @@ def integrate(target: Target, tolerance: float | None = None, max_evaluations: i
         found = _boxes(target, wanted, most)
     if not found.error <= wanted:
         raise WorkFailed(
-            f"quadrature has relative error {found.error:.1e} after {found.evaluations:,} evaluations, not {wanted:g}"
+            f"quadrature did not converge: its error is {found.error:.1e} of Z after {found.evaluations:,} "
+            f"evaluations, not {wanted:g}"
         )
     return found
 
@@ -108,6 +124,8 @@ def _line(target: Target) -> Integral:
         for a, b in itertools.pairwise(points)
     ]
     total = math.fsum(value for value, _ in parts)
+    if not total > 0:  # of a peak narrower than the distance of two numbers
+        return Integral(-math.inf, math.inf, evaluations)
     return Integral(top + math.log(total), math.fsum(error for _, error in parts) / total, evaluations)
 
 
@@ -183,7 +201,7 @@ def _estimate(
     changes, and what the rule misses of the proposal, whose mass in the box is known.
     """
     points = low + np.concatenate([nodes for nodes, _ in rules]) * (high - low)
-    ratio = log_ratios(target, points)
+    ratio = _ratios(target, points)
     density = target.proposal.log_density(points) + np.log(high - low).sum()
     phi = ratio + density
     (_, fine), (_, coarse) = rules

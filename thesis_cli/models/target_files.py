@@ -1,22 +1,18 @@
-"""Continuous targets of a user's own: a table for regression, or a Python object."""
+"""Tables of a user's own, for a regression."""
 
 from __future__ import annotations
 
 import csv
-import importlib
-import importlib.util
 import io
 import math
 import sys
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from thesis_cli.errors import InputError
 from thesis_cli.models.proposals import MOST_DIMENSIONS
-from thesis_cli.models.targets import Regression, Target
+from thesis_cli.models.targets import Regression
 from thesis_cli.models.words import is_number
 
 MAX_BYTES = 2**28
@@ -51,7 +47,7 @@ def load_regression(path: str | Path, *, prior_scale: float = 2.0, scale: float 
         return _regression(data.decode("utf-8-sig"), prior_scale, scale)
     except OSError as error:
         problem = f"cannot be read ({(error.strerror or str(error)).lower()})"
-        raise InputError(problem, "a CSV file is wanted", source=name) from error
+        raise InputError(problem, "a CSV file, or a Python object as module:object, is wanted", source=name) from error
     except UnicodeDecodeError as error:
         raise InputError("not text", "a CSV file is text", source=name) from error
     except InputError as error:
@@ -83,62 +79,3 @@ def _regression(text: str, prior_scale: float, scale: float) -> Regression:
     at = heading.index("y") if heading and "y" in heading else columns - 1
     names = [name for k, name in enumerate(heading) if k != at] if heading else None
     return Regression(np.delete(values, at, axis=1), values[:, at], prior_scale=prior_scale, scale=scale, names=names)
-
-
-def load_object(name: str) -> Target:
-    """A target by name, `module:object` or `file.py:object`; modules are looked for in the working directory too.
-
-    Raises
-    ------
-    InputError : no such object, one that cannot be imported, or one that is no `Target`.
-    """
-    module, _, attribute = name.rpartition(":")
-    if not module or not attribute:
-        raise InputError(f"'{name}' names no object", "module:object is wanted")
-    try:
-        found: Any = _import(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-        return _checked(found)
-    except InputError as error:
-        raise error.at(name) from None
-    except Exception as error:
-        problem = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
-        raise InputError(problem, "an object with proposal, log_ratio and bound is wanted", source=name) from error
-
-
-def _import(module: str) -> ModuleType:
-    if module.endswith(".py"):
-        spec = importlib.util.spec_from_file_location(Path(module).stem, module)
-        assert spec is not None
-        assert spec.loader is not None
-        made = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = made
-        spec.loader.exec_module(made)
-        return made
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        return importlib.import_module(module)
-    finally:
-        sys.path.remove(here)
-
-
-def _checked(found: Any) -> Target:
-    """The object, after a look at its corners and its middle."""
-    if isinstance(found, type):
-        raise InputError("it is a class", "an object made from it is wanted")
-    for part in ("proposal", "log_ratio", "bound"):
-        if not hasattr(found, part):
-            raise InputError(f"it has no {part}", "an object with proposal, log_ratio and bound is wanted")
-    low, high = np.asarray(found.proposal.low, float), np.asarray(found.proposal.high, float)
-    if low.shape != high.shape or low.ndim != 1 or not 1 <= low.size <= MOST_DIMENSIONS:
-        raise InputError(
-            f"its proposal has corners of shapes {low.shape} and {high.shape}", f"1 to {MOST_DIMENSIONS} dimensions"
-        )
-    middle = found.proposal.quantile(np.full(low.size, 0.5), low, high)
-    ratio, bound = float(found.log_ratio(middle)), float(found.bound(low, high))
-    if math.isnan(ratio) or ratio == math.inf or math.isnan(bound):
-        raise InputError(f"in the middle its log_ratio is {ratio:g}, its bound {bound:g}", "numbers are wanted")
-    target: Target = found
-    return target

@@ -1,0 +1,88 @@
+"""What `thesis-cli estimate-z` tells: its summary, as text and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from thesis_cli.cli import output
+from thesis_cli.cli.options import counted
+
+if TYPE_CHECKING:
+    from thesis_cli.cli.full_rank import Calls
+    from thesis_cli.errors import WorkFailed
+    from thesis_cli.perturbation.estimate import Estimate
+    from thesis_cli.perturbation.posterior import GammaPosterior
+
+
+def not_known(error: WorkFailed, target: str) -> Estimate:
+    """In the place of an exact answer that quadrature did not give, why."""
+    from thesis_cli.perturbation.estimate import Estimate
+
+    nan, name = math.nan, "Z" if target == "Z" else "ln Z"
+    return Estimate(nan, nan, nan, nan, name, f"not known ({error})", 1.0, 0, "quadrature", "Thesis section 2.2")
+
+
+def summary(
+    settings: Mapping[str, object],
+    calls: Calls,
+    estimates: Sequence[Estimate],
+    posterior: GammaPosterior | None,
+    confidence: float,
+    seconds: float,
+    out: Path,
+) -> dict[str, object]:
+    """For programs to read."""
+    return {
+        **settings,
+        **calls.facts(),
+        "estimates": [e.row() for e in estimates],
+        "posterior": posterior and _posterior_row(posterior, confidence),
+        "seconds": round(seconds, 3),
+        "out": str(out),
+    }
+
+
+def _posterior_row(posterior: GammaPosterior, confidence: float) -> dict[str, object]:
+    low, high = posterior.interval(confidence)
+    return {
+        "distribution": "Gamma",
+        "shape": posterior.shape,
+        "log_rate": posterior.log_rate,
+        "mean_log_z": posterior.mean_log_z,
+        "deviation_log_z": posterior.deviation_log_z,
+        "low_log_z": low,
+        "high_log_z": high,
+        "source": "Thesis eq. 2.5",
+    }
+
+
+def print_summary(
+    told: Mapping[str, object],
+    calls: Calls,
+    estimates: Sequence[Estimate],
+    posterior: GammaPosterior | None,
+    confidence: float,
+) -> None:
+    """The `summary`, for people to read."""
+    from thesis_cli.perturbation.estimate import decimals
+
+    lines = [("model", f"{told['model']}: {calls.describe()}")]
+    lines += [(e.target, e.kind if math.isnan(e.value) else f"{e.text()}  ({e.method}, {e.kind})") for e in estimates]
+    if posterior:
+        low, high = posterior.interval(confidence)
+        digits = decimals(posterior.deviation_log_z, posterior.mean_log_z)
+        lines.append(
+            (
+                "posterior",
+                f"ln Z = {posterior.mean_log_z:.{digits}f}  standard deviation {posterior.deviation_log_z:.{digits}f}  "
+                f"{100 * confidence:.12g}% interval [{low:.{digits}f}, {high:.{digits}f}]  (Bayesian, Jeffreys prior)",
+            )
+        )
+    lines += calls.lines()
+    number = int(posterior.shape) if posterior else sum({e.method[0]: e.map_calls for e in estimates}.values())
+    cost = f"{counted(number, 'MAP call')}, seed {told['seed']}, " if number else ""
+    lines.append(("cost", f"{cost}{told['seconds']} s"))
+    output.print_table(lines)
