@@ -68,6 +68,7 @@ bench: install
 	$(BIN)/python benchmarks/privacy.py
 	$(BIN)/python benchmarks/search.py
 	$(BIN)/python benchmarks/a_star.py
+	$(BIN)/python benchmarks/arrays.py
 
 # Other generators of private tables, in an environment of their own: over 1 GB, and minutes to hours.
 peers: install

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import MODELS, ROOT
-from thesis_cli.cli import estimate_z, experiments, map_state
+from thesis_cli.cli import estimate_z, experiments, map_state, status, sweep
 
 HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm", "opendp")
 COMMANDS = (
     *("estimate-z", "renyi", "map", "sample", "spin-glass", "dp-release", "dp-query", "dp-test", "dp-audit"),
-    *("synthesize", "make-corpus", "reproduce", "plot", "claims", "list"),
+    *("synthesize", "make-corpus", "sweep", "status", "collect", "run-task", "reproduce", "plot", "claims", "list"),
 )
 
 
@@ -70,6 +70,10 @@ def test_bad_usage_is_one_line_and_status_2(cli, arguments):
     assert re.fullmatch(r"error: [^\n]+\n", result.err)
 
 
+def lines(text):
+    return [line.strip() for line in text.splitlines() if line.strip().startswith("thesis-cli ")]
+
+
 def examples():
     texts = (
         estimate_z.EXAMPLES,
@@ -78,17 +82,34 @@ def examples():
         experiments.CLAIMS_EXAMPLES,
         experiments.LIST_EXAMPLES,
     )
-    return [line.strip() for text in texts for line in text.splitlines() if line.strip().startswith("thesis-cli ")]
+    return [line for text in texts for line in lines(text)]
 
 
-@pytest.mark.parametrize("line", examples())
-def test_the_examples_of_the_help_run_as_they_stand(cli, monkeypatch, tmp_path, line):
-    """In a copy of what they use of the checkout."""
+@pytest.fixture
+def checkout(tmp_path):
+    """A copy of what examples use of the checkout; `cli` runs in it."""
     for part in ("data", "experiments", "thesis_cli"):
         (tmp_path / part).symlink_to(ROOT / part)
     shutil.copytree(ROOT / "results", tmp_path / "results", ignore=shutil.ignore_patterns(".store", "quick", "runs"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("line", examples())
+def test_the_examples_of_the_help_run_as_they_stand(cli, checkout, tmp_path, line):
     result = cli(*shlex.split(line)[1:], *(["--out", tmp_path / "x.csv"] if "data/models" in line else []))
     assert result.status == 0, result.err
+
+
+@pytest.mark.parametrize(
+    "text", [sweep.SWEEP_EXAMPLES, sweep.COLLECT_EXAMPLES, sweep.RUN_TASK_EXAMPLES, status.EXAMPLES]
+)
+def test_the_examples_of_sweeps_run_one_after_another(cli, checkout, text):
+    """And leave nothing among the data."""
+    before = sorted((ROOT / "data").rglob("*"))
+    for line in lines(text.partition("\nOn a cluster:")[0].partition("\nIn an array")[0]):
+        result = cli(*shlex.split(line)[1:])
+        assert result.status == 0, (line, result.err)
+    assert sorted((ROOT / "data").rglob("*")) == before
 
 
 @pytest.mark.parametrize("command", ["list", "--help"])

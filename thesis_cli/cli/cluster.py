@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -111,7 +112,8 @@ def _checked(where: str, name: str, value: Any) -> Any:
     least = {"time": 1, "cpus": 1, "array_limit": 1, "retries": 1, "target_minutes": 0.01, "settle": 0}
     if name in least:
         whole = name not in ("target_minutes", "settle")
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not value >= least[name]:
+        number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+        if not (number and least[name] <= value < math.inf):
             kind = "whole number" if whole else "number"
             raise InputError(f"{where} = {value!r}", f"a {kind} from {least[name]} is wanted")
         return value
@@ -121,8 +123,12 @@ def _checked(where: str, name: str, value: Any) -> Any:
             raise InputError(f"{where} = {value!r}", "lines of shell are wanted")
         return tuple(lines)
     if name == "sbatch":
-        if not isinstance(value, Mapping) or not all(isinstance(v, str | int | float) for v in value.values()):
+        if not isinstance(value, Mapping):
             raise InputError(f"{where} = {value!r}", 'options of sbatch are wanted, such as { account = "NAME" }')
+        for option, setting in value.items():
+            named = re.fullmatch(r"[a-z][a-z-]*", option) and isinstance(setting, str | int | float)
+            if not named or setting is False or not str(setting) or not str(setting).isprintable():
+                raise InputError(f"{where} {option}={setting}", "NAME=VALUE is wanted, such as account=NAME")
         return dict(value)
     if not isinstance(value, str) or not value or re.search(r"\s", value):
         raise InputError(f"{where} = {value!r}", "a word is wanted")
@@ -132,11 +138,7 @@ def _checked(where: str, name: str, value: Any) -> Any:
 
 
 def _pairs(given: list[str]) -> dict[str, str]:
-    pairs = dict(text.removeprefix("--").partition("=")[::2] for text in given)
-    for name, value in pairs.items():
-        if not re.fullmatch(r"[a-z][a-z-]*", name) or not value:
-            raise InputError(f"--sbatch {name}={value}", "NAME=VALUE is wanted, such as account=NAME")
-    return pairs
+    return dict(text.removeprefix("--").partition("=")[::2] for text in given)
 
 
 def engine(name: str, jobs: int | None, wanted: Settings, detach: bool) -> Engine:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,10 +77,8 @@ def reproduce(
     wanted = cluster.settings({}, flags)
     runs = cluster.engine(engine, jobs, wanted, detach)
 
-    @contextmanager
-    def bar(total: int, name: str) -> Iterator[options.Tick]:
-        with options.progress(total, "task", quiet, name) as tick:
-            yield tick
+    def bar(total: int, title: str) -> AbstractContextManager[options.Tick]:
+        return options.progress(total, "task", quiet, title)
 
     failed = waiting = 0
     chosen = checkout.select(ids or [])

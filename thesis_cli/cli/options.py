@@ -102,6 +102,9 @@ def telling_of_compilation() -> Iterator[None]:
 @contextmanager
 def progress(total: int, unit: str, quiet: bool, name: str | None = None) -> Iterator[Tick]:
     """A bar on standard error, when that is a terminal; yields a function that takes a number of units done."""
+    if quiet or not sys.stderr.isatty():  # even a bar that is not shown makes a lock, which a killed process leaves
+        yield lambda done: None
+        return
     from tqdm import tqdm
 
     with tqdm(
@@ -109,7 +112,6 @@ def progress(total: int, unit: str, quiet: bool, name: str | None = None) -> Ite
         desc=name,
         unit=unit,
         unit_scale=True,
-        disable=True if quiet else None,
         file=sys.stderr,
         leave=False,
     ) as bar:

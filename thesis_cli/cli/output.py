@@ -98,6 +98,14 @@ def print_table(lines: Sequence[tuple[str, str]]) -> None:
         typer.echo(f"{name:<{width}}  {text}")
 
 
+def short(path: Path) -> str:
+    """The path from here, where that is shorter."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
 def describe(error: Exception) -> str:
     """An error in one line."""
     if isinstance(error, MemoryError):

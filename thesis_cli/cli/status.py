@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples, in a checkout:
   thesis-cli status
-  thesis-cli status fig-2-1 --json
+  thesis-cli sweep data/sweeps/glasses.toml --engine none
+  thesis-cli status data/sweeps/glasses.toml --failed
 """
 LINES = 5
 """Of an error."""
@@ -47,28 +48,30 @@ def status(
     from thesis_cli.reproduction.arrays import arrays_of
     from thesis_cli.reproduction.survey import survey
 
-    found = dict(_named(runs) if runs else _all())
-    queue = cluster.queue() if any(map(arrays_of, found.values())) else {}
-    surveys = {name: survey(tasks, queue) for name, tasks in found.items()}
-    errors = {name: _errors(tasks) for name, tasks in found.items()} if failed else {}
+    found = list(_named(runs) if runs else _all())
+    queue = cluster.queue() if any(arrays_of(tasks) for _, tasks in found) else {}
+    surveys = [(name, survey(tasks, queue)) for name, tasks in found]
+    errors = [(name, _errors(tasks)) for name, tasks in found] if failed else []
     if as_json:
-        rows = [{"run": name, **asdict(s), "errors": errors.get(name)} for name, s in surveys.items()]
-        output.print_json({"runs": rows if failed else [{k: v for k, v in r.items() if k != "errors"} for r in rows]})
+        rows: list[dict[str, object]] = [{"run": name, **asdict(s)} for name, s in surveys]
+        for row, (_, wrong) in zip(rows, errors, strict=False):
+            row["errors"] = wrong
+        output.print_json({"runs": rows})
         return
     if not surveys:
         typer.echo("nothing was run here: no results/runs/*/tasks.json, no experiment was begun")
         return
     _print(surveys)
-    for name, wrong in errors.items():
+    for name, wrong in errors:
         for error in wrong:
             typer.echo(f"\n{name}, task {error['task']}: {error['parameters']}, seed {error['seed']}")
             typer.echo("\n".join(f"    {line}" for line in str(error["error"]).rstrip().splitlines()[-LINES:]))
 
 
-def _print(surveys: dict[str, Survey]) -> None:
-    width = max(3, *map(len, surveys))
+def _print(surveys: list[tuple[str, Survey]]) -> None:
+    width = max(3, *(len(name) for name, _ in surveys))
     typer.echo(f"{'run':<{width}} {'tasks':>9}" + "".join(f" {name:>9}" for name in COLUMNS) + "  time left")
-    for name, s in surveys.items():
+    for name, s in surveys:
         counts = "".join(f" {getattr(s, column):>9,}" for column in COLUMNS)
         typer.echo(f"{name:<{width}} {s.tasks:>9,}{counts}  {_duration(s)}")
 
@@ -101,35 +104,41 @@ def _errors(tasks: TaskFile) -> list[dict[str, object]]:
 
 def _named(runs: list[str]) -> Iterator[tuple[str, TaskFile]]:
     for run in runs:
-        path = Path(run)
-        if path.exists():
-            folder = sweep.folder_of(path)
-            yield folder.path.name, sweep.tasks_of(folder)
-            continue
-        begun = dict(_experiments([run]))
-        if not begun:
+        found = _read(run)
+        if not found:
             raise InputError(f"{run} has not been run", f"thesis-cli reproduce {run}")
-        yield from begun.items()
+        yield from found
 
 
 def _all() -> Iterator[tuple[str, TaskFile]]:
-    for file in sorted(Path("results/runs").glob("*/run.json")):
-        folder = sweep.folder_of(file.parent)
-        if folder.tasks.exists():
-            yield folder.path.name, sweep.tasks_of(folder)
+    """Whatever was begun here; what cannot be read hides no other."""
+    from thesis_cli.reproduction.registry import find_checkout
+
+    sweeps = [str(file.parent) for file in sorted(Path("results/runs").glob("*/tasks.json"))]
     try:
-        yield from _experiments([])
-    except InputError:  # no checkout: there are none
-        return
+        experiments = list(find_checkout().files())
+    except InputError:  # no checkout
+        experiments = []
+    for run in sweeps + experiments:
+        try:
+            yield from _read(run)
+        except InputError as error:
+            options.logger.warning("%s", error)
 
 
-def _experiments(ids: list[str]) -> Iterator[tuple[str, TaskFile]]:
-    """The task files of experiments, one for each preset and seed."""
+def _read(run: str) -> list[tuple[str, TaskFile]]:
+    """Tasks of a sweep, or those of an experiment, for each preset and seed."""
     from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.task_file import TaskFile
     from thesis_cli.reproduction.worker import ExperimentWork
 
-    checkout = find_checkout()
-    for name, path in checkout.select(ids).items():
-        for file in sorted((checkout.store / name).glob("*.json")):
-            yield f"{name} {file.stem}", TaskFile(file, ExperimentWork(path))
+    if (path := Path(run)).exists():
+        folder = sweep.folder_of(path)
+        return [(folder.path.name, sweep.tasks_of(folder))]
+    try:
+        checkout = find_checkout()
+        work = ExperimentWork(checkout.select([run])[run])
+    except InputError as error:
+        raise InputError(f"there is no file or folder {run}, and {error.problem}", error.remedy) from None
+    files = sorted((checkout.store / run).glob("*.json"))
+    return [(f"{run} {file.stem}", TaskFile(file, work)) for file in files]

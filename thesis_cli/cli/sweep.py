@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import islice
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,8 +29,9 @@ On a cluster:
 """
 COLLECT_EXAMPLES = """\b
 Examples, in a checkout:
-  thesis-cli sweep data/sweeps/glasses.toml --engine none
+  thesis-cli sweep data/sweeps/glasses.toml
   thesis-cli collect data/sweeps/glasses.toml
+  thesis-cli collect results/runs/glasses --json
 """
 RUN_TASK_EXAMPLES = """\b
 Examples, in a checkout:
@@ -89,6 +90,7 @@ def sweep(
     flags = cluster.flags(locals())
     options.set_messages(quiet, verbose)
     from thesis_cli.cli.sweep_file import read_sweep
+    from thesis_cli.reproduction.run_folder import check_free
 
     found = read_sweep(file)
     try:
@@ -97,12 +99,15 @@ def sweep(
         raise error.at(file) from None
     wanted = cluster.settings(found.slurm, flags)
     folder = _folder(found, out, wanted.cpus)
+    output.check_writable("--out", folder.table, ".csv")
+    _check_apart(found, folder.table)
     if dry_run:
         _show(found, folder, wanted, engine)
         return
     if len(found) > MANY and not yes:
         raise InputError(f"{len(found):,} tasks", "--yes is wanted for so many", source=file)
     runs = cluster.engine(engine, jobs, wanted, detach)
+    check_free(folder.tasks)
     folder.save()
     tasks = tasks_of(folder, found)
     _finish(folder, tasks, runs, refresh=refresh, quiet=quiet, as_json=as_json, name=file.stem)
@@ -117,14 +122,22 @@ def collect(
 ) -> None:
     """Merge what is finished of a sweep into its table, and run nothing. Exit status 1 if some task has no result."""
     options.set_messages(quiet, verbose)
-    from thesis_cli.reproduction.engines import NoEngine
+    from thesis_cli.reproduction.table import publish
 
     folder = folder_of(run)
-    _finish(folder, tasks_of(folder), NoEngine(), refresh=False, quiet=quiet, as_json=as_json, name=folder.path.name)
+    tasks = tasks_of(folder)
+    done, rows = publish(tasks, folder.table)
+    missing = len(tasks) - done
+    _report(folder, tasks, rows, {"kept": done, "without result": missing}, as_json)
+    if missing:
+        raise WorkFailed(f"{missing:,} of {len(tasks):,} tasks have no result")
 
 
 def run_task(
-    file: Annotated[Path, typer.Argument(help="tasks.json of a sweep, or the task file of an experiment.")],
+    file: Annotated[
+        Path,
+        typer.Argument(exists=True, dir_okay=False, help="tasks.json of a sweep, or the task file of an experiment."),
+    ],
     indices: Annotated[list[int], typer.Argument(help="Places of tasks in it, the first is 0.", metavar="INDEX...")],
     of: Annotated[
         int | None, typer.Option(min=1, help="Also every OFth task behind: one of OF jobs that share all.")
@@ -136,22 +149,25 @@ def run_task(
 ) -> None:
     """Run tasks of a task file, as a job of any batch system does. A task that has a result is passed over."""
     options.set_messages(quiet, verbose)
-    from thesis_cli.reproduction.task_file import count_tasks, read_tasks
+    from thesis_cli.reproduction import store
+    from thesis_cli.reproduction.task_file import head, read_tasks
     from thesis_cli.reproduction.worker import run_task as run
 
-    total = count_tasks(file)
+    command, total = head(file)
     for index in indices:
         if not 0 <= index < (of or total):
             raise InputError(f"no task {index}", f"places from 0 to {(of or total) - 1} are wanted", source=file)
     places = {place for index in indices for place in range(index, total, of or total)}
-    work = _work(file, cores)
+    work = _work(file, command, cores)
     failed = 0
     for place, task in zip(sorted(places), read_tasks(file, work, places, file.absolute().parent), strict=True):
-        if task.file.exists():
+        if task.command != command:
+            raise InputError(f"task {place} is of {task.command}, the first of {command}", "one is wanted", source=file)
+        if store.read(task.file):
             options.logger.info("task %d was done before", place)
         elif error := run(task, work):
             failed += 1
-            options.logger.error("task %d failed: %s", place, error.strip())
+            options.logger.error("task %d failed: %s", place, _brief(error))
     if failed:
         raise WorkFailed(f"{failed} of {len(places)} tasks failed")
 
@@ -165,21 +181,23 @@ def folder_of(run: Path) -> RunFolder:
     """
     from thesis_cli.reproduction.run_folder import RunFolder
 
+    place = run.with_suffix("") if run.suffix == ".csv" else run
     if run.suffix == ".toml":
         from thesis_cli.cli.sweep_file import read_sweep
 
         place = _folder(read_sweep(run), None, 1).path
         if not place.exists():
             raise InputError("has not been run", f"thesis-cli sweep {run}, or the folder of its results", source=run)
-        return RunFolder.load(place)
-    return RunFolder.load(run.with_suffix("") if run.suffix == ".csv" else run)
+    folder = RunFolder.load(place)
+    if not folder.tasks.is_file():
+        raise InputError("it has no tasks.json", "thesis-cli sweep writes it", source=place)
+    return folder
 
 
 def _folder(found: Sweep, out: Path | None, cores: int) -> RunFolder:
     from thesis_cli.reproduction.run_folder import RunFolder
 
     table = out or found.out or Path("results/runs") / f"{found.path.stem}.csv"
-    output.check_writable("--out", table, ".csv")
     table = table.absolute()
     return RunFolder(table.with_suffix(""), found.command, found.folder, table, cores)
 
@@ -193,15 +211,13 @@ def tasks_of(folder: RunFolder, found: Sweep | None = None) -> TaskFile:
     return TaskFile.write(folder.tasks, found.entries(), work) if found else TaskFile(folder.tasks, work)
 
 
-def _work(file: Path, cores: int) -> Work:
+def _work(file: Path, command: str, cores: int) -> Work:
     """How the tasks of a file are carried out."""
     from thesis_cli.cli.command_work import COMMANDS, CommandWork
     from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.run_folder import RunFolder
-    from thesis_cli.reproduction.task_file import read_entry
     from thesis_cli.reproduction.worker import ExperimentWork
 
-    command = read_entry(file, 0).command
     folder = file.absolute().parent
     if command in COMMANDS:
         base = RunFolder.load(folder).base if (folder / "run.json").exists() else folder
@@ -216,28 +232,47 @@ def _finish(
     from thesis_cli.reproduction.runner import complete
     from thesis_cli.reproduction.table import publish
 
-    @contextmanager
-    def bar(total: int, title: str) -> Iterator[options.Tick]:
-        with options.progress(total, "task", quiet, title) as tick:
-            yield tick
+    def bar(total: int, title: str) -> AbstractContextManager[options.Tick]:
+        return options.progress(total, "task", quiet, title)
 
     outcome = complete(tasks, runs, refresh=refresh, bar=bar, name=name)
-    done, failed, waiting = outcome.computed + outcome.kept, len(outcome.errors), outcome.waiting
-    rows = publish(tasks, folder.table) if done else 0
-    if as_json:
-        counts = {"tasks": len(tasks), "run": outcome.computed, "kept": outcome.kept}
-        table = {"rows": rows, "table": str(folder.table) if rows else None, "task_file": str(folder.tasks)}
-        output.print_json({**counts, "not_run": waiting, "failed": failed, **table})
-    else:
-        parts = [f"{outcome.computed:,} run now", f"{outcome.kept:,} kept"]
-        parts += [f"{failed:,} failed"] * bool(failed) + [f"{waiting:,} without result"] * bool(waiting)
-        lines = [("tasks", f"{len(tasks):,} in {output.short(folder.tasks)}: {', '.join(parts)}")]
-        output.print_table(lines + [("table", f"{output.short(folder.table)}: {rows:,} rows")] * bool(rows))
+    failed = len(outcome.errors)
+    rows = publish(tasks, folder.table)[1]
+    counts = {"run now": outcome.computed, "kept": outcome.kept, "failed": failed, "without result": outcome.waiting}
+    _report(folder, tasks, rows, counts, as_json)
     if failed:
-        first = outcome.errors[0]
-        options.logger.error("task %s failed: %s", first[0], first[1].strip())
-        how = f"thesis-cli status {output.short(folder.path)} --failed"
+        parameters, error = outcome.errors[0]
+        options.logger.error("task %s failed: %s", parameters, _brief(error))
+        how = f"thesis-cli status {shlex.quote(output.short(folder.path))} --failed"
         raise WorkFailed(f"{failed:,} of {len(tasks):,} tasks failed; {how} tells how")
+
+
+def _report(folder: RunFolder, tasks: TaskFile, rows: int, counts: Mapping[str, int], as_json: bool) -> None:
+    """What became of tasks, and where their table is."""
+    if as_json:
+        named = {name.replace(" ", "_"): count for name, count in counts.items()}
+        table = {"rows": rows, "table": str(folder.table) if rows else None, "task_file": str(folder.tasks)}
+        output.print_json({"tasks": len(tasks), **named, **table})
+        return
+    parts = [f"{count:,} {name}" for name, count in counts.items() if count or name in ("run now", "kept")]
+    lines = [("tasks", f"{len(tasks):,} in {output.short(folder.tasks)}: {', '.join(parts)}")]
+    output.print_table(lines + [("table", f"{output.short(folder.table)}: {rows:,} rows")] * bool(rows))
+
+
+def _brief(error: str) -> str:
+    """The end of what went wrong: the last words, and how to run the task by hand."""
+    return "; ".join(error.strip().splitlines()[-2:])
+
+
+def _check_apart(found: Sweep, table: Path) -> None:
+    """Refuse a table that would overwrite what a task reads."""
+    made = [table.resolve(), table.with_suffix(".json").resolve()]
+    names = {file.name for file in made}
+    listed = (value for grid in found.grids for values in grid.values() for value in values)
+    for value in chain(found.fixed.values(), listed):
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and Path(text).name in names and (found.folder / text).resolve() in made:
+                raise InputError(f"--out {table} would overwrite the input {text}", "another --out is wanted")
 
 
 def _show(found: Sweep, folder: RunFolder, wanted: cluster.Settings, engine: str) -> None:

@@ -32,6 +32,8 @@ PILOT = 20
 """Jobs of one task each that are waited for first, where no task's time is known."""
 MEASURED = 200
 """Results of which times are read."""
+SHORTEST_PAUSE = 0.5
+"""Seconds between two looks at the queue, after a submission; they grow until the next."""
 
 Queue = Mapping[str, Mapping[int, str]]
 """Name of an array -> its jobs that wait or run -> PENDING, RUNNING, ..."""
@@ -123,18 +125,21 @@ def arrays_of(tasks: TaskFile) -> list[Array]:
     for file in sorted(_home(tasks).glob("*/array.json")):
         try:
             groups = json.loads(file.read_text())["groups"]
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             continue
         found.append(Array(file.parent, tasks.path.parent, groups))
     return found
 
 
-def places_of(array: Array, tasks: TaskFile) -> list[list[int]]:
+def places_of(array: Array, tasks: TaskFile) -> Sequence[Sequence[int]]:
     """The groups of an array, in places of a task file that may have changed since."""
-    if filecmp.cmp(array.tasks, tasks.path, shallow=False):
-        return [list(group) for group in array.groups]
-    now = {key: i for i, key in enumerate(tasks.keys)}
-    then = TaskFile(array.tasks, tasks.work).keys
+    try:
+        if array.tasks.samefile(tasks.path) or filecmp.cmp(array.tasks, tasks.path, shallow=False):
+            return array.groups
+        now = {key: i for i, key in enumerate(tasks.keys)}
+        then = TaskFile(array.tasks, tasks.work).keys
+    except FileNotFoundError:  # somebody removes its folder
+        return []
     return [[now[then[i]] for i in group if then[i] in now] for group in array.groups]
 
 
@@ -144,7 +149,7 @@ def first_jobs(tasks: int) -> int:
 
 
 def _home(tasks: TaskFile) -> Path:
-    return tasks.path.parent / "jobs"
+    return tasks.path.with_suffix(".jobs")
 
 
 class ArrayEngine:
@@ -207,7 +212,7 @@ class _Drive:
         self.arrays: dict[str, Array] = {}
         self._groups: dict[str, Sequence[Sequence[int]]] = {}
         self.errors: dict[int, str] = {}
-        self.pause = 0.0
+        self.pause = SHORTEST_PAUSE
         self._queue: Queue = {}
         self._ended: dict[tuple[str, int], float] = {}
         self._tried = Counter[int]()
@@ -218,18 +223,17 @@ class _Drive:
     def take_over(self) -> None:
         """Adopt the arrays of earlier drivers that still stand; forget the others, and how their tasks failed."""
         self._look()
-        for array in arrays_of(self.tasks):
-            if self.standing(array.name):
-                self._add(array, places_of(array, self.tasks))
+        known = {array.name: array for array in arrays_of(self.tasks)}
+        for folder in _home(self.tasks).glob("*"):
+            if folder.name in known and folder.name in self._queue:
+                self._add(known[folder.name], places_of(known[folder.name], self.tasks))
             else:
-                shutil.rmtree(array.folder, ignore_errors=True)
-        if self.arrays:
-            logger.info("%d jobs of an earlier run are taken over", sum(map(len, map(self.standing, self.arrays))))
-        flying = self._flying()
-        failed = self.tasks.failed()
-        for i in self.left - flying:
-            if self.tasks.keys[i] in failed:
-                self.tasks.failure(i).unlink(missing_ok=True)
+                shutil.rmtree(folder, ignore_errors=True)
+        if jobs := sum(map(len, map(self.standing, self.arrays))):
+            logger.info("%d jobs of an earlier run are taken over", jobs)
+        failed = set(self.tasks.indices(self.tasks.failed()))
+        for i in (self.left & failed) - self._flying():
+            self.tasks.failure(i).unlink(missing_ok=True)
 
     def _add(self, array: Array, groups: Sequence[Sequence[int]]) -> None:
         self.arrays[array.name], self._groups[array.name] = array, groups
@@ -242,18 +246,19 @@ class _Drive:
         """Look, and submit what is free; False if there is nothing to wait for."""
         self._look()  # before the results: a job that ends in between is not taken for lost
         began = time.monotonic()
-        finished, failed = self.tasks.finished(), self.tasks.failed()
-        done = {i for i in self.left if self.tasks.keys[i] in finished}
-        self.errors |= {i: _text(self.tasks.failure(i)) for i in self.left - done if self.tasks.keys[i] in failed}
-        before = len(self.left)
-        self.left -= done | self.errors.keys()
+        finished, before = self.tasks.finished(), len(self.left)
+        self.left = {i for i in self.left if self.tasks.keys[i] not in finished}
+        del finished  # as large as all else together
+        failed = self.tasks.failed()
+        self.errors |= {i: _text(self.tasks.failure(i)) for i in self.left if self.tasks.keys[i] in failed}
+        self.left.difference_update(self.errors)
         self.progress(before - len(self.left))
         flying = self._flying()
         self._give_up(self.left - flying)
         free = sorted(self.left - flying)
-        submitted = self._submit(free, finished, bool(flying)) if free else False
+        submitted = self._submit(free, bool(flying)) if free else False
         looked = time.monotonic() - began
-        patience = 0.5 if submitted or done else self.pause * 1.5
+        patience = SHORTEST_PAUSE if submitted else self.pause * 1.5
         self.pause = max(5 * looked, min(patience, self.engine.longest_pause))
         if self.engine.detach:
             self.errors |= dict.fromkeys(self.left, SUBMITTED)
@@ -306,10 +311,10 @@ class _Drive:
                 self.errors[i] = f"its job ended {self._tried[i]} times without a result{story}"
                 self.left.discard(i)
 
-    def _submit(self, free: Sequence[int], finished: set[str], flying: bool) -> bool:
+    def _submit(self, free: Sequence[int], flying: bool) -> bool:
         """Submit tasks, or some of them for their times; False if nothing could be."""
         engine, most = self.engine, self.engine.cluster.most_jobs
-        seconds = _seconds(self.tasks, finished)
+        seconds = _seconds(self.tasks)
         again, fresh = [i for i in free if self._tried[i]], [i for i in free if not self._tried[i]]
         if seconds is not None:
             size = max(1, round(60 * engine.target_minutes / seconds))
@@ -323,19 +328,21 @@ class _Drive:
             jobs, self._piloted = len(fresh), True
         groups = [[i] for i in again] + [fresh[k::jobs] for k in range(jobs)]
         pieces = [groups[k : k + most] for k in range(0, len(groups), most)]
+        parallel = max(1, engine.parallel // len(pieces)) if engine.parallel else 0
         for piece in pieces:
             name = f"thesis-cli-{secrets.token_hex(6)}"
-            array = Array(_home(self.tasks) / name, self.tasks.path.parent, piece, -(-engine.parallel // len(pieces)))
+            array = Array(_home(self.tasks) / name, self.tasks.path.parent, piece, parallel)
             array.save(self.tasks)
             try:
                 array.note(engine.cluster.submit(array, self.tasks.work))
             except Refused as refusal:
                 shutil.rmtree(array.folder, ignore_errors=True)
-                if not (flying or piece is not pieces[0]):
+                if not (flying or piece is not pieces[0]) and engine.cluster.queue() is not None:
                     raise
                 logger.debug("no more jobs are taken now: %s", refusal)
                 return piece is not pieces[0]
             self._add(array, piece)
+            self._queue = {**self._queue, name: dict.fromkeys(range(len(piece)), "PENDING")}
         logger.info("%d tasks submitted in %d jobs", sum(map(len, groups)), len(groups))
         return True
 
@@ -347,9 +354,9 @@ def _text(file: Path) -> str:
         return "it failed"
 
 
-def _seconds(tasks: TaskFile, finished: set[str]) -> float | None:
+def _seconds(tasks: TaskFile) -> float | None:
     """Mean time of a task, by some of those that are finished; None if none is."""
-    there = tasks.indices(finished)
+    there = tasks.indices(tasks.finished())
     some = there[:: -(-len(there) // MEASURED) or 1]
     times = [found.seconds for i in some if (found := store.read(tasks.file(i)))]
     return max(sum(times) / len(times), 1e-3) if times else None

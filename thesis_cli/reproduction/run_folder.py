@@ -50,7 +50,7 @@ class RunFolder:
         """
         if (self.path / "run.json").exists():
             RunFolder.load(self.path)
-        elif self.path.exists() and not (self.path.is_dir() and not os.listdir(self.path)):
+        elif self.path.exists() and not (self.path.is_dir() and all(n.startswith(".") for n in os.listdir(self.path))):
             raise InputError("is there, and no folder of a sweep", "another --out is wanted", source=self.path)
         what = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
         del what["path"]
@@ -75,14 +75,12 @@ class RunFolder:
                     source=path,
                 )
             return cls(path.absolute(), what["command"], Path(what["base"]), Path(what["table"]), int(what["cores"]))
-        except FileNotFoundError:
+        except InputError:
+            raise
+        except (FileNotFoundError, NotADirectoryError):
             raise InputError("no folder of a sweep (it has no run.json)", source=path) from None
-        except (KeyError, TypeError, AttributeError, NotADirectoryError) as error:
-            raise InputError(f"damaged ({error})", "another --out is wanted", source=file) from None
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"damaged ({error})", "another --out is wanted", source=file) from None
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+            raise InputError(f"damaged ({error!r})", "remove the folder, or give another --out", source=file) from None
 
 
 @dataclass(frozen=True)
@@ -118,9 +116,7 @@ def driving(file: Path, jobs: int) -> Iterator[None]:
     """
     place = file.with_suffix(".driver")
     me = Driver(socket.gethostname(), os.getpid(), _started(os.getpid()), jobs)
-    other = driver_of(file)
-    if other and other.alive and other != me:
-        raise InputError(f"another run works on {file} (process {other.pid})", "wait for it, or end it")
+    check_free(file)
     write_atomic({place: to_json(asdict(me))})
     try:
         yield
@@ -129,11 +125,23 @@ def driving(file: Path, jobs: int) -> Iterator[None]:
             place.unlink(missing_ok=True)
 
 
+def check_free(file: Path) -> None:
+    """Refuse a task file that another process works on, as far as that can be seen from here.
+
+    Raises
+    ------
+    InputError : naming the process.
+    """
+    other = driver_of(file)
+    if other and other.pid != os.getpid() and other.alive:
+        raise InputError(f"another run works on {file} (process {other.pid})", "wait for it, or end it")
+
+
 def driver_of(file: Path) -> Driver | None:
     """Who says that it works on a task file."""
     try:
         return Driver(**json.loads(file.with_suffix(".driver").read_text()))
-    except (FileNotFoundError, ValueError, TypeError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
         return None
 
 

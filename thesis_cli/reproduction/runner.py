@@ -6,14 +6,14 @@ import json
 import logging
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from thesis_cli.errors import InputError
 from thesis_cli.reproduction import figures, store
-from thesis_cli.reproduction.engines import NOT_RUN, SUBMITTED, Engine
+from thesis_cli.reproduction.engines import NOT_RUN, SUBMITTED, Engine, NoEngine
 from thesis_cli.reproduction.experiment import Experiment
 from thesis_cli.reproduction.records import provenance, says, to_json, write_atomic
 from thesis_cli.reproduction.registry import Checkout, load
@@ -69,16 +69,16 @@ def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: 
             tasks.file(i).unlink(missing_ok=True)
     outcome = Outcome(kept=len(tasks) - len(missing))
     if missing:
-        with driving(tasks.path, engine.jobs), bar(len(missing), name) as tick:
+        claim = nullcontext() if isinstance(engine, NoEngine) else driving(tasks.path, engine.jobs)
+        with claim, bar(len(missing), name) as tick:
             errors = engine.run(tasks, missing, tick)
         done = tasks.finished()
         lost = [i for i in missing if tasks.keys[i] not in done]
         outcome.computed = len(missing) - len(lost)
-        for task, i in zip(tasks.some(lost), lost, strict=True):
+        wrong = [i for i in lost if errors.get(i) not in (SUBMITTED, NOT_RUN)]
+        outcome.waiting = len(lost) - len(wrong)
+        for task, i in zip(tasks.some(wrong), wrong, strict=True):
             error = errors.get(i, "it left no result")
-            if error in (SUBMITTED, NOT_RUN):
-                outcome.waiting += 1
-                continue
             outcome.errors.append((json.dumps(dict(task.parameters), ensure_ascii=False), error))
             if not task.failure.exists():  # nobody was left who could have said so
                 write_atomic({task.failure: error})

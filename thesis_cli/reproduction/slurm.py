@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 LINES = 12
 """Of a job's output that an error quotes."""
+MOST_JOBS = 1001
+"""That an array may have where the site says nothing: Slurm's own default."""
 PATIENCE = 60
 """Seconds that a command of Slurm may take."""
 
@@ -92,9 +96,11 @@ class Slurm:
     def most_jobs(self) -> int:
         """Jobs that an array may have, by the site's settings."""
         if self._most is None:
-            settings = _ask("scontrol", "show", "config") or ""
+            settings = _ask("scontrol", "show", "config")
+            if settings is None:
+                return MOST_JOBS
             lines = dict(line.replace(" ", "").split("=", 1) for line in settings.splitlines() if "=" in line)
-            self._most = max(1, int(lines.get("MaxArraySize", 1001)))
+            self._most = max(1, int(lines.get("MaxArraySize", MOST_JOBS)))
         return self._most
 
     def submit(self, array: Array, work: Work) -> str:
@@ -113,7 +119,8 @@ class Slurm:
             stderr_to_stdout=True,
         )
         try:
-            jobs = executor.map_array(Group(array.tasks, array.results, work), array.groups)
+            with redirect_stderr(StringIO()):  # which it prints the words of sbatch to, beside raising them
+                jobs = executor.map_array(Group(array.tasks, array.results, work), array.groups)
         except FailedJobError as error:
             raise Refused(" ".join(str(error).split())) from None
         return str(jobs[0].job_id).partition("_")[0]

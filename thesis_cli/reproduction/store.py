@@ -14,8 +14,16 @@ from thesis_cli.reproduction.records import write_atomic
 
 def task_key(command: str, version: int, parameters: Mapping[str, Any], seed: int | None) -> str:
     """Digest of what a task is; its position among others plays no part."""
-    content = json.dumps([command, version, dict(parameters), seed], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()
+    return key_of(key_head(command, version, parameters), seed)
+
+
+def key_head(command: str, version: int, parameters: Mapping[str, Any]) -> str:
+    """What the keys of tasks with several seeds have in common."""
+    return json.dumps([command, version, dict(parameters)], sort_keys=True)[:-1]
+
+
+def key_of(head: str, seed: int | None) -> str:
+    return hashlib.sha256(f"{head}, {json.dumps(seed)}]".encode()).hexdigest()
 
 
 @dataclass(frozen=True)

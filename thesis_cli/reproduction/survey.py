@@ -52,6 +52,7 @@ def survey(tasks: TaskFile, queue: Queue) -> Survey:
             state = queue.get(array.name, {}).get(job)
             if state is not None:
                 (waiting if state == "PENDING" else running).update(left.intersection(group))
+    waiting -= running
     broken = {i for i in left - running - waiting if tasks.keys[i] in failed}
     rest = len(left) - len(running) - len(waiting) - len(broken)
     driver = driver_of(tasks.path)

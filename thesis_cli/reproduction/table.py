@@ -16,8 +16,8 @@ from thesis_cli.reproduction.store import Task
 from thesis_cli.reproduction.task_file import TaskFile
 
 
-def write_table(tasks: TaskFile, places: Sequence[int], path: Path) -> int:
-    """Write the rows of finished tasks, in the order of places; returns how many rows.
+def write_table(tasks: TaskFile, places: Sequence[int], path: Path) -> tuple[int, int]:
+    """Write the rows of finished tasks, in the order of places; returns how many tasks, and how many rows.
 
     Columns are the parameters and the seed, then the columns of results, in the order in which they first appear. A
     column of a result that has a parameter's name is left out where it says the same in every row, and called
@@ -36,23 +36,29 @@ def write_table(tasks: TaskFile, places: Sequence[int], path: Path) -> int:
             continue
 
 
-def publish(tasks: TaskFile, path: Path) -> int:
-    """Write the table of what is finished, and its record unless that says so already; returns how many rows.
+def publish(tasks: TaskFile, path: Path) -> tuple[int, int]:
+    """Write the table of what is finished, if anything is, and its record unless that says so already.
+
+    Returns
+    -------
+    How many tasks have a result, and how many rows.
 
     Raises
     ------
     OSError : naming the file.
     """
-    done = tasks.indices(tasks.finished())
-    rows = write_table(tasks, done, path)
+    finished = tasks.indices(tasks.finished())
+    if not finished:
+        return 0, 0
+    done, rows = write_table(tasks, finished, path)
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    counts = {"tasks": len(tasks), "finished": len(done), "rows": rows}
+    counts = {"tasks": len(tasks), "finished": done, "rows": rows}
     what = {"command": tasks[0].command, "task_file": str(tasks.path), **counts, "sha256": digest}
     record = path.with_suffix(".json")
     if not says(record, what):
         write_atomic({record: to_json({**what, **provenance()})})
-    return rows
+    return done, rows
 
 
 class _Surprise(Exception):
@@ -72,9 +78,9 @@ class _Columns:
         before = len(self.asked), len(self.found), len(self.apart)
         self.asked |= dict.fromkeys(cells)
         self.found |= dict.fromkeys(heading)
-        for name in (set(heading) & set(cells)) - self.apart:
+        for name in (set(heading) & self.asked.keys()) - self.apart:
             column = heading.index(name)
-            if not all(_same(row[column], cells[name]) for row in rows):
+            if not all(_same(row[column], cells.get(name, "")) for row in rows):
                 self.apart.add(name)
         return before != (len(self.asked), len(self.found), len(self.apart))
 
@@ -85,27 +91,27 @@ class _Columns:
         return {name: f"result_{name}" if name in self.apart else name for name in kept}
 
 
-def _write(tasks: TaskFile, places: Sequence[int], columns: _Columns, file: IO[bytes]) -> int:
+def _write(tasks: TaskFile, places: Sequence[int], columns: _Columns, file: IO[bytes]) -> tuple[int, int]:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
-    count = 0
-    for n, task in enumerate(tasks.some(places)):
+    done = count = 0
+    for task in tasks.some(places):
         stored = store.read(task.file)
         if stored is None:
             continue
         heading, *rows = csv.reader(io.StringIO(stored.text, newline=""))
         cells = _asked(task)
-        if columns.learn(cells, heading, rows) and n:
+        if columns.learn(cells, heading, rows) and done:
             text.detach()
             raise _Surprise
-        if not n:
+        if not done:
             writer.writerow([*columns.asked, *columns.results.values()])
         ahead = [cells.get(name, "") for name in columns.asked]
         order = [heading.index(name) if name in heading else None for name in columns.results]
         writer.writerows([*ahead, *("" if k is None else row[k] for k in order)] for row in rows)
-        count += len(rows)
+        done, count = done + 1, count + len(rows)
     text.detach()
-    return count
+    return done, count
 
 
 def _asked(task: Task) -> dict[str, str]:

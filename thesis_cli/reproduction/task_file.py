@@ -8,13 +8,13 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, overload
+from typing import IO, Any, NamedTuple, Protocol, Self, overload
 
 from thesis_cli.errors import InputError
 from thesis_cli.reproduction.records import atomic
-from thesis_cli.reproduction.store import Task, beside, task_key
+from thesis_cli.reproduction.store import Task, beside, key_head, key_of, task_key
 
-WANTED = "a JSON list of objects with command, parameters and seed is wanted"
+WANTED = "a task a line is wanted, with command, parameters and seed, as thesis-cli sweep writes them"
 
 
 class Entry(NamedTuple):
@@ -23,6 +23,9 @@ class Entry(NamedTuple):
     command: str
     parameters: Mapping[str, Any]
     seed: int | None
+
+
+FIELDS = set(Entry._fields)
 
 
 class Work(Protocol):
@@ -65,33 +68,32 @@ class TaskFile(Sequence[Task]):
     """
 
     def __init__(self, path: Path, work: Work) -> None:
+        self._take(path, work, _read(path))
+
+    def _take(self, path: Path, work: Work, found: Iterable[tuple[int, Entry]]) -> None:
+        """Be of tasks whose lines start where it is said."""
         self.path, self.work = path.absolute(), work
         self.keys: list[str] = []
         self._starts = array("Q")
-        with open(path, "rb") as file:
-            start = len(file.readline())
-            for line in file:
-                if line != b"]\n":
-                    entry = _entry(line, path, len(self.keys))
-                    self.keys.append(task_key(entry.command, work.version, entry.parameters, entry.seed))
-                    self._starts.append(start)
-                start += len(line)
+        version, last, head = work.version, None, ""
+        for start, entry in found:
+            if entry.parameters is not last:
+                last, head = entry.parameters, key_head(entry.command, version, entry.parameters)
+            self.keys.append(key_of(head, entry.seed))
+            self._starts.append(start)
 
     @classmethod
-    def write(cls, path: Path, entries: Iterable[Entry], work: Work) -> TaskFile:
+    def write(cls, path: Path, entries: Iterable[Entry], work: Work) -> Self:
         """Write a file whole, unless it says so already.
 
         Raises
         ------
         OSError : naming the file.
         """
+        tasks = cls.__new__(cls)
         with atomic(path, keep_equal=True) as file:
-            separator = b"[\n"
-            for entry in entries:
-                file.write(separator + json.dumps(entry._asdict(), ensure_ascii=False).encode())
-                separator = b",\n"
-            file.write(b"\n]\n")
-        return cls(path, work)
+            tasks._take(path, work, _written(entries, file))
+        return tasks
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -145,18 +147,23 @@ def read_tasks(path: Path, work: Work, places: Iterable[int], folder: Path) -> I
     folder : of the file that this is a copy of: where results go.
     """
     wanted = set(places)
-    with open(path, "rb") as file:
-        for i, line in enumerate(islice(file, 1, None)):
-            if i in wanted:
-                entry = _entry(line, path, i)
-                key = task_key(entry.command, work.version, entry.parameters, entry.seed)
-                yield Task(*entry, key, file_of(folder, key))
+    for i, (_, line) in islice(enumerate(_lines(path)), max(wanted, default=-1) + 1):
+        if i in wanted:
+            entry = _entry(line, path, i)
+            key = task_key(entry.command, work.version, entry.parameters, entry.seed)
+            yield Task(*entry, key, file_of(folder, key))
 
 
-def count_tasks(path: Path) -> int:
-    """Tasks of a file."""
-    with open(path, "rb") as file:
-        return sum(1 for line in file if line not in (b"[\n", b"]\n"))
+def head(path: Path) -> tuple[str, int]:
+    """Command of a file's first task, and how many tasks there are.
+
+    Raises
+    ------
+    InputError : the file is no list of tasks.
+    """
+    lines = _lines(path)
+    _, first = next(lines)
+    return _entry(first, path, 0).command, 1 + sum(1 for _ in lines)
 
 
 def file_of(folder: Path, key: str) -> Path:
@@ -164,44 +171,62 @@ def file_of(folder: Path, key: str) -> Path:
     return folder / key[:2] / f"{key}.csv"
 
 
-def read_entry(path: Path, index: int) -> Entry:
-    """One task of a file, also of one that was formatted anew.
+def _read(path: Path) -> Iterator[tuple[int, Entry]]:
+    """Where each task's line starts, and the task; one that differs from that before in its seed is not parsed anew."""
+    entry, shared = None, b""
+    for i, (start, line) in enumerate(_lines(path)):
+        head, _, rest = line.rpartition(b', "seed": ')
+        seed = rest.strip().removesuffix(b",").removesuffix(b"}")
+        if entry and head == shared and seed.isdigit():
+            entry = Entry(entry.command, entry.parameters, int(seed))
+        else:
+            entry, shared = _entry(line, path, i), head
+        yield start, entry
 
-    Raises
-    ------
-    InputError : no such task, or the file is no list of tasks.
-    """
-    try:
-        with open(path, "rb") as file:
-            found = json.load(file)
-    except ValueError as error:
-        raise InputError(f"not JSON ({error})", WANTED, source=path) from None
-    if not isinstance(found, list):
-        raise InputError("no list", WANTED, source=path)
-    if not 0 <= index < len(found):
-        raise InputError(f"no task {index}", f"it has tasks 0 to {len(found) - 1}", source=path)
-    return _as_entry(found[index], path, index)
+
+def _written(entries: Iterable[Entry], file: IO[bytes]) -> Iterator[tuple[int, Entry]]:
+    """Write tasks; yields each, and where its line starts."""
+    end, separator = file.write(b"["), b"\n"
+    last, head = None, b""
+    for entry in entries:
+        if entry.parameters is not last:  # tasks of several seeds share them
+            last, text = entry.parameters, json.dumps(entry._replace(seed=None)._asdict(), ensure_ascii=False)
+            head = text.removesuffix("null}").encode()
+        start = end + len(separator)
+        end += file.write(b"%b%b%b}" % (separator, head, json.dumps(entry.seed).encode()))
+        separator = b",\n"
+        yield start, entry
+    file.write(b"\n]\n")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Where the line of each task starts, and the line; one or more."""
+    with open(path, "rb") as file:
+        begin = start = len(line := file.readline())
+        if line.strip() != b"[":
+            raise InputError("no list of tasks", WANTED, source=path)
+        for line in file:
+            if line.strip() == b"]" and start > begin:
+                return
+            yield start, line
+            start += len(line)
+    raise InputError("its end is missing", "the command that wrote it writes it anew", source=path)
 
 
 def _entry(line: bytes, path: Path, index: int) -> Entry:
     try:
-        return _as_entry(json.loads(line.rstrip(b",\n")), path, index)
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"task {index} is not on a line of its own", "a task a line is wanted", source=path) from None
-
-
-def _as_entry(found: object, path: Path, index: int) -> Entry:
+        found = json.loads(line.decode().strip().removesuffix(","))
+    except (ValueError, RecursionError):
+        found = None
     if (
         isinstance(found, dict)
-        and set(found) == set(Entry._fields)
+        and found.keys() == FIELDS
         and isinstance(found["command"], str)
         and isinstance(found["parameters"], dict)
-        and (found["seed"] is None or isinstance(found["seed"], int))
+        and (found["seed"] is None or type(found["seed"]) is int)
     ):
-        return Entry(**found)
-    raise InputError(f"task {index} is none", WANTED, source=path)
+        return Entry(found["command"], found["parameters"], found["seed"])
+    raise InputError("no task", WANTED, source=path, line=index + 2)
 
 
 def _stems(folder: Path, suffix: str) -> set[str]:
@@ -209,8 +234,9 @@ def _stems(folder: Path, suffix: str) -> set[str]:
     found: set[str] = set()
     for name in _names(folder):
         if len(name) == 2:
-            found.update(n.removesuffix(suffix) for n in _names(folder / name) if n.endswith(suffix))
-    return {name for name in found if not name.startswith(".")}
+            files = (n for n in _names(folder / name) if n.endswith(suffix) and not n.startswith("."))
+            found.update(n.removesuffix(suffix) for n in files)
+    return found
 
 
 def _names(folder: Path) -> list[str]:

@@ -1,0 +1,150 @@
+"""A million tasks through the bookkeeping of the driver of arrays: seconds of each part, and the memory of all.
+
+A sweep is written to its task file and read; a first driver submits a pilot, then the rest, and dies; a second one
+takes the jobs over, watches them, and finds everything finished. `make bench` runs it; a number of tasks may be given.
+
+Nothing is computed, and the cluster is one of memory: left out are the commands of a batch system (a second or so each,
+however many jobs), the folders of results, which take about a second a million at each look, and the results
+themselves: those that are there already are read once by each driver, and all of them when the table is merged, at
+some 0.1 ms each from a local disk and more from a shared one.
+"""
+
+import resource
+import sys
+import time
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from thesis_cli.cli.sweep_file import read_sweep
+from thesis_cli.reproduction import arrays, store
+from thesis_cli.reproduction.arrays import ArrayEngine
+from thesis_cli.reproduction.runner import complete
+from thesis_cli.reproduction.task_file import TaskFile
+
+TASKS = 1_000_000
+SECONDS = 20.0
+"""Of a task: thirty to a job."""
+LOOKS = 10
+"""At the queue, from the first result to the last."""
+SWEEP = """
+command = "spin-glass"
+seeds = {seeds}
+[options]
+size = "10x10"
+field = 1
+samples = 1000
+alpha = [0, -0.5]
+[grid]
+kind = ["attractive", "mixed"]
+coupling = {{ from = 0.5, to = 5, count = 100 }}
+"""
+
+
+class Killed(BaseException):
+    """The end of a driver."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Of tasks that nobody runs."""
+
+    version: int = 1
+
+    def code(self, task):
+        return "code"
+
+
+class Tasks(TaskFile):
+    """Tasks whose results are counted: `done` are finished, in order of place, and with them those of `pilot`."""
+
+    done, pilot = 0, ()
+
+    def finished(self):
+        places = chain(range(self.done), self.pilot)
+        return {self.keys[i][:1] + self.keys[i][1:] for i in places}  # strings of their own, as of a folder's files
+
+    def failed(self):
+        return set()
+
+
+@dataclass
+class Cluster:
+    """Jobs in memory: the pilot's end at the next look, the others a few at every look once `going`."""
+
+    tasks: Tasks | None = None
+    most_jobs: int = 1001
+    going: bool = False
+    looks: int = 0
+    arrays: dict = field(default_factory=dict)
+
+    def submit(self, array, work):
+        self.arrays[array.name] = array
+        return str(len(self.arrays))
+
+    def queue(self):
+        tasks = self.tasks
+        if self.arrays and not tasks.pilot:  # the pilot has ended
+            (array,) = self.arrays.values()
+            tasks.pilot = [i for group in array.groups for i in group]
+            for task in tasks.some(tasks.pilot):
+                store.save(task, "x\n1\n", "code", SECONDS)
+            self.arrays.clear()
+        if self.going:
+            self.looks += 1
+            tasks.done = min(len(tasks), len(tasks) * self.looks // LOOKS)
+        if tasks.done == len(tasks):
+            self.arrays.clear()
+        return {name: dict.fromkeys(range(len(array.groups)), "RUNNING") for name, array in self.arrays.items()}
+
+
+@contextmanager
+def part(name):
+    began = time.perf_counter()
+    yield
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{name:<46} {time.perf_counter() - began:6.1f} s {peak:7.0f} MB at most", flush=True)
+
+
+def drive(tasks, cluster):
+    cluster.tasks = tasks
+    engine = ArrayEngine(cluster, settle=0, longest_pause=0)
+    return complete(tasks, engine, refresh=False, bar=lambda total, name: nullcontext(lambda n: None), name="sweep")
+
+
+def main():
+    count = int(sys.argv[1]) if sys.argv[1:] else TASKS
+    cluster = Cluster()
+
+    def sleep(seconds):
+        if len(cluster.arrays) > 1 and not cluster.going:
+            raise Killed
+
+    arrays.time = type("Clock", (), {"sleep": staticmethod(sleep), "monotonic": staticmethod(time.monotonic)})
+    with TemporaryDirectory() as folder, part(f"{count:,} tasks in all"):
+        sweep = Path(folder, "sweep.toml")
+        sweep.write_text(SWEEP.format(seeds=count // 200))
+        file = Path(folder, "run", "tasks.json")
+        with part("task file written"):
+            tasks = Tasks.write(file, read_sweep(sweep).entries(), Work())
+        with part("first driver: submits a pilot, then all"):
+            try:
+                drive(tasks, cluster)
+            except Killed:
+                pilot = tasks.pilot
+        del tasks, cluster.tasks
+        with part("task file read"):
+            Tasks(file, Work())
+        with part("task file written anew, and compared"):
+            tasks = Tasks.write(file, read_sweep(sweep).entries(), Work())
+        tasks.pilot, cluster.going = pilot, True
+        with part(f"second driver: takes over, and looks {LOOKS} times"):
+            outcome = drive(tasks, cluster)
+        assert (outcome.computed, outcome.kept, outcome.errors) == (len(tasks) - len(pilot), len(pilot), [])
+        print(f"{'of the task file':<46} {file.stat().st_size / 2**20:14.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,678 @@
+"""`sweep`, `status`, `collect` and `run-task` as a user has them: resumed, failing, killed, with bad input."""
+
+import csv
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.conftest import MODELS, ROOT
+from thesis_cli.cli import output
+from thesis_cli.cli import sweep as module
+from thesis_cli.reproduction import registry, run_folder
+
+MODEL, OTHER = (f"MARKOV\n1\n2\n1\n1 0\n2\n{values}\n" for values in ("1 2", "2 1"))
+"""Of one variable, whose state is 1 or 0."""
+SWEEP = """
+command = "map"
+[grid]
+model = ["a.uai", "b.uai", "c.uai", "d.uai"]
+solver = ["auto", "elimination"]
+"""
+SEEDED = """
+command = "estimate-z"
+seeds = 3
+[options]
+samples = 10
+[grid]
+model = { files = "[ad].uai" }
+"""
+SLOW = """
+command = "spin-glass"
+seeds = 8
+[options]
+size = "10x10"
+samples = 400
+"""
+
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with models and a sweep; no checkout."""
+    monkeypatch.setattr(registry, "__file__", str(tmp_path / "lib" / "thesis_cli" / "reproduction" / "registry.py"))
+    for name in "abcd":
+        (tmp_path / f"{name}.uai").write_text(MODEL if name < "d" else OTHER)
+    (tmp_path / "s.toml").write_text(SWEEP)
+    return tmp_path
+
+
+def state(folder):
+    """Content and time of change of every file."""
+    return {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in folder.rglob("*") if p.is_file()}
+
+
+def rows(file):
+    with open(file, newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def one_line(result, status, message):
+    assert result.status == status, result.err
+    assert result.err == f"error: {message}\n"
+    assert result.out == ""
+
+
+def results(folder):
+    return sorted(p for p in (folder / "results/runs/s").glob("??/*.csv"))
+
+
+def start(folder, *arguments):
+    """The program in a session of its own."""
+    command = [sys.executable, "-m", "thesis_cli", *map(str, arguments)]
+    return subprocess.Popen(
+        command, cwd=folder, start_new_session=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )  # fmt: skip
+
+
+def wait_for(condition, process):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+# What it does.
+
+
+def test_a_sweep_becomes_one_table_with_its_parameters(cli, here):
+    result = cli("sweep", "s.toml", "--jobs", 1)
+    assert result.status == 0, result.err
+    assert result.err == ""
+    assert result.out == (
+        "tasks  8 in results/runs/s/tasks.json: 8 run now, 0 kept\ntable  results/runs/s.csv: 8 rows\n"
+    )
+    found = rows(here / "results/runs/s.csv")
+    asked = [(m, s) for m in ("a.uai", "b.uai", "c.uai", "d.uai") for s in ("auto", "elimination")]
+    assert [(row["model"], row["solver"]) for row in found] == asked
+    assert [row["state"] for row in found] == list("11111100")
+    record = json.loads((here / "results/runs/s.json").read_text())
+    assert (record["command"], record["tasks"], record["finished"], record["rows"]) == ("map", 8, 8, 8)
+
+
+@pytest.mark.parametrize("engine", ["local", "none"])
+def test_a_second_run_computes_nothing_and_changes_no_byte(cli, here, engine):
+    cli("sweep", "s.toml", "--jobs", 1)
+    before = state(here)
+    before.pop(here / "results/runs/s/run.json")
+    result = cli("sweep", "s.toml", "--jobs", 2, "--engine", engine)
+    assert (result.status, result.err) == (0, "")
+    assert "0 run now, 8 kept" in result.out
+    after = state(here)
+    assert {p: after[p] for p in before} == before
+    assert len(after) == len(before) + 1
+
+
+def test_the_bytes_do_not_depend_on_the_processes_nor_on_who_runs_them(cli, here):
+    (here / "s.toml").write_text(SEEDED)
+    tables = {}
+    for name, flags in (("one", ["--jobs", 1]), ("two", ["--jobs", 2]), ("none", ["--engine", "none"])):
+        assert cli("sweep", "s.toml", "--out", f"{name}.csv", *flags).status == 0
+        if name == "none":
+            assert not (here / "none.csv").exists()
+            for k in (1, 0):
+                assert cli("run-task", "none/tasks.json", k, "--of", 2, "--cores", 1 + k).status == 0
+            assert cli("collect", "none").status == 0
+        tables[name] = (here / f"{name}.csv").read_bytes()
+        assert rows(here / f"{name}.csv")[4]["seed"] == "1"
+    assert len(set(tables.values())) == 1
+    assert (here / "one/tasks.json").read_bytes() == (here / "none/tasks.json").read_bytes()
+
+
+def test_the_file_may_be_anywhere(cli, here, monkeypatch):
+    below = here / "below"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    result = cli("sweep", "../s.toml", "--jobs", 1)
+    assert "results/runs/s/tasks.json: 8 run now" in result.out
+    assert (below / "results/runs/s.csv").exists()
+    assert not (here / "results").exists()
+
+
+def test_the_table_may_go_elsewhere(cli, here):
+    (here / "s.toml").write_text(f'out = "tables/x.csv"\n{SWEEP}')
+    assert cli("sweep", "s.toml", "--jobs", 1).status == 0
+    assert len(rows(here / "tables/x.csv")) == 8
+    for run in ("s.toml", "tables/x", "tables/x.csv"):
+        assert "table  tables/x.csv: 8 rows" in cli("collect", run).out
+        assert cli("status", run).out.splitlines()[1].split()[:3] == ["x", "8", "8"]
+    assert cli("sweep", "s.toml", "--jobs", 1, "--out", "y.csv").status == 0
+    assert (here / "y.csv").read_bytes() == (here / "tables/x.csv").read_bytes()
+
+
+def test_the_table_follows_the_file(cli, here):
+    cli("sweep", "s.toml", "--jobs", 1)
+    whole = (here / "results/runs/s.csv").read_bytes()
+    (here / "s.toml").write_text(SWEEP.replace('"a.uai", ', ""))
+    result = cli("sweep", "s.toml", "--jobs", 1)
+    assert "6 in results/runs/s/tasks.json: 0 run now, 6 kept" in result.out
+    assert [row["model"][0] for row in rows(here / "results/runs/s.csv")] == list("bbccdd")
+    (here / "s.toml").write_text(SWEEP.replace('"elimination"', '"elimination", "max-product"'))
+    assert "4 run now, 8 kept" in cli("sweep", "s.toml", "--jobs", 1).out
+    assert len(rows(here / "results/runs/s.csv")) == 12
+    (here / "s.toml").write_text(SWEEP)
+    assert "0 run now, 8 kept" in cli("sweep", "s.toml", "--jobs", 1).out
+    assert (here / "results/runs/s.csv").read_bytes() == whole
+
+
+def test_changed_inputs_are_warned_of_and_computed_anew(cli, here):
+    cli("sweep", "s.toml", "--jobs", 1)
+    before = (here / "results/runs/s.csv").read_bytes()
+    (here / "a.uai").write_text(OTHER)
+    result = cli("sweep", "s.toml", "--jobs", 1)
+    assert result.status == 0
+    assert result.err == (
+        "warning: s: 2 stored results were computed by older code or from other inputs; --refresh computes them anew\n"
+    )
+    assert (here / "results/runs/s.csv").read_bytes() == before
+    result = cli("sweep", "s.toml", "--jobs", 1, "--refresh")
+    assert (result.status, result.err) == (0, "")
+    assert "2 run now, 6 kept" in result.out
+    assert [row["state"] for row in rows(here / "results/runs/s.csv")] == list("00111100")
+
+
+def test_a_task_that_finds_nothing_has_its_row(cli, here):
+    """Exit status 1 of a command with a table is an answer."""
+    shutil.copy(ROOT / "data/tasks/candy.json", here)
+    (here / "t.toml").write_text(
+        'command = "synthesize"\n[options]\ntasks = "candy.json"\n[grid]\nmax-length = [1, 2]\n'
+    )
+    result = cli("sweep", "t.toml", "--jobs", 1)
+    assert (result.status, result.err) == (0, "")
+    assert len(rows(here / "results/runs/t.csv")) == 2
+
+
+# What fails.
+
+
+def break_model(here, name="b"):
+    (here / f"{name}.uai").write_text("MARKOV\n2\n2 2\n1\n1 0\n")
+
+
+def test_a_task_that_fails_stops_no_other(cli, here):
+    break_model(here)
+    result = cli("sweep", "s.toml", "--jobs", 1)
+    assert result.status == 1
+    assert "8 in results/runs/s/tasks.json: 6 run now, 0 kept, 2 failed\n" in result.out
+    first, last = result.err.splitlines()
+    assert first.startswith('task {"model": "b.uai", "solver": "auto"} failed: b.uai:')
+    assert first.endswith(f"; cd {here} && thesis-cli map --solver=auto -- b.uai")
+    assert last == "error: 2 of 8 tasks failed; thesis-cli status results/runs/s --failed tells how"
+    assert [row["model"][0] for row in rows(here / "results/runs/s.csv")] == list("aaccdd")
+
+    told = cli("status", "--failed")
+    assert told.out.splitlines()[1].split() == ["s", "8", "6", "0", "0", "2", "0", "nothing", "runs"]
+    assert "s, task 2: {'model': 'b.uai', 'solver': 'auto'}, seed None\n    b.uai:" in told.out
+    assert "-- b.uai\n" in told.out
+    (run,) = json.loads(cli("status", "--failed", "--json").out)["runs"]
+    assert [error["task"] for error in run["errors"]] == [2, 3]
+    assert (run["done"], run["failed"]) == (6, 2)
+
+    (here / "b.uai").write_text(MODEL)
+    again = cli("sweep", "s.toml", "--jobs", 1)
+    assert (again.status, again.err) == (0, "")
+    assert "2 run now, 6 kept\n" in again.out
+    assert len(rows(here / "results/runs/s.csv")) == 8
+    assert not list(here.rglob("*.error"))
+    done = results(here)[0]
+    stale = here / "results/runs/s/logs" / done.parent.name / f"{done.stem}.error"
+    stale.parent.mkdir(exist_ok=True)
+    stale.write_text("of an earlier attempt\n")
+    (run,) = json.loads(cli("status", "--failed", "--json").out)["runs"]
+    assert (run["done"], run["failed"], run["errors"]) == (8, 0, [])
+
+
+def test_all_tasks_fail(cli, here):
+    for name in "abcd":
+        break_model(here, name)
+    result = cli("sweep", "s.toml", "--jobs", 2)
+    assert result.status == 1
+    assert result.err.endswith("error: 8 of 8 tasks failed; thesis-cli status results/runs/s --failed tells how\n")
+    assert result.err.count("\n") == 2
+    assert not (here / "results/runs/s.csv").exists()
+
+
+def test_an_error_of_the_program_itself_is_two_lines_and_its_traceback_is_kept(cli, here, monkeypatch):
+    monkeypatch.setattr(output, "out_file", lambda *_: 1 / 0)
+    result = cli("sweep", "s.toml", "--jobs", 1)
+    assert result.status == 1
+    assert "} failed: ZeroDivisionError: division by zero; cd " in result.err
+    assert result.err.count("\n") == 2
+    assert "Traceback" in next(here.rglob("*.error")).read_text()
+
+
+def test_a_damaged_result_is_computed_anew(cli, here):
+    cli("sweep", "s.toml", "--jobs", 1)
+    before = (here / "results/runs/s.csv").read_bytes()
+    victim, other = results(here)[:2]
+    victim.write_bytes(victim.read_bytes()[:-3])
+    other.write_bytes(b"")
+    result = cli("collect", "s.toml")
+    assert (result.status, result.err) == (1, "error: 2 of 8 tasks have no result\n")
+    assert len(rows(here / "results/runs/s.csv")) == 6
+    assert cli("run-task", "results/runs/s/tasks.json", *range(8)).status == 0
+    assert cli("collect", "s.toml").status == 0
+    assert (here / "results/runs/s.csv").read_bytes() == before
+    victim.write_bytes(b"# {}\n")
+    assert "1 run now, 7 kept" in cli("sweep", "s.toml", "--jobs", 1).out
+    assert (here / "results/runs/s.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "lost", ["s.csv", "s.json", "s/tasks.json", "s", "s/logs", ".", "s/run.json s/tasks.json"]
+)  # fmt: skip
+def test_what_is_removed_comes_again(cli, here, lost):
+    runs = here / "results/runs"
+    cli("sweep", "s.toml", "--jobs", 1)
+    before = (runs / "s.csv").read_bytes()
+    for name in lost.split():
+        gone = runs / name
+        shutil.rmtree(gone) if gone.is_dir() else gone.unlink(missing_ok=True)
+    if lost.startswith("s/run.json"):
+        one_line(cli("sweep", "s.toml"), 2, f"{runs}/s: is there, and no folder of a sweep; another --out is wanted")
+        return
+    assert cli("sweep", "s.toml", "--jobs", 1).status == 0
+    assert (runs / "s.csv").read_bytes() == before
+    assert (runs / "s.json").exists()
+
+
+@pytest.mark.parametrize(("room", "file"), [(800, "s.csv"), (400, "s/tasks.json")])
+def test_a_full_disk_ends_in_one_line_and_leaves_nothing_half_written(cli, here, room, file):
+    """Room for each result, and none for the table; or none for the task file."""
+    (here / "s.toml").write_text(SEEDED)
+    assert cli("sweep", "s.toml", "--jobs", 1, "--out", "elsewhere.csv").status == 0  # compiles
+    code = f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))"
+    code += "; from thesis_cli.cli.app import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "sweep", "s.toml", "--jobs", "1"]
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: {here}/results/runs/{file}: file too large\n"
+    assert sorted(p.name for p in (here / "results/runs").iterdir()) == ["s"]
+    assert len(results(here)) == (6 if file == "s.csv" else 0)
+    assert not [p for p in here.rglob(".*") if p.is_file()]
+    assert cli("sweep", "s.toml", "--jobs", 1).status == 0
+    assert (here / "results/runs/s.csv").read_bytes() == (here / "elsewhere.csv").read_bytes()
+
+
+# What is stopped.
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The table of the slow sweep, run at one go."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "s.toml").write_text(SLOW)
+    process = start(folder, "sweep", "s.toml", "--jobs", 2)
+    assert process.wait(120) == 0
+    return (folder / "results/runs/s.csv").read_bytes()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(here, undisturbed, jobs):
+    (here / "s.toml").write_text(SLOW)
+    process = start(here, "sweep", "s.toml", "--jobs", jobs)
+    wait_for(lambda: results(here), process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[0] == "error: interrupted; the same command goes on from here"
+    assert not (here / "results/runs/s/tasks.driver").exists()
+    kept = len(results(here))
+    assert 1 <= kept < 8
+    again = start(here, "sweep", "s.toml", "--jobs", 2)
+    out, err = again.communicate(timeout=120)
+    assert (again.returncode, err) == (0, "")
+    assert f"{8 - kept} run now, {kept} kept" in out
+    assert (here / "results/runs/s.csv").read_bytes() == undisturbed
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_driver_that_is_killed_is_resumed(cli, here, undisturbed, count):
+    (here / "s.toml").write_text(SLOW)
+    process = start(here, "sweep", "s.toml", "--jobs", 2)
+    wait_for(lambda: (here / "results/runs/s/tasks.driver").exists() and len(results(here)) >= count, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert (here / "results/runs/s/tasks.driver").exists()
+    (run,) = json.loads(cli("status", "--json").out)["runs"]
+    assert (run["running"], run["failed"], run["seconds_left"]) == (0, 0, None)
+    again = start(here, "sweep", "s.toml", "--jobs", 2)
+    _, err = again.communicate(timeout=120)
+    assert (again.returncode, err) == (0, "")
+    assert (here / "results/runs/s.csv").read_bytes() == undisturbed
+    assert not (here / "results/runs/s/tasks.driver").exists()
+
+
+def test_beside_a_run_that_goes_on(cli, here, undisturbed):
+    """Its state can be seen and its results collected; a second run is refused, and changes no file, edited or not."""
+    (here / "s.toml").write_text(SLOW)
+    process = start(here, "sweep", "s.toml", "--jobs", 2)
+    wait_for(lambda: len(results(here)) >= 2, process)
+    process.send_signal(signal.SIGSTOP)
+    try:
+        (run,) = json.loads(cli("status", "--json").out)["runs"]
+        assert run["done"] + run["running"] + run["missing"] == run["tasks"] == 8
+        assert run["running"] == 2
+        assert run["seconds_left"] is None or run["seconds_left"] > 0
+        assert len(rows_of_collect(cli, here)) >= 2
+        for text in (SLOW, SLOW.replace("= 8", "= 3")):
+            (here / "s.toml").write_text(text)
+            tasks = (here / "results/runs/s/tasks.json").read_bytes()
+            who = f"{here}/results/runs/s/tasks.json (process {process.pid})"
+            one_line(cli("sweep", "s.toml"), 2, f"another run works on {who}; wait for it, or end it")
+            assert (here / "results/runs/s/tasks.json").read_bytes() == tasks
+    finally:
+        process.send_signal(signal.SIGCONT)
+    _, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert (here / "results/runs/s.csv").read_bytes() == undisturbed
+
+
+def rows_of_collect(cli, here):
+    result = cli("collect", "s.toml")
+    assert result.status == 1
+    assert re.fullmatch(r"error: \d+ of 8 tasks have no result\n", result.err)
+    return rows(here / "results/runs/s.csv")
+
+
+# Without an engine of ours.
+
+
+def test_tasks_one_by_one(cli, here):
+    assert cli("sweep", "s.toml", "--engine", "none").out == (
+        "tasks  8 in results/runs/s/tasks.json: 0 run now, 0 kept, 8 without result\n"
+    )
+    result = cli("collect", "s.toml")
+    assert (result.status, result.err) == (1, "error: 8 of 8 tasks have no result\n")
+    file = "results/runs/s/tasks.json"
+    assert cli("run-task", file, 5, 1, 5).status == 0
+    assert len(results(here)) == 2
+    assert cli("run-task", file, 1, 2, "-v").err.count("was done before") == 1
+    result = cli("collect", "results/runs/s", "--json")
+    assert (result.status, result.err) == (1, "error: 5 of 8 tasks have no result\n")
+    assert json.loads(result.out) == {
+        "tasks": 8, "kept": 3, "without_result": 5, "rows": 3, "table": f"{here}/results/runs/s.csv",
+        "task_file": f"{here}/results/runs/s/tasks.json",
+    }  # fmt: skip
+    for k in range(3):
+        assert cli("run-task", file, k, "--of", 3).status == 0
+    assert cli("run-task", file, 8, "--of", 9).status == 0  # a job that has nothing to do
+    assert cli("collect", "s.toml").status == 0
+    by_hand = (here / "results/runs/s.csv").read_bytes()
+    assert "0 run now, 8 kept" in cli("sweep", "s.toml").out
+    cli("sweep", "s.toml", "--out", "local.csv", "--jobs", 1)
+    assert (here / "local.csv").read_bytes() == by_hand
+
+
+def test_a_task_that_fails_by_itself(cli, here):
+    break_model(here)
+    cli("sweep", "s.toml", "--engine", "none")
+    result = cli("run-task", "results/runs/s/tasks.json", 0, 2, 3)
+    assert result.status == 1
+    *failures, last = result.err.splitlines()
+    assert last == "error: 2 of 3 tasks failed"
+    assert [line.split(":")[0] for line in failures] == ["task 2 failed", "task 3 failed"]
+    assert cli("collect", "s.toml").err == "error: 7 of 8 tasks have no result\n"
+    assert cli("status").out.splitlines()[1].split()[:7] == ["s", "8", "1", "0", "0", "2", "5"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([8], "results/runs/s/tasks.json: no task 8; places from 0 to 7 are wanted"),
+        ([0, 9], "results/runs/s/tasks.json: no task 9; places from 0 to 7 are wanted"),
+        (["--", -1], "results/runs/s/tasks.json: no task -1; places from 0 to 7 are wanted"),
+        ([3, "--of", 3], "results/runs/s/tasks.json: no task 3; places from 0 to 2 are wanted"),
+        ([-1], "No such option: -1; see thesis-cli run-task --help"),
+        (["x"], "Invalid value for 'INDEX...': "),
+        ([], "Missing argument 'INDEX...'"),
+        ([0, "--of", 0], "Invalid value for '--of': "),
+    ],
+)
+def test_bad_places(cli, here, arguments, message):
+    cli("sweep", "s.toml", "--engine", "none")
+    result = cli("run-task", "results/runs/s/tasks.json", *arguments)
+    assert (result.status, result.out) == (2, "")
+    assert result.err.lower().startswith(f"error: {message}".lower()), result.err
+    assert result.err.count("\n") == 1
+    assert results(here) == []
+
+
+def test_bad_task_files(cli, here):
+    cli("sweep", "s.toml", "--engine", "none")
+    file = here / "results/runs/s/tasks.json"
+    text = file.read_text()
+    wanted = "a task a line is wanted, with command, parameters and seed, as thesis-cli sweep writes them"
+    for content, message in (
+        (json.dumps(json.loads(text), indent=4), f"results/runs/s/tasks.json:2: no task; {wanted}"),
+        (json.dumps(json.loads(text)), f"results/runs/s/tasks.json: no list of tasks; {wanted}"),
+        (text[:-2], "results/runs/s/tasks.json: its end is missing; the command that wrote it writes it anew"),
+    ):
+        file.write_text(content)
+        one_line(cli("run-task", "results/runs/s/tasks.json", 7), 2, message)
+        for command in ("collect", "status"):
+            one_line(cli(command, "s.toml"), 2, message.replace("results", f"{here}/results", 1))
+    file.write_text(text.replace('"map"', '"renyi"', 2).replace('"renyi"', '"map"', 1))
+    message = "results/runs/s/tasks.json: task 1 is of renyi, the first of map; one is wanted"
+    one_line(cli("run-task", "results/runs/s/tasks.json", 1), 2, message)
+    file.write_text(text.replace('"map"', '"dance"'))
+    one_line(cli("run-task", file, 0), 2, "there are no experiments here; run this in a checkout of the project")
+    assert "0 run now" in cli("sweep", "s.toml", "--engine", "none").out
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize(("name", "what"), [("nothing.json", "does not exist"), (".", "is a directory")])
+def test_no_task_file(cli, here, name, what):
+    result = cli("run-task", name, 0)
+    assert result.status == 2
+    said = re.escape(f"{name!r} {what}; see thesis-cli run-task --help")
+    assert re.fullmatch(rf"error: Invalid value for [^\n]*{said}\n", result.err)
+
+
+# Before anything runs.
+
+
+def test_a_dry_run_writes_nothing(cli, here):
+    result = cli("sweep", "s.toml", "--dry-run")
+    assert (result.status, result.err) == (0, "")
+    assert result.out.splitlines() == [
+        "8 tasks, run in .:",
+        "     0  thesis-cli map --solver=auto -- a.uai",
+        "     1  thesis-cli map --solver=elimination -- a.uai",
+        "     2  thesis-cli map --solver=auto -- b.uai",
+        "     3  thesis-cli map --solver=elimination -- b.uai",
+        "     4  thesis-cli map --solver=auto -- c.uai",
+        "   ...  and 3 more",
+        "table results/runs/s.csv",
+    ]  # fmt: skip
+    assert not (here / "results").exists()
+
+
+@pytest.mark.parametrize("flags", [[], ["--engine", "none"], ["--refresh", "--json"]])
+def test_more_than_a_million_tasks_want_a_yes(cli, here, flags):
+    (here / "s.toml").write_text(SLOW.replace("= 8", "= 1_000_001"))
+    one_line(cli("sweep", "s.toml", *flags), 2, "s.toml: 1,000,001 tasks; --yes is wanted for so many")
+    assert not (here / "results").exists()
+    assert cli("sweep", "s.toml", "--dry-run").out.startswith("1,000,001 tasks, run in")
+
+
+def test_a_million_is_not_more_than_a_million(cli, here, monkeypatch):
+    monkeypatch.setattr(module, "MANY", 8)
+    assert cli("sweep", "s.toml", "--engine", "none").status == 0
+    monkeypatch.setattr(module, "MANY", 7)
+    assert cli("sweep", "s.toml", "--engine", "none").status == 2
+    assert cli("sweep", "s.toml", "--engine", "none", "--yes").status == 0
+
+
+def test_it_is_refused_in_little_memory(here):
+    (here / "s.toml").write_text(SLOW.replace("= 8", "= 900_000_000"))
+    code = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))"
+    code += "; from thesis_cli.cli.app import main; main(['sweep', 's.toml'])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=here, capture_output=True, text=True, check=False)
+    assert done.stderr == "error: s.toml: 900,000,000 tasks; --yes is wanted for so many\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--out", "t.txt"], "--out {}/t.txt; a file name that ends in .csv is wanted"),
+        (["--out", "folder.csv"], "--out {}/folder.csv is a folder; a file is wanted"),
+        (["--out", "a.uai/t.csv"], "--out {}/a.uai/t.csv: {}/a.uai cannot be written to; another --out is wanted"),
+        (["--out", "taken.csv"], "{}/taken: is there, and no folder of a sweep; another --out is wanted"),
+    ],
+)  # fmt: skip
+def test_bad_places_of_the_table(cli, here, flags, message):
+    (here / "folder.csv").mkdir()
+    (here / "taken").write_text("mine")
+    before = state(here)
+    one_line(cli("sweep", "s.toml", "--jobs", 1, *flags), 2, message.format(here, here))
+    assert state(here) == before
+
+
+@pytest.mark.parametrize("out", ["in.csv", "in.CSV", "below/../in.csv"])
+def test_a_table_that_would_overwrite_an_input_is_refused(cli, here, out):
+    (here / "below").mkdir()
+    shutil.copy(MODELS / "line.csv", here / out)
+    (here / "t.toml").write_text(
+        f'command = "estimate-z"\n[options]\nsamples = 5\n[grid]\nmodel = ["a.uai", "./{out.split("/")[-1]}"]\n'
+    )
+    result = cli("sweep", "t.toml", "--out", out)
+    assert result.status == 2
+    assert re.fullmatch(r"error: --out .* would overwrite the input \./in\.\w+; another --out is wanted\n", result.err)
+
+
+def test_a_record_that_would_overwrite_an_input_is_refused(cli, here):
+    shutil.copy(ROOT / "data/tasks/candy.json", here)
+    (here / "t.toml").write_text('out = "candy.csv"\ncommand = "synthesize"\n[options]\ntasks = "candy.json"\n')
+    message = f"--out {here}/candy.csv would overwrite the input candy.json; another --out is wanted"
+    one_line(cli("sweep", "t.toml"), 2, message)
+
+
+def test_bad_sweep_files(cli, here):
+    (here / "binary.toml").write_bytes(bytes(range(256)))
+    (here / "empty.toml").write_text("")
+    (here / "typo.toml").write_text(SWEEP.replace("grid", "gird"))
+    (here / "folder.toml").mkdir()
+    before = state(here)
+    for name, message in (
+        ("none.toml", "none.toml: cannot be read (no such file or directory); a TOML file is wanted"),
+        ("folder.toml", "folder.toml: cannot be read (is a directory); a TOML file is wanted"),
+        ("binary.toml", "binary.toml: not text; a TOML file in UTF-8 is wanted"),
+    ):
+        one_line(cli("sweep", name), 2, message)
+        one_line(cli("collect", name), 2, message)
+    for name, message in (("empty.toml", "no command; "), ("typo.toml", "unknown key 'gird'; 'grid' is nearest")):
+        result = cli("sweep", name)
+        assert result.status == 2
+        assert result.err.startswith(f"error: {name}: {message}"), result.err
+        assert result.err.count("\n") == 1
+    assert state(here) == before
+
+
+def test_a_folder_of_another_version_is_refused_by_all(cli, here):
+    cli("sweep", "s.toml", "--engine", "none")
+    file = here / "results/runs/s/run.json"
+    file.write_text(file.read_text().replace('"layout": 1', '"layout": 2').replace(run_folder.__version__, "9.9"))
+    before = state(here)
+    message = "s: written by thesis-cli 9.9, whose folders have another layout (2, not 1)"
+    message += "; that version, or another --out is wanted"
+    for command in (["sweep", "s.toml"], ["collect", "s.toml"], ["status", "s.toml"]):
+        one_line(cli(*command), 2, f"{here}/results/runs/{message}")
+    one_line(cli("run-task", file.with_name("tasks.json"), 0), 2, f"{here}/results/runs/{message}")
+    assert cli("status").err == f"warning: results/runs/{message}\n"
+    assert state(here) == before
+
+
+# What it says.
+
+
+def test_summaries_as_json(cli, here):
+    break_model(here)
+    result = cli("sweep", "s.toml", "--jobs", 1, "--json")
+    assert result.status == 1
+    assert json.loads(result.out) == {
+        "tasks": 8, "run_now": 6, "kept": 0, "failed": 2, "without_result": 0, "rows": 6,
+        "table": f"{here}/results/runs/s.csv", "task_file": f"{here}/results/runs/s/tasks.json",
+    }  # fmt: skip
+    (run,) = json.loads(cli("status", "--json").out)["runs"]
+    assert run == {
+        "run": "s", "tasks": 8, "done": 6, "running": 0, "waiting": 0, "failed": 2, "missing": 0, "seconds_left": None,
+    }  # fmt: skip
+    (here / "s.toml").write_text(SWEEP.replace('["a.uai", "b.uai", "c.uai", "d.uai"]', '["b.uai"]'))
+    found = json.loads(cli("sweep", "s.toml", "--jobs", 1, "--json").out)
+    assert (found["rows"], found["table"], found["failed"]) == (0, None, 2)
+
+
+def test_status_of_nothing(cli, here):
+    nothing = "nothing was run here: no results/runs/*/tasks.json, no experiment was begun\n"
+    assert cli("status").out == nothing
+    assert cli("status", "--failed").out == nothing
+    assert json.loads(cli("status", "--json").out) == {"runs": []}
+
+
+def test_status_of_runs_of_one_name(cli, here):
+    for folder in ("x", "y"):
+        cli("sweep", "s.toml", "--engine", "none", "--out", f"{folder}/s.csv")
+    cli("run-task", "y/s/tasks.json", 0)
+    lines = cli("status", "x/s", "y/s").out.splitlines()[1:]
+    assert [line.split()[:3] for line in lines] == [["s", "8", "0"], ["s", "8", "1"]]
+    found = json.loads(cli("status", "x/s", "y/s", "--failed", "--json").out)["runs"]
+    assert [(run["done"], run["errors"]) for run in found] == [(0, []), (1, [])]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["status", "nope"],
+            "there is no file or folder nope, and there are no experiments here; run this in a checkout of the project",
+        ),
+        (["status", "s.toml"], "s.toml: has not been run; thesis-cli sweep s.toml, or the folder of its results"),
+        (["collect", "s.toml"], "s.toml: has not been run; thesis-cli sweep s.toml, or the folder of its results"),
+        (["collect", "nope"], "nope: no folder of a sweep (it has no run.json)"),
+        (["collect", "nope.csv"], "nope: no folder of a sweep (it has no run.json)"),
+        (["collect", "a.uai"], "a.uai: no folder of a sweep (it has no run.json)"),
+        (["status", "."], ".: no folder of a sweep (it has no run.json)"),
+    ],
+)  # fmt: skip
+def test_no_run(cli, here, arguments, message):
+    one_line(cli(*arguments), 2, message)
+
+
+def test_a_run_that_was_killed_before_its_tasks_were_written(cli, here):
+    cli("sweep", "s.toml", "--engine", "none")
+    (here / "results/runs/s/tasks.json").unlink()
+    message = f"{here}/results/runs/s: it has no tasks.json; thesis-cli sweep writes it"
+    for command in ("collect", "status"):
+        one_line(cli(command, "s.toml"), 2, message)
+    assert cli("status").status == 0
+
+
+def test_a_damaged_run_hides_no_other(cli, here):
+    for name in ("one", "two"):
+        cli("sweep", "s.toml", "--engine", "none", "--out", f"results/runs/{name}.csv")
+    (here / "results/runs/one/run.json").write_text("{")
+    result = cli("status")
+    assert result.status == 0
+    assert result.out.splitlines()[1].split()[:2] == ["two", "8"]
+    assert re.fullmatch(r"warning: results/runs/one/run.json: damaged [^\n]*\n", result.err)

@@ -1,0 +1,218 @@
+"""Task files: what is written is read again, one task a line; what is no task file is refused in one line."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thesis_cli.errors import InputError
+from thesis_cli.reproduction import store
+from thesis_cli.reproduction.store import Task, task_key
+from thesis_cli.reproduction.task_file import Entry, TaskFile, head, read_tasks
+
+
+@dataclass(frozen=True)
+class Echo:
+    """Work whose result says what the task is."""
+
+    version: int = 1
+
+    def code(self, task: Task) -> str:
+        return "code"
+
+    def run(self, task: Task) -> str:
+        return f"seed\n{task.seed}\n"
+
+
+ENTRIES = [
+    Entry("map", {"model": 'a, "b"\n[ü\u2028].uai', "alpha": [0, -0.1], "any": True}, None),
+    Entry("map", {}, 0),
+    Entry("map", {"x": 1e-300, "y": float("inf"), "big": 2**70}, 7),
+]
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "run" / "tasks.json"
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+values = st.one_of(st.booleans(), st.integers(), st.floats(allow_nan=False), texts)
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(
+        st.tuples(
+            texts,
+            st.dictionaries(texts, values | st.lists(values)),
+            st.lists(st.none() | st.integers(0), min_size=1, max_size=3),
+        )
+    )
+)
+def test_what_is_written_is_read_again(tmp_path_factory, found):
+    """Also tasks that differ in their seeds alone."""
+    shared = [Entry(command, parameters, seed) for command, parameters, seeds in found for seed in seeds]
+    entries = [Entry("map", {}, None), *shared]
+    tasks = TaskFile.write(tmp_path_factory.mktemp("tasks") / "tasks.json", entries, Echo())
+    for read in (tasks, TaskFile(tasks.path, Echo())):
+        assert [Entry(t.command, t.parameters, t.seed) for t in read] == entries
+        assert read.keys == [task_key(entry.command, 1, entry.parameters, entry.seed) for entry in entries]
+    assert json.loads(tasks.path.read_text()) == [entry._asdict() for entry in entries]
+    assert tasks.path.read_bytes().count(b"\n") == len(entries) + 2
+
+
+def test_the_file_is_a_json_list_of_one_task_a_line(file):
+    TaskFile.write(file, ENTRIES, Echo())
+    assert json.loads(file.read_text()) == [entry._asdict() for entry in ENTRIES]
+    lines = file.read_text().split("\n")
+    assert (lines[0], lines[-2:]) == ("[", ["]", ""])
+    assert [json.loads(line.rstrip(","))["seed"] for line in lines[1:-2]] == [None, 0, 7]
+    assert "ü" in lines[1]
+
+
+def test_keys_and_places_of_results(file):
+    tasks = TaskFile.write(file, ENTRIES, Echo(3))
+    for i, (entry, task) in enumerate(zip(ENTRIES, tasks, strict=True)):
+        assert task.key == tasks.keys[i] == task_key("map", 3, entry.parameters, entry.seed)
+        assert task.file == tasks.file(i) == file.parent / task.key[:2] / f"{task.key}.csv"
+        assert task.failure == tasks.failure(i) == file.parent / "logs" / task.key[:2] / f"{task.key}.error"
+    assert TaskFile(file, Echo(4)).keys != tasks.keys
+    assert TaskFile(file, Echo(3)).keys == tasks.keys
+
+
+def test_relative_paths_are_those_of_the_moment(file, monkeypatch):
+    TaskFile.write(file, ENTRIES, Echo())
+    monkeypatch.chdir(file.parent)
+    tasks = TaskFile(Path("tasks.json"), Echo())
+    monkeypatch.chdir("/")
+    assert tasks[0].file.parents[1] == file.parent
+
+
+def test_an_equal_file_is_left_alone(file):
+    TaskFile.write(file, ENTRIES, Echo())
+    os.utime(file, (1, 1))
+    TaskFile.write(file, iter(ENTRIES), Echo())
+    assert file.stat().st_mtime == 1
+    TaskFile.write(file, ENTRIES[:2], Echo())
+    assert file.stat().st_mtime > 1
+    assert os.listdir(file.parent) == ["tasks.json"]
+
+
+def test_random_access(file):
+    tasks = TaskFile.write(file, [Entry("map", {"x": "é" * i}, i) for i in range(50)], Echo())
+    assert len(tasks) == 50
+    assert [tasks[i].seed for i in (49, 0, 17, -1, -50)] == [49, 0, 17, 49, 0]
+    assert [t.seed for t in tasks[3:20:7]] == [3, 10, 17]
+    assert [t.seed for t in tasks.some([9, 2, 9])] == [9, 2, 9]
+    assert tasks[7].parameters == {"x": "é" * 7}
+    for place in (50, -51):
+        with pytest.raises(IndexError):
+            tasks[place]
+
+
+def test_some_tasks_of_a_copy(file, tmp_path):
+    tasks = TaskFile.write(file, ENTRIES, Echo(2))
+    copy = tmp_path / "copy.json"
+    copy.write_bytes(file.read_bytes())
+    assert list(read_tasks(copy, Echo(2), {2, 0}, file.parent)) == [tasks[0], tasks[2]]
+    assert list(read_tasks(copy, Echo(2), [], file.parent)) == []
+
+
+def test_tasks_behind_those_wanted_are_not_read(file):
+    TaskFile.write(file, ENTRIES, Echo())
+    file.write_bytes(file.read_bytes()[:-20])
+    assert [t.seed for t in read_tasks(file, Echo(), [1], file.parent)] == [0]
+
+
+def test_the_head_tells_the_command_and_how_many(file):
+    TaskFile.write(file, ENTRIES, Echo())
+    assert head(file) == ("map", 3)
+
+
+def test_line_ends_of_other_systems_and_a_last_line_without_one(file):
+    keys = TaskFile.write(file, ENTRIES, Echo()).keys
+    text = file.read_bytes()
+    for other in (text.replace(b"\n", b"\r\n"), text.rstrip()):
+        file.write_bytes(other)
+        tasks = TaskFile(file, Echo())
+        assert tasks.keys == keys
+        assert [t.seed for t in tasks] == [None, 0, 7]
+        assert head(file) == ("map", 3)
+
+
+TASK = '{"command": "map", "parameters": {}, "seed": 0}'
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "tasks.json: no list of tasks; a task a line is wanted"),
+        ("[]\n", "tasks.json: no list of tasks"),
+        ("[\n]\n", r"tasks.json:2: no task; a task a line is wanted, with command, parameters and seed"),
+        ("{}", "tasks.json: no list of tasks"),
+        ("[\n", "tasks.json: its end is missing; the command that wrote it"),
+        (f"[\n{TASK},\n", "tasks.json: its end is missing"),
+        (f"[\n{TASK},\n{TASK[:-9]}", "tasks.json:3: no task"),
+        (f"[{TASK}]", "tasks.json: no list of tasks"),
+        (json.dumps([json.loads(TASK)] * 2, indent=2), "tasks.json:2: no task"),
+        (f"[\n{TASK},\n7\n]\n", "tasks.json:3: no task"),
+        (f"[\n{TASK},\n\n{TASK}\n]\n", "tasks.json:3: no task"),
+        (f"[\n{TASK},\n{TASK} {TASK}\n]\n", "tasks.json:3: no task"),
+        (f"[\n{TASK[:-1]}, \"cores\": 1}}\n]\n", "tasks.json:2: no task"),
+        ('[\n{"command": "map", "parameters": {}}\n]\n', "tasks.json:2: no task"),
+        (f"[\n{TASK.replace('{}', '[]')}\n]\n", "tasks.json:2: no task"),
+        (f"[\n{TASK.replace('0', 'NaN')}\n]\n", "tasks.json:2: no task"),
+        (f"[\n{TASK.replace('0', 'true')}\n]\n", "tasks.json:2: no task"),
+        (f"[\n{TASK.replace('0', '0.5')}\n]\n", "tasks.json:2: no task"),
+        ('[\n{"command": 1, "parameters": {}, "seed": 0}\n]\n', "tasks.json:2: no task"),
+        ("[\n" + "[" * 200_000 + "\n]\n", "tasks.json:2: no task"),
+        (f"[\n{TASK}\n]\n".encode().replace(b"map", b"m\xff"), "tasks.json:2: no task"),
+        (bytes(range(256)) * 9, "tasks.json: no list of tasks"),
+    ],
+)  # fmt: skip
+def test_what_is_no_task_file(file, content, problem):
+    file.parent.mkdir()
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError, match=problem):
+        TaskFile(file, Echo())
+    with pytest.raises(InputError, match=problem):
+        list(read_tasks(file, Echo(), range(10), file.parent))
+
+
+def test_finished_and_failed_see_results_alone(file):
+    tasks = TaskFile.write(file, ENTRIES, Echo())
+    assert (tasks.finished(), tasks.failed()) == (set(), set())
+    store.save(tasks[0], "x\n1\n", "code", 1.0)
+    tasks.failure(1).parent.mkdir(parents=True)
+    tasks.failure(1).write_text("no\n")
+    for other in (tasks.file(2), tasks.failure(2)):
+        other.parent.mkdir(parents=True, exist_ok=True)
+        (other.parent / f".{other.name}.k3_x9").write_text("half")
+        (other.parent / f".{other.name}").write_text("half")
+    (file.parent / "notes.csv").write_text("")
+    (file.parent / "copies").mkdir()
+    (file.parent / "copies" / f"{tasks.keys[2]}.csv").write_text("")
+    (file.parent / "xy").write_text("a file where a folder might be")
+    (file.parent / "logs" / tasks.keys[2][:2] / f"{tasks.keys[2]}.log").write_text("said")
+    assert (tasks.finished(), tasks.failed()) == ({tasks.keys[0]}, {tasks.keys[1]})
+    assert tasks.indices(tasks.finished()) == [0]
+    assert tasks.indices({"other"}) == []
+
+
+def test_a_full_disk_leaves_the_old_file(file, monkeypatch):
+    TaskFile.write(file, ENTRIES, Echo())
+    before = file.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*tasks.json'"):
+        TaskFile.write(file, ENTRIES[:1], Echo())
+    assert file.read_bytes() == before
+    assert os.listdir(file.parent) == ["tasks.json"]
