@@ -185,10 +185,14 @@ def test_the_queue_is_read(commands, caplog):
     assert commands.log == ["squeue --me --noheader --array --format=%i|%T|%j|%r"]
 
 
-def test_a_job_that_can_never_start_is_warned_of(commands, caplog):
-    commands.says("squeue", "12_0|PENDING|thesis-cli-a|PartitionTimeLimit\n")
-    assert slurm.queue() == {"thesis-cli-a": {0: "PENDING"}}
-    assert "job 12_0 is never going to start (PartitionTimeLimit)" in caplog.text
+def test_jobs_that_can_never_start_are_warned_of_once(commands, caplog):
+    slurm._warn.cache_clear()
+    rows = "12_0|PENDING|thesis-cli-a|{0}\n12_1|PENDING|thesis-cli-a|{0}\n13|PENDING|other|{0}\n"
+    commands.says("squeue", rows.format("PartitionTimeLimit"))
+    for _ in range(2):
+        assert slurm.queue()["thesis-cli-a"] == {0: "PENDING", 1: "PENDING"}
+    (record,) = caplog.records
+    assert "jobs of thesis-cli-a are never going to start (PartitionTimeLimit)" in record.message
 
 
 def test_an_empty_queue_and_none_are_told_apart(commands, monkeypatch):

@@ -28,6 +28,8 @@ from thesis_cli.reproduction.task_file import TaskFile, Work
 
 logger = logging.getLogger(__name__)
 
+PREFIX = "thesis-cli-"
+"""Of the names of arrays."""
 PILOT = 20
 """Jobs of one task each that are waited for first, where no task's time is known."""
 MEASURED = 200
@@ -330,7 +332,7 @@ class _Drive:
         pieces = [groups[k : k + most] for k in range(0, len(groups), most)]
         parallel = max(1, engine.parallel // len(pieces)) if engine.parallel else 0
         for piece in pieces:
-            name = f"thesis-cli-{secrets.token_hex(6)}"
+            name = f"{PREFIX}{secrets.token_hex(6)}"
             array = Array(_home(self.tasks) / name, self.tasks.path.parent, piece, parallel)
             array.save(self.tasks)
             try:

@@ -10,13 +10,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from thesis_cli.errors import InputError
-from thesis_cli.reproduction.arrays import HELD, Array, Queue, Refused
+from thesis_cli.reproduction.arrays import HELD, PREFIX, Array, Queue, Refused
 from thesis_cli.reproduction.task_file import Work, read_tasks
 from thesis_cli.reproduction.worker import run_task
 
@@ -157,9 +158,16 @@ def queue() -> Queue | None:
         if state == "PENDING" and ("requeued held" in reason or reason == "JobHeldAdmin"):
             state = HELD
         elif reason in HOPELESS:
-            logger.warning("job %s is never going to start (%s)", number, reason)
+            _warn(name, reason)
         found.setdefault(name, {})[int(job or 0)] = state
     return found
+
+
+@cache
+def _warn(name: str, reason: str) -> None:
+    """Once, however often and of however many jobs the queue says so."""
+    if name.startswith(PREFIX):
+        logger.warning("jobs of %s are never going to start (%s); scancel --name=%s ends them", name, reason, name)
 
 
 def _number(array: Array, job: int) -> str:
