@@ -11,13 +11,20 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.patches import Rectangle
 
-from thesis_cli.models import quadrature
+from thesis_cli.cli import sampled
+from thesis_cli.cli.posterior_figure import posterior_figure
+from thesis_cli.models import evidence, quadrature, target_objects
+from thesis_cli.models.proposals import Normal
+from thesis_cli.models.targets import Regression
 
 ROOT = Path(__file__).parents[2]
 LINE = ROOT / "data/models/line.csv"
@@ -83,6 +90,35 @@ def test_samples_of_a_posterior(cli, tmp_path):
     assert (tmp_path / "w.png").exists()
 
 
+def test_compilation_is_listened_for_once(cli, tmp_path, monkeypatch):
+    """Samples, quadrature and the figure each may have something to compile."""
+    np.save(tmp_path / "terms.npy", np.zeros((3, 100)))
+    entered = []
+    monkeypatch.setattr(sampled, "telling_of_compilation", lambda: nullcontext(entered.append(1)))
+    for number, command in enumerate((
+        ("estimate-z", "--target", LINE, "--exact", "--figure", "--trick", "tail"),
+        ("sample", "--target", LINE, "--figure"),
+        ("estimate-z", "--factors", "terms.npy", "--exact", "--trick", "tail"),
+    ), start=1):  # fmt: skip
+        assert cli(*command).status == 0
+        assert len(entered) == number
+
+
+@pytest.mark.parametrize(("count", "bins"), [(2, 3), (300, 14), (10**6, 60)])
+def test_a_figure_has_bins_for_its_samples_and_names_its_axes(count, bins):
+    samples = np.random.default_rng(0).normal(size=(count, 1))
+    flat = SimpleNamespace(proposal=Normal([0.0], [1.0]), log_ratio=lambda x: 0.0, bound=lambda low, high: 0.0)
+    (axes,) = posterior_figure(flat, samples, ["x1"], "title").axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x1", "density")
+    assert sum(isinstance(patch, Rectangle) for patch in axes.patches) == bins
+    table = Regression(np.eye(2), np.zeros(2), names=["a", "b"])
+    shown = posterior_figure(table, np.hstack((samples, samples)), ["a", "b"], "").axes
+    labels = [(axes.get_xlabel(), axes.get_ylabel()) for axes in shown if axes.get_visible()]
+    assert labels == [("", "density"), ("weight of a", "weight of b"), ("weight of b", "density")]
+    line = Regression([1.0, 2.0], [0.0, 1.0], names=["a"])
+    assert posterior_figure(line, samples[:5], ["a"], "").axes[1].get_xlabel() == "weight of a"
+
+
 def test_pairs_of_coordinates_are_drawn(cli, tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(30, 2))
@@ -144,7 +180,7 @@ def test_an_exact_answer_that_quadrature_does_not_give_loses_no_sample(cli, tmp_
     monkeypatch.setattr(quadrature, "integrate", partial(quadrature.integrate, max_evaluations=2000))
     rng = np.random.default_rng(0)
     np.savetxt(tmp_path / "four.csv", rng.normal(size=(5, 5)), delimiter=",")
-    why = r"quadrature did not converge: its error is \S+ of Z after [\d,]+ evaluations, not 1e-05"
+    why = r"quadrature did not converge: its error is \S+ of Z after [\d,]+ evaluations, not 0.001"
     command = "estimate-z", "--target", "four.csv", "--samples", 20, "--seed", 1
     result = cli(*command, "--exact", "--out", "z.csv")
     assert result.status == 0
@@ -181,6 +217,88 @@ def test_an_error_of_an_object_at_work_is_told_with_its_line(cli, tmp_path):
         for command in (("estimate-z", "--exact"), ("estimate-z", "--jobs", 2), ("sample", "--jobs", 1)):
             result = cli(*command, "--target", f"{name}.py:half")
             assert (result.status, result.out, result.err) == (2, "", message)
+
+
+ENDLESS = """
+class Noise(Half):
+    def log_ratio(self, x): return -x[0] ** 2 + 0.1 * rng.random()
+    def bound(self, low, high): return 0.1
+class Never(Half):
+    def log_ratio(self, x): return -np.inf
+rng, noise, never = np.random.default_rng(0), Noise(), Never()
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["estimate-z", "--exact", "--samples", "0", "--target", "on.py:noise"], ["sample", "--target", "on.py:never"]],
+    ids=["noise", "never"],
+)
+def test_an_object_at_work_ends_with_a_signal(tmp_path, arguments):
+    """Long before it comes to its limit, which is minutes away here: a class of ours would not have been waited for."""
+    (tmp_path / "on.py").write_text(OBJECT.format(ratio="0.0", bound="0.0") + ENDLESS)
+    text = (tmp_path / "on.py").read_text()
+    slow = text.replace("def log_ratio(self, x): return -", "def log_ratio(self, x): tell(); return -")
+    tell = "import sys, time\ndef tell(done=[]):\n    done or print('on', file=sys.stderr, flush=True)\n"
+    (tmp_path / "on.py").write_text(tell + "    done.append(1); time.sleep(0.001)\n" + slow)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "thesis_cli", *arguments, "--jobs", "2"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr.readline() == "on\n"
+    time.sleep(2)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "error: interrupted\n")
+
+
+def test_what_has_no_end_ends_at_a_limit(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(target_objects, "MOST_EVALUATIONS", 3000)
+    (tmp_path / "on.py").write_text(OBJECT.format(ratio="0.0", bound="0.0") + ENDLESS)
+    never = cli("sample", "--target", "on.py:never", "--jobs", 2)
+    assert (never.status, never.err.count("\n")) == (1, 1)
+    assert never.err.startswith("error: no sample after 3,000 evaluations: ")
+    noise = cli("estimate-z", "--target", "on.py:noise", "--samples", 0, "--exact")
+    assert noise.status == 1
+    assert noise.err.startswith("error: quadrature did not converge in 3,000 evaluations of log_ratio; ")
+    drawn = cli("sample", "--target", "on.py:noise", "--count", 20, "--figure", "--out", "w.csv")
+    assert drawn.status == 0
+    assert "warning: the figure has no exact density: quadrature did not converge in 3,000 evaluations" in drawn.err
+
+
+@pytest.mark.parametrize("command", [("estimate-z", "--samples", 0, "--exact"), ("estimate-z",), ("sample",)])
+def test_a_target_that_its_proposal_cuts_off_is_an_error(cli, tmp_path, monkeypatch, command):
+    grows = "0.5 * {} ** 2"
+    if "--exact" not in command:  # a search at the ends takes long, so they are moved
+        monkeypatch.setattr(evidence, "RIM", 0.99)
+        grows = "-" + grows
+    (tmp_path / "up.py").write_text(OBJECT.format(ratio=grows.format("x[0]"), bound="0.0"))
+    result = cli(*command, "--target", "up.py:half", "--seed", 1)
+    assert (result.status, result.out) == (2, "")
+    assert re.fullmatch(r"error: up.py:half: the target is cut off: it has not vanished at .*\n", result.err)
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_answer_good_enough_is_given_with_its_error_and_no_more_digits(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(quadrature, "_line", lambda target: quadrature.Integral(LOG_Z, 3.21e-6, 9))
+    command = "estimate-z", "--target", LINE, "--samples", 0, "--exact", "--seed", 1
+    assert "\nln Z   -139.7378  (quadrature, error 3.2e-06 of Z)\n" in cli(*command, "--out", "z.csv").out
+    (row,) = rows(tmp_path / "z.csv")
+    assert (row["kind"], float(row["value"])) == ("error 3.2e-06 of Z", LOG_Z)
+    assert float(row["standard_error"]) == pytest.approx(3.21e-6)
+    assert [float(row[key]) - LOG_Z for key in ("low", "high")] == pytest.approx([-3.21e-6, 3.21e-6], rel=1e-6)
+    (z,) = json.loads(cli(*command, "--target", "Z", "--json").out)["estimates"]
+    assert z["standard_error"] == pytest.approx(3.21e-6 * z["value"])
+    assert f"\nZ      {math.exp(LOG_Z):.6g}  (quadrature, " in cli(*command, "--target", "Z").out
+
+
+def test_a_long_number_is_short(cli, tmp_path):
+    (tmp_path / "up.py").write_text(OBJECT.format(ratio="1e12", bound="1e12"))
+    out = cli("estimate-z", "--target", "up.py:half", "--samples", 20, "--seed", 1).out
+    assert re.search(
+        r"^posterior +ln Z = [\d.]+e\+1[12]  standard deviation [\d.]+e\+1[12]  95% int", out, re.MULTILINE
+    )
 
 
 def test_a_module_that_ends_the_program_is_told(cli, tmp_path):
@@ -226,13 +344,43 @@ def test_races(cli, tmp_path):
     assert (told["delta"], told["bound"]) == (0.05, "normal")
     text = cli(*command).out
     assert "5 states, 2,000 factors\n" in text
-    assert f"{share}% of the factor evaluations spent; {wrong} of 500 races wrong, at --delta 0.05\n" in text
+    spent = f"{share}% of the factor evaluations spent; {wrong} of 500 races wrong, at --delta 0.05"
+    assert f"{spent} (no interval counts them)\n" in text
     sure = json.loads(cli(*command, "--bound", "bernstein-serfling", "--json").out)
     assert sure["share_of_evaluations"] > told["share_of_evaluations"]
     plain = json.loads(cli(*command[:5], "--seed", 1, "--json").out)
     assert (plain["delta"], plain["bound"]) == (0.01, "normal")
     assert json.loads(cli(*command[:5], "--seed", 1, "--json", "--delta", 0.01).out)["estimates"] == plain["estimates"]
-    assert "races wrong, at --delta 1e-300\n" in cli(*command[:5], "--delta", "1e-300").out
+    careful = cli(*command[:5], "--delta", "1e-300")
+    assert "; 0 of 500 races wrong, at --delta 1e-300\n" in careful.out
+    assert "warning" not in careful.err + cli(*command).err
+
+
+def test_more_wrong_races_than_delta_allows_are_warned_of(cli, tmp_path):
+    """A state that lives by one factor, which a race on few does not meet."""
+    spike = np.zeros((4, 10_000))
+    spike[2, 123] = 8
+    np.save(tmp_path / "spike.npy", spike)
+    command = "estimate-z", "--factors", "spike.npy", "--delta", 0.05, "--samples", 500, "--seed", 1, "--json"
+    result = cli(*command)
+    told = json.loads(result.out)
+    assert result.status == 0
+    (low,) = re.findall(
+        rf"^warning: {told['wrong_races']} of 500 races wrong, more than --delta 0.05 allows: ln Z is too low, by "
+        r"([\d.]+) on average, and the intervals do not tell; --bound bernstein-serfling, or a smaller --delta, is",
+        result.err,
+    )
+    error = told["estimates"][0]["standard_error"]
+    assert abs(told["estimates"][0]["value"] + float(low) - math.log(math.exp(8) + 3)) < 5 * error
+    sure = cli(*command, "--bound", "bernstein-serfling")
+    assert json.loads(sure.out)["wrong_races"] == 0
+    assert "warning" not in sure.err
+
+
+@pytest.mark.parametrize(("wrong", "many"), [(0, False), (50, False), (84, False), (85, False), (91, True)])
+def test_what_is_more_than_delta_allows(wrong, many):
+    """Of 1000 races at 0.05: 50, give or take 6.9; the binomial's tail is heavier than the normal's."""
+    assert sampled._too_many(wrong, 1000, 0.05) == many
 
 
 @pytest.mark.parametrize(
@@ -273,6 +421,8 @@ def test_races(cli, tmp_path):
         (["estimate-z", "--factors", LINE], "line.csv"),
         (["estimate-z", "--factors", "nan.npy"], "nan"),
         (["estimate-z", "--factors", "flat.npy"], "matrix"),
+        (["estimate-z", "--factors", "huge.npy"], "huge.npy: the log-factors of state 1 sum to 1e+302 in absolute val"),
+        (["estimate-z", "--factors", "apart.npy"], "apart.npy: the log-factors of state 2 range over 2e+15 in absolut"),
         (["estimate-z", "--factors", "terms.npy", "--delta", "0"], "error: --delta is 0; a probability"),
         (["estimate-z", "asia.uai", "--figure"], "--figure without a continuous --target"),
     ],
@@ -283,6 +433,8 @@ def test_bad_input_is_one_line(cli, tmp_path, arguments, message):
     np.save(tmp_path / "terms.npy", np.zeros((3, 100)))
     np.save(tmp_path / "nan.npy", np.full((3, 100), np.nan))
     np.save(tmp_path / "flat.npy", np.zeros(100))
+    np.save(tmp_path / "huge.npy", np.outer([0, -1, 0.5], np.full(100, 1e300)))
+    np.save(tmp_path / "apart.npy", np.outer([0, 0, 1], np.resize([1e15, -1e15], 100)))
     result = cli(*arguments)
     assert result.status == 2
     assert result.err.count("\n") == 1

@@ -287,7 +287,7 @@ class Stops(Flat):
 def pick(sides):
     return sides["side"]
 class Shapeless(Flat):
-    class proposal:
+    class proposal(Normal):
         low = high = np.zeros(5)
 class Loose(Flat):
     class proposal(Normal):
@@ -296,6 +296,16 @@ class Loose(Flat):
 flat, bad, wide, raises, number, shapeless, loose = Flat(), Bad(), Wide(), Raises(), 3, Shapeless(), Loose()
 stops = Stops()
 class Box: inner = flat
+def made(proposal=flat.proposal, ratio=lambda x: 0.0, bound=lambda low, high: 0.0):
+    found = Flat()
+    found.proposal, found.log_ratio, found.bound = proposal, ratio, bound
+    return found
+def halve(x): x *= 0.5
+def widen(low, high):
+    low -= 1
+headless, boundless = made(None), made(bound=lambda low, high: np.inf)
+far_up, far_down = made(ratio=lambda x: 1e300), made(ratio=lambda x: -1e300)
+halves, widens = made(ratio=halve), made(bound=widen)
 """
 
 NAMED = [
@@ -303,7 +313,22 @@ NAMED = [
     ("users_target:number", "users_target:number: it has no proposal; an object with"),
     ("users_target:Flat", "users_target:Flat: it is a class; an object made from it is wanted"),
     ("users_target:bad", "users_target:bad: in the middle its log_ratio is nan"),
-    ("users_target:wide", "users_target:wide: TypeError: "),
+    (
+        "users_target:wide",
+        r"users_target:wide: log_ratio returned an array of shape \(2,\); it is to return one real n",
+    ),
+    ("users_target:headless", "users_target:headless: its proposal is None; thesis_cli.models.proposals has Normal"),
+    (
+        "users_target:boundless",
+        r"users_target:boundless: the bound of the box from \[-37.5\] to \[37.5\] is inf; an up",
+    ),
+    ("users_target:far_up", r"users_target:far_up: log_ratio is 1e\+300 at \[0.0\], where adding 1 changes nothing; a"),
+    (
+        "users_target:far_down",
+        r"users_target:far_down: log_ratio is -1e\+300 at \[0.0\], where adding 1 changes nothin",
+    ),
+    ("users_target:halves", "users_target.py:33: ValueError: .*read-only"),
+    ("users_target:widens", "users_target.py:35: ValueError: .*read-only"),
     ("users_target:shapeless", r"users_target:shapeless: its proposal has corners of shapes \(5,\) and \(5,\)"),
     ("users_target:loose", "users_target:loose: in the middle the log_density of its proposal is -inf"),
     ("users_target:raises", "users_target.py:18: KeyError: 'side'; log_ratio is wanted at any point"),
@@ -347,6 +372,7 @@ def test_an_object_of_the_users(tmp_path, monkeypatch):
         ("def f(:", "cannot be imported (SyntaxError: invalid syntax); a module that runs is wanted"),
         ("raise ValueError('mine\\nand more')", "cannot be imported (ValueError: mine); a module that runs is wanted"),
         ("raise RuntimeError", "cannot be imported (RuntimeError); a module that runs is wanted"),
+        ("Normal(0., 2.)", "a proposal of shapes () and (); two vectors are wanted, even in one dimension: Normal([0"),
         ("proposal = Normal(np.zeros(5), np.ones(5))", "a proposal of shapes (5,) and (5,); two vectors of 1 to 4"),
     ],
 )

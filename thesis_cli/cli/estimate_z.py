@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
 import typer
@@ -162,7 +163,8 @@ def estimate_z(
     estimates: list[Estimate] = []
     posterior = None
     calls: Calls
-    with output.naming(source):
+    with ExitStack() as stack:
+        stack.enter_context(output.naming(source))
         if factors is not None:
             calls = sampled.RacingCalls(factors, delta, bound, seed, cores, room)
         elif continuous is not None:
@@ -173,6 +175,7 @@ def estimate_z(
             loaded = load_model(source, format, evidence)
             calls = ModelCalls(loaded, seed, cores, max_configurations or LIMIT, room)
             names = _methods(method, loaded, trick is not None)
+        stack.enter_context(calls.at_work())
         if exact or "exact" in names:
             with options.progress(calls.size, calls.terms, quiet) as tick:
                 try:
@@ -211,7 +214,9 @@ def estimate_z(
                     estimates += bounds.bounds(
                         loaded, cast(bounds.BoundName, name), how, subsets=subsets, clamp=clamped, tick=tick
                     )
-    seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        if figure and isinstance(calls, sampled.TargetCalls):
+            calls.save_figure(out)
 
     settings = {
         "model": source,
@@ -228,8 +233,6 @@ def estimate_z(
         estimate_z_report.print_summary(summary, calls, estimates, posterior, confidence)
     output.write_table(out, [{"model": source, "seed": seed, **e.row()} for e in estimates], settings, seconds)
     options.logger.info("wrote %s", out)
-    if figure and isinstance(calls, sampled.TargetCalls):
-        calls.save_figure(out)
 
 
 def _methods(method: MethodName, model: Model, tricked: bool) -> list[MethodName]:
@@ -245,9 +248,7 @@ def _methods(method: MethodName, model: Model, tricked: bool) -> list[MethodName
 
 
 def _exact(calls: Calls, target: str, tick: options.Tick) -> Estimate:
-    from thesis_cli.perturbation.estimate import exact_estimate
-
-    log_z, method = calls.exact(tick)
-    if log_z == -math.inf:
+    found = calls.exact(tick)
+    if found.log_z == -math.inf:
         raise NoConfiguration()
-    return exact_estimate(log_z, "Z" if target == "Z" else "lnZ", method)
+    return estimate_z_report.exact(found, "Z" if target == "Z" else "lnZ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,28 @@ from thesis_cli.cli import output
 from thesis_cli.cli.options import counted
 
 if TYPE_CHECKING:
-    from thesis_cli.cli.full_rank import Calls
+    from thesis_cli.cli.full_rank import Calls, Exact
     from thesis_cli.errors import WorkFailed
     from thesis_cli.perturbation.estimate import Estimate
     from thesis_cli.perturbation.posterior import GammaPosterior
+
+
+def exact(found: Exact, target: str) -> Estimate:
+    """The exact answer in the form of an estimate, with the error of quadrature, if that is what it is by."""
+    from thesis_cli.perturbation.estimate import exact_estimate
+
+    told = exact_estimate(found.log_z, target, found.method)
+    error = found.error * (told.value if target == "Z" else 1.0)
+    low, high = told.value - error, told.value + error
+    return replace(told, standard_error=error, low=low, high=high, kind=found.kind)
+
+
+def _text(e: Estimate) -> str:
+    """`Estimate.text`, with no more digits of an answer by quadrature than its error leaves."""
+    if e.map_calls or not e.standard_error or not e.value:
+        return e.text()
+    digits = math.floor(math.log10(abs(e.value))) - math.floor(math.log10(e.standard_error))
+    return replace(e, value=float(f"{e.value:.{min(max(digits, 1), 12)}g}")).text()
 
 
 def not_known(error: WorkFailed, target: str) -> Estimate:
@@ -59,6 +78,15 @@ def _posterior_row(posterior: GammaPosterior, confidence: float) -> dict[str, ob
     }
 
 
+def _posterior_text(posterior: GammaPosterior, confidence: float) -> str:
+    """With the digits of an estimate, whose standard error it has as its deviation."""
+    from thesis_cli.perturbation.estimate import Estimate
+
+    mean, deviation, calls = posterior.mean_log_z, posterior.deviation_log_z, int(posterior.shape)
+    found = Estimate(mean, deviation, *posterior.interval(confidence), "ln Z", "", confidence, calls, "", "")
+    return found.text().replace("standard error", "standard deviation")
+
+
 def print_summary(
     told: Mapping[str, object],
     calls: Calls,
@@ -67,20 +95,10 @@ def print_summary(
     confidence: float,
 ) -> None:
     """The `summary`, for people to read."""
-    from thesis_cli.perturbation.estimate import decimals
-
     lines = [("model", f"{told['model']}: {calls.describe()}")]
-    lines += [(e.target, e.kind if math.isnan(e.value) else f"{e.text()}  ({e.method}, {e.kind})") for e in estimates]
+    lines += [(e.target, e.kind if math.isnan(e.value) else f"{_text(e)}  ({e.method}, {e.kind})") for e in estimates]
     if posterior:
-        low, high = posterior.interval(confidence)
-        digits = decimals(posterior.deviation_log_z, posterior.mean_log_z)
-        lines.append(
-            (
-                "posterior",
-                f"ln Z = {posterior.mean_log_z:.{digits}f}  standard deviation {posterior.deviation_log_z:.{digits}f}  "
-                f"{100 * confidence:.12g}% interval [{low:.{digits}f}, {high:.{digits}f}]  (Bayesian, Jeffreys prior)",
-            )
-        )
+        lines.append(("posterior", f"ln Z = {_posterior_text(posterior, confidence)}  (Bayesian, Jeffreys prior)"))
     lines += calls.lines()
     number = int(posterior.shape) if posterior else sum({e.method[0]: e.map_calls for e in estimates}.values())
     cost = f"{counted(number, 'MAP call')}, seed {told['seed']}, " if number else ""

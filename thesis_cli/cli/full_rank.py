@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from thesis_cli.errors import InputError
 
@@ -79,6 +80,15 @@ def full_rank(
     return estimates, GammaPosterior.from_log_times(-np.euler_gamma - values)
 
 
+class Exact(NamedTuple):
+    """ln Z, the method, its error where that is known to matter, and what to call the value."""
+
+    log_z: float
+    method: str
+    error: float = 0.0
+    kind: str = "exact"
+
+
 class Calls(ABC):
     """MAP calls on one target: those that are averaged, and a pilot that is independent of them.
 
@@ -103,8 +113,12 @@ class Calls(ABC):
         """What the target is."""
 
     @abstractmethod
-    def exact(self, tick: Tick) -> tuple[float, str]:
-        """ln Z, and the method."""
+    def exact(self, tick: Tick) -> Exact:
+        """ln Z, without samples."""
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """What `draw`, `exact` and figures are to be called in."""
+        return nullcontext()
 
     def lines(self) -> list[tuple[str, str]]:
         """What a summary says besides the estimates."""
@@ -154,11 +168,13 @@ class ModelCalls(Calls):
     def describe(self) -> str:
         return self._model.describe()
 
-    def exact(self, tick: Tick) -> tuple[float, str]:
+    def exact(self, tick: Tick) -> Exact:
         from thesis_cli.inference.exact import exact_log_partition_function
 
-        return exact_log_partition_function(
-            self._model, memory=self._memory, max_configurations=self._limit, progress=tick
+        return Exact(
+            *exact_log_partition_function(
+                self._model, memory=self._memory, max_configurations=self._limit, progress=tick
+            )
         )
 
     def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from thesis_cli.cli.options import counted, logger
-from thesis_cli.errors import WorkFailed
+from thesis_cli.errors import InputError, WorkFailed
 from thesis_cli.models.targets import Regression, Target
 
 if TYPE_CHECKING:
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
     from thesis_cli.models.factor_graph import Floats
 
-LINES, BINS, POINTS = 30, 40, 400
-"""Regression lines, bins of a histogram, points of a curve."""
+LINES, POINTS, MOST_BINS = 30, 400, 60
+"""Regression lines, points of a curve, bins of a histogram."""
 
 
 def posterior_figure(target: Target, samples: Floats, names: Sequence[str], title: str) -> Figure:
@@ -32,20 +33,21 @@ def posterior_figure(target: Target, samples: Floats, names: Sequence[str], titl
     from thesis_cli.reproduction.figures import label, panels
 
     dimension = samples.shape[1]
+    coordinates = [f"weight of {name}" for name in names] if isinstance(target, Regression) else names
     if dimension > 1:
         figure, axes = panels(dimension, dimension, 5.2 / dimension)
         for row in range(dimension):
             for column in range(dimension):
-                _pair(axes[row, column], samples, names, row, column)
+                _pair(axes[row, column], samples, coordinates, row, column)
     elif isinstance(target, Regression):
         figure, axes = panels(1, 2)
         _data(axes[0], target, samples[:, 0], names[0])
         _density(axes[1], target, samples[:, 0])
-        label(axes[1], f"weight of {names[0]}", "posterior density")
+        label(axes[1], coordinates[0], "density")
     else:
         figure, axes = panels(1, 1)
         _density(axes, target, samples[:, 0])
-        label(axes, names[0], "density")
+        label(axes, coordinates[0], "density")
     figure.suptitle(title)
     return figure
 
@@ -57,13 +59,18 @@ def _pair(axes: Axes, samples: Floats, names: Sequence[str], row: int, column: i
     if column > row:
         axes.set_visible(False)
     elif column == row:
-        axes.hist(samples[:, row], bins=BINS, density=True, color=COLOURS[0], alpha=0.4)
+        axes.hist(samples[:, row], bins=_bins(len(samples)), density=True, color=COLOURS[0], alpha=0.4)
         axes.set_ylabel("density")
     else:
         axes.plot(samples[:, column], samples[:, row], ".", color=COLOURS[0], markersize=2, alpha=0.5)
         axes.set_ylabel(names[row])
     if row == samples.shape[1] - 1:
         axes.set_xlabel(names[column])
+
+
+def _bins(count: int) -> int:
+    """Twice the cube root (Rice's rule)."""
+    return min(math.ceil(2 * math.cbrt(count)), MOST_BINS)
 
 
 def _data(axes: Axes, target: Regression, samples: Floats, name: str) -> None:
@@ -83,17 +90,18 @@ def _density(axes: Axes, target: Target, samples: Floats) -> None:
     """Samples, and the density where they lie, if quadrature finds it."""
     import numpy as np
 
-    from thesis_cli.models.quadrature import integrate, log_densities
+    from thesis_cli.models.evidence import evidence
+    from thesis_cli.models.quadrature import log_densities
     from thesis_cli.reproduction.figures import COLOURS
 
     low, high = samples.min(), samples.max()
     margin = 0.1 * (high - low) or 1.0
     grid = np.linspace(low - margin, high + margin, POINTS)
     label = counted(samples.size, "sample")
-    axes.hist(samples, bins=BINS, density=True, color=COLOURS[0], alpha=0.4, label=label)
+    axes.hist(samples, bins=_bins(samples.size), density=True, color=COLOURS[0], alpha=0.4, label=label)
     try:
-        density = np.exp(log_densities(target, grid[:, np.newaxis]) - integrate(target).log_z)
+        density = np.exp(log_densities(target, grid[:, np.newaxis]) - evidence(target).log_z)
         axes.plot(grid, density, color="black", linewidth=1, label="exact")
-    except WorkFailed as error:
+    except (WorkFailed, InputError) as error:
         logger.warning("the figure has no exact density: %s", error)
     axes.legend()

@@ -168,9 +168,12 @@ def _points(
 ) -> None:
     """Draw from a continuous target, print, write."""
     began = time.perf_counter()
-    with output.naming(name), options.progress(count, "draws", quiet) as tick:
-        calls.values(count, tick)
-    seconds = time.perf_counter() - began
+    with output.naming(name), calls.at_work():
+        with options.progress(count, "draws", quiet) as tick:
+            calls.values(count, tick)
+        seconds = time.perf_counter() - began
+        if figure:
+            calls.save_figure(out)
     settings = {"target": name, "count": count, "method": "A*", "seed": seed, **calls.settings}
     if as_json:
         output.print_json({**settings, **calls.facts(), "seconds": round(seconds, 3), "out": str(out)})
@@ -183,5 +186,3 @@ def _points(
         output.print_table([*lines, ("cost", f"seed {seed}, {seconds:.3f} s")])
     output.write_array(out, calls.names, calls.locations, {**settings, **calls.facts()}, seconds, "%.12g")
     options.logger.info("wrote %s", out)
-    if figure:
-        calls.save_figure(out)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from thesis_cli.cli.full_rank import Calls
+from thesis_cli.cli.full_rank import Calls, Exact
 from thesis_cli.cli.options import counted, logger, telling_of_compilation
-from thesis_cli.cli.sources import BOUND, DELTA, RaceBound, is_object, load_target
+from thesis_cli.cli.sources import BOUND, DELTA, RaceBound, is_object, load_factors, load_target
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from thesis_cli.models.factor_graph import Floats
     from thesis_cli.perturbation.a_star import TargetMaxima
     from thesis_cli.perturbation.racing import RacingMaxima
+
+SURE = 2.9e-7
+"""Probability beyond 5 standard deviations of a normal, on one side."""
 
 
 class TargetCalls(Calls):
@@ -60,23 +64,30 @@ class TargetCalls(Calls):
         return f"Cauchy regression of {counted(self._target.y.size, 'point')} on {', '.join(self.names)}; {scales}"
 
     def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
+        from thesis_cli.models.evidence import check_samples
+        from thesis_cli.models.target_objects import MOST_EVALUATIONS
         from thesis_cli.perturbation.a_star import a_star
+        from thesis_cli.perturbation.boxes import BUDGET
 
-        with self._at_work():
-            found = a_star(self._target, count, seed, jobs=self._jobs, progress=tick)
+        # Threads gain a Python object nothing, and would keep a signal from ending the run.
+        jobs, budget = (1, MOST_EVALUATIONS) if self._is_object else (self._jobs, BUDGET)
+        found = a_star(self._target, count, seed, jobs=jobs, budget=budget, progress=tick)
+        check_samples(self._target, found.locations)
         if tick is not None:
             self._maxima = found
         return found.values
 
-    def exact(self, tick: Tick) -> tuple[float, str]:
-        """By quadrature, whose error is far below that of any sample."""
-        from thesis_cli.models.quadrature import integrate
+    def exact(self, tick: Tick) -> Exact:
+        """By quadrature."""
+        from thesis_cli.models.evidence import evidence
+        from thesis_cli.models.quadrature import TOLERANCES
 
-        with self._at_work():
-            return integrate(self._target).log_z, "quadrature"
+        found = evidence(self._target)
+        kind = "exact" if found.error <= TOLERANCES[len(self._target.proposal.low)] else f"error {found.error:.1e} of Z"
+        return Exact(found.log_z, "quadrature", found.error, kind)
 
     @contextmanager
-    def _at_work(self) -> Iterator[None]:
+    def at_work(self) -> Iterator[None]:
         """Say that a target is compiled, and where an object of the user's own goes wrong."""
         from thesis_cli.models.target_objects import own_code
         from thesis_cli.models.targets import compiled
@@ -94,11 +105,8 @@ class TargetCalls(Calls):
         from thesis_cli.reproduction.figures import save
 
         title = f"{self._name}, {counted(len(self.locations), 'sample')}"
-        with self._at_work():
-            paths = save(
-                lambda: posterior_figure(self._target, self.locations, self.names, title), table.with_suffix("")
-            )
-        for path in paths:
+        draw = partial(posterior_figure, self._target, self.locations, self.names, title)
+        for path in save(draw, table.with_suffix("")):
             logger.info("wrote %s", path)
 
     def facts(self) -> dict[str, object]:
@@ -140,10 +148,8 @@ class RacingCalls(Calls):
     def __init__(
         self, path: Path, delta: float | None, bound: RaceBound | None, seed: int, jobs: int, memory: int
     ) -> None:
-        from thesis_cli.models.factor_matrix import load_factor_matrix
-
         super().__init__(seed)
-        self._matrix, self._jobs, self._memory = load_factor_matrix(path), jobs, memory
+        self._matrix, self._jobs, self._memory = load_factors(path), jobs, memory
         self._delta, self._bound = DELTA if delta is None else delta, bound or BOUND
         self._maxima: RacingMaxima | None = None
 
@@ -158,20 +164,29 @@ class RacingCalls(Calls):
     def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
         from thesis_cli.perturbation.racing import race
 
-        with telling_of_compilation():
-            found = race(
-                self._matrix, count, self._delta, seed,
-                bound=self._bound, jobs=self._jobs, memory=self._memory, progress=tick,
-            )  # fmt: skip
+        found = race(
+            self._matrix, count, self._delta, seed,
+            bound=self._bound, jobs=self._jobs, memory=self._memory, progress=tick,
+        )  # fmt: skip
         if tick is not None:
             self._maxima = found
+            if _too_many(found.errors, count, self._delta):
+                logger.warning(
+                    "%s of %s races wrong, more than --delta %g allows: ln Z is too low, by %.3g on average, and the "
+                    "intervals do not tell; --bound bernstein-serfling, or a smaller --delta, is wanted",
+                    f"{found.errors:,}", f"{count:,}", self._delta, found.losses.mean(),
+                )  # fmt: skip
         return found.values
 
-    def exact(self, tick: Tick) -> tuple[float, str]:
+    def exact(self, tick: Tick) -> Exact:
         """By summing all factors."""
         from scipy.special import logsumexp
 
-        return float(logsumexp(self._matrix.totals)), "all factors"
+        return Exact(float(logsumexp(self._matrix.totals)), "all factors")
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """Say that races are compiled."""
+        return telling_of_compilation()
 
     def facts(self) -> dict[str, object]:
         """What the races spent, and how they ended."""
@@ -185,4 +200,12 @@ class RacingCalls(Calls):
             return []
         races, wrong = counted(self._maxima.values.size, "race"), self._maxima.errors
         spent = f"{100 * self._maxima.share:.3g}% of the factor evaluations spent"
-        return [("racing", f"{spent}; {wrong:,} of {races} wrong, at --delta {self._delta:g}")]
+        left_out = " (no interval counts them)" * (wrong > 0)
+        return [("racing", f"{spent}; {wrong:,} of {races} wrong, at --delta {self._delta:g}{left_out}")]
+
+
+def _too_many(wrong: int, races: int, delta: float) -> bool:
+    """Whether more races went wrong than a probability of delta at most explains."""
+    from scipy.special import bdtrc
+
+    return wrong > 0 and float(bdtrc(wrong - 1, races, delta)) < SURE

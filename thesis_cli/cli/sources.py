@@ -12,6 +12,7 @@ import typer
 from thesis_cli.errors import InputError
 
 if TYPE_CHECKING:
+    from thesis_cli.models.factor_matrix import FactorMatrix
     from thesis_cli.models.targets import Target
 
 QUANTITIES = ("lnZ", "Z", "f")
@@ -106,3 +107,19 @@ def load_target(name: str, prior_scale: float | None, noise_scale: float | None)
         raise InputError("is Python, and no object in it is named", NAME, source=name)
     given = {"prior_scale": prior_scale, "scale": noise_scale}
     return load_regression(name, **{key: scale for key, scale in given.items() if scale is not None})
+
+
+def load_factors(path: Path) -> FactorMatrix:
+    """A matrix of log-factors from an NPY file, refused where adding 1 to a sum is lost."""
+    import numpy as np
+
+    from thesis_cli.models.factor_matrix import load_factor_matrix
+    from thesis_cli.models.target_objects import LARGEST
+
+    matrix = load_factor_matrix(path)
+    for what, sizes in (("sum to", np.abs(matrix.totals)), ("range over", matrix.widths)):
+        if sizes.max() >= LARGEST:
+            problem = f"the log-factors of state {sizes.argmax()} {what} {sizes.max():.3g} in absolute value"
+            remedy = f"less than {LARGEST:g}, where adding 1 still counts, is wanted"
+            raise InputError(problem, remedy, source=path)
+    return matrix

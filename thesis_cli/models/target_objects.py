@@ -19,11 +19,90 @@ from typing import Any, TextIO
 import numpy as np
 
 from thesis_cli.errors import InputError, WorkFailed
-from thesis_cli.models.proposals import MOST_DIMENSIONS
-from thesis_cli.models.targets import Target
+from thesis_cli.models.factor_graph import Floats
+from thesis_cli.models.proposals import MOST_DIMENSIONS, Proposal
+from thesis_cli.models.targets import Target, compiled
 
 OBJECT = "an object with proposal, log_ratio and bound is wanted"
 NAME = "module:object, or file.py:object, is wanted"
+
+MOST_EVALUATIONS = 2**19
+"""Of log_ratio, in one sample or in quadrature."""
+
+LARGEST = 1e15
+"""Of a logarithm: not far beyond, adding 1 changes nothing."""
+
+
+class UsersTarget:
+    """A `Target` by an object of a user's own, which cannot change the points it is given, and returns numbers.
+
+    Attributes
+    ----------
+    proposal : q.
+    names : of the coordinates, if the object has them.
+
+    Raises
+    ------
+    InputError : what `log_ratio` or `bound` returns is not one number, a log-ratio is too large, a bound nan or inf.
+    WorkFailed : the limit of `limited` is reached.
+    """
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+        self.proposal: Proposal = found.proposal
+        self.names = getattr(found, "names", None)
+        self._left = math.inf
+
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        """No more than `MOST_EVALUATIONS` meanwhile."""
+        self._left = MOST_EVALUATIONS
+        try:
+            yield
+        finally:
+            self._left = math.inf
+
+    def log_ratio(self, x: Floats) -> float:
+        if not self._left:
+            raise WorkFailed(
+                f"quadrature did not converge in {MOST_EVALUATIONS:,} evaluations of log_ratio; is that smooth, and "
+                f"the same each time?"
+            )
+        self._left -= 1
+        ratio = _number("log_ratio", self._found.log_ratio(_read_only(x)))
+        if LARGEST <= ratio < math.inf:
+            raise _too_large(ratio, x)
+        return ratio if math.isnan(ratio) or ratio > -LARGEST else -math.inf  # the same, after exp
+
+    def bound(self, low: Floats, high: Floats) -> float:
+        level = _number("bound", self._found.bound(_read_only(low), _read_only(high)))
+        if not level < math.inf:
+            box = f"the box from {low.tolist()} to {high.tolist()}"
+            raise InputError(f"the bound of {box} is {level:g}", "an upper bound of log_ratio there is wanted")
+        return level
+
+
+def _too_large(ratio: float, x: Floats) -> InputError:
+    return InputError(
+        f"log_ratio is {ratio:.3g} at {x.tolist()}, where adding 1 changes nothing",
+        "a target less some constant, or -inf where it vanishes, is wanted",
+    )
+
+
+def _read_only(x: Floats) -> Floats:
+    seen = x.view()
+    seen.flags.writeable = False
+    return seen
+
+
+def _number(what: str, returned: object) -> float:
+    if type(returned) is float:
+        return returned
+    value = np.asarray(returned)
+    if value.size != 1 or value.dtype.kind not in "biuf":
+        shown = f"an array of shape {value.shape}" if value.size != 1 else " ".join(repr(returned).split())[:40]
+        raise InputError(f"{what} returned {shown}", "it is to return one real number")
+    return float(value.item())
 
 
 def load_object(name: str) -> Target:
@@ -83,6 +162,8 @@ def own_code(name: str) -> Iterator[None]:
         problem, remedy = _told(error), "log_ratio is wanted at any point of the proposal, bound of any box"
         if isinstance(error, InputError):
             problem, remedy = error.problem, error.remedy
+            if problem == "a proposal of shapes () and ()":
+                remedy = "two vectors are wanted, even in one dimension: Normal([0.], [2.])"
         raise InputError(problem, remedy, source=place[0], line=place[1]) from error
     finally:
         warnings.showwarning = show
@@ -171,17 +252,24 @@ def _checked(found: Any) -> Target:
     for part in ("proposal", "log_ratio", "bound"):
         if not hasattr(found, part):
             raise InputError(f"it has no {part}", OBJECT)
+    for part in ("low", "high", "log_density", "quantile"):
+        if not hasattr(found.proposal, part):
+            problem = "is None" if found.proposal is None else f"has no {part}"
+            raise InputError(f"its proposal {problem}", "thesis_cli.models.proposals has Normal and Uniform")
     low, high = np.asarray(found.proposal.low, float), np.asarray(found.proposal.high, float)
     if low.shape != high.shape or low.ndim != 1 or not 1 <= low.size <= MOST_DIMENSIONS:
         raise InputError(
             f"its proposal has corners of shapes {low.shape} and {high.shape}", f"1 to {MOST_DIMENSIONS} dimensions"
         )
+    target = found if compiled(found) is not None else UsersTarget(found)
     middle = found.proposal.quantile(np.full(low.size, 0.5), low, high)
-    ratio, bound = float(found.log_ratio(middle)), float(found.bound(low, high))
+    target.bound(low, high)
+    ratio = _number("log_ratio", found.log_ratio(_read_only(middle)))
     density = float(found.proposal.log_density(middle))
-    if math.isnan(ratio) or ratio == math.inf or math.isnan(bound):
-        raise InputError(f"in the middle its log_ratio is {ratio:g}, its bound {bound:g}", "numbers are wanted")
+    if math.isfinite(ratio) and abs(ratio) >= LARGEST:
+        raise _too_large(ratio, middle)
+    if math.isnan(ratio) or ratio == math.inf:
+        raise InputError(f"in the middle its log_ratio is {ratio:g}", "a number, or -inf, is wanted")
     if not math.isfinite(density):
         raise InputError(f"in the middle the log_density of its proposal is {density:g}", "a finite number is wanted")
-    target: Target = found
     return target
