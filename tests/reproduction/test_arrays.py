@@ -11,7 +11,7 @@ import pytest
 
 from thesis_cli.errors import WorkFailed
 from thesis_cli.reproduction import arrays, store
-from thesis_cli.reproduction.arrays import HELD, ArrayEngine, Refused, arrays_of
+from thesis_cli.reproduction.arrays import HELD, STUCK, ArrayEngine, Refused, arrays_of
 from thesis_cli.reproduction.engines import SUBMITTED
 from thesis_cli.reproduction.records import write_atomic
 from thesis_cli.reproduction.task_file import Entry, TaskFile, read_tasks
@@ -339,7 +339,7 @@ def test_a_task_that_kills_its_jobs_is_given_up_with_their_story(cluster, write,
     cluster.fates = {5: ["dies"]}
     errors = drive(cluster, tasks, retries=retries)
     last = f"{100 + retries}_0"
-    assert errors == {5: f"its job ended {retries} times without a result: job {last}"}
+    assert errors == {5: f"its job ended without a result ({retries} of {retries} tries): job {last}"}
     assert cluster.tries[5] == retries
     assert len(tasks.finished()) == 20
     kept = [array.name for array in arrays_of(tasks)]
@@ -425,6 +425,34 @@ def test_a_job_that_is_held_is_cancelled_and_replaced(cluster, clock, write, dea
     assert cluster.cancelled[0] == (cluster.submitted[0].name, 1)
     assert cluster.values[1] == [[1]]
     assert set(cluster.tries.values()) == {1}
+
+
+def test_jobs_that_never_start_are_told_of_once(cluster, clock, write, caplog):
+    tasks, cluster.frozen = write(range(3)), True
+    clock.after(0.1, lambda: cluster.jobs.update(dict.fromkeys(cluster.jobs, f"{STUCK} (PartitionTimeLimit)")))
+    clock.after(100.0, lambda: (cluster.jobs.clear(), vars(cluster).update(frozen=False)))  # somebody cancels them
+    assert drive(cluster, tasks, retries=2) == {}
+    (told,) = [record.message for record in caplog.records if "never" in record.message]
+    assert told.startswith("jobs 101 are never going to start: STUCK (PartitionTimeLimit)")
+
+
+def test_jobs_that_wait_for_tasks_of_an_earlier_sweep_are_cancelled(cluster, clock, write):
+    cluster.frozen = True
+    drive(cluster, write(range(6)), detach=True)
+    name = cluster.submitted[0].name
+    cluster.jobs[name, 5] = "RUNNING"
+    clock.after(0.1, lambda: vars(cluster).update(frozen=False))
+    assert drive(cluster, write(range(2, 5))) == {}
+    assert cluster.cancelled == [(name, 0), (name, 1)]
+    assert len(cluster.submitted) == 1
+
+
+def test_one_slow_task_does_not_spoil_the_groups(cluster, write):
+    tasks = write(range(53))
+    for place, seconds in enumerate((5000.0, 60.0, 60.0)):  # the first compiled code
+        finish(tasks[place], seconds)
+    assert drive(cluster, tasks) == {}
+    assert [len(groups) for groups in cluster.values] == [5]
 
 
 def test_held_jobs_of_a_driver_that_died_are_cancelled(cluster, write):
@@ -546,7 +574,7 @@ def test_takeovers_are_told(cluster, write, caplog):
     cluster.frozen = False
     with caplog.at_level(logging.INFO, "thesis_cli"):
         drive(cluster, tasks)
-    assert "5 jobs of an earlier run are taken over" in caplog.text
+    assert "5 jobs of an earlier run taken over" in caplog.text
 
 
 def test_the_record_of_an_array_is_readable(cluster, write):

@@ -108,9 +108,11 @@ def test_a_request_reaches_the_script(commands, tasks):
         f"output={made.folder}/%A_%a_0_log.out",
     }
     threads = [f"export {name}_NUM_THREADS=2" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")]
-    start = lines.index("module load python")
-    assert lines[start : start + 6] == ["module load python", "cd /scratch", *threads]
-    assert any(line.startswith("srun ") and sys.executable in line for line in lines[start + 6 :])
+    start = lines.index(threads[0])
+    setup = "\n".join(lines[:start])
+    assert setup.index("{ module load python\n}") < setup.index("{ cd /scratch\n}")
+    assert lines[start : start + 4] == threads
+    assert any(line.startswith("srun ") and sys.executable in line for line in lines[start + 4 :])
 
 
 def test_each_job_finds_its_group(commands, tasks):
@@ -139,7 +141,7 @@ def test_an_array_of_one_is_a_plain_job(commands, tasks):
 def test_a_refusal_is_one_line_of_sbatch(commands, tasks, capfd):
     pytest.importorskip("submitit")
     commands.says("sbatch", err="sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: not submitted\n", status=1)
-    with pytest.raises(Refused, match=r"^sbatch: error: AssocMaxSubmitJobLimit sbatch: error: not submitted$"):
+    with pytest.raises(Refused, match=r"^sbatch: error: AssocMaxSubmitJobLimit; sbatch: error: not submitted$"):
         Slurm(Request()).submit(array(tasks, [[0], [1]]), tasks.work)
     assert capfd.readouterr() == ("", "")  # the driver tells, if it has to
 
@@ -185,14 +187,25 @@ def test_the_queue_is_read(commands, caplog):
     assert commands.log == ["squeue --me --noheader --array --format=%i|%T|%j|%r"]
 
 
-def test_jobs_that_can_never_start_are_warned_of_once(commands, caplog):
-    slurm._warn.cache_clear()
-    rows = "12_0|PENDING|thesis-cli-a|{0}\n12_1|PENDING|thesis-cli-a|{0}\n13|PENDING|other|{0}\n"
-    commands.says("squeue", rows.format("PartitionTimeLimit"))
-    for _ in range(2):
-        assert slurm.queue()["thesis-cli-a"] == {0: "PENDING", 1: "PENDING"}
-    (record,) = caplog.records
-    assert "jobs of thesis-cli-a are never going to start (PartitionTimeLimit)" in record.message
+def test_jobs_that_can_never_start_are_marked(commands):
+    commands.says("squeue", "12_0|PENDING|thesis-cli-a|PartitionTimeLimit\n13|RUNNING|thesis-cli-b|None\n")
+    assert slurm.queue() == {"thesis-cli-a": {0: "STUCK (PartitionTimeLimit)"}, "thesis-cli-b": {0: "RUNNING"}}
+
+
+def test_slurms_own_words_are_told_once(commands, caplog):
+    slurm._tell.cache_clear()
+    commands.says("squeue", err="slurm_load_jobs error: Unable to contact slurm controller\n", status=1)
+    assert (slurm.queue(), slurm.queue()) == (None, None)
+    assert [r.message for r in caplog.records] == ["slurm_load_jobs error: Unable to contact slurm controller"]
+
+
+@pytest.mark.parametrize("line", ["false", "nosuchcommand", "cd /nowhere; cd /nowhere", "exit 3", "false # why"])
+def test_work_does_not_begin_where_a_line_of_setup_fails(line):
+    script = "\n".join([slurm._or_end("X='a b'; export X"), slurm._or_end(line), "echo begun"])
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "begun" not in done.stdout
+    assert f"setup failed: {line}" in done.stdout or line == "exit 3"
 
 
 def test_an_empty_queue_and_none_are_told_apart(commands, monkeypatch):
@@ -218,6 +231,10 @@ def test_jobs_are_cancelled_by_number(commands, tasks):
 def test_a_job_has_a_story(commands, tasks):
     system, made = Slurm(Request()), array(tasks, [[0], [1]], job_id="4711")
     assert system.story(made, 1) == ", and said nothing"
+    log_of_end = made.folder / f"{made.id()}_0_0_log.out"
+    word = "slurmstepd: error: *** STEP 7.0 ON a CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***"
+    log_of_end.write_text("\n".join([word, *map(str, range(20))]))
+    assert system.story(made, 0).splitlines()[-2:] == ["19", word]
     log = made.folder / "4711_1_0_log.out"
     log.write_text("".join(f"line {i}\n" for i in range(30)) + "Out of memory\n")
     tail = "\n".join([*(f"line {i}" for i in range(19, 30)), "Out of memory"])

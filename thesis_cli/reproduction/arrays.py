@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Protocol
 
 from thesis_cli.errors import WorkFailed
@@ -39,6 +40,8 @@ SHORTEST_PAUSE = 0.5
 
 Queue = Mapping[str, Mapping[int, str]]
 """Name of an array -> its jobs that wait or run -> PENDING, RUNNING, ..."""
+STUCK = "STUCK"
+"""First word of the state of a job that is never going to start; the reason follows."""
 HELD = "HELD"
 """State of a job that waits until an administrator releases it, as after the loss of a node."""
 
@@ -220,6 +223,7 @@ class _Drive:
         self._tried = Counter[int]()
         self._last: dict[int, tuple[str, int]] = {}
         self._piloted = False
+        self._told = set[str]()
         self._judged = set[tuple[str, int]]()
 
     def take_over(self) -> None:
@@ -229,13 +233,20 @@ class _Drive:
         for folder in _home(self.tasks).glob("*"):
             if folder.name in known and folder.name in self._queue:
                 self._add(known[folder.name], places_of(known[folder.name], self.tasks))
+                self._cancel_needless(folder.name)
             else:
                 shutil.rmtree(folder, ignore_errors=True)
         if jobs := sum(map(len, map(self.standing, self.arrays))):
-            logger.info("%d jobs of an earlier run are taken over", jobs)
+            logger.info("%s of an earlier run taken over", _counted(jobs, "job"))
         failed = set(self.tasks.indices(self.tasks.failed()))
         for i in (self.left & failed) - self._flying():
             self.tasks.failure(i).unlink(missing_ok=True)
+
+    def _cancel_needless(self, name: str) -> None:
+        """Cancel jobs that wait and whose tasks are no longer wanted, as after a change of the sweep."""
+        for job, state in self.standing(name).items():
+            if state == "PENDING" and job < len(self._groups[name]) and self.left.isdisjoint(self._groups[name][job]):
+                self.engine.cluster.cancel(self.arrays[name], job)
 
     def _add(self, array: Array, groups: Sequence[Sequence[int]]) -> None:
         self.arrays[array.name], self._groups[array.name] = array, groups
@@ -270,7 +281,8 @@ class _Drive:
     def tidy(self) -> None:
         """Remove the folders of arrays that nothing more is to be learned from."""
         for name, groups in self._groups.items():
-            if not any(i in self.errors for group in groups for i in group):
+            waits = "PENDING" in self.standing(name).values()
+            if not (waits or any(i in self.errors for group in groups for i in group)):
                 shutil.rmtree(self.arrays[name].folder, ignore_errors=True)
 
     def _look(self) -> None:
@@ -292,8 +304,13 @@ class _Drive:
                 left = [i for i in group if i in self.left]
                 if not left:
                     continue
-                if self._queue.get(name, {}).get(job) == HELD:
+                state = self._queue.get(name, {}).get(job, "")
+                if state == HELD:
                     self.engine.cluster.cancel(self.arrays[name], job)
+                elif state.startswith(STUCK) and name not in self._told:
+                    self._told.add(name)
+                    advice = "cancel them, or run this again with other options after that"
+                    logger.warning("jobs %s are never going to start: %s; %s", self.arrays[name].id(), state, advice)
                 if job in standing:
                     self._ended.pop((name, job), None)  # it was requeued
                     flying.update(left)
@@ -310,7 +327,8 @@ class _Drive:
             if self._tried[i] >= self.engine.retries:
                 name, job = self._last[i]
                 story = self.engine.cluster.story(self.arrays[name], job)
-                self.errors[i] = f"its job ended {self._tried[i]} times without a result{story}"
+                count = f"{self._tried[i]} of {self.engine.retries} tries"
+                self.errors[i] = f"its job ended without a result ({count}){story}"
                 self.left.discard(i)
 
     def _submit(self, free: Sequence[int], flying: bool) -> bool:
@@ -345,8 +363,12 @@ class _Drive:
                 return piece is not pieces[0]
             self._add(array, piece)
             self._queue = {**self._queue, name: dict.fromkeys(range(len(piece)), "PENDING")}
-        logger.info("%d tasks submitted in %d jobs", sum(map(len, groups)), len(groups))
+        logger.info("%s submitted in %s", _counted(sum(map(len, groups)), "task"), _counted(len(groups), "job"))
         return True
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _text(file: Path) -> str:
@@ -357,8 +379,11 @@ def _text(file: Path) -> str:
 
 
 def _seconds(tasks: TaskFile) -> float | None:
-    """Mean time of a task, by some of those that are finished; None if none is."""
+    """What a task takes, by some of those that are finished; None if none is.
+
+    The median: the first tasks on a node may have compiled code for a minute.
+    """
     there = tasks.indices(tasks.finished())
     some = there[:: -(-len(there) // MEASURED) or 1]
     times = [found.seconds for i in some if (found := store.read(tasks.file(i)))]
-    return max(sum(times) / len(times), 1e-3) if times else None
+    return max(median(times), 1e-3) if times else None

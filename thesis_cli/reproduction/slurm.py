@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from thesis_cli.errors import InputError
-from thesis_cli.reproduction.arrays import HELD, PREFIX, Array, Queue, Refused
+from thesis_cli.reproduction.arrays import HELD, STUCK, Array, Queue, Refused
 from thesis_cli.reproduction.task_file import Work, read_tasks
 from thesis_cli.reproduction.worker import run_task
 
@@ -27,6 +28,8 @@ LINES = 12
 """Of a job's output that an error quotes."""
 MOST_JOBS = 1001
 """That an array may have where the site says nothing: Slurm's own default."""
+SLURMS_WORD = " CANCELLED AT "
+"""In the line of a job's output that tells why Slurm ended it."""
 PATIENCE = 60
 """Seconds that a command of Slurm may take."""
 
@@ -115,7 +118,10 @@ class Slurm:
             time=options.pop("time"),
             additional_parameters=options,
             array_parallelism=array.parallel or len(array.groups),
-            setup=[*self.request.setup, *(f"export {name}_NUM_THREADS={self.request.cores}" for name in THREADS)],
+            setup=[
+                *map(_or_end, self.request.setup),
+                *(f"export {name}_NUM_THREADS={self.request.cores}" for name in THREADS),
+            ],
             signal_delay_s=min(90, 15 * self.request.minutes),
             stderr_to_stdout=True,
         )
@@ -123,7 +129,7 @@ class Slurm:
             with redirect_stderr(StringIO()):  # which it prints the words of sbatch to, beside raising them
                 jobs = executor.map_array(Group(array.tasks, array.results, work), array.groups)
         except FailedJobError as error:
-            raise Refused(" ".join(str(error).split())) from None
+            raise Refused("; ".join(filter(None, map(str.strip, str(error).splitlines())))) from None
         return str(jobs[0].job_id).partition("_")[0]
 
     def queue(self) -> Queue | None:
@@ -138,10 +144,15 @@ class Slurm:
         ended = f" ({state})" if state else ""
         log = array.folder / f"{number}_0_log.out"
         try:
-            lines = log.read_text(errors="replace").splitlines()[-LINES:]
+            lines = log.read_text(errors="replace").splitlines()
         except FileNotFoundError:
+            lines = []
+        if not lines:
             return f"{ended}, and said nothing"
-        return "\n".join((f"{ended}; its last lines ({log}):", *lines))
+        blamed = [
+            line for line in lines if SLURMS_WORD in line
+        ]  # which stands before what the job's end makes others say
+        return "\n".join((f"{ended}; its last lines ({log}):", *lines[-LINES:], *blamed[:1]))
 
 
 def queue() -> Queue | None:
@@ -158,16 +169,9 @@ def queue() -> Queue | None:
         if state == "PENDING" and ("requeued held" in reason or reason == "JobHeldAdmin"):
             state = HELD
         elif reason in HOPELESS:
-            _warn(name, reason)
+            state = f"{STUCK} ({reason})"
         found.setdefault(name, {})[int(job or 0)] = state
     return found
-
-
-@cache
-def _warn(name: str, reason: str) -> None:
-    """Once, however often and of however many jobs the queue says so."""
-    if name.startswith(PREFIX):
-        logger.warning("jobs of %s are never going to start (%s); scancel --name=%s ends them", name, reason, name)
 
 
 def _number(array: Array, job: int) -> str:
@@ -175,8 +179,17 @@ def _number(array: Array, job: int) -> str:
     return f"{array.id()}_{job}" if len(array.groups) > 1 else array.id()
 
 
-HOPELESS = ("PartitionTimeLimit", "PartitionNodeLimit", "InvalidQOS", "InvalidAccount")
+HOPELESS = (
+    *("PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig"),
+    *("BadConstraints", "InvalidQOS", "InvalidAccount"),
+)
 """Reasons why a job waits that do not pass."""
+
+
+def _or_end(line: str) -> str:
+    """A line of shell without which the job is not to go on."""
+    return f"{{ {line}\n}} || {{ echo {shlex.quote(f'setup failed: {line}')}; exit 1; }}"
+
 
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 """Libraries that start as many threads as the node has cores, whatever the job was given."""
@@ -185,10 +198,18 @@ THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 def _ask(*command: str) -> str | None:
     """What a command says; None if it fails, as all do while their server is away."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout
+    if done.returncode and command[0] == "squeue":
+        _tell(done.stderr.strip().rpartition("\n")[2])
+    return None if done.returncode else done.stdout
+
+
+@cache
+def _tell(words: str) -> None:
+    """Slurm's own words, once however often it says them."""
+    logger.warning("%s", words)
 
 
 class Stopped(BaseException):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from thesis_cli.reproduction.arrays import Queue, arrays_of, places_of
+from thesis_cli.reproduction.arrays import HELD, STUCK, Queue, arrays_of, places_of
 from thesis_cli.reproduction.run_folder import driver_of
 from thesis_cli.reproduction.task_file import TaskFile
 
@@ -50,8 +50,8 @@ def survey(tasks: TaskFile, queue: Queue) -> Survey:
     for array in arrays_of(tasks):
         for job, group in enumerate(places_of(array, tasks)):
             state = queue.get(array.name, {}).get(job)
-            if state is not None:
-                (waiting if state == "PENDING" else running).update(left.intersection(group))
+            if state not in (None, "COMPLETING"):
+                (waiting if state.startswith(("PENDING", STUCK, HELD)) else running).update(left.intersection(group))
     waiting -= running
     broken = {i for i in left - running - waiting if tasks.keys[i] in failed}
     rest = len(left) - len(running) - len(waiting) - len(broken)
