@@ -212,9 +212,10 @@ def test_a_task_that_kills_its_process_is_told_after_all_others(tmp_path):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_a_task_raises_is_raised_and_ends_the_rest(tmp_path, jobs):
+    others = set(active_children())  # of a pool that another test has left to be used again
     with pytest.raises(InputError, match=r"^1:3: a problem; a remedy$"):
         dict(solutions(partial(solve, tmp_path), named("refuses 1", "waits 2"), jobs))
-    assert active_children() == []
+    assert set(active_children()) <= others
 
 
 def test_processes_end_with_their_driver(tmp_path):
