@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pandas as pd
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.perturbation import mse
 from thesis_cli.perturbation.tricks import gumbel, power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 ANALYTIC = {
     ("Z", "gumbel"): mse.gumbel_z,

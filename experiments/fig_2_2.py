@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import digamma, polygamma
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.perturbation import mse
 from thesis_cli.perturbation.power_kernels import log_z_on_grid
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 FIRST, LAST, COUNT = -0.15, 2.0, 100
 STEP = (LAST - FIRST) / (COUNT - 1)

@@ -12,6 +12,7 @@ from scipy.integrate import quad
 from scipy.special import digamma
 from scipy.stats import gumbel_r, kstest, kstwobign, norm
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import log_ratios, published_regression
 from thesis_cli.perturbation import mse
@@ -19,7 +20,6 @@ from thesis_cli.perturbation.a_star import a_star
 from thesis_cli.perturbation.rejection import rejection
 from thesis_cli.perturbation.tricks import gumbel, power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 PUBLISHED = -532.4139431339
 TRICKS = {"gumbel": gumbel(), "exponential": power(1.0)}

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kstest, kstwobign, norm
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.entropy.maxima import entropy_maxima
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.perturbation.low_rank_mse import sample_variance
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 SUCCESS, SIZE = 0.3, 500
 NEAR = 1e-6

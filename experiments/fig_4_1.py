@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.privacy.published import EPSILONS, MOST_POINTS, algorithm_2
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 DIMENSIONS = 2, 5
 FEW = 10

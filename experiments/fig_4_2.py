@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.privacy.embedding import distance, mean_at
 from thesis_cli.privacy.features import draw_features
 from thesis_cli.privacy.points import synthesise
@@ -20,7 +21,6 @@ from thesis_cli.privacy.published import (
     private_table,
 )
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 DIMENSIONS = 2, 5
 SETTINGS = "published", "today"

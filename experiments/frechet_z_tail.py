@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.perturbation.tricks import power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 THRESHOLDS = np.geomspace(1, 1000, 31)
 BLOCK = 2**18

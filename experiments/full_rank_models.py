@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import polygamma
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.models.files import load_model
 from thesis_cli.perturbation.full_rank import perturbed_maxima
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 MODELS = Path(__file__).parents[1] / "data" / "models"
 NAMES = ("asia.uai", "ising-4x4.uai", "sat-16-60.uai", "zipf-1000.csv")

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -24,7 +25,6 @@ from thesis_cli.perturbation.low_rank_bounds import power_bounds, second_moment,
 from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.perturbation.subsets import edges, with_subset_variables
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 SIDE = 3
 TABLE = 3, 2, 4

@@ -10,6 +10,7 @@ slope agrees with it, and at these N slopes are not at their limits. Noise is se
 import numpy as np
 import pandas as pd
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.privacy.embedding import mean_of_matrix
 from thesis_cli.privacy.evaluation import GaussianMixture
 from thesis_cli.privacy.features import draw_features
@@ -19,7 +20,6 @@ from thesis_cli.privacy.mechanism import Budget
 from thesis_cli.privacy.seeded import SeededGaussian
 from thesis_cli.privacy.subspace import orthonormal_basis, subspace_release
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 BUDGET = Budget(1.0, 1e-6)
 GAMMA = 8.0

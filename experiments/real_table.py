@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.privacy.evaluation import Truth, histogram_release, random_ranges
 from thesis_cli.privacy.examples import cps1988
 from thesis_cli.privacy.features import draw_features
@@ -23,7 +24,6 @@ from thesis_cli.privacy.schema import Schema
 from thesis_cli.privacy.seeded import SeededGaussian
 from thesis_cli.privacy.subspace import subspace_release, uniform
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 SCHEMA = Path(__file__).parents[1] / "data" / "tables" / "cps1988.toml"
 DELTA = 1e-6

@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import digamma, logsumexp, polygamma
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.entropy.approximate import approximate_entropies
 from thesis_cli.entropy.estimators import LEAST_SETS
 from thesis_cli.entropy.exact import exact_entropies
@@ -37,7 +38,6 @@ from thesis_cli.models.examples import asia, ising, random_3_sat, zipf
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 ORDERS = np.array([0, 0.25, 0.5, 0.9, 1, 1.1, 2, 5, math.inf])
 INNER = [0.25, 0.5, 0.9, 1.1, 2, 5]

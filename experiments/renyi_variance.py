@@ -8,6 +8,7 @@ import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.entropy.estimators import renyi_entropy
 from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.entropy.maxima import entropy_maxima
@@ -15,7 +16,6 @@ from thesis_cli.entropy.variance import QUADRATURE, UNIT, Steps, independent, wi
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.perturbation.low_rank_mse import sample_variance
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 LOG_Z = 2.0
 """Of every distribution: estimators with ln Z known are to use it."""

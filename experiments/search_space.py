@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.corpus import random_tasks
 from thesis_cli.synthesis.corpus_codes import SIGNATURES

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.sampling import exact_samples
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -20,7 +21,6 @@ from thesis_cli.perturbation.low_rank_bounds import power_bounds
 from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.perturbation.sequential import SequentialSampler
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 
 ALPHAS = np.array([-0.2, 0.0, 0.5, 1.0])
 GRID, TABLE = (2, 3), (3, 2, 4)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 
+from thesis_cli.base.figures import COLOURS, panels
 from thesis_cli.perturbation.tricks import gumbel, pareto, power, tail
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, panels
 
 # Parameters at which the fourth moment of g(T) is finite, so that a measured variance has an error bar.
 TRICKS = {

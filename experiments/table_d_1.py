@@ -7,8 +7,8 @@ that the record names; a run on another machine gives others.
 
 import pandas as pd
 
+from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import COLOURS, label, panels
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.examples import SHOWN
 from thesis_cli.synthesis.measuring import timed

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from tests.conftest import MODELS
+from thesis_cli.base.errors import InputError
 from thesis_cli.cli import cluster
 from thesis_cli.cli.cluster import Settings, settings
-from thesis_cli.errors import InputError
 from thesis_cli.reproduction import slurm
 from thesis_cli.reproduction.engines import LocalEngine, NoEngine
 

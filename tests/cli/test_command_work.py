@@ -15,9 +15,9 @@ import threadpoolctl
 
 from tests.cli.test_dp_test import table, write_csv, write_release
 from tests.conftest import MODELS, ROOT
+from thesis_cli.base.errors import WorkFailed
 from thesis_cli.cli import app, command_work
 from thesis_cli.cli.command_work import COMMANDS, CommandWork, arguments, options_of
-from thesis_cli.errors import WorkFailed
 from thesis_cli.reproduction import store
 from thesis_cli.reproduction.store import Task, task_key
 from thesis_cli.reproduction.worker import run_task

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tests.conftest import MODELS
+from thesis_cli.base import files
 from thesis_cli.models import uai
 from thesis_cli.models.examples import ising
-from thesis_cli.reproduction import records
 
 ASIA, ISING, SAT, ZIPF = (MODELS / n for n in ("asia.uai", "ising-4x4.uai", "sat-16-60.uai", "zipf-1000.csv"))
 
@@ -183,7 +183,7 @@ def test_a_full_disk_loses_no_number(cli, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device", str(tmp_path / "x.csv"))
 
-    monkeypatch.setattr(records.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     result = cli("estimate-z", ASIA, "--out", "x.csv")
     assert result.status == 1
     assert "ln Z" in result.out

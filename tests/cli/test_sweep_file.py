@@ -8,8 +8,8 @@ import tracemalloc
 import pytest
 
 from tests.cli.test_app import COMMANDS as ALL_COMMANDS
+from thesis_cli.base.errors import InputError
 from thesis_cli.cli.sweep_file import COMMANDS, arguments, read_sweep
-from thesis_cli.errors import InputError
 from thesis_cli.reproduction.task_file import Entry
 
 

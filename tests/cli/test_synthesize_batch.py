@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.cli.synthesize_batch import TRIALS, Journal, solutions
-from thesis_cli.errors import InputError, WorkFailed
 from thesis_cli.synthesis.dsl import DEFAULT
 from thesis_cli.synthesis.program import parse
 from thesis_cli.synthesis.solver import Solution

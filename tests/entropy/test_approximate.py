@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from tests.conftest import all_states
+from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.entropy import approximate
 from thesis_cli.entropy.approximate import STEP, approximate_entropies
 from thesis_cli.entropy.exact import exact_entropies
-from thesis_cli.errors import InputError, NoConfiguration
 from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 

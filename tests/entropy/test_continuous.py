@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.entropy.continuous import continuous_maxima
 from thesis_cli.entropy.estimators import renyi_entropy
 from thesis_cli.entropy.maxima import MOST_VALUES
 from thesis_cli.entropy.quantities import estimate_quantity
-from thesis_cli.errors import InputError
 from thesis_cli.models.proposals import Normal, Uniform
 from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import Mixture, published_regression, tempered

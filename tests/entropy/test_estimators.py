@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import digamma, logsumexp, polygamma
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.entropy.estimators import LEAST_SETS, renyi_entropy
 from thesis_cli.entropy.maxima import entropy_maxima
-from thesis_cli.errors import InputError
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.perturbation.tricks import gumbel, pareto, power, tail
 

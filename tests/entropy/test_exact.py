@@ -10,8 +10,8 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from tests.conftest import all_states, factor_graphs
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.entropy.exact import STEP, exact_entropies, renyi
-from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.inference.enumeration import BLOCK
 from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials

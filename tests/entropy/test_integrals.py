@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.conftest import all_states, factor_graphs
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.entropy import integrals
 from thesis_cli.entropy.integrals import PairedMaxima, exact_log_expectation, log_expectation, paired_maxima
 from thesis_cli.entropy.pair_kernels import race_pairs, race_pairs_reference
-from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.models.examples import asia, zipf
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials

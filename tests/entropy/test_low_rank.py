@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
+from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.entropy import low_rank
 from thesis_cli.entropy.low_rank import SHANNON_ALPHAS, low_rank_bounds, shannon_sandwich
-from thesis_cli.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass

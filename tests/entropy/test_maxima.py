@@ -9,10 +9,10 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from tests.conftest import all_states, factor_graphs
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.entropy import maxima as module
 from thesis_cli.entropy.maxima import MOST_VALUES, entropy_maxima
 from thesis_cli.entropy.staircase_kernels import climb, climb_reference
-from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.inference.enumeration import Enumeration
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 

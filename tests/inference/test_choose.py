@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import all_states
-from thesis_cli.errors import ModelTooLarge
+from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.models.examples import random_3_sat
 from thesis_cli.models.factor_graph import Factor, FactorGraph

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
 from tests.inference.test_sampling import check_drawn_from, index_of
-from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
+from thesis_cli.base.memory import bytes_text
 from thesis_cli.inference.elimination import Elimination, _first_above, weighted_expm1
 from thesis_cli.inference.elimination_order import _greedy, _own_order, elimination_order
 from thesis_cli.inference.enumeration import log_partition_function
-from thesis_cli.inference.memory import bytes_text
 from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
-from thesis_cli.errors import InputError, ModelTooLarge
+from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.inference import enumeration
 from thesis_cli.inference.enumeration import Enumeration, log_partition_function
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
-from thesis_cli.errors import InputError, ModelTooLarge, UnsuitableModel
+from thesis_cli.base.errors import InputError, ModelTooLarge, UnsuitableModel
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.inference.exact import best_configuration, exact_log_partition_function
 from thesis_cli.models.examples import ising, random_3_sat, zipf

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import all_states
-from thesis_cli.errors import UnsuitableModel
+from thesis_cli.base.errors import UnsuitableModel
 from thesis_cli.inference import graph_cut
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.graph_cut import BinaryModel, CutForm, GraphCut, MinimumCut

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from tests.conftest import all_states
-from thesis_cli.errors import ModelTooLarge, UnsuitableModel
+from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.grid import GridTransfer
 from thesis_cli.models.examples import ising

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 
 from tests.conftest import all_states, factor_graphs
-from thesis_cli.errors import UnsuitableModel
+from thesis_cli.base.errors import UnsuitableModel
 from thesis_cli.inference.pairwise import lifted, pairwise
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from tests.conftest import all_states
 from tests.inference.test_graph_cut import binary_models, perturbed
-from thesis_cli.errors import UnsuitableModel
+from thesis_cli.base.errors import UnsuitableModel
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.graph_cut import BinaryModel, GraphCut
 from thesis_cli.inference.qpbo import QPBO

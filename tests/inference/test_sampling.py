@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import chi2
 
 from tests.conftest import all_states
-from thesis_cli.errors import InputError, ModelTooLarge
+from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.inference import enumeration
 from thesis_cli.inference.sampling import exact_samples
 from thesis_cli.models.examples import ising

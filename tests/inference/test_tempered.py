@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import factor_graphs
 from tests.inference.test_grid import grids
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.graph_cut import GraphCut
 from thesis_cli.inference.grid import GridTransfer

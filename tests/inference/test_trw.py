@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import MODELS, all_states, factor_graphs
 from tests.inference.test_belief_propagation import binary_graphs, forests, grid
-from thesis_cli.errors import ModelTooLarge
+from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.inference import trw, trw_kernels
 from thesis_cli.inference.belief_propagation import messages_of, up_and_down
 from thesis_cli.inference.elimination import Elimination

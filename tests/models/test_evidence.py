@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from thesis_cli.errors import InputError, WorkFailed
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.models import quadrature, target_objects
 from thesis_cli.models.evidence import LOOSEST, check_samples, evidence
 from thesis_cli.models.proposals import REACH, Normal, Uniform

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.models import factor_matrix as module
 from thesis_cli.models.factor_matrix import factor_matrix, load_factor_matrix
 

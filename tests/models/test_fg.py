@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.models import fg, uai
 from thesis_cli.models.files import load_model
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import MODELS, all_states
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.models import files, uai
 from thesis_cli.models.examples import asia
 from thesis_cli.models.factor_graph import LogPotentials

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.conftest import ROOT, all_states
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.grid import GridTransfer
 from thesis_cli.models import spin_glass

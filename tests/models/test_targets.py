@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from thesis_cli.errors import InputError, NoConfiguration, WorkFailed
+from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.models import target_kernels as kernels
 from thesis_cli.models.proposals import REACH, Normal, Uniform
 from thesis_cli.models.quadrature import integrate, log_densities

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 
 from tests.conftest import factor_graphs
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.models import uai
 from thesis_cli.models.factor_graph import Factor, FactorGraph
-from thesis_cli.models.words import Words
+from thesis_cli.models.tokens import Tokens
 
 GOOD = "MARKOV\n2\n2 3\n2\n1 0\n2 0 1\n\n2\n 0.5 1\n\n6\n 1 2 3\n 4 5 0\n"
 
@@ -123,7 +123,7 @@ def test_malformed_evidence(text, message):
 
 
 def test_what_a_file_holds_beyond_its_promises_is_not_split():
-    words = Words("1 2 3 " + "4 " * 10**6, "f")
+    words = Tokens("1 2 3 " + "4 " * 10**6, "f")
     words.promise(2, "two")
     assert words[words.many(2, "two")] == ["1", "2"]
     with pytest.raises(InputError, match="f:1: it is complete, but '3' follows"):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.inference.exact import best_configuration, exact_log_partition_function
 from thesis_cli.inference.sampling import exact_samples

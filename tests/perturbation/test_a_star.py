@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thesis_cli.errors import InputError, NoConfiguration, WorkFailed
+from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.models.proposals import Normal, Uniform
 from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import Mixture, Regression, published_regression, tempered

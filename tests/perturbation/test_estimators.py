@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.perturbation.estimators import estimate
 from thesis_cli.perturbation.tricks import gumbel, pareto, power, tail
 

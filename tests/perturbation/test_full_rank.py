@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import polygamma
 
 from tests.conftest import factor_graphs
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.inference import enumeration
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.models.examples import asia, zipf

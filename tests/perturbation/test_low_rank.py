@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.conftest import all_states, factor_graphs
-from thesis_cli.errors import InputError, NoConfiguration, WorkFailed
+from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation import low_rank

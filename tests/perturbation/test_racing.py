@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.conftest import ROOT
-from thesis_cli.errors import InputError, NoConfiguration
+from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.models.factor_matrix import factor_matrix, load_factor_matrix
 from thesis_cli.perturbation import racing
 from thesis_cli.perturbation.estimators import estimate

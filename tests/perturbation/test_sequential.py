@@ -6,7 +6,7 @@ import pytest
 from tests.conftest import all_states
 from tests.inference.test_sampling import check_drawn_from, constrained, index_of
 from tests.perturbation.test_low_rank import product, seed, triangle
-from thesis_cli.errors import InputError, NoConfiguration, WorkFailed
+from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import Factor, FactorGraph

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
 from tests.perturbation.test_low_rank import product, seed, triangle
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation.low_rank import low_rank_maxima

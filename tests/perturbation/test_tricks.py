@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.perturbation.tricks import TAIL_OPTIMUM, gumbel, pareto, power, tail
 
 TRICKS = [gumbel(), power(1.0), power(0.5), power(2.0), power(-0.2), pareto(), tail(math.log(0.2)), pareto(-1.0)]

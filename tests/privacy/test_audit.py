@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thesis_cli.errors import InputError
-from thesis_cli.privacy.audit import (
-    audit,
-    clopper_pearson_lower_bound,
-    gaussian_epsilon,
-    gdp_lower_bound,
-    repeats,
-)
+from thesis_cli.base.errors import InputError
+from thesis_cli.privacy.audit import audit, clopper_pearson_lower_bound, gaussian_epsilon, gdp_lower_bound, repeats
 from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, OpenDPLaplace, analytic_scale
 from thesis_cli.privacy.seeded import SeededGaussian
 

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.audited import SCHEMA, audit_scalar, audit_whole, most_repeats
 from thesis_cli.privacy.features import Features
 from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, OpenDPLaplace

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import embedding, embedding_kernels
 from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix, squared_distance
 from thesis_cli.privacy.kernels import Kernel, Rows

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.privacy.test_embedding import kernel_and_rows
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import exponential
 from thesis_cli.privacy.embedding import squared_distance
 from thesis_cli.privacy.exponential import candidate, databases, enumerate_domain, images, scores, small_database

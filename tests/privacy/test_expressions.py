@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.expressions import LONGEST, Formula, read_columns
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
 

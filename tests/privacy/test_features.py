@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.privacy.test_embedding import kernel_and_rows
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.features import Features, draw_features
 from thesis_cli.privacy.kernels import Rows
 

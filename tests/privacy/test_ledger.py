@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.ledger import FORMAT, Ledger
 from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, zcdp_epsilon
 
@@ -22,7 +22,7 @@ ledger.Ledger(sys.argv[1]).spend("people", ledger.Budget(0.25), "dies")
 """
 SPENDING = """
 import sys, time
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.ledger import Budget, Ledger
 done = 0
 while done < 20:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import atoms, frank_wolfe, points
 from thesis_cli.privacy.atoms import Atoms, Fit, descend
 from thesis_cli.privacy.features import draw_features

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import mannwhitneyu
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import models
 from thesis_cli.privacy.embedding import squared_distance
 from thesis_cli.privacy.kernels import Kernel, Rows

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.privacy.test_subspace import Recorder
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import release
 from thesis_cli.privacy.embedding import mean_at, squared_distance
 from thesis_cli.privacy.kernels import Rows

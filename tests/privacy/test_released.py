@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.privacy.test_schema import schemas
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.released import FORMAT, Release, read_record, read_release, record_text, rows_text
 from thesis_cli.privacy.schema import Category, Integer, Real, Schema

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.columns import KINDS, LARGEST_INTEGER, MISSING_TEXTS
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema, template

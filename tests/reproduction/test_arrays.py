@@ -9,11 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from thesis_cli.errors import WorkFailed
+from thesis_cli.base.errors import WorkFailed
+from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction import arrays, store
 from thesis_cli.reproduction.arrays import HELD, STUCK, ArrayEngine, Refused, arrays_of
 from thesis_cli.reproduction.engines import SUBMITTED
-from thesis_cli.reproduction.records import write_atomic
 from thesis_cli.reproduction.task_file import Entry, TaskFile, read_tasks
 
 SETTLE = 20.0

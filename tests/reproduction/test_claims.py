@@ -4,7 +4,7 @@ import math
 import pandas as pd
 import pytest
 
-from thesis_cli.errors import WorkFailed
+from thesis_cli.base.errors import WorkFailed
 from thesis_cli.reproduction.claims import judge, write_csv
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 

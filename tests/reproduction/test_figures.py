@@ -1,7 +1,7 @@
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.reproduction import figures
 from thesis_cli.reproduction.registry import Checkout, load
 

@@ -6,7 +6,8 @@ import subprocess
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.reproduction.records import provenance, to_json, write_atomic
+from thesis_cli.base.files import to_json, write_atomic
+from thesis_cli.base.provenance import provenance
 
 
 def test_a_file_is_written_whole_with_ordinary_permissions(tmp_path):

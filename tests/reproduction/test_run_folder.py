@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.reproduction import run_folder
 from thesis_cli.reproduction.run_folder import Driver, RunFolder, check_free, driver_of, driving
 

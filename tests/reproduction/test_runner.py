@@ -11,7 +11,7 @@ from contextlib import nullcontext
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.reproduction import registry, runner, store
 from thesis_cli.reproduction.engines import LocalEngine
 from thesis_cli.reproduction.registry import Checkout, find_checkout

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction import arrays, slurm, store
 from thesis_cli.reproduction.arrays import HELD, Array, Refused
-from thesis_cli.reproduction.records import write_atomic
 from thesis_cli.reproduction.slurm import Group, Request, Slurm
 from thesis_cli.reproduction.task_file import Entry, TaskFile
 
@@ -302,7 +302,7 @@ JOB = """
 import os, signal, sys
 from dataclasses import dataclass
 from pathlib import Path
-from thesis_cli.reproduction.records import atomic
+from thesis_cli.base.provenance import atomic
 from thesis_cli.reproduction.slurm import Group
 
 folder, when, ending = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]

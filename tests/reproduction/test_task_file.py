@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.reproduction import store
 from thesis_cli.reproduction.store import Task, task_key
 from thesis_cli.reproduction.task_file import Entry, TaskFile, head, read_tasks

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from tests.synthesis.brute_force import tasks
 from tests.synthesis.test_bottom_up import shared
 from tests.synthesis.test_search import ORDERS, UNIFORM, impossible
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.bottom_up import BottomUp
 from thesis_cli.synthesis.dsl import DEFAULT, LIST

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.synthesis.test_corpus_behaviours import behaviour, every
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis import corpus_behaviours
 from thesis_cli.synthesis.corpus import make_corpus, random_tasks
 from thesis_cli.synthesis.corpus_arrays import TYPES

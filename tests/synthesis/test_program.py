@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.synthesis.strategies import inputs_of, programs
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import ATTRIBUTES, BY_NAME, INT, LIST, OPERATIONS, Semantics, type_of
 from thesis_cli.synthesis.program import Line, Program, name_of, parse, run, search_space
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.synthesis.strategies import SIGNATURES, inputs_of, programs
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import ATTRIBUTES, BY_NAME, DEFAULT, INT, LIST, OPERATIONS, Semantics, Type
 from thesis_cli.synthesis.examples import SHOWN, Shown
 from thesis_cli.synthesis.program import Line, Program, parse, run, search_space

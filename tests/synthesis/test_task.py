@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.synthesis.strategies import SIGNATURES, values
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, Semantics
 from thesis_cli.synthesis.program import parse
 from thesis_cli.synthesis.task import Example, Task, check, load_tasks, read_inputs, read_task, read_value

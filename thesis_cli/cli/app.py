@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from thesis_cli import __version__
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.cli import (
     dp_audit,
     dp_query,
@@ -28,7 +29,6 @@ from thesis_cli.cli import (
     sweep,
     synthesize,
 )
-from thesis_cli.errors import InputError, WorkFailed
 
 app = typer.Typer(
     name="thesis-cli",

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from thesis_cli.errors import InputError, NoConfiguration, UnsuitableModel
+from thesis_cli.base.errors import InputError, NoConfiguration, UnsuitableModel
 from thesis_cli.inference.names import SolverName
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from thesis_cli.cli.options import Tick
+    from thesis_cli.base.progress import Tick
     from thesis_cli.models.factor_graph import FactorGraph, Model
     from thesis_cli.perturbation.estimate import Estimate
     from thesis_cli.perturbation.low_rank import LowRankMaxima

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.cli import options
-from thesis_cli.errors import InputError
 
 if TYPE_CHECKING:
     from thesis_cli.reproduction.arrays import Queue

@@ -18,9 +18,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.errors import InputError, WorkFailed
+from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction.fingerprint import fingerprint
-from thesis_cli.reproduction.records import write_atomic
 from thesis_cli.reproduction.store import Task
 
 if TYPE_CHECKING:

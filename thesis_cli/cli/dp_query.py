@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.cli import options, output
-from thesis_cli.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,7 +104,7 @@ def dp_query(
     output.write_table(out, found, settings, seconds)
     options.logger.info("wrote %s", out)
     if figure:
-        from thesis_cli.reproduction.figures import save
+        from thesis_cli.base.figures import save
 
         for path in save(lambda: _draw(drawn), figure.with_suffix("")):
             options.logger.info("wrote %s", path)
@@ -168,7 +168,7 @@ def _of(found: Found) -> str:
 
 def _draw(answers: Sequence[Answer]) -> Figure:
     """A panel for each histogram, from the release alone."""
-    from thesis_cli.reproduction.figures import COLOURS, label, panels
+    from thesis_cli.base.figures import COLOURS, label, panels
 
     columns = min(2, len(answers))
     rows = -(-len(answers) // columns)

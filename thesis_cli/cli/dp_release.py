@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.base.files import write_atomic
 from thesis_cli.cli import options, output
-from thesis_cli.errors import InputError, WorkFailed
-from thesis_cli.reproduction.records import write_atomic
 
 if TYPE_CHECKING:
     from thesis_cli.privacy.kernels import Rows
@@ -165,8 +165,8 @@ def dp_release(
             typer.echo(f"the budget is spent, and the noisy embedding kept: {command} makes its rows", err=True)
         raise
     if figure:
+        from thesis_cli.base.figures import save
         from thesis_cli.cli.release_figure import columns_figure
-        from thesis_cli.reproduction.figures import save
 
         save(lambda: columns_figure(release), figure.with_suffix(""))
     _report(release, total, out, figure, as_json)

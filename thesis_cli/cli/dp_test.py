@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.cli import options, output
-from thesis_cli.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np

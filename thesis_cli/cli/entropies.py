@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration, UnsuitableModel
 from thesis_cli.cli import options, output
 from thesis_cli.cli.found import Found, Result
 from thesis_cli.cli.full_rank import DEFAULT_ALPHA
 from thesis_cli.cli.profile import curve_orders
-from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration, UnsuitableModel
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from thesis_cli.cli.options import Tick
+    from thesis_cli.base.progress import Tick
     from thesis_cli.entropy.maxima import EntropyMaxima
     from thesis_cli.entropy.names import Approximation, Design, Quantity, TrickName
     from thesis_cli.inference.names import SolverName

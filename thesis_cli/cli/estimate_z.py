@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
 import typer
 
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration, WorkFailed
+from thesis_cli.base.progress import Tick
 from thesis_cli.cli import bounds, estimate_z_report, options, output, sampled, sources
 from thesis_cli.cli.full_rank import Calls, ModelCalls, TrickName, check_parameters, full_rank
-from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration, WorkFailed
 from thesis_cli.perturbation.estimate import check_confidence
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _methods(method: MethodName, model: Model, tricked: bool) -> list[MethodName
     return ["exact"]
 
 
-def _exact(calls: Calls, target: str, tick: options.Tick) -> Estimate:
+def _exact(calls: Calls, target: str, tick: Tick) -> Estimate:
     found = calls.exact(tick)
     if found.log_z == -math.inf:
         raise NoConfiguration()

@@ -12,8 +12,8 @@ from thesis_cli.cli import output
 from thesis_cli.cli.options import counted
 
 if TYPE_CHECKING:
+    from thesis_cli.base.errors import WorkFailed
     from thesis_cli.cli.full_rank import Calls, Exact
-    from thesis_cli.errors import WorkFailed
     from thesis_cli.perturbation.estimate import Estimate
     from thesis_cli.perturbation.posterior import GammaPosterior
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.progress import Tick
 from thesis_cli.cli import cluster, options, output
-from thesis_cli.errors import InputError
 
 if TYPE_CHECKING:
     from thesis_cli.reproduction.claims import Verdict
@@ -77,7 +78,7 @@ def reproduce(
     wanted = cluster.settings({}, flags)
     runs = cluster.engine(engine, jobs, wanted, detach)
 
-    def bar(total: int, title: str) -> AbstractContextManager[options.Tick]:
+    def bar(total: int, title: str) -> AbstractContextManager[Tick]:
         return options.progress(total, "task", quiet, title)
 
     failed = waiting = 0
@@ -220,7 +221,7 @@ def _report(
 
 
 def _print_claims(verdicts: Sequence[Verdict]) -> None:
-    from thesis_cli.reproduction.figures import nice
+    from thesis_cli.base.figures import nice
 
     width = max(60, shutil.get_terminal_size((110, 24)).columns)
     room = width - 52

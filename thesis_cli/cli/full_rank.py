@@ -10,13 +10,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from thesis_cli.cli.options import Tick
-    from thesis_cli.models.factor_graph import Floats, Model
+    from thesis_cli.base.arrays import Floats
+    from thesis_cli.base.progress import Tick
+    from thesis_cli.models.factor_graph import Model
     from thesis_cli.perturbation.estimate import Estimate
     from thesis_cli.perturbation.posterior import GammaPosterior
     from thesis_cli.perturbation.tricks import Trick

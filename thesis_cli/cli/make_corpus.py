@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.cli import options, output
-from thesis_cli.errors import InputError
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.corpus_arrays import Corpus
@@ -73,7 +73,8 @@ def make_corpus(
 
     import numpy as np
 
-    from thesis_cli.reproduction.records import provenance, to_json, write_atomic
+    from thesis_cli.base.files import to_json, write_atomic
+    from thesis_cli.base.provenance import provenance
     from thesis_cli.synthesis import corpus
     from thesis_cli.synthesis.corpus_codes import SIGNATURES
     from thesis_cli.synthesis.corpus_file import dump_corpus, load_corpus

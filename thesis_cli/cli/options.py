@@ -6,13 +6,14 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from thesis_cli.base.progress import Tick
 from thesis_cli.inference.names import SolverName
 
 _MODEL = typer.Argument(help="UAI, FG, BIF, CSV, NPY or NPZ file; - reads standard input.")
@@ -49,10 +50,6 @@ logger = logging.getLogger("thesis_cli")
 class _Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return ("warning: " if record.levelno == logging.WARNING else "") + super().format(record)
-
-
-Tick = Callable[[int], None]
-"""Called with a number of units just done."""
 
 
 def set_messages(quiet: bool, verbose: bool) -> None:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from thesis_cli.errors import InputError
-from thesis_cli.reproduction.records import finite, provenance, to_json, write_atomic
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import finite, to_json, write_atomic
+from thesis_cli.base.provenance import provenance
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.solver import Ints
-    from thesis_cli.models.factor_graph import Floats
+    from thesis_cli.base.arrays import Floats, Ints
 
 
 @contextmanager

@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.cli.options import counted, logger
-from thesis_cli.errors import InputError, WorkFailed
 from thesis_cli.models.targets import Regression, Target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from thesis_cli.models.factor_graph import Floats
+    from thesis_cli.base.arrays import Floats
 
 LINES, POINTS, MOST_BINS = 30, 400, 60
 """Regression lines, points of a curve, bins of a histogram."""
@@ -30,7 +30,7 @@ def posterior_figure(target: Target, samples: Floats, names: Sequence[str], titl
     samples : shape (M, D).
     names : of the D coordinates.
     """
-    from thesis_cli.reproduction.figures import label, panels
+    from thesis_cli.base.figures import label, panels
 
     dimension = samples.shape[1]
     coordinates = [f"weight of {name}" for name in names] if isinstance(target, Regression) else names
@@ -54,7 +54,7 @@ def posterior_figure(target: Target, samples: Floats, names: Sequence[str], titl
 
 def _pair(axes: Axes, samples: Floats, names: Sequence[str], row: int, column: int) -> None:
     """A histogram on the diagonal, a cloud below it, nothing above."""
-    from thesis_cli.reproduction.figures import COLOURS
+    from thesis_cli.base.figures import COLOURS
 
     if column > row:
         axes.set_visible(False)
@@ -76,7 +76,7 @@ def _bins(count: int) -> int:
 def _data(axes: Axes, target: Regression, samples: Floats, name: str) -> None:
     import numpy as np
 
-    from thesis_cli.reproduction.figures import COLOURS, label
+    from thesis_cli.base.figures import COLOURS, label
 
     x = target.x[:, 0]
     ends = np.array([min(x.min(), 0.0), max(x.max(), 0.0)])
@@ -90,9 +90,9 @@ def _density(axes: Axes, target: Target, samples: Floats) -> None:
     """Samples, and the density where they lie, if quadrature finds it."""
     import numpy as np
 
+    from thesis_cli.base.figures import COLOURS
     from thesis_cli.models.evidence import evidence
     from thesis_cli.models.quadrature import log_densities
-    from thesis_cli.reproduction.figures import COLOURS
 
     low, high = samples.min(), samples.max()
     margin = 0.1 * (high - low) or 1.0

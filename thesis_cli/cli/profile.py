@@ -23,7 +23,7 @@ def curve_orders() -> list[float]:
 
 def draw_profile(result: Result, title: str) -> Figure:
     """The whole curve with its pointwise band, and the orders that were asked for."""
-    from thesis_cli.reproduction.figures import COLOURS, label, panels
+    from thesis_cli.base.figures import COLOURS, label, panels
 
     figure, axes = panels(1, 1, height=3.4)
 

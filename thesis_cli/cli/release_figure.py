@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from thesis_cli.base.arrays import Floats
     from thesis_cli.privacy.columns import Column
-    from thesis_cli.privacy.kernels import Floats
     from thesis_cli.privacy.released import Release
     from thesis_cli.privacy.schema import Values
 
@@ -20,7 +20,7 @@ ACROSS, BINS, LEVELS = 3, 30, 20
 
 def columns_figure(release: Release) -> Figure:
     """A histogram of each column over its public bounds, or bars of its levels; negative weights count as 0."""
-    from thesis_cli.reproduction.figures import panels
+    from thesis_cli.base.figures import panels
 
     weights = release.weights.clip(0)
     columns = release.schema.columns
@@ -39,8 +39,8 @@ def columns_figure(release: Release) -> Figure:
 def _draw(ax: Axes, column: Column, values: Values, weights: Floats) -> None:
     import numpy as np
 
+    from thesis_cli.base.figures import COLOURS, label
     from thesis_cli.privacy.columns import Integer, Real
-    from thesis_cli.reproduction.figures import COLOURS, label
 
     missing = np.array([x is None or x != x for x in values.tolist()])
     share = float(weights[missing].sum())

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.cli import options, output
 from thesis_cli.entropy.names import ENTROPIES, ORDER, Design, Quantity, TrickName
-from thesis_cli.errors import InputError
 from thesis_cli.perturbation.estimate import check_confidence
 
 EXAMPLES = """\b
@@ -192,8 +192,8 @@ def renyi(
     output.write_table(out, table, settings, seconds)
     options.logger.info("wrote %s", out)
     if result.curve:
+        from thesis_cli.base.figures import save
         from thesis_cli.cli.profile import draw_profile
-        from thesis_cli.reproduction.figures import save
 
         for path in save(lambda: draw_profile(result, f"{model}, {samples:,} perturbations"), out.with_suffix("")):
             options.logger.info("wrote %s", path)

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.cli import options, output, sampled, sources
-from thesis_cli.errors import InputError
 
 EXAMPLES = """\b
 Examples, in a checkout:

@@ -15,8 +15,8 @@ from thesis_cli.cli.sources import BOUND, DELTA, RaceBound, is_object, load_fact
 if TYPE_CHECKING:
     import numpy as np
 
-    from thesis_cli.cli.options import Tick
-    from thesis_cli.models.factor_graph import Floats
+    from thesis_cli.base.arrays import Floats
+    from thesis_cli.base.progress import Tick
     from thesis_cli.perturbation.a_star import TargetMaxima
     from thesis_cli.perturbation.racing import RacingMaxima
 
@@ -101,8 +101,8 @@ class TargetCalls(Calls):
 
     def save_figure(self, table: Path) -> None:
         """Draw the samples, beside a table."""
+        from thesis_cli.base.figures import save
         from thesis_cli.cli.posterior_figure import posterior_figure
-        from thesis_cli.reproduction.figures import save
 
         title = f"{self._name}, {counted(len(self.locations), 'sample')}"
         draw = partial(posterior_figure, self._target, self.locations, self.names, title)

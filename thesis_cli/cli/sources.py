@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 
 if TYPE_CHECKING:
     from thesis_cli.models.factor_matrix import FactorMatrix

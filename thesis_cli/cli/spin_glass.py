@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from thesis_cli.base.errors import InputError, ModelTooLarge
+from thesis_cli.base.progress import Tick
 from thesis_cli.cli import bounds, options, output
-from thesis_cli.errors import InputError, ModelTooLarge
 from thesis_cli.perturbation.estimate import check_confidence
 
 if TYPE_CHECKING:
@@ -80,9 +81,9 @@ def spin_glass(
 
     import numpy as np
 
+    from thesis_cli.base.files import write_atomic
     from thesis_cli.models import uai
     from thesis_cli.models.spin_glass import published_spin_glass, random_spin_glass
-    from thesis_cli.reproduction.records import write_atomic
 
     began = time.perf_counter()
     seed = options.seed_or_fresh(seed)
@@ -122,7 +123,7 @@ def spin_glass(
     output.write_table(out, table, settings, seconds)
     options.logger.info("wrote %s", out)
     if sweep is not None:
-        from thesis_cli.reproduction.figures import save as save_figure
+        from thesis_cli.base.figures import save as save_figure
 
         title = f"{kind} {rows}x{columns}, {samples:,} MAP calls each"
         for path in save_figure(lambda: _figure([(float(c), e) for c, _, e in found], title), out.with_suffix("")):
@@ -146,7 +147,7 @@ def _couplings(text: str) -> list[float]:
         raise InputError(f"--sweep {text[:40]}", "couplings with commas are wanted, as in 0,0.5,1") from None
 
 
-def _estimates(graph: FactorGraph, how: bounds.Perturbing, tick: options.Tick) -> list[Estimate]:
+def _estimates(graph: FactorGraph, how: bounds.Perturbing, tick: Tick) -> list[Estimate]:
     """Exact ln Z, if it can be had, U and L for every alpha, Bethe and TRW."""
     from thesis_cli.inference.exact import exact_log_partition_function
     from thesis_cli.perturbation.estimate import exact_estimate
@@ -179,7 +180,7 @@ def _print(
 
 def _figure(found: Sequence[tuple[float, Sequence[Estimate]]], title: str) -> Figure:
     """What each method says against the coupling; less the exact ln Z, where that is known."""
-    from thesis_cli.reproduction.figures import COLOURS, label, panels
+    from thesis_cli.base.figures import COLOURS, label, panels
 
     figure, axes = panels(1, 1, height=3.2)
     exact = {c: e.value for c, estimates in found for e in estimates if e.kind == "exact"}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.cli import cluster, options, output, sweep
-from thesis_cli.errors import InputError
 
 if TYPE_CHECKING:
     from thesis_cli.reproduction.survey import Survey

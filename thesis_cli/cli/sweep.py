@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.base.progress import Tick
 from thesis_cli.cli import cluster, options, output
-from thesis_cli.errors import InputError, WorkFailed
 
 if TYPE_CHECKING:
     from thesis_cli.cli.sweep_file import Sweep
@@ -232,7 +233,7 @@ def _finish(
     from thesis_cli.reproduction.runner import complete
     from thesis_cli.reproduction.table import publish
 
-    def bar(total: int, title: str) -> AbstractContextManager[options.Tick]:
+    def bar(total: int, title: str) -> AbstractContextManager[Tick]:
         return options.progress(total, "task", quiet, title)
 
     outcome = complete(tasks, runs, refresh=refresh, bar=bar, name=name)

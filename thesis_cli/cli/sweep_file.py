@@ -30,6 +30,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.cli.command_work import (
     COMMANDS,
     RESERVED,
@@ -44,7 +45,6 @@ from thesis_cli.cli.command_work import (
     takes_many,
     texts_of,
 )
-from thesis_cli.errors import InputError
 from thesis_cli.reproduction.task_file import Entry
 
 __all__ = ["COMMANDS", "Sweep", "arguments", "read_sweep"]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.cli import options, output
-from thesis_cli.errors import InputError, WorkFailed
 
 if TYPE_CHECKING:
     from thesis_cli.cli.synthesize_batch import Journal, Solve

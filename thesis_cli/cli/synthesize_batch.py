@@ -18,8 +18,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from thesis_cli import __version__
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.cli.options import logger
-from thesis_cli.errors import InputError, WorkFailed
 from thesis_cli.synthesis.dsl import Semantics
 from thesis_cli.synthesis.program import parse
 from thesis_cli.synthesis.solver import Solution

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from thesis_cli.base.errors import NoConfiguration
+from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.entropy.exact import renyi
 from thesis_cli.entropy.maxima import check_orders
 from thesis_cli.entropy.names import Approximation
-from thesis_cli.errors import NoConfiguration
 from thesis_cli.inference.choose import map_solver
-from thesis_cli.inference.memory import DEFAULT_MEMORY
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.estimate import Estimate, fixed_estimate
 from thesis_cli.perturbation.low_rank import check_found

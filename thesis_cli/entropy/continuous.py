@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.entropy.exact import LIMIT
 from thesis_cli.entropy.maxima import MOST_VALUES, EntropyMaxima, check_orders
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Floats
 from thesis_cli.models.quadrature import log_densities
 from thesis_cli.models.targets import Target, tempered
 from thesis_cli.perturbation.a_star import a_star

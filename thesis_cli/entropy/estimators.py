@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import digamma, stdtrit
 
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.entropy.exact import LIMIT
 from thesis_cli.entropy.maxima import EntropyMaxima, check_orders
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Floats
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
 from thesis_cli.perturbation.tricks import Trick, gumbel
 

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
+from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.base.progress import Tick
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.elimination import IMPOSSIBLE, Elimination, weighted_expm1
-from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, Progress
+from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.inference.exact import exact_log_partition_function
-from thesis_cli.inference.memory import DEFAULT_MEMORY
-from thesis_cli.models.factor_graph import FactorGraph, Floats, Model
+from thesis_cli.models.factor_graph import FactorGraph, Model
 
 LIMIT = 2.0**54
 """Orders from which on H_alpha is H_inf to the last digit: H_inf <= H_alpha <= alpha / (alpha - 1) H_inf."""
@@ -77,7 +79,7 @@ def exact_entropies(
     *,
     memory: int = DEFAULT_MEMORY,
     max_configurations: int = MAX_CONFIGURATIONS,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> ExactEntropies:
     """Exact Renyi entropies of a model, of all orders at once.
 
@@ -110,7 +112,7 @@ def exact_entropies(
 
 
 def _entropies(
-    model: Model, alphas: Floats, memory: int, max_configurations: int, progress: Progress | None
+    model: Model, alphas: Floats, memory: int, max_configurations: int, progress: Tick | None
 ) -> tuple[Floats, float, str]:
     """Entropies, to rounding; ln Z; the method."""
     if isinstance(model, FactorGraph):
@@ -168,7 +170,7 @@ def _about_one(graph: FactorGraph, alphas: Floats, log_z: float, memory: int) ->
 
 
 def _by_enumeration(
-    model: Model, alphas: Floats, max_configurations: int, progress: Progress | None
+    model: Model, alphas: Floats, max_configurations: int, progress: Tick | None
 ) -> tuple[Floats, float]:
     """Entropies from the weights w = e^{phi - max phi}, so that H_inf = ln sum w and nothing cancels near 1."""
     enumeration = Enumeration(model, max_configurations)

@@ -10,11 +10,13 @@ from functools import partial
 import numpy as np
 from scipy.special import logsumexp, stdtrit
 
-from thesis_cli.errors import InputError, NoConfiguration
-from thesis_cli.inference.enumeration import BLOCK, MAX_CONFIGURATIONS, Enumeration, Progress
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError, NoConfiguration
+from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.base.progress import Tick
+from thesis_cli.inference.enumeration import BLOCK, MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.inference.exact import exact_log_partition_function
-from thesis_cli.inference.memory import DEFAULT_MEMORY
-from thesis_cli.models.factor_graph import FactorGraph, Floats, Model
+from thesis_cli.models.factor_graph import FactorGraph, Model
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
 from thesis_cli.perturbation.full_rank import Race, run_races
 
@@ -49,7 +51,7 @@ def paired_maxima(
     *,
     jobs: int = 1,
     max_configurations: int = MAX_CONFIGURATIONS,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> PairedMaxima:
     """Solve MAP with and without ln f, under the same noise, for each of `count` perturbations, in one sweep.
 
@@ -181,7 +183,7 @@ def exact_log_expectation(
     *,
     memory: int = DEFAULT_MEMORY,
     max_configurations: int = MAX_CONFIGURATIONS,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> tuple[float, str]:
     """Exact ln E_p[f] in nats, and how it was found.
 

@@ -32,11 +32,12 @@ from typing import Literal
 
 import numpy as np
 
-from thesis_cli.errors import InputError
-from thesis_cli.inference.enumeration import Progress
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.progress import Tick
 from thesis_cli.inference.solver import MapSolver
 from thesis_cli.inference.tempered import Tempered
-from thesis_cli.models.factor_graph import FactorGraph, Floats
+from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
 from thesis_cli.perturbation.low_rank import Scale, check_found, low_rank_maxima
 from thesis_cli.perturbation.low_rank_bounds import half_width
@@ -78,7 +79,7 @@ def low_rank_bounds(
     log_z: float | None = None,
     confidence: float = 0.95,
     jobs: int = 1,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> list[EntropyBounds]:
     """Bounds on H_alpha of p(x) = exp(phi(x)) / Z (Thesis eq. 3.15, and its form for unknown Z).
 
@@ -124,7 +125,7 @@ def shannon_sandwich(
     log_z: float | None = None,
     confidence: float = 0.95,
     jobs: int = 1,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> EntropyBounds:
     """Bounds on the Shannon entropy, H_{alpha_2} <= H_1 <= H_{alpha_1} for alpha_1 < 1 < alpha_2 (Thesis eq. 3.16).
 
@@ -213,7 +214,7 @@ class _Perturbed:
         log_z: float | None,
         confidence: float,
         jobs: int,
-        progress: Progress | None,
+        progress: Tick | None,
     ) -> None:
         check_confidence(confidence)
         if log_z is not None and not math.isfinite(log_z):

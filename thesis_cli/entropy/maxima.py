@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError, NoConfiguration
+from thesis_cli.base.progress import Tick
 from thesis_cli.entropy.exact import LIMIT
 from thesis_cli.entropy.names import Design
-from thesis_cli.errors import InputError, NoConfiguration
-from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, Progress
-from thesis_cli.models.factor_graph import Floats, Model
+from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
+from thesis_cli.models.factor_graph import Model
 from thesis_cli.perturbation.full_rank import GROUPS
 
 BLOCK = 2**20
@@ -92,7 +94,7 @@ def entropy_maxima(
     design: Design = "independent",
     jobs: int = 1,
     max_configurations: int = MAX_CONFIGURATIONS,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> EntropyMaxima:
     """Solve MAP under `count` draws of noise, at every alpha under the same draws, in one sweep.
 

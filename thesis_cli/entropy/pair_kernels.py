@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from thesis_cli.perturbation.clock_kernels import HALF_STEP, Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.perturbation.clock_kernels import HALF_STEP
 
 
 @njit(cache=True, nogil=True)

@@ -15,11 +15,11 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import digamma, gammaincinv, gammaln, logsumexp, ndtri, polygamma
 
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.entropy.estimators import renyi_entropy
 from thesis_cli.entropy.maxima import EntropyMaxima
 from thesis_cli.entropy.names import ENTROPIES, ORDER, Quantity
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Floats
 from thesis_cli.perturbation.estimate import Estimate, check_confidence, from_logs
 from thesis_cli.perturbation.tricks import power
 

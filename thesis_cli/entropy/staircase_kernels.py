@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-Floats = npt.NDArray[np.float64]
+from thesis_cli.base.arrays import Floats
 
 LEAST = np.finfo(np.float64).tiny
 """Stands for a clock that rings at exactly 0, whose logarithm would be infinite."""

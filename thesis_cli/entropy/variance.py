@@ -17,7 +17,7 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
 
 UNIT = math.pi**2 / 6
 """Variance of a Gumbel variable, nats^2."""

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.inference.pairwise import Pairwise, lifted, pairwise
 from thesis_cli.inference.solver import Guarantee
-from thesis_cli.models.factor_graph import FactorGraph, Floats
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from thesis_cli.models.factor_graph import FactorGraph
 
 SPREAD = 0.01
 """Of the log-messages that sum-product starts from. In nats."""

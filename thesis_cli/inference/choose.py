@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from thesis_cli.errors import ModelTooLarge, UnsuitableModel
-from thesis_cli.inference.memory import DEFAULT_MEMORY
+from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
+from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.names import SolverName
 from thesis_cli.inference.solver import MapSolver
 from thesis_cli.models.factor_graph import FactorGraph

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import ModelTooLarge, NoConfiguration
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
+from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.inference.elimination_order import bytes_needed, elimination_order, index_type
-from thesis_cli.inference.memory import DEFAULT_MEMORY, bytes_text
-from thesis_cli.inference.solver import Guarantee, Ints
-from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
+from thesis_cli.inference.solver import Guarantee
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 IMPOSSIBLE = -1e300
 """A log-weight whose exponential is 0, in place of -inf where products are taken: 0 * 1e300 is 0."""

@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from thesis_cli.errors import InputError, ModelTooLarge
-from thesis_cli.models.factor_graph import FactorGraph, Floats, LogPotentials, Model
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError, ModelTooLarge
+from thesis_cli.base.progress import Tick
+from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 
 BLOCK = 2**16
 """Configurations in a block: 512 KiB of potentials, which stay in a core's cache."""
 
 MAX_CONFIGURATIONS = 2**30
 """Default limit on |X|; a sweep over as many takes tens of seconds a perturbation."""
-
-Progress = Callable[[int], None]
-"""Called with the amount of work just done."""
 
 
 class Enumeration:
@@ -108,7 +107,7 @@ def _offsets(sizes: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def log_partition_function(
-    model: Model, *, max_configurations: int = MAX_CONFIGURATIONS, progress: Progress | None = None
+    model: Model, *, max_configurations: int = MAX_CONFIGURATIONS, progress: Tick | None = None
 ) -> float:
     """Exact ln Z = ln sum_x exp(phi(x)), by one sweep over the configurations.
 

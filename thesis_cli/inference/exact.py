@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, WorkFailed
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, WorkFailed
+from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.base.progress import Tick
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.elimination import Elimination
-from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, Progress, log_partition_function
-from thesis_cli.inference.memory import DEFAULT_MEMORY
+from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, log_partition_function
 from thesis_cli.inference.names import SolverName
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
@@ -22,7 +23,7 @@ def exact_log_partition_function(
     *,
     memory: int = DEFAULT_MEMORY,
     max_configurations: int = MAX_CONFIGURATIONS,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> tuple[float, str]:
     """Exact ln Z, and how it was found: by grid transfer or elimination for a factor graph, else by enumeration.
 
@@ -86,7 +87,7 @@ def best_configuration(
     *,
     memory: int = DEFAULT_MEMORY,
     max_configurations: int = MAX_CONFIGURATIONS,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> MapResult:
     """MAP of a model: exactly, by a solver or by enumeration, if anything here can; otherwise by TRW-S with its bound.
 
@@ -133,7 +134,7 @@ def _solve(graph: FactorGraph, name: SolverName, memory: int, *, exact: bool) ->
     )
 
 
-def _enumerate(model: Model, max_configurations: int, progress: Progress | None) -> MapResult:
+def _enumerate(model: Model, max_configurations: int, progress: Tick | None) -> MapResult:
     best, at, start = -np.inf, 0, 0
     for block in Enumeration(model, max_configurations).blocks():
         if block.max() > best:

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from thesis_cli.errors import UnsuitableModel
+from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.base.errors import UnsuitableModel
 from thesis_cli.inference.pairwise import pairwise
-from thesis_cli.inference.solver import Guarantee, Ints
-from thesis_cli.models.factor_graph import FactorGraph, Floats
-
-Bools = npt.NDArray[np.bool_]
+from thesis_cli.inference.solver import Guarantee
+from thesis_cli.models.factor_graph import FactorGraph
 
 BLOCK = 2**16
 """Numbers in one temporary array of a batch: few enough to stay in the cache."""

@@ -12,11 +12,12 @@ import sys
 
 import numpy as np
 
-from thesis_cli.errors import ModelTooLarge, UnsuitableModel
-from thesis_cli.inference.memory import DEFAULT_MEMORY, bytes_text
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
+from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.inference.pairwise import Pairwise, pairwise
-from thesis_cli.inference.solver import Guarantee, Ints
-from thesis_cli.models.factor_graph import FactorGraph, Floats
+from thesis_cli.inference.solver import Guarantee
+from thesis_cli.models.factor_graph import FactorGraph
 
 LARGEST_RANGE = 600.0
 """Nats that what is still to come can favour one boundary over another, if sums are not to lose what underflows."""

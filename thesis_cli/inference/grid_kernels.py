@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numba.extending import intrinsic
 
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
 
 LANES = 32
 """Problems side by side, a constant so that the innermost loop is compiled into vectors."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from thesis_cli.errors import UnsuitableModel
-from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
-
-Ints = npt.NDArray[np.int64]
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import UnsuitableModel
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.inference.graph_cut import BinaryModel, CutForm, Network, noise_columns
-from thesis_cli.inference.solver import Guarantee, Ints
-from thesis_cli.models.factor_graph import FactorGraph, Floats
+from thesis_cli.inference.solver import Guarantee
+from thesis_cli.models.factor_graph import FactorGraph
 
 SWEEPS = 100
 """Most passes over the unlabelled variables when they are completed."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from thesis_cli.errors import InputError, ModelTooLarge, NoConfiguration
+from thesis_cli.base.arrays import Ints
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
+from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, log_partition_function
-from thesis_cli.inference.memory import DEFAULT_MEMORY
-from thesis_cli.inference.solver import Ints
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 
 

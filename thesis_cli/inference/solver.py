@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-import numpy as np
-import numpy.typing as npt
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.models.factor_graph import FactorGraph
 
-from thesis_cli.models.factor_graph import FactorGraph, Floats
-
-Ints = npt.NDArray[np.int64]
 Guarantee = Literal["exact", "approximate"]
 
 

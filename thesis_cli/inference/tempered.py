@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from thesis_cli.errors import InputError
-from thesis_cli.inference.solver import Guarantee, Ints, MapSolver
-from thesis_cli.models.factor_graph import FactorGraph, Floats
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError
+from thesis_cli.inference.solver import Guarantee, MapSolver
+from thesis_cli.models.factor_graph import FactorGraph
 
 
 class Tempered:

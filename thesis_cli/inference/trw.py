@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from thesis_cli.errors import ModelTooLarge
-from thesis_cli.inference.belief_propagation import Ints, messages_of, soft_binary, up_and_down
-from thesis_cli.inference.memory import DEFAULT_MEMORY, bytes_text
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import ModelTooLarge
+from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
+from thesis_cli.inference.belief_propagation import messages_of, soft_binary, up_and_down
 from thesis_cli.inference.pairwise import Pairwise, lifted, pairwise
-from thesis_cli.models.factor_graph import FactorGraph, Floats
+from thesis_cli.models.factor_graph import FactorGraph
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

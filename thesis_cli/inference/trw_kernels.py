@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.inference.belief_kernels import damp, hear, hear_ratios, log_ratio, logsumexp, widest
 from thesis_cli.inference.trws_kernels import upward
 
 if TYPE_CHECKING:
     from thesis_cli.inference.belief_propagation import Messages
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from thesis_cli.inference.belief_propagation import Bools, messages_of, over_rows, perturbed_values
+from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.inference.belief_propagation import messages_of, over_rows, perturbed_values
 from thesis_cli.inference.pairwise import lifted, pairwise
-from thesis_cli.inference.solver import Guarantee, Ints
-from thesis_cli.models.factor_graph import FactorGraph, Floats
+from thesis_cli.inference.solver import Guarantee
+from thesis_cli.models.factor_graph import FactorGraph
 
 
 class TRWS:

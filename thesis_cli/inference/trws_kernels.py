@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.inference.belief_kernels import hear, rescale
 
 if TYPE_CHECKING:
     from thesis_cli.inference.belief_propagation import Messages
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 FRUITLESS = 20
 """Forests in a row without a gain to speak of, after which an ascent may end."""

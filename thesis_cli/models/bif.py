@@ -8,8 +8,9 @@ import re
 
 import numpy as np
 
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 ROUNDING = 0.02
 """How far from 1 a column of a table may sum: published networks print few digits."""

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from thesis_cli.errors import InputError, WorkFailed
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.models import quadrature
-from thesis_cli.models.factor_graph import Floats
 from thesis_cli.models.proposals import REACH, Normal
 from thesis_cli.models.target_objects import UsersTarget
 from thesis_cli.models.targets import Target

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from thesis_cli.base.arrays import Floats
 from thesis_cli.models import uai
-from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import SpinGlass
 
 ASIA = ("asia", "tub", "smoke", "lung", "bronc", "either", "xray", "dysp")

@@ -12,9 +12,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError
-
-Floats = npt.NDArray[np.float64]
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 
 
 def check_log_potentials(values: Floats, what: str) -> None:

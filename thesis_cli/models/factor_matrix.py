@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.format import MAGIC_PREFIX
 
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 
 BLOCK = 2**20
 """Log-factors read at a time: 8 MiB."""

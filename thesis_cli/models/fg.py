@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.models.tokens import Tokens, log_entries
 from thesis_cli.models.uai import MOST_STATES, MOST_VARIABLES, distinct
-from thesis_cli.models.words import Words, log_entries
 
 MOST_ENTRIES = 2**27
 """In all tables, listed or not: what a UAI file of the largest size that is read can hold."""
@@ -47,7 +48,7 @@ def parse(text: str, source: str = "") -> FactorGraph:
         index out of range or repeated, a value that is NaN, infinite or negative, a factor with no positive
         value, and tables beyond `MOST_ENTRIES`.
     """
-    words = Words(text, source)
+    words = Tokens(text, source)
     count = words.whole("the number of factors", 0)
     words.promise(4 * count, f"{count} factors are promised")
     found: dict[int, int] = {}
@@ -68,7 +69,7 @@ def parse(text: str, source: str = "") -> FactorGraph:
     return FactorGraph([found[label] for label in number], factors)
 
 
-def _factor(words: Words, j: int, found: dict[int, int], most: int) -> _Listed:
+def _factor(words: Tokens, j: int, found: dict[int, int], most: int) -> _Listed:
     """The next factor, of at most `most` entries; `found` gains the cardinalities of its variables."""
     size = words.whole(f"the number of variables of factor {j}", 0, MOST_VARIABLES)
     places = words.many(size, f"factor {j} has {size} variables")

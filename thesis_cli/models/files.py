@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.models import bif, fg, uai, vector
 from thesis_cli.models.factor_graph import FactorGraph, Model
-from thesis_cli.models.words import is_number
+from thesis_cli.models.tokens import is_number
 
 FORMATS = ("uai", "fg", "bif", "csv", "npy", "npz")
 """Names of formats, which are also the extensions of their files."""

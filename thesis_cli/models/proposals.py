@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 
 MOST_DIMENSIONS = 4
 

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from thesis_cli.errors import NoConfiguration, WorkFailed
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import NoConfiguration, WorkFailed
 from thesis_cli.models.targets import Target, compiled, log_ratios, split_dimension
 
 TOLERANCES = {1: 1e-10, 2: 1e-8, 3: 1e-6, 4: 1e-5}
@@ -24,8 +23,6 @@ _NEGLIGIBLE = 50.0  # nats below the highest peak: another one is left to the ru
 _MOST_PEAKS = 256
 _SEEN = 3.0  # nats: a box whose bound is this close to a node has no peak between nodes
 _ROUND = 32
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

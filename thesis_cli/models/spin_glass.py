@@ -7,8 +7,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.glibc import RAND_MAX, GlibcRand
 
 Kind = Literal["attractive", "mixed"]

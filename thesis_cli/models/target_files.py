@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.models.proposals import MOST_DIMENSIONS
 from thesis_cli.models.targets import Regression
-from thesis_cli.models.words import is_number
+from thesis_cli.models.tokens import is_number
 
 MAX_BYTES = 2**28
 """Largest table that is read."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.models.proposals import UNIFORM
 from thesis_cli.models.targets import LANES, REGRESSION, TIE, Compiled
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _ROOM = 600.0  # ln of what a product may grow to before its logarithm is taken
 

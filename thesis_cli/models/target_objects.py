@@ -18,8 +18,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from thesis_cli.errors import InputError, WorkFailed
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.models.proposals import MOST_DIMENSIONS, Proposal
 from thesis_cli.models.targets import Target, compiled
 

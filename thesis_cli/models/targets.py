@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.models.proposals import MOST_DIMENSIONS, NORMAL, Normal, Proposal, Uniform, family
 
 Compiled = tuple[int, int, float, float, Floats, Floats, Floats, Floats, Floats, Floats]

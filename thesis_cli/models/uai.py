@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from thesis_cli.models.factor_graph import Factor, FactorGraph
-from thesis_cli.models.words import DIGITS, Words, log_entries
+from thesis_cli.models.tokens import DIGITS, Tokens, log_entries
 
 MOST_VARIABLES = 64
 """In one factor: the axes that a NumPy array can have."""
@@ -30,7 +30,7 @@ def parse(text: str, source: str = "") -> FactorGraph:
     InputError : with the line, for every departure from the grammar, and for a table with a NaN, an
         infinite or a negative entry, or with no positive one.
     """
-    words = Words(text, source)
+    words = Tokens(text, source)
     kind = words.take("MARKOV or BAYES").upper()
     if kind not in ("MARKOV", "BAYES"):
         raise words.error(f"starts with {kind[:40]!r}", "a UAI model starts with MARKOV or BAYES")
@@ -52,7 +52,7 @@ def parse_evidence(text: str, cardinalities: Sequence[int], source: str = "") ->
 
     A leading line with the number of samples, as in the format of 2010, may stand before one sample.
     """
-    words = Words(text, source)
+    words = Tokens(text, source)
     left = words.count(2 * len(cardinalities) + 3)
     if left == 0:
         raise words.error("the file is empty", "a count and pairs of variable and state are wanted")
@@ -72,20 +72,20 @@ def parse_evidence(text: str, cardinalities: Sequence[int], source: str = "") ->
     return evidence
 
 
-def _scope(words: Words, j: int, n: int) -> tuple[int, ...]:
+def _scope(words: Tokens, j: int, n: int) -> tuple[int, ...]:
     size = words.whole(f"the number of variables of factor {j}", 0, min(n, MOST_VARIABLES))
     places = words.many(size, f"factor {j} has {size} variables")
     return distinct(words, words.wholes(places, f"a variable of factor {j}", 0, n - 1), j)
 
 
-def distinct(words: Words, scope: Sequence[int], j: int) -> tuple[int, ...]:
+def distinct(words: Tokens, scope: Sequence[int], j: int) -> tuple[int, ...]:
     """A scope that was just taken, refused if it names a variable twice."""
     if len(set(scope)) < len(scope):
         raise words.error(f"factor {j} names a variable twice", "each variable once in a scope")
     return tuple(scope)
 
 
-def _entries(words: Words, j: int, shape: tuple[int, ...]) -> range:
+def _entries(words: Tokens, j: int, shape: tuple[int, ...]) -> range:
     """The places of the entries of the next table."""
     wanted = math.prod(shape)
     entries = words.whole(f"the number of entries of factor {j}", 0)

@@ -10,9 +10,10 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Floats, LogPotentials, check_log_potentials
-from thesis_cli.models.words import is_number
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.models.factor_graph import LogPotentials, check_log_potentials
+from thesis_cli.models.tokens import is_number
 
 _WANTED = "one number for each configuration is wanted: a float64 vector"
 _PROBABILITY = "finite numbers, 0 or above, are wanted; they need not sum to 1"

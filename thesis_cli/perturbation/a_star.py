@@ -15,15 +15,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from thesis_cli.errors import InputError, NoConfiguration
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.models.targets import Target, compiled
 from thesis_cli.perturbation.boxes import BUDGET, LEAST, MOST_BOXES, Boxes, check, too_loose
 from thesis_cli.perturbation.full_rank import GROUPS
-
-Ints = npt.NDArray[np.int64]
 
 STEP = 16
 """Samples in one call of the compiled kernel, after which Ctrl-C is heard."""

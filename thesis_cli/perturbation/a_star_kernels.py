@@ -5,15 +5,12 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.models.target_kernels import bound, log_ratio, quantile, split_dimension
 from thesis_cli.models.targets import Compiled
 from thesis_cli.perturbation.boxes import HALF_STEP, LEAST, NARROWEST, SLACK, WASTE
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 Tree = tuple[Floats, Floats, Floats, Floats, Ints, Ints, Ints, Ints]
 """low, high (N, D), bound, waste, first child, parent (N,), halvings (N, D), number of boxes (1,): as of `Boxes`."""

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from thesis_cli.errors import InputError, WorkFailed
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.models.proposals import MOST_DIMENSIONS
 from thesis_cli.models.targets import Target, split_dimension
 

@@ -9,10 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
-from thesis_cli.errors import InputError, NoConfiguration
-from thesis_cli.inference.enumeration import Progress
-from thesis_cli.inference.solver import Guarantee, Ints, MapSolver
-from thesis_cli.models.factor_graph import Factor, FactorGraph, Floats
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError, NoConfiguration
+from thesis_cli.base.progress import Tick
+from thesis_cli.inference.solver import Guarantee, MapSolver
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation.estimate import Estimate
 from thesis_cli.perturbation.low_rank import low_rank_maxima
 from thesis_cli.perturbation.low_rank_bounds import half_width, upper_bound
@@ -32,7 +33,7 @@ def clamped_upper_bound(
     confidence: float = 0.95,
     unsafe: bool = False,
     jobs: int = 1,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> Estimate:
     """ln of the sum of exp(U(alpha)) over the joint states that some variables are clamped to.
 

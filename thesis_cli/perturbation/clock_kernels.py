@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from thesis_cli.base.arrays import Floats, Ints
 
 HALF_STEP = 2.0**-54
 """Half the spacing of `Generator.random`: added, the uniform is never 0 and a clock never rings at 0."""

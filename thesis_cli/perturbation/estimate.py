@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 
 
 @dataclass(frozen=True)

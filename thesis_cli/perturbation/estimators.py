@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv, digamma, ndtri, polygamma
 
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.perturbation import mse
 from thesis_cli.perturbation.estimate import Estimate, check_confidence, from_logs
 from thesis_cli.perturbation.posterior import GammaPosterior

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from thesis_cli.errors import InputError, NoConfiguration
-from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, Progress
-from thesis_cli.models.factor_graph import Floats, Model
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError, NoConfiguration
+from thesis_cli.base.progress import Tick
+from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
+from thesis_cli.models.factor_graph import Model
 
 GROUPS = 32
 """Perturbations share this many random streams at most, so that cores can share the work."""
@@ -20,7 +21,6 @@ GROUPS = 32
 CLOCKS = 2**25
 """Draws in one call of the compiled kernel, a tenth of a second, after which Ctrl-C is heard."""
 
-Ints = npt.NDArray[np.int64]
 
 Race = Callable[[np.random.Generator, slice], None]
 """Lets the clocks of a block join the races of consecutive perturbations."""
@@ -50,7 +50,7 @@ def perturbed_maxima(
     *,
     jobs: int = 1,
     max_configurations: int = MAX_CONFIGURATIONS,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> PerturbedMaxima:
     """Solve `count` MAP problems, each under its own noise on every configuration, in one sweep.
 
@@ -105,7 +105,7 @@ def _race(
 
 
 def run_races(
-    races: Iterable[tuple[int, Race]], count: int, seed: np.random.SeedSequence, jobs: int, progress: Progress | None
+    races: Iterable[tuple[int, Race]], count: int, seed: np.random.SeedSequence, jobs: int, progress: Tick | None
 ) -> None:
     """Let the configurations of block after block join the races of all perturbations.
 

@@ -18,10 +18,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError, NoConfiguration, WorkFailed
-from thesis_cli.inference.enumeration import Progress
-from thesis_cli.inference.solver import Guarantee, Ints, MapSolver
-from thesis_cli.models.factor_graph import FactorGraph, Floats
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
+from thesis_cli.base.progress import Tick
+from thesis_cli.inference.solver import Guarantee, MapSolver
+from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.perturbation.subsets import undetermined
 
@@ -81,7 +82,7 @@ def low_rank_maxima(
     scale: Scale = "sum",
     noisy: Sequence[int] | None = None,
     jobs: int = 1,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> LowRankMaxima:
     """Solve `count` MAP problems, each under its own noise on the states of the variables.
 

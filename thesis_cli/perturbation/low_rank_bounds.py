@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.perturbation.concentration import deviation
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
 from thesis_cli.perturbation.low_rank import LowRankMaxima

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.perturbation.low_rank_bounds import power_bounds
 
 

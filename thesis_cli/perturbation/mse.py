@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma, zeta
 
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
 
 
 def gumbel_z(m: Floats) -> tuple[Floats, Floats]:

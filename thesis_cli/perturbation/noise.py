@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
 
 _LEAST = np.finfo(np.float64).tiny
 """Stands for an exponential draw of exactly 0, which noise would be infinite for."""

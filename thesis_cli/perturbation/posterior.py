@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, gammaincinv, gammaln, logsumexp, polygamma
 
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 from scipy.special import gammaln
 
+from thesis_cli.base.arrays import Floats
 from thesis_cli.perturbation.tricks import log_mean_exp
-
-Floats = npt.NDArray[np.float64]
 
 
 def log_z_on_grid(log_t: Floats, first: float, step: float, count: int) -> Floats:

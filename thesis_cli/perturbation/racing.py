@@ -18,12 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from thesis_cli.errors import InputError, NoConfiguration
-from thesis_cli.inference.enumeration import Progress
-from thesis_cli.inference.memory import DEFAULT_MEMORY, bytes_text
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError, NoConfiguration
+from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
+from thesis_cli.base.progress import Tick
 from thesis_cli.models.factor_matrix import FactorMatrix
-from thesis_cli.perturbation.full_rank import GROUPS, Ints
+from thesis_cli.perturbation.full_rank import GROUPS
 
 BOUNDS = ("normal", "bernstein-serfling")
 
@@ -79,7 +79,7 @@ def race(
     exact_value: bool = True,
     jobs: int = 1,
     memory: int = DEFAULT_MEMORY,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> RacingMaxima:
     """Solve `count` MAP problems, each under its own noise and on its own subsample of factors.
 

@@ -8,10 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.perturbation.clock_kernels import HALF_STEP
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from thesis_cli.errors import InputError, NoConfiguration
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.models.targets import Target
-from thesis_cli.perturbation.a_star import NOTHING, Ints, TargetMaxima
+from thesis_cli.perturbation.a_star import NOTHING, TargetMaxima
 from thesis_cli.perturbation.boxes import BUDGET, LEAST, MOST_BOXES, Boxes, too_loose
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thesis_cli.errors import InputError, NoConfiguration, WorkFailed
-from thesis_cli.inference.enumeration import Progress
-from thesis_cli.inference.solver import Ints, MapSolver
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
+from thesis_cli.base.progress import Tick
+from thesis_cli.inference.solver import MapSolver
 from thesis_cli.perturbation.clamping import Clamped
 from thesis_cli.perturbation.low_rank import BLOCK, check_found
 from thesis_cli.perturbation.low_rank_bounds import check_alphas, power_bounds
@@ -103,7 +103,7 @@ class SequentialSampler:
         if self.log_bound == -np.inf:
             raise NoConfiguration()
 
-    def draw(self, count: int, progress: Progress | None = None) -> Draws:
+    def draw(self, count: int, progress: Tick | None = None) -> Draws:
         """Accepted configurations, independent given the estimates.
 
         Parameters

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 MOST_STATES = 4096

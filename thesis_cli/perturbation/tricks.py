@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 
 Function = Callable[[Any], Any]
 """Of floats or arrays of them, elementwise."""

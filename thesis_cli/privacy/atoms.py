@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.arrays import Floats
 from thesis_cli.privacy.features import Features
-from thesis_cli.privacy.kernels import Codes, Floats
+from thesis_cli.privacy.kernels import Codes
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult

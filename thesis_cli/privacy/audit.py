@@ -22,10 +22,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.mechanism import gaussian_delta
 
-Floats = npt.NDArray[np.float64]
 Scores = Callable[[int], Floats]
 Evaluated = tuple[float, bool, float, float, int]
 

@@ -14,15 +14,14 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.audit import LEAST_RUNS, AuditResult, LowerBound, audit
 from thesis_cli.privacy.features import Features
-from thesis_cli.privacy.kernels import Floats, Rows
+from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanism import Budget, Calibration, Noise, Noised
 from thesis_cli.privacy.schema import Real, Schema
-
-Tick = Callable[[int], None]
-"""Called with a number of releases just made."""
 
 SCHEMA = Schema((Real("x", 0.0, 1.0),))
 HERE, THERE = 0.125, 0.625

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError
-from thesis_cli.privacy.kernels import Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 
 Values = npt.NDArray[Any]
 

@@ -10,13 +10,13 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError
-from thesis_cli.privacy.kernels import Codes, Floats, Kernel, Rows
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.progress import Tick
+from thesis_cli.privacy.kernels import Codes, Kernel, Rows
 
 T = TypeVar("T", np.float64, np.int64)
 
-Progress = Callable[[int], None]
-"""Called with the number of rows just done."""
 
 HALF_BITS = 31
 LOW = (1 << HALF_BITS) - 1
@@ -30,7 +30,7 @@ BLOCK = 1024
 
 
 def mean_at(
-    kernel: Kernel, blocks: Iterable[Rows], points: Rows, jobs: int = 1, progress: Progress | None = None
+    kernel: Kernel, blocks: Iterable[Rows], points: Rows, jobs: int = 1, progress: Tick | None = None
 ) -> Floats:
     """The empirical embedding (1/N) sum_n k(x_n, .) of a table at points, in memory for a block and the points.
 
@@ -66,7 +66,7 @@ def mean_at(
 
 
 def exact_mean(
-    total: Callable[[Rows], Codes], blocks: Iterable[Rows], jobs: int = 1, progress: Progress | None = None
+    total: Callable[[Rows], Codes], blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None
 ) -> Floats:
     """The mean over rows of what `total` sums up in units of 2^-50, of at most 4096 rows at a time.
 

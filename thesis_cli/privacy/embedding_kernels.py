@@ -13,11 +13,9 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from numba.extending import intrinsic
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from thesis_cli.base.arrays import Floats, Ints
 
 TILE = 128
 """Points at a time: with their exponents they take a few KiB."""

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix
-from thesis_cli.privacy.kernels import Codes, Floats, Kernel, Rows
+from thesis_cli.privacy.kernels import Codes, Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget, Noise
 
 QUERIES, COLUMNS = 1000, 3

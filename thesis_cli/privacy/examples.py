@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 
 SCHEMA = """\
 # Public description of people.csv: every bound and level is what a questionnaire would allow.

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import mechanism
-from thesis_cli.privacy.kernels import Codes, Floats, Kernel, Rows
+from thesis_cli.privacy.kernels import Codes, Kernel, Rows
 from thesis_cli.privacy.mechanism import Choice
 from thesis_cli.privacy.schema import Category, Column, Integer, Real, Schema
 from thesis_cli.privacy.subspace import counted_blocks

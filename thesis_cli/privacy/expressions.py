@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.columns import Values
-from thesis_cli.privacy.kernels import Floats
 from thesis_cli.privacy.schema import Category, Column, Schema, nearest
 
 LONGEST = 10_000

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thesis_cli.errors import InputError
-from thesis_cli.privacy.embedding import Progress, exact_mean, tiled
-from thesis_cli.privacy.kernels import Codes, Floats, Kernel, Rows
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.progress import Tick
+from thesis_cli.privacy.embedding import exact_mean, tiled
+from thesis_cli.privacy.kernels import Codes, Kernel, Rows
 
 ROUNDING = 2.0**-40
 """Share by which rounding may lengthen a feature vector or its mean; it is below 1e-14, and counted as 1e-12."""
@@ -44,7 +46,7 @@ class Features:
             angles += phases.T[codes]
         return np.concatenate([np.cos(angles), np.sin(angles)], 1) / math.sqrt(len(self.frequencies))
 
-    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Progress | None = None) -> Floats:
+    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
         """(1/N) sum_n phi(x_n) of a table of N rows given in blocks, shape (J,); Thesis Algorithm 3, line 3.
 
         An exact sum of rounded features (`embedding_kernels`), which no order of the rows changes.

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from thesis_cli.base.arrays import Floats
 from thesis_cli.privacy.atoms import Atoms, Fit, descend, minimise
-from thesis_cli.privacy.kernels import Floats
 
 ROUNDS, ATOMS = 24, 2
 """Frank-Wolfe steps at most, and new places in each."""

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.mechanism import Budget, zcdp_epsilon
 
 FORMAT = "thesis-cli privacy ledger 1"

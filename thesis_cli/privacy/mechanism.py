@@ -21,11 +21,10 @@ from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 
-Floats = npt.NDArray[np.float64]
 Measurement = Any
 """Of OpenDP."""
 

@@ -19,11 +19,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.atoms import Atoms, Fit, descend
 from thesis_cli.privacy.features import Features
 from thesis_cli.privacy.frank_wolfe import frank_wolfe, simplex_weights
-from thesis_cli.privacy.kernels import Floats, Rows
+from thesis_cli.privacy.kernels import Rows
 
 STEPS, WINDOW = 240, 10
 """Steps of L-BFGS on the points at most, and those over which its gain is judged."""

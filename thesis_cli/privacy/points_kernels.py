@@ -11,13 +11,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.privacy.embedding_kernels import cosine_sine
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 BLOCK = 512
 """Frequencies at a time: their angles, cosines and sines take 12 KiB."""

@@ -14,8 +14,10 @@ from typing import Literal
 
 import numpy as np
 
-from thesis_cli.privacy.embedding import Progress, distance, mean_at
-from thesis_cli.privacy.kernels import Codes, Floats, Kernel, Rows
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.progress import Tick
+from thesis_cli.privacy.embedding import distance, mean_at
+from thesis_cli.privacy.kernels import Codes, Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, classical_scale
 from thesis_cli.privacy.subspace import Basis, Constraint, orthonormal_basis, reweighted
 
@@ -166,9 +168,7 @@ class Projection:
     squared_norm: float
 
     @classmethod
-    def of(
-        cls, dimension: int, points: Rows, table: Rows, jobs: int = 1, progress: Progress | None = None
-    ) -> Projection:
+    def of(cls, dimension: int, points: Rows, table: Rows, jobs: int = 1, progress: Tick | None = None) -> Projection:
         """Of the published table onto the span of public points.
 
         Parameters

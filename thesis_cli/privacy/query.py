@@ -15,11 +15,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import models
 from thesis_cli.privacy.columns import Integer, Real
 from thesis_cli.privacy.expressions import Formula
-from thesis_cli.privacy.kernels import Floats
 from thesis_cli.privacy.sample import Mask, Sample, correlation, mean, quantile, sd, variance
 from thesis_cli.privacy.schema import Schema, nearest
 

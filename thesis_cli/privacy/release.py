@@ -19,10 +19,11 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from thesis_cli.errors import InputError
-from thesis_cli.privacy.embedding import Progress
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.features import Features, draw_features
-from thesis_cli.privacy.kernels import Codes, Floats, Rows
+from thesis_cli.privacy.kernels import Codes, Rows
 from thesis_cli.privacy.mechanism import Budget, Noise, OpenDPGaussian, OpenDPLaplace
 from thesis_cli.privacy.points import Progress as Objective
 from thesis_cli.privacy.points import synthesise
@@ -63,7 +64,7 @@ class Embedding(Protocol):
     def count(self) -> int:
         """Length of the vector."""
 
-    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Progress | None = None) -> Floats:
+    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
         """Of a private table."""
 
     def l2_sensitivity(self, rows: int) -> float:
@@ -101,7 +102,7 @@ def private_record(
     noise: Noise | None = None,
     choose: Callable[..., Any] | None = None,
     jobs: int = 1,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> dict[str, Any]:
     """Embed the table, make the embedding private, and tell how.
 
@@ -232,7 +233,7 @@ def _exponential(
     spend: Spend,
     choose: Callable[..., Any] | None,
     jobs: int,
-    progress: Progress | None,
+    progress: Tick | None,
 ) -> dict[str, Any]:
     from thesis_cli.privacy import exponential, mechanism
 

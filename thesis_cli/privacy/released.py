@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from thesis_cli.errors import InputError
-from thesis_cli.privacy.kernels import Floats, Kernel, Rows
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.schema import Real, Schema, Values
 from thesis_cli.privacy.table import open_table, rows
 

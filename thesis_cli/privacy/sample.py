@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.columns import Values
 from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix
 from thesis_cli.privacy.expressions import Formula, Value, read_columns
-from thesis_cli.privacy.kernels import Floats, Kernel, Rows
+from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.released import Release
 from thesis_cli.privacy.schema import Schema
 

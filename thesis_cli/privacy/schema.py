@@ -20,7 +20,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.columns import (
     KINDS,
     Boolean,
@@ -33,7 +34,7 @@ from thesis_cli.privacy.columns import (
     first_double,
     wrong,
 )
-from thesis_cli.privacy.kernels import Floats, Kernel, Rows
+from thesis_cli.privacy.kernels import Kernel, Rows
 
 __all__ = ["Boolean", "Category", "Column", "Integer", "Real", "Schema", "Unknown", "Values", "template"]
 

@@ -7,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.mechanism import (
     Adding,
     Budget,
     Calibration,
-    Floats,
     OpenDPGaussian,
     analytic_scale,
     check_gaussian,

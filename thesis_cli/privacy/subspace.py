@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError
-from thesis_cli.privacy.embedding import Progress, mean_at
-from thesis_cli.privacy.kernels import Codes, Floats, Kernel, Rows
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.progress import Tick
+from thesis_cli.privacy.embedding import mean_at
+from thesis_cli.privacy.kernels import Codes, Kernel, Rows
 
 if TYPE_CHECKING:
     from thesis_cli.privacy.mechanism import Budget, Noise
@@ -193,7 +195,7 @@ class Subspace:
         """Number F of coordinates."""
         return len(self.basis.parents)
 
-    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Progress | None = None) -> Floats:
+    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
         """Coordinates of the embedding of a table given in blocks, shape (F,)."""
         return self.basis.coordinates(mean_at(self.kernel, blocks, self.points, jobs, progress))
 
@@ -214,7 +216,7 @@ def subspace_release(
     most: float = 1.0,
     published: bool = False,
     jobs: int = 1,
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> Weighted:
     """Algorithm 2.
 

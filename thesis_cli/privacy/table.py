@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.schema import Schema, Unknown, Values
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.features import Features
-from thesis_cli.privacy.kernels import Floats, Kernel, Rows
+from thesis_cli.privacy.kernels import Kernel, Rows
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController

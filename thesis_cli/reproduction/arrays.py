@@ -21,10 +21,11 @@ from pathlib import Path
 from statistics import median
 from typing import Protocol
 
-from thesis_cli.errors import WorkFailed
+from thesis_cli.base.errors import WorkFailed
+from thesis_cli.base.files import write_atomic
+from thesis_cli.base.progress import Tick
 from thesis_cli.reproduction import store
-from thesis_cli.reproduction.engines import SUBMITTED, Progress
-from thesis_cli.reproduction.records import write_atomic
+from thesis_cli.reproduction.engines import SUBMITTED
 from thesis_cli.reproduction.task_file import TaskFile, Work
 
 logger = logging.getLogger(__name__)
@@ -187,7 +188,7 @@ class ArrayEngine:
         self.cluster, self.target_minutes, self.parallel = cluster, target_minutes, parallel
         self.retries, self.detach, self.settle, self.longest_pause = retries, detach, settle, longest_pause
 
-    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Progress) -> dict[int, str]:
+    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Tick) -> dict[int, str]:
         """Try tasks of some places; returns place -> what went wrong.
 
         Raises
@@ -211,7 +212,7 @@ class ArrayEngine:
 class _Drive:
     """One run of a driver, from what it finds to nothing left to wait for."""
 
-    def __init__(self, engine: ArrayEngine, tasks: TaskFile, missing: Sequence[int], progress: Progress) -> None:
+    def __init__(self, engine: ArrayEngine, tasks: TaskFile, missing: Sequence[int], progress: Tick) -> None:
         self.engine, self.tasks, self.progress = engine, tasks, progress
         self.left = set(missing)
         self.arrays: dict[str, Array] = {}

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from thesis_cli.errors import WorkFailed
+from thesis_cli.base.errors import WorkFailed
+from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction.experiment import Claim, Experiment
 from thesis_cli.reproduction.figures import read_result, stale
-from thesis_cli.reproduction.records import write_atomic
 
 HOLDS, FAILS, NOT_RUN = "holds", "does not hold", "not run"
 SIGMAS = 5.0

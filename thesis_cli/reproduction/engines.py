@@ -6,10 +6,11 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
+from thesis_cli.base.progress import Tick
 from thesis_cli.reproduction.store import Task
 from thesis_cli.reproduction.task_file import TaskFile, Work
 from thesis_cli.reproduction.worker import run_task
@@ -18,9 +19,6 @@ logger = logging.getLogger(__name__)
 
 SUBMITTED, NOT_RUN = "submitted", "not run yet"
 """What an engine says of tasks that nothing went wrong with."""
-
-Progress = Callable[[int], None]
-"""Called with the number of tasks just finished."""
 
 
 class Engine(Protocol):
@@ -33,7 +31,7 @@ class Engine(Protocol):
 
     jobs: int
 
-    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Progress) -> dict[int, str]:
+    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Tick) -> dict[int, str]:
         """Try tasks of some places; returns place -> what went wrong, of those that failed."""
         ...
 
@@ -43,7 +41,7 @@ class NoEngine:
 
     jobs = 0
 
-    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Progress) -> dict[int, str]:
+    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Tick) -> dict[int, str]:
         return dict.fromkeys(missing, NOT_RUN)
 
 
@@ -59,7 +57,7 @@ class LocalEngine:
     def __init__(self, jobs: int = 1, retries: int = 3) -> None:
         self.jobs, self.retries = jobs, retries
 
-    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Progress) -> dict[int, str]:
+    def run(self, tasks: TaskFile, missing: Sequence[int], progress: Tick) -> dict[int, str]:
         if self.jobs == 1 or len(missing) == 1:
             found = tasks.some(missing)
             return self._collect(((i, run_task(t, tasks.work)) for i, t in zip(missing, found, strict=True)), progress)
@@ -87,7 +85,7 @@ class LocalEngine:
                 errors[i] = f"its process was killed {self.retries} times"
         return errors
 
-    def _parallel(self, tasks: TaskFile, places: Sequence[int], progress: Progress) -> dict[int, str]:
+    def _parallel(self, tasks: TaskFile, places: Sequence[int], progress: Tick) -> dict[int, str]:
         from joblib import Parallel, delayed
 
         attempt = delayed(_attempt_in_worker)
@@ -96,7 +94,7 @@ class LocalEngine:
         return self._collect(run(attempt(i, task, tasks.work, driver) for i, task in found), progress)
 
     @staticmethod
-    def _collect(outcomes: Iterable[tuple[int, str | None]], progress: Progress) -> dict[int, str]:
+    def _collect(outcomes: Iterable[tuple[int, str | None]], progress: Tick) -> dict[int, str]:
         errors = {}
         for place, error in outcomes:
             if error is not None:

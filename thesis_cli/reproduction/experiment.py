@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,65 +1,17 @@
-"""Figures from CSV files alone: one style, the same bytes each time."""
+"""Figures of experiments, from their CSV files alone."""
 
 from __future__ import annotations
 
-import io
-import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from thesis_cli.errors import InputError, WorkFailed
+from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.base.figures import save
 from thesis_cli.reproduction.experiment import Experiment
-from thesis_cli.reproduction.records import write_atomic
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's, which all readers can tell apart."""
-
-STYLE: Any = {
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "axes.labelsize": 8,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlesize": 8,
-    "figure.dpi": 100,
-    "figure.titlesize": 9,
-    "font.size": 8,
-    "grid.alpha": 0.3,
-    "grid.linewidth": 0.5,
-    "legend.fontsize": 7,
-    "legend.frameon": False,
-    "lines.linewidth": 1.2,
-    "lines.markersize": 3,
-    "pdf.fonttype": 42,
-    "savefig.dpi": 200,
-    "svg.hashsalt": "thesis-cli",
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-}
-
-WIDTH = 6.3
-"""Inches: the text width of an A4 page."""
-
-
-def panels(rows: int = 1, columns: int = 2, height: float = 2.6, **options: Any) -> tuple[Figure, Any]:
-    """A paper-sized figure and its axes, shape (columns,) or (rows, columns); `height` inches a row."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, height * rows), layout="constrained")
-    return figure, figure.subplots(rows, columns, **options)
-
-
-def label(axes: Axes, x: str, y: str, title: str = "") -> None:
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    if title:
-        axes.set_title(title)
 
 
 def read_result(csv: Path) -> pd.DataFrame:
@@ -98,32 +50,9 @@ def draw(experiment: Experiment, folder: Path) -> list[Path]:
     return save(plot, folder / experiment.id)
 
 
-def save(plot: Callable[[], Figure], stem: Path) -> list[Path]:
-    """Draw a figure in the one style; writes `stem`.pdf and `stem`.png unless they hold the same bytes already."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    written = []
-    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}):
-        figure = plot()
-        for kind, metadata in (("pdf", {"CreationDate": None}), ("png", {"Software": None})):
-            data = io.BytesIO()
-            figure.savefig(data, format=kind, metadata=metadata)
-            path = stem.with_name(f"{stem.name}.{kind}")
-            if not path.is_file() or path.read_bytes() != data.getvalue():
-                write_atomic({path: data.getvalue()})
-            written.append(path)
-    return written
-
-
 def stale(what: str, error: Exception) -> str:
     """What to say when an experiment cannot make sense of its result."""
     return (
         f"{what} failed ({type(error).__name__}: {error}); its CSV is damaged or from older code, which "
         "thesis-cli reproduce (--refresh) mends"
     )
-
-
-def nice(value: float) -> str:
-    """Four digits, for a table."""
-    return f"{value:.4g}" if math.isfinite(value) else "-"

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from thesis_cli import __version__
-from thesis_cli.errors import InputError
-from thesis_cli.reproduction.records import to_json, write_atomic
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import to_json, write_atomic
 
 LAYOUT = 1
 """Of the files in the folder; raised when they change."""

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import says, to_json, write_atomic
+from thesis_cli.base.provenance import provenance
 from thesis_cli.reproduction import figures, store
 from thesis_cli.reproduction.engines import NOT_RUN, SUBMITTED, Engine, NoEngine
 from thesis_cli.reproduction.experiment import Experiment
-from thesis_cli.reproduction.records import provenance, says, to_json, write_atomic
 from thesis_cli.reproduction.registry import Checkout, load
 from thesis_cli.reproduction.run_folder import driving
 from thesis_cli.reproduction.task_file import Entry, TaskFile

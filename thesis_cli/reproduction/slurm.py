@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.reproduction.arrays import HELD, STUCK, Array, Queue, Refused
 from thesis_cli.reproduction.task_file import Work, read_tasks
 from thesis_cli.reproduction.worker import run_task

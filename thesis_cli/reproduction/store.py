@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from thesis_cli.reproduction.records import write_atomic
+from thesis_cli.base.files import write_atomic
 
 
 def task_key(command: str, version: int, parameters: Mapping[str, Any], seed: int | None) -> str:

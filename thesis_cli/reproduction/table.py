@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from thesis_cli.base.files import atomic, says, to_json, write_atomic
+from thesis_cli.base.provenance import provenance
 from thesis_cli.reproduction import store
-from thesis_cli.reproduction.records import atomic, provenance, says, to_json, write_atomic
 from thesis_cli.reproduction.store import Task
 from thesis_cli.reproduction.task_file import TaskFile
 

@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, Self, overload
 
-from thesis_cli.errors import InputError
-from thesis_cli.reproduction.records import atomic
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import atomic
 from thesis_cli.reproduction.store import Task, beside, key_head, key_of, task_key
 
 WANTED = "a task a line is wanted, with command, parameters and seed, as thesis-cli sweep writes them"

@@ -7,10 +7,10 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from thesis_cli.errors import WorkFailed
+from thesis_cli.base.errors import WorkFailed
+from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction import store
 from thesis_cli.reproduction.fingerprint import fingerprint
-from thesis_cli.reproduction.records import write_atomic
 from thesis_cli.reproduction.registry import load
 from thesis_cli.reproduction.task_file import Work
 

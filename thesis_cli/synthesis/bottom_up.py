@@ -21,7 +21,8 @@ from thesis_cli.synthesis.solver import GIB, Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Example, Task
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.bottom_up_kernels import Places, Words
+    from thesis_cli.base.arrays import Words
+    from thesis_cli.synthesis.bottom_up_kernels import Places
     from thesis_cli.synthesis.operation_kernels import Flags, Lanes
 
 FIRST = 2**12

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from thesis_cli.synthesis.operation_kernels import GIVES_INT, Flags, Ints, Lanes, apply, examples_of, has_room, same
+from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.synthesis.operation_kernels import GIVES_INT, Flags, Lanes, apply, examples_of, has_room, same
 from thesis_cli.synthesis.search_kernels import COMMUTES, INT_LIST, LIST, TAKES
 
-Words = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int32]
 
 DONE, PAUSED, ENOUGH, FULL = range(4)

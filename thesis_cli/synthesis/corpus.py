@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus_arrays import TYPES, Corpus, Labelled, join
 from thesis_cli.synthesis.corpus_behaviours import Behaviours, distinct, enumerated
 from thesis_cli.synthesis.corpus_codes import MOST_LINES, SIGNATURES, Signature, arrangements, encode

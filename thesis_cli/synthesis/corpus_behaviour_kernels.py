@@ -13,10 +13,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from thesis_cli.synthesis.corpus_kernels import Words, mix
+from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.synthesis.corpus_kernels import mix
 from thesis_cli.synthesis.corpus_range_kernels import Codes
 from thesis_cli.synthesis.dsl import WIDEST
-from thesis_cli.synthesis.operation_kernels import GIVES_INT, NULL, WIDTH, Flags, Ints, Lanes, apply
+from thesis_cli.synthesis.operation_kernels import GIVES_INT, NULL, WIDTH, Flags, Lanes, apply
 from thesis_cli.synthesis.search_kernels import COMMUTES, INT_LIST, LIST, TAKES
 
 PROBES = 24

@@ -14,9 +14,9 @@ from thesis_cli.synthesis.dsl import INT, OPERATIONS, Semantics, Type, Value
 from thesis_cli.synthesis.search import pack
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.corpus_kernels import Words
+    from thesis_cli.base.arrays import Ints, Words
     from thesis_cli.synthesis.corpus_range_kernels import Codes
-    from thesis_cli.synthesis.operation_kernels import Flags, Ints, Lanes
+    from thesis_cli.synthesis.operation_kernels import Flags, Lanes
 
 ENUMERATED = 3
 """Length of the longest programs that are enumerated; longer ones are drawn."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations_with_replacement, permutations
 from typing import TYPE_CHECKING
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import INT, LIST, MOST_INPUTS, OPERATIONS, Type
 from thesis_cli.synthesis.program import Line, Program
 

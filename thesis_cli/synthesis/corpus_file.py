@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus_arrays import TYPES, Corpus
 from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS, Semantics
 

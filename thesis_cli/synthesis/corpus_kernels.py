@@ -5,16 +5,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from thesis_cli.base.arrays import Ints, Words
 from thesis_cli.synthesis.corpus_codes import MOST_LINES
 from thesis_cli.synthesis.corpus_range_kernels import Codes, propagate
 from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS
-from thesis_cli.synthesis.operation_kernels import GIVES_INT, NULL, WIDTH, Flags, Ints, Lanes, apply, row_size
+from thesis_cli.synthesis.operation_kernels import GIVES_INT, NULL, WIDTH, Flags, Lanes, apply, row_size
 from thesis_cli.synthesis.search_kernels import INT_LIST, LIST, LIST_LIST, TAKES
-
-Words = npt.NDArray[np.uint64]
 
 GROUPS = np.array([(t, g) for t in (LIST, INT_LIST, LIST_LIST) for g in (False, True)])
 """Operations that fit the same variables: what they take, and whether they give a number."""

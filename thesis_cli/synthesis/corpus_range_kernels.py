@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from thesis_cli.base.arrays import Ints
 from thesis_cli.synthesis.operation_kernels import (
     ADD_1,
     COUNT,
@@ -33,7 +34,6 @@ from thesis_cli.synthesis.operation_kernels import (
     ZIP_MINUS,
     ZIP_PLUS,
     ZIP_TIMES,
-    Ints,
 )
 from thesis_cli.synthesis.search_kernels import INT_LIST, TAKES
 

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Literal, get_args
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 
 Value = int | tuple[int, ...]
 """A number, or a list of numbers. NULL is None, and is no value."""

@@ -20,7 +20,6 @@ from numba import njit
 from thesis_cli.synthesis.dsl import INT, OPERATIONS
 
 Lanes = npt.NDArray[np.int16]
-Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 WIDTH = 32

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import ATTRIBUTES
 from thesis_cli.synthesis.solver import Order
 

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics, Value
 from thesis_cli.synthesis.program import Line, Program
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop

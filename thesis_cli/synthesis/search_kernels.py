@@ -7,18 +7,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from thesis_cli.base.arrays import Ints
 from thesis_cli.synthesis.dsl import INT, OPERATIONS
-from thesis_cli.synthesis.operation_kernels import (
-    GIVES_INT,
-    Flags,
-    Ints,
-    Lanes,
-    apply,
-    examples_of,
-    has_room,
-    inlined,
-    same,
-)
+from thesis_cli.synthesis.operation_kernels import GIVES_INT, Flags, Lanes, apply, examples_of, has_room, inlined, same
 
 LIST, INT_LIST, LIST_LIST = range(3)
 TAKES = np.array([LIST if len(o.inputs) == 1 else INT_LIST if INT in o.inputs else LIST_LIST for o in OPERATIONS])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, Semantics
 from thesis_cli.synthesis.growing import GrowingSearch
 from thesis_cli.synthesis.program import Line, Program, run

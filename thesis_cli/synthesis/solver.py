@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import ATTRIBUTES, DEFAULT, OPERATIONS, Semantics
 from thesis_cli.synthesis.program import Program
 from thesis_cli.synthesis.task import Task

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from thesis_cli.errors import InputError
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import DEFAULT, LIST, MOST_INPUTS, Semantics, Type, Value, type_of
 from thesis_cli.synthesis.program import Program, run, signature
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and the record of how a result came about."""
+"""Files that are written whole or not at all, and what JSON records hold."""
 
 from __future__ import annotations
 
@@ -6,19 +6,11 @@ import filecmp
 import json
 import math
 import os
-import platform
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO
-
-PACKAGES = ("thesis-cli", "numpy", "scipy", "numba", "pandas", "matplotlib", "pgmpy")
 
 
 def write_atomic(files: Mapping[Path, str | bytes]) -> None:
@@ -113,47 +105,3 @@ def finite(value: object) -> object:
     if isinstance(value, list | tuple):
         return [finite(v) for v in value]
     return value
-
-
-INSTALLED_FROM = Path(__file__).resolve().parents[2]
-"""A checkout, or a folder of packages."""
-
-
-def provenance(checkout: Path = INSTALLED_FROM) -> dict[str, object]:
-    """Versions, machine and, if the toolkit runs from a git checkout, its commit and whether it was changed since."""
-    return {
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "argv": sys.argv[1:],
-        "python": platform.python_version(),
-        "versions": {name: _version(name) for name in PACKAGES},
-        "machine": {"system": platform.system(), "cpu": platform.machine(), "cores": os.cpu_count()},
-        **git_state(checkout),
-    }
-
-
-@cache
-def git_state(checkout: Path) -> dict[str, object]:
-    """Commit of a checkout, and whether tracked files other than results differ from it; None if it is none.
-
-    Asked once: it is the code of this process that matters.
-    """
-    try:
-        if Path(_git(checkout, "rev-parse", "--show-toplevel")) != checkout.resolve():
-            return {"git_commit": None, "git_dirty": None}
-        commit = _git(checkout, "rev-parse", "HEAD")
-        changed = _git(checkout, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude,top)results")
-    except (OSError, subprocess.CalledProcessError):
-        return {"git_commit": None, "git_dirty": None}
-    return {"git_commit": commit, "git_dirty": bool(changed)}
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None

@@ -10,8 +10,8 @@ from decimal import Context, Decimal, InvalidOperation
 
 import numpy as np
 
-from thesis_cli.errors import InputError
-from thesis_cli.models.factor_graph import Floats
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
 
 DIGITS = Context(prec=20, Emin=-(10**17), Emax=10**17)
 """Decimal arithmetic for the probabilities that a double holds badly or not at all (1e-320, 1e400)."""
@@ -30,7 +30,7 @@ def is_number(word: str, kind: type[int] | type[float] = float) -> bool:
     return True
 
 
-class Words:
+class Tokens:
     """The words of a text in turn; `#` starts a comment.
 
     The text is split as far as it is asked for, so what a file holds beyond its promises costs nothing, and
@@ -136,7 +136,7 @@ class Words:
         return len(self._words) - self.at >= count
 
 
-def log_entries(words: Words, tables: Sequence[range]) -> list[Floats]:
+def log_entries(words: Tokens, tables: Sequence[range]) -> list[Floats]:
     """Natural logarithms of the entries of tables, all at once, which is what makes many small tables cheap.
 
     Parameters

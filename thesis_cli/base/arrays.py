@@ -1,0 +1,12 @@
+"""Types of arrays, by the numbers that they hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
+"""Bits of random numbers, hashes or sets, 64 to a number."""

@@ -1,0 +1,57 @@
+"""How a result came about: versions, machine, commit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGES = ("thesis-cli", "numpy", "scipy", "numba", "pandas", "matplotlib", "pgmpy")
+
+INSTALLED_FROM = Path(__file__).resolve().parents[2]
+"""A checkout, or a folder of packages."""
+
+
+def provenance(checkout: Path = INSTALLED_FROM) -> dict[str, object]:
+    """Versions, machine and, if the toolkit runs from a git checkout, its commit and whether it was changed since."""
+    return {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "argv": sys.argv[1:],
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in PACKAGES},
+        "machine": {"system": platform.system(), "cpu": platform.machine(), "cores": os.cpu_count()},
+        **git_state(checkout),
+    }
+
+
+@cache
+def git_state(checkout: Path) -> dict[str, object]:
+    """Commit of a checkout, and whether tracked files other than results differ from it; None if it is none.
+
+    Asked once: it is the code of this process that matters.
+    """
+    try:
+        if Path(_git(checkout, "rev-parse", "--show-toplevel")) != checkout.resolve():
+            return {"git_commit": None, "git_dirty": None}
+        commit = _git(checkout, "rev-parse", "HEAD")
+        changed = _git(checkout, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude,top)results")
+    except (OSError, subprocess.CalledProcessError):
+        return {"git_commit": None, "git_dirty": None}
+    return {"git_commit": commit, "git_dirty": bool(changed)}
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
