@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -49,3 +51,12 @@ class WorkFailed(RuntimeError):
 
 class UnsuitableModel(InputError):
     """A model of a form that a solver does not take; the remedy names one that could."""
+
+
+@contextmanager
+def about(source: str | Path) -> Iterator[None]:
+    """Add the name of an input to errors that lack one."""
+    try:
+        yield
+    except InputError as error:
+        raise error.at(source) from error

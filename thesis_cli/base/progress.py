@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 Tick = Callable[[int], None]
 """Called with the number of units just done."""
 
 Progress = Callable[[int, str], AbstractContextManager[Tick]]
-"""Called with the number of units to do and what a unit is; opens a progress bar, which yields its `Tick`."""
+"""Called with the number of units to do and what one is; opens a progress bar and yields its `Tick`."""
+
+COUNTED = 10**18
+"""A bar for more units than this shows no total: they are never counted through."""
 
 
 def silent(total: int, unit: str) -> AbstractContextManager[Tick]:
     """A `Progress` that shows nothing."""
     return nullcontext(lambda done: None)
+
+
+@contextmanager
+def bars(total: int, unit: str, name: str | None = None) -> Iterator[Tick]:
+    """A `Progress` that shows bars on standard error."""
+    from tqdm import tqdm
+
+    shown = total if total < COUNTED else None
+    with tqdm(total=shown, desc=name, unit=unit, unit_scale=True, file=sys.stderr, leave=False) as bar:
+
+        def tick(done: int) -> None:
+            bar.update(done)
+
+        yield tick

@@ -2,63 +2,99 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
 from thesis_cli import __version__
 from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.cli import (
-    dp_audit,
-    dp_query,
-    dp_release,
-    dp_test,
-    estimate_z,
-    experiments,
-    make_corpus,
-    map_state,
-    output,
-    renyi,
-    sample,
-    spin_glass,
-    status,
-    sweep,
-    synthesize,
-)
+from thesis_cli.cli import output
+from thesis_cli.commands.core import registry
+
+
+class Own(NamedTuple):
+    """A command that is no function of Python: the module with its function and EXAMPLES, and one line of help."""
+
+    module: str
+    function: str
+    help: str
+
+
+OWN = {
+    "sweep": Own("sweep", "sweep", "Run a command over a grid of its options, here or on a cluster, into one table."),
+    "status": Own("status", "status", "Count the finished and unfinished tasks of sweeps and experiments."),
+    "collect": Own("sweep", "collect", "Merge the finished tasks of a sweep into its table."),
+    "run-task": Own("sweep", "run_task", "Run tasks of a task file, as a job of any batch system does."),
+    "reproduce": Own("experiments", "reproduce", "Run experiments, draw their figures and check the claims."),
+    "plot": Own("experiments", "plot", "Redraw figures from their CSV files alone."),
+    "claims": Own("experiments", "claims", "Hold the statements of the sources against the results."),
+    "list": Own("experiments", "list_experiments", "List the experiments of this checkout."),
+}
+"""Modules of `thesis_cli.cli`."""
+
+for _name, _module, _function in (  # not yet moved to thesis_cli/commands
+    ("estimate-z", "estimate_z", "estimate_z"),
+    ("renyi", "renyi", "renyi"),
+    ("sample", "sample", "sample"),
+    ("spin-glass", "spin_glass", "spin_glass"),
+    ("dp-release", "dp_release", "dp_release"),
+    ("dp-query", "dp_query", "dp_query"),
+    ("dp-test", "dp_test", "dp_test"),
+    ("dp-audit", "dp_audit", "dp_audit"),
+    ("synthesize", "synthesize", "synthesize"),
+    ("make-corpus", "make_corpus", "make_corpus"),
+):
+    OWN[_name] = Own(_module, _function, _name)
+
+
+class Commands(TyperGroup):
+    """The commands by name; a command is imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*registry.entries(), *OWN]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return _command(cmd_name) if cmd_name in self.list_commands(ctx) else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        rows = [(entry.shell, entry.help) for entry in registry.entries().values()]
+        rows += [(name, own.help) for name, own in OWN.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
 
 app = typer.Typer(
     name="thesis-cli",
+    cls=Commands,
     help="Hard problems turned into optimisation problems: partition functions and entropies by perturb-and-MAP,"
     " private releases of tables by kernel mean embeddings, programs from examples.",
     epilog="Exit status: 0 done, 1 the work failed or a claim did not hold, 2 bad usage or bad input, 130 interrupted.",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("estimate-z", epilog=estimate_z.EXAMPLES)(estimate_z.estimate_z)
-app.command("renyi", epilog=renyi.EXAMPLES)(renyi.renyi)
-app.command("map", epilog=map_state.EXAMPLES)(map_state.map_state)
-app.command("sample", epilog=sample.EXAMPLES)(sample.sample)
-app.command("spin-glass", epilog=spin_glass.EXAMPLES)(spin_glass.spin_glass)
-app.command("dp-release", epilog=dp_release.EXAMPLES)(dp_release.dp_release)
-app.command("dp-query", epilog=dp_query.EXAMPLES)(dp_query.dp_query)
-app.command("dp-test", epilog=dp_test.EXAMPLES)(dp_test.dp_test)
-app.command("dp-audit", epilog=dp_audit.EXAMPLES)(dp_audit.dp_audit)
-app.command("synthesize", epilog=synthesize.EXAMPLES)(synthesize.synthesize)
-app.command("make-corpus", epilog=make_corpus.EXAMPLES)(make_corpus.make_corpus)
-app.command("sweep", epilog=sweep.SWEEP_EXAMPLES)(sweep.sweep)
-app.command("status", epilog=status.EXAMPLES)(status.status)
-app.command("collect", epilog=sweep.COLLECT_EXAMPLES)(sweep.collect)
-app.command("run-task", epilog=sweep.RUN_TASK_EXAMPLES)(sweep.run_task)
-app.command("reproduce", epilog=experiments.REPRODUCE_EXAMPLES)(experiments.reproduce)
-app.command("plot", epilog=experiments.PLOT_EXAMPLES)(experiments.plot)
-app.command("claims", epilog=experiments.CLAIMS_EXAMPLES)(experiments.claims)
-app.command("list", epilog=experiments.LIST_EXAMPLES)(experiments.list_experiments)
+
+
+@cache
+def _command(name: str) -> Any:
+    """A command as Typer makes it."""
+    from thesis_cli.cli.build import epilog, shell_command
+
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    if name in OWN:
+        module = importlib.import_module(f"thesis_cli.cli.{OWN[name].module}")
+        examples = module.EXAMPLES if isinstance(module.EXAMPLES, str) else module.EXAMPLES[name]
+        alone.command(name, epilog=examples)(getattr(module, OWN[name].function))
+    else:
+        found = registry.command_named(name)
+        alone.command(name, epilog=epilog(found))(shell_command(name, found))
+    return typer.main.get_command(alone)
 
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -85,7 +121,7 @@ def _root(
 
 @cache
 def command() -> Any:
-    """The program as click knows it; made once, for a process may run it thousands of times."""
+    """The program as click knows it."""
     return typer.main.get_command(app)
 
 

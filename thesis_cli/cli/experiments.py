@@ -19,28 +19,30 @@ if TYPE_CHECKING:
     from thesis_cli.reproduction.claims import Verdict
     from thesis_cli.reproduction.registry import Checkout
 
-REPRODUCE_EXAMPLES = """\b
+_REPRODUCE = """\b
 Examples, in a checkout:
   thesis-cli reproduce
   thesis-cli reproduce fig-2-1 --preset paper --jobs 2
 On a cluster:
   thesis-cli reproduce --preset paper --engine slurm --partition short --time 30 --array-limit 50
 """
-PLOT_EXAMPLES = """\b
+_PLOT = """\b
 Examples, in a checkout:
   thesis-cli plot fig-2-1
   thesis-cli plot --all
 """
-CLAIMS_EXAMPLES = """\b
+_CLAIMS = """\b
 Examples, in a checkout:
   thesis-cli claims
   thesis-cli claims fig-2-1 --json
 """
-LIST_EXAMPLES = """\b
+_LIST = """\b
 Examples, in a checkout:
   thesis-cli list
   thesis-cli list --json
 """
+
+EXAMPLES = {"reproduce": _REPRODUCE, "plot": _PLOT, "claims": _CLAIMS, "list": _LIST}
 
 Ids = Annotated[list[str] | None, typer.Argument(help="Experiments; none means all.", show_default=False)]
 

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from thesis_cli.base.progress import Tick
+from thesis_cli.base.progress import Progress, Tick, bars, silent
 from thesis_cli.inference.names import SolverName
 
 _MODEL = typer.Argument(help="UAI, FG, BIF, CSV, NPY or NPZ file; - reads standard input.")
@@ -117,3 +117,10 @@ def progress(total: int, unit: str, quiet: bool, name: str | None = None) -> Ite
             bar.update(done)
 
         yield tick
+
+
+def bars_unless(quiet: bool) -> Progress:
+    """Progress bars, where standard error is a terminal and nobody asked for quiet."""
+    if quiet or not sys.stderr.isatty():  # even a bar that is not shown makes a lock, which a killed process leaves
+        return silent
+    return bars

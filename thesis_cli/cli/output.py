@@ -8,6 +8,7 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ import typer
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import finite, to_json, write_atomic
 from thesis_cli.base.provenance import provenance
+from thesis_cli.commands.core.fields import files_named, settings_of
+from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import Result
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats, Ints
@@ -113,3 +117,59 @@ def describe(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror.lower()
     return str(error)
+
+
+def choose(given: str | None, name: str, request: Request, no_out: bool) -> Path | None:
+    """Where the table goes, refused before the work if it cannot be written or is an input.
+
+    By default it goes under results/runs, with the names of the command, the method and the input; a table of
+    other settings is never overwritten: the name then gets a number.
+    """
+    if no_out:
+        if given is not None:
+            raise InputError("--out does not go with --no-out", "give one of them")
+        return None
+    inputs = [Path(text) for text in files_named(request)]
+    if given is not None:
+        path = Path(given)
+        check_writable("--out", path, ".csv")
+        if any(i.resolve() in (path.resolve(), path.with_suffix(".json").resolve()) for i in inputs):
+            raise InputError(f"--out {path} would overwrite the input", "give another --out")
+        return path
+    settings = settings_of(request)
+    method = str(settings.get("method") or "auto")
+    parts = [name, _stem(inputs), "" if method == "auto" else method]
+    base = "-".join(part for part in parts if part)
+    for number in count(1):
+        path = Path("results/runs") / (f"{base}.csv" if number == 1 else f"{base}-{number}.csv")
+        if not path.exists() or _same_settings(path.with_suffix(".json"), settings):
+            check_writable("--out", path, ".csv")
+            return path
+    raise AssertionError
+
+
+def _stem(inputs: Sequence[Path]) -> str:
+    first = next(iter(inputs), None)
+    return "" if first is None else "stdin" if str(first) == "-" else first.stem
+
+
+def _same_settings(record: Path, settings: Mapping[str, object]) -> bool:
+    """Whether a record is of the same request, whatever its seed and its cores."""
+    try:
+        old = json.loads(record.read_text())["asked"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    new = json.loads(to_json(settings))
+    return isinstance(old, dict) and all(old.get(k) == v for k, v in new.items() if k not in ("seed", "jobs"))
+
+
+def show(result: Result, out: Path | None, as_json: bool) -> None:
+    """Print a summary, as text or as JSON."""
+    if as_json:
+        where = {"out": str(out)} if out else {}
+        typer.echo(json.dumps({**result.to_dict(), **where}, ensure_ascii=False))
+    else:
+        cost = f"{result.seconds:.3f} s"
+        seed = result.settings.get("seed")
+        lines = [*result.lines(), ("cost", f"seed {seed}, {cost}" if seed is not None else cost)]
+        print_table(lines)

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from thesis_cli.reproduction.survey import Survey
     from thesis_cli.reproduction.task_file import TaskFile
 
-EXAMPLES = """\b
+_STATUS = """\b
 Examples, in a checkout:
   thesis-cli status
   thesis-cli sweep data/sweeps/glasses.toml --engine none
   thesis-cli status data/sweeps/glasses.toml --failed
 """
+EXAMPLES = {"status": _STATUS}
 LINES = 5
 """Of an error."""
 COLUMNS = ("done", "running", "waiting", "failed", "missing")

@@ -21,26 +21,28 @@ if TYPE_CHECKING:
     from thesis_cli.reproduction.run_folder import RunFolder
     from thesis_cli.reproduction.task_file import TaskFile, Work
 
-SWEEP_EXAMPLES = """\b
+_SWEEP = """\b
 Examples, in a checkout:
   thesis-cli sweep data/sweeps/glasses.toml --dry-run
   thesis-cli sweep data/sweeps/glasses.toml --jobs 2
 On a cluster:
   thesis-cli sweep glasses.toml --engine slurm --partition short --time 30 --array-limit 50
 """
-COLLECT_EXAMPLES = """\b
+_COLLECT = """\b
 Examples, in a checkout:
   thesis-cli sweep data/sweeps/glasses.toml
   thesis-cli collect data/sweeps/glasses.toml
   thesis-cli collect results/runs/glasses --json
 """
-RUN_TASK_EXAMPLES = """\b
+_RUN_TASK = """\b
 Examples, in a checkout:
   thesis-cli sweep data/sweeps/glasses.toml --engine none
   thesis-cli run-task results/runs/glasses/tasks.json 3
 In an array of 100 jobs, which share all tasks:
   thesis-cli run-task tasks.json $SLURM_ARRAY_TASK_ID --of 100
 """
+EXAMPLES = {"sweep": _SWEEP, "collect": _COLLECT, "run-task": _RUN_TASK}
+
 MANY = 10**6
 """Tasks that are asked about."""
 SHOWN = 5

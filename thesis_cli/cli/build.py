@@ -1,0 +1,118 @@
+"""Commands of the shell, made from `thesis_cli/commands/`: options, files and messages are the same for all."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.cli import options, output
+from thesis_cli.commands.core.command import Command, default_text
+from thesis_cli.commands.core.fields import OptionField
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+OUT = typer.Option(help="File for the table, .csv; the record goes beside it, .json.", show_default=False)
+NO_OUT = typer.Option("--no-out", help="Write no file.")
+FIGURE = typer.Option(help="File for the figure, .png; a .pdf goes beside it.", show_default=False)
+
+
+def shell_command(name: str, command: Command) -> Callable[..., None]:
+    """A function whose signature Typer turns into the options of a command."""
+    own = [_parameter(field) for field in command.fields.values()]
+    shared = [("as_json", options.Json), ("quiet", options.Quiet), ("verbose", options.Verbose)]
+    flags = [_flag(key, hint) for key, hint in (*shared, ("debug", options.Debug))]
+    files = []
+    if command.saves:
+        files = [_optional("out", OUT), _flag("no_out", Annotated[bool, NO_OUT])]
+    if command.draws and "figure" not in command.fields:
+        files.append(_optional("figure", FIGURE))
+
+    def call(**values: Any) -> None:
+        options.set_messages(values["quiet"], values["verbose"])
+        request = command.request(**_set(command, values))
+        table: Path | None = None
+        figure: Path | None = None
+        if command.saves:
+            table = output.choose(values["out"], name, request, values["no_out"])
+        if (text := values.get("figure")) and "figure" not in command.fields:
+            figure = Path(text)
+            output.check_writable("--figure", figure, ".png")
+        result = command.execute(request, options.bars_unless(values["quiet"]))
+        output.show(result, table, values["as_json"])
+        if table:
+            result.save(table)
+            options.logger.info("wrote %s", table)
+        if figure:
+            for path in result.save_figure(figure):
+                options.logger.info("wrote %s", path)
+        if result.status:
+            raise typer.Exit(result.status)
+
+    parameters = [*own, *files, *flags]
+    call.__name__ = name.replace("-", "_")
+    call.__doc__ = "\n\n".join([inspect.getdoc(command.request) or "", *command.notes])
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {p.name: p.annotation for p in parameters}
+    return call
+
+
+def epilog(command: Command) -> str:
+    """The examples, as the help shows them."""
+    return "\b\nExamples, in a checkout:\n" + "\n".join(f"  thesis-cli {line}" for line in command.examples)
+
+
+def _set(command: Command, values: dict[str, Any]) -> dict[str, Any]:
+    """The values of fields that the command line sets.
+
+    Raises
+    ------
+    InputError : an argument is missing.
+    """
+    found = {}
+    for field in command.fields.values():
+        value = values[field.name]
+        if value is None or (isinstance(value, list | tuple) and not value):
+            if field.required:
+                raise InputError(f"{field.shell_name} is missing", "see --help")
+            continue
+        found[field.name] = value
+    return found
+
+
+def _parameter(field: OptionField) -> inspect.Parameter:
+    """A field as a parameter of text: `OptionField.coerce` parses it, as it does for sweeps and Python."""
+    if field.flag:
+        name = field.shell_name
+        both = f"{name}/--no-{name[2:]}" if field.default else name
+        hint: Any = Annotated[bool, typer.Option(both, help=_help(field), show_default=False)]
+        return inspect.Parameter(field.name, _KEYWORD, default=field.default, annotation=hint)
+    kind: Any = str | None
+    if field.many == 0:
+        kind = list[str] | None
+    elif field.many > 1:
+        kind = types.GenericAlias(tuple, (str,) * field.many) | None
+    about: dict[str, Any] = {"help": _help(field), "metavar": field.metavar, "show_default": False}
+    if field.choices:
+        about["autocompletion"] = lambda incomplete: [c for c in field.choices if c.startswith(incomplete)]
+    info = typer.Argument(**about) if field.about.positional else typer.Option(field.shell_name, **about)
+    return inspect.Parameter(field.name, _KEYWORD, default=None, annotation=Annotated[kind, info])
+
+
+def _help(field: OptionField) -> str:
+    more = f" (for --method {', '.join(field.about.methods)})" if field.about.methods else ""
+    repeated = " (repeatable)" if field.many == 0 and not field.about.positional else ""
+    return f"{field.about.help}{repeated}{more}{default_text(field)}"
+
+
+def _optional(name: str, info: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, _KEYWORD, default=None, annotation=Annotated[str | None, info])
+
+
+def _flag(name: str, hint: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, _KEYWORD, default=False, annotation=hint)

@@ -1,0 +1,82 @@
+"""Fields that several commands have, and what they stand for."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Literal
+
+from thesis_cli.commands.core.fields import argument, option
+from thesis_cli.inference.names import SolverName as SolverName
+
+FormatName = Literal["uai", "fg", "bif", "csv", "npy", "npz"]
+
+GIB = 2**30
+
+
+def model_argument() -> Any:
+    """A model; its type is `ModelSource`."""
+    return argument("Model: a UAI, FG, BIF, CSV, NPY or NPZ file; - reads standard input.", names="file", objects=True)
+
+
+def evidence_option() -> Any:
+    """Evidence; its type is `tuple[str, ...] | None`."""
+    return option(
+        None,
+        "Observed variable, as in xray=yes or 6=0 (repeatable), or a UAI evidence file.",
+        metavar="NAME=STATE|FILE",
+        names="file",
+    )
+
+
+def format_option() -> Any:
+    return option(None, "Format of the model file.", default_text="detected from its name or content")
+
+
+def probabilities_option() -> Any:
+    return option(False, "Read a vector as probabilities, not as log-potentials.")
+
+
+def memory_option() -> Any:
+    return option(2.0, "Memory in GiB that exact solvers may use.", least=0.001)
+
+
+def solver_option(**about: Any) -> Any:
+    return option("auto", "MAP solver; --verbose says which one auto chose, and why.", **about)
+
+
+def max_configurations_option(default: int | None = 2**30, **about: Any) -> Any:
+    return option(default, "Largest number of configurations to enumerate.", least=1, **about)
+
+
+def confidence_option(**about: Any) -> Any:
+    return option(0.95, "Confidence level of the interval.", above=0, below=1, **about)
+
+
+def seed_option() -> Any:
+    return option(
+        None,
+        "Seed of all random numbers.",
+        least=0,
+        default_text="drawn and printed",
+        not_swept="list seeds at the top of the file",
+    )
+
+
+def jobs_option() -> Any:
+    return option(
+        None,
+        "Cores to use; results do not depend on it.",
+        least=1,
+        default_text="all",
+        not_swept="a task has the cores that the sweep gives it",
+    )
+
+
+def seed_or_fresh(seed: int | None) -> int:
+    """The seed that was given, or one that nobody has used."""
+    return secrets.randbits(32) if seed is None else seed
+
+
+def bytes_of(memory: float) -> int:
+    """GiB in bytes."""
+    return int(memory * GIB)

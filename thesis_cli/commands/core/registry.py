@@ -1,0 +1,63 @@
+"""The commands there are: each file of `thesis_cli/commands/` is one, found by its name.
+
+The first line of the file reads `\"\"\"`thesis-cli NAME`: what it does.\"\"\"`. Listing the commands reads
+these lines and imports nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import nearest
+from thesis_cli.commands.core.command import Command
+
+FOLDER = Path(__file__).resolve().parents[1]
+FIRST = (
+    *("estimate-z", "bound", "posterior", "race", "marginals", "map", "sample", "spin-glass", "renyi"),
+    *("dp-release", "dp-query", "dp-test", "dp-audit", "synthesize", "make-corpus"),
+)
+"""The order in which commands are listed; those that are not here come last."""
+
+
+class Entry(NamedTuple):
+    """A command by its names: the shell's and Python's."""
+
+    shell: str
+    function: str
+    help: str
+
+
+@cache
+def entries() -> dict[str, Entry]:
+    """All commands by their names in the shell, in the order of the help."""
+    found = []
+    for file in sorted(FOLDER.glob("[a-z]*.py")):
+        with open(file, encoding="utf-8") as lines:
+            head = lines.readline()
+        match = re.fullmatch(r'"""`thesis-cli (\S+)`: (.+?)(?:""")?\s*', head)
+        if match is None:
+            raise InputError(f"{file.name} begins with no line that names its command", source=file)
+        found.append(Entry(match[1], file.stem, match[2][0].upper() + match[2][1:]))
+    found.sort(key=lambda e: FIRST.index(e.shell) if e.shell in FIRST else len(FIRST))
+    return {entry.shell: entry for entry in found}
+
+
+@cache
+def command_named(name: str) -> Command:
+    """A command by its name in the shell.
+
+    Raises
+    ------
+    InputError : there is none; the message names the nearest.
+    """
+    known = entries()
+    if name not in known:
+        raise InputError(f"no command {name!r}", nearest(name, known))
+    command = importlib.import_module(f"thesis_cli.commands.{known[name].function}").COMMAND
+    assert isinstance(command, Command)
+    return command

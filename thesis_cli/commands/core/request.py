@@ -1,0 +1,30 @@
+"""The base of all requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thesis_cli.commands.core.fields import check_methods, fields_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a command is asked for: one field for each option, checked when it is made.
+
+    A subclass that has a field `method` is checked against the methods that its fields name.
+
+    Raises
+    ------
+    InputError : a value that its field does not take, or a combination that no method heeds.
+    """
+
+    def __post_init__(self) -> None:
+        for name, field in fields_of(type(self)).items():
+            object.__setattr__(self, name, field.coerce(getattr(self, name)))
+        method = getattr(self, "method", None)
+        if method not in (None, "auto"):
+            check_methods(self, method)
+        self.check()
+
+    def check(self) -> None:
+        """Refuse combinations of fields, each valid alone."""

@@ -1,0 +1,130 @@
+"""What a command returns."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from thesis_cli.base.files import finite, to_json, write_atomic
+from thesis_cli.commands.core.fields import settings_of
+from thesis_cli.commands.core.request import Request
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def presentation(method: Method) -> Method:
+    """Mark a method that only prints or draws: stored results do not depend on its code."""
+    return method
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a command found. Each command has a subclass with fields of its own.
+
+    Attributes
+    ----------
+    table : one observation a row; `save` writes it as CSV.
+    request : what was asked for.
+    settings : the request as it was carried out, plain values: the seed that was drawn, the method that was chosen.
+    seconds : the time that the work took.
+    """
+
+    table: pd.DataFrame = field(repr=False)
+    request: Request = field(repr=False)
+    settings: Mapping[str, Any]
+    seconds: float = 0.0
+
+    @property
+    def status(self) -> int:
+        """Exit status: 0, or 1 if the work gave no answer."""
+        return 0
+
+    @presentation
+    def lines(self) -> list[tuple[str, str]]:
+        """The summary: names and what they say."""
+        return []
+
+    @presentation
+    def facts(self) -> Mapping[str, Any]:
+        """What the JSON summary holds beside the settings."""
+        return {}
+
+    @presentation
+    def figure(self) -> Figure | None:
+        """The figure of the result; None if it has none."""
+        return None
+
+    @presentation
+    def summary(self) -> str:
+        """The summary as text, two aligned columns."""
+        lines = self.lines()
+        width = max((len(name) for name, _ in lines), default=0)
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
+
+    @presentation
+    def to_dict(self) -> dict[str, Any]:
+        """Settings and facts, for JSON: inf and nan become None."""
+        found = finite({**self.settings, **self.facts(), "seconds": round(self.seconds, 3)})
+        assert isinstance(found, dict)
+        return found
+
+    @presentation
+    def save(self, path: str | Path) -> list[Path]:
+        """Write the table as CSV and beside it a JSON record of how it came about: both or, if that fails, neither.
+
+        Raises
+        ------
+        OSError : naming the file that could not be written.
+        """
+        from thesis_cli.base.provenance import provenance
+
+        csv = Path(path)
+        record = {
+            "asked": settings_of(self.request),
+            "settings": self.settings,
+            **self.facts(),
+            "seconds": round(self.seconds, 3),
+            **provenance(),
+        }
+        files = {csv: csv_text(self.table), csv.with_suffix(".json"): to_json(record)}
+        write_atomic(files)
+        return list(files)
+
+    @presentation
+    def save_figure(self, path: str | Path) -> list[Path]:
+        """Draw the figure: PNG and PDF, by the name of `path` without its suffix."""
+        from thesis_cli.base.figures import save
+
+        drawn = self.figure
+        return save(lambda: _drawn(drawn()), Path(path).with_suffix(""))
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    @presentation
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows = "".join(
+            f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+            f'<td style="text-align:left">{html.escape(text)}</td></tr>'
+            for name, text in self.lines()
+        )
+        return f"<table>{rows}</table>"
+
+
+def csv_text(table: pd.DataFrame) -> str:
+    """A table as CSV, with all digits of its numbers."""
+    text: str = table.to_csv(index=False, lineterminator="\n")
+    return text
+
+
+def _drawn(figure: Figure | None) -> Figure:
+    assert figure is not None
+    return figure
