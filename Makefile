@@ -9,7 +9,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 INSTALL_ARGS := -c constraints.txt -e '.[dev]'
 
-.PHONY: install test lint reproduce-quick reproduce-all tables cps1988 tasks prior models bench peers constraints wheel clean
+.PHONY: install test lint docs reproduce-quick reproduce-all tables cps1988 tasks prior models bench peers constraints wheel clean
 
 install: $(STAMP)
 
@@ -35,6 +35,10 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The tables of options in docs/ and the types of the Python functions, from thesis_cli/commands.
+docs: install
+	$(BIN)/python -m thesis_cli.commands.core.documents
 
 reproduce-quick: install
 	$(BIN)/thesis-cli reproduce --preset quick --jobs $(JOBS)

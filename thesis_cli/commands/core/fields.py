@@ -165,7 +165,7 @@ class OptionField:
             return str(value)
         elif isinstance(value, str) and (not self.choices or value in self.choices):
             return value
-        shown = str(value) if isinstance(value, str | int | float) else type(value).__name__
+        shown = str(value) if isinstance(value, str | int | float | None) else type(value).__name__
         raise InputError(f"{self.shell_name} is {shown[:60] or 'empty'}", f"it must be {self.range_text}")
 
     def _within(self, number: float) -> bool:
