@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from pathlib import Path
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.figures import label, panels
+from thesis_cli.base.figures import label, panels
 
 HERE = Path(__file__).parent
 
