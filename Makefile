@@ -61,7 +61,7 @@ prior: install
 	$(BIN)/python -m thesis_cli.synthesis.prior
 
 models: install
-	$(BIN)/python -m thesis_cli.models.examples data/models
+	$(BIN)/python -m thesis_cli.studies.models.examples data/models
 
 bench: install
 	$(BIN)/python benchmarks/full_rank.py

@@ -12,8 +12,8 @@ from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.inference.grid import GridTransfer
 from thesis_cli.inference.trw import trw_log_partition_function
-from thesis_cli.models.examples import ising
 from thesis_cli.models.spin_glass import random_spin_glass
+from thesis_cli.studies.models.examples import ising
 
 
 def timed(function):

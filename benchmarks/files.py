@@ -6,7 +6,7 @@ import numpy as np
 from pgmpy.readwrite import UAIReader
 
 from thesis_cli.models import uai
-from thesis_cli.models.examples import ising
+from thesis_cli.studies.models.examples import ising
 
 REPEATS = {4: 20, 10: 20, 100: 3}
 

@@ -8,9 +8,9 @@ import time
 import numpy as np
 
 from thesis_cli.inference.enumeration import log_partition_function
-from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.perturbation.full_rank import perturbed_maxima
+from thesis_cli.studies.models.examples import ising
 
 SIZE, REPEATS = 2**22, 5
 

@@ -17,7 +17,7 @@ from thesis_cli.inference.graph_cut import BinaryModel, GraphCut, MinimumCut
 from thesis_cli.inference.grid import GridTransfer
 from thesis_cli.inference.qpbo import QPBO
 from thesis_cli.inference.trws import TRWS
-from thesis_cli.models.examples import ising
+from thesis_cli.studies.models.examples import ising
 
 COUPLING = 1.0
 SIZES = {

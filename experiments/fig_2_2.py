@@ -6,8 +6,8 @@ from scipy.special import digamma, polygamma
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.perturbation import mse
-from thesis_cli.perturbation.power_kernels import log_z_on_grid
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.perturbation.power_kernels import log_z_on_grid
 
 FIRST, LAST, COUNT = -0.15, 2.0, 100
 STEP = (LAST - FIRST) / (COUNT - 1)

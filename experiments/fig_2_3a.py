@@ -17,9 +17,9 @@ from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import log_ratios, published_regression
 from thesis_cli.perturbation import mse
 from thesis_cli.perturbation.a_star import a_star
-from thesis_cli.perturbation.rejection import rejection
 from thesis_cli.perturbation.tricks import gumbel, power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.perturbation.rejection import rejection
 
 PUBLISHED = -532.4139431339
 TRICKS = {"gumbel": gumbel(), "exponential": power(1.0)}

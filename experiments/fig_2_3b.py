@@ -20,9 +20,9 @@ from scipy.special import digamma, polygamma
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.models.factor_matrix import factor_matrix
-from thesis_cli.perturbation.power_kernels import log_z_on_grid
 from thesis_cli.perturbation.racing import race
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.perturbation.power_kernels import log_z_on_grid
 
 STATES, SIGMA, FACTORS = 10, 0.1, 10_000
 FIRST, LAST, COUNT = -0.2, 1.5, 100

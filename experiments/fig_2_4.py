@@ -8,8 +8,8 @@ from thesis_cli.inference.belief_propagation import MaxProduct
 from thesis_cli.inference.grid import GridTransfer
 from thesis_cli.models.spin_glass import published_noise, published_spin_glass
 from thesis_cli.perturbation.low_rank_bounds import power_bounds
-from thesis_cli.perturbation.low_rank_mse import mse_curve, sample_variance
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.perturbation.low_rank_mse import mse_curve, sample_variance
 
 TERMS = 100
 ALPHAS = np.arange(-20, 21) / 200

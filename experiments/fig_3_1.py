@@ -10,8 +10,8 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.entropy.maxima import entropy_maxima
 from thesis_cli.models.factor_graph import LogPotentials
-from thesis_cli.perturbation.low_rank_mse import sample_variance
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.perturbation.low_rank_mse import sample_variance
 
 SUCCESS, SIZE = 0.3, 500
 NEAR = 1e-6

@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.entropy.continuous import continuous_maxima
 from thesis_cli.entropy.estimators import renyi_entropy
-from thesis_cli.entropy.variance import UNIT, independent
 from thesis_cli.models.proposals import Normal
 from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import Mixture, published_regression
 from thesis_cli.perturbation.tricks import gumbel, power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.entropy.continuous import continuous_maxima
+from thesis_cli.studies.entropy.variance import UNIT, independent
 
 ORDERS = np.array([0.25, 0.5, 1, 2, 4, math.inf])
 CURVE = np.concatenate([np.geomspace(0.2, 0.95, 14), np.geomspace(1.05, 16, 18)])

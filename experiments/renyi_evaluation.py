@@ -34,10 +34,10 @@ from thesis_cli.entropy.maxima import entropy_maxima
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.enumeration import Enumeration
 from thesis_cli.inference.sampling import exact_samples
-from thesis_cli.models.examples import asia, ising, random_3_sat, zipf
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.models.examples import asia, ising, random_3_sat, zipf
 
 ORDERS = np.array([0, 0.25, 0.5, 0.9, 1, 1.1, 2, 5, math.inf])
 INNER = [0.25, 0.5, 0.9, 1.1, 2, 5]

@@ -12,10 +12,10 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.entropy.estimators import renyi_entropy
 from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.entropy.maxima import entropy_maxima
-from thesis_cli.entropy.variance import QUADRATURE, UNIT, Steps, independent, with_log_z
 from thesis_cli.models.factor_graph import LogPotentials
-from thesis_cli.perturbation.low_rank_mse import sample_variance
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.entropy.variance import QUADRATURE, UNIT, Steps, independent, with_log_z
+from thesis_cli.studies.perturbation.low_rank_mse import sample_variance
 
 LOG_Z = 2.0
 """Of every distribution: estimators with ln Z known are to use it."""

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import MODELS
 from thesis_cli.base import files
 from thesis_cli.models import uai
-from thesis_cli.models.examples import ising
+from thesis_cli.studies.models.examples import ising
 
 ASIA, ISING, SAT, ZIPF = (MODELS / n for n in ("asia.uai", "ising-4x4.uai", "sat-16-60.uai", "zipf-1000.csv"))
 

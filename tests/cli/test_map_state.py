@@ -7,8 +7,8 @@ import pytest
 
 from tests.conftest import MODELS
 from thesis_cli.models import uai
-from thesis_cli.models.examples import ASIA, ising
 from thesis_cli.models.spin_glass import random_spin_glass
+from thesis_cli.studies.models.examples import ASIA, ising
 
 NETWORK = MODELS / "asia.uai"
 

@@ -11,8 +11,8 @@ from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.entropy import approximate
 from thesis_cli.entropy.approximate import STEP, approximate_entropies
 from thesis_cli.entropy.exact import exact_entropies
-from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.studies.models.examples import ising
 
 ORDERS = (0.0, 0.3, 0.99, 1.01, 2.0, 5.0, math.inf)
 

@@ -13,9 +13,9 @@ from tests.conftest import all_states, factor_graphs
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.entropy.exact import STEP, exact_entropies, renyi
 from thesis_cli.inference.enumeration import BLOCK
-from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 from thesis_cli.models.spin_glass import random_spin_glass
+from thesis_cli.studies.models.examples import ising
 
 ALPHAS = (0, 0.3, 1 - 1e-9, 1, 1 + 1e-9, 2, 7.5, math.inf)
 

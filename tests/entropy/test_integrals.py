@@ -12,10 +12,10 @@ from thesis_cli.entropy import integrals
 from thesis_cli.entropy.integrals import PairedMaxima, exact_log_expectation, log_expectation, paired_maxima
 from thesis_cli.entropy.pair_kernels import race_pairs, race_pairs_reference
 from thesis_cli.inference.enumeration import log_partition_function
-from thesis_cli.models.examples import asia, zipf
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 from thesis_cli.models.vector import LogOf
 from thesis_cli.perturbation.full_rank import perturbed_maxima
+from thesis_cli.studies.models.examples import asia, zipf
 
 SEED = np.random.SeedSequence
 SIGMAS = 5

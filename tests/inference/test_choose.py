@@ -6,9 +6,9 @@ import pytest
 from tests.conftest import all_states
 from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.inference.choose import map_solver
-from thesis_cli.models.examples import random_3_sat
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
+from thesis_cli.studies.models.examples import random_3_sat
 
 
 def glass(size, kind):

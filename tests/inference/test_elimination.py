@@ -13,8 +13,8 @@ from thesis_cli.base.memory import bytes_text
 from thesis_cli.inference.elimination import Elimination, _first_above, weighted_expm1
 from thesis_cli.inference.elimination_order import _greedy, _own_order, elimination_order
 from thesis_cli.inference.enumeration import log_partition_function
-from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.studies.models.examples import ising
 
 
 @settings(max_examples=1000)

@@ -7,9 +7,9 @@ from tests.conftest import all_states, factor_graphs
 from thesis_cli.base.errors import InputError, ModelTooLarge, UnsuitableModel
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.inference.exact import best_configuration, exact_log_partition_function
-from thesis_cli.models.examples import ising, random_3_sat, zipf
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 from thesis_cli.models.spin_glass import random_spin_glass
+from thesis_cli.studies.models.examples import ising, random_3_sat, zipf
 
 
 def test_each_model_takes_its_route_to_the_same_number():

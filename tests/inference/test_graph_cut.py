@@ -12,8 +12,8 @@ from thesis_cli.base.errors import UnsuitableModel
 from thesis_cli.inference import graph_cut
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.graph_cut import BinaryModel, CutForm, GraphCut, MinimumCut
-from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.studies.models.examples import ising
 
 
 @st.composite

@@ -11,8 +11,8 @@ from tests.conftest import all_states
 from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.grid import GridTransfer
-from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.studies.models.examples import ising
 
 
 @st.composite

@@ -7,8 +7,8 @@ from tests.inference.test_qpbo import mixed_grid
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.graph_cut import BinaryModel, GraphCut
 from thesis_cli.inference.qpbo import QPBO
-from thesis_cli.models.examples import asia, ising, random_3_sat
 from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.studies.models.examples import asia, ising, random_3_sat
 
 
 def random_model(rng, n=12):

@@ -12,8 +12,8 @@ from thesis_cli.base.errors import UnsuitableModel
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.graph_cut import BinaryModel, GraphCut
 from thesis_cli.inference.qpbo import QPBO
-from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.studies.models.examples import ising
 
 
 def noise_for(graph, seed, batch, integers):

@@ -6,8 +6,8 @@ from tests.conftest import all_states
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.inference import enumeration
 from thesis_cli.inference.sampling import exact_samples
-from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
+from thesis_cli.studies.models.examples import ising
 
 
 def check_drawn_from(indices: np.ndarray, log_potentials: np.ndarray) -> None:

@@ -8,9 +8,9 @@ import pytest
 from tests.conftest import MODELS, all_states
 from thesis_cli.base.errors import InputError
 from thesis_cli.models import files, uai
-from thesis_cli.models.examples import asia
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.models.files import load_model
+from thesis_cli.studies.models.examples import asia
 
 VALUES = np.array([0.5, -np.inf, -2.0])
 

@@ -11,10 +11,10 @@ from tests.conftest import factor_graphs
 from thesis_cli.base.errors import InputError
 from thesis_cli.inference import enumeration
 from thesis_cli.inference.enumeration import log_partition_function
-from thesis_cli.models.examples import asia, zipf
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.perturbation.clock_kernels import race, race_reference
 from thesis_cli.perturbation.full_rank import perturbed_maxima
+from thesis_cli.studies.models.examples import asia, zipf
 
 SEED = np.random.SeedSequence
 

@@ -8,12 +8,12 @@ from tests.inference.test_sampling import check_drawn_from, constrained, index_o
 from tests.perturbation.test_low_rank import product, seed, triangle
 from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.inference.elimination import Elimination
-from thesis_cli.models.examples import ising
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation import sequential
 from thesis_cli.perturbation.low_rank import low_rank_maxima
 from thesis_cli.perturbation.low_rank_bounds import upper_bound
 from thesis_cli.perturbation.sequential import SequentialSampler
+from thesis_cli.studies.models.examples import ising
 
 
 @pytest.mark.parametrize("alpha", [0.0, -0.2, 0.3])

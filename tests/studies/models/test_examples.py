@@ -7,8 +7,8 @@ import pytest
 
 from tests.conftest import MODELS
 from thesis_cli.inference.enumeration import log_partition_function
-from thesis_cli.models import examples
 from thesis_cli.models.files import load_model
+from thesis_cli.studies.models import examples
 
 
 def test_files_are_what_the_command_writes(tmp_path):

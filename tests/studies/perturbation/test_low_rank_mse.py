@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.perturbation.low_rank_mse import mse_curve, sample_variance
+from thesis_cli.studies.perturbation.low_rank_mse import mse_curve, sample_variance
 
 ALPHAS = np.array([-0.05, 0.0, 0.3])
 

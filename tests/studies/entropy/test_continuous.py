@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.entropy.continuous import continuous_maxima
 from thesis_cli.entropy.estimators import renyi_entropy
 from thesis_cli.entropy.maxima import MOST_VALUES
 from thesis_cli.entropy.quantities import estimate_quantity
@@ -13,6 +12,7 @@ from thesis_cli.models.proposals import Normal, Uniform
 from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import Mixture, published_regression, tempered
 from thesis_cli.perturbation.tricks import gumbel, power
+from thesis_cli.studies.entropy.continuous import continuous_maxima
 
 C = np.euler_gamma
 LEVEL = 1e-6

@@ -6,9 +6,9 @@ import pytest
 from scipy.integrate import quad
 
 from thesis_cli.entropy.maxima import entropy_maxima
-from thesis_cli.entropy.variance import QUADRATURE, UNIT, Steps, independent, with_log_z
 from thesis_cli.models.factor_graph import LogPotentials
-from thesis_cli.perturbation.low_rank_mse import sample_variance
+from thesis_cli.studies.entropy.variance import QUADRATURE, UNIT, Steps, independent, with_log_z
+from thesis_cli.studies.perturbation.low_rank_mse import sample_variance
 
 ALPHAS = np.array([0.2, 0.7, 1.4, 3.0])
 LOG_WEIGHTS = {

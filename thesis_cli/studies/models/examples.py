@@ -1,4 +1,4 @@
-"""The small models in data/models, each with an answer that is known: `python -m thesis_cli.models.examples FOLDER`."""
+"""The small models in data/models, each with a known answer; `make models` writes them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from thesis_cli.perturbation.power_kernels import log_z_on_grid, log_z_on_grid_reference
+from thesis_cli.studies.perturbation.power_kernels import log_z_on_grid, log_z_on_grid_reference
 
 
 def test_the_grid_of_powers_is_the_plain_one():
