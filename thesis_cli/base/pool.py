@@ -1,0 +1,133 @@
+"""Work in several processes, of which any may be killed.
+
+`answers` is all there is. An item whose process is killed is tried again after all others: `TRIALS` times in
+all, the last time alone, so that an item that kills its process stops no other. The processes end with the one
+that started them, however that ends, and leave Ctrl-C to it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+logger = logging.getLogger("thesis_cli")
+
+TRIALS = 3
+"""How often an item is tried whose process is killed."""
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Killed:
+    """The answer for an item whose process was killed each time.
+
+    Attributes
+    ----------
+    times : how often.
+    """
+
+    times: int = TRIALS
+
+    def __str__(self) -> str:
+        return f"its process was killed {self.times} times"
+
+
+def answers(
+    work: Callable[[Item], Answer],
+    items: Callable[[Sequence[int]], Iterable[Item]],
+    places: Sequence[int],
+    jobs: int = 1,
+) -> Iterator[tuple[int, Answer | Killed]]:
+    """Carry out work on items, in any order.
+
+    Parameters
+    ----------
+    work : a function of one item. It may see an item again that it has finished, if the process died before it
+        could answer.
+    items : reads the items of some places, one after another as they are needed.
+    places : numbers that name the items.
+    jobs : number of processes. A single job, or a single item, is carried out in this process.
+
+    Yields
+    ------
+    The place of an item and its answer, as they come; `Killed` if its process was killed each time.
+
+    Raises
+    ------
+    Exception : whatever `work` raises; the processes are ended.
+    """
+    if min(jobs, len(places)) <= 1:
+        yield from ((place, work(item)) for place, item in zip(places, items(places), strict=True))
+        return
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    deaths: Counter[int] = Counter()
+    batches = deque([list(places)])
+    while batches:
+        batch = batches.popleft()
+        begun: dict[int, None] = {}  # in the order in which they began
+        answered: set[int] = set()
+        try:
+            with closing(_in_processes(work, items, batch, jobs, begun)) as found:
+                for place, answer in found:
+                    answered.add(place)
+                    yield place, answer
+        except TerminatedWorkerError:
+            suspects = [place for place in begun if place not in answered]
+            logger.warning("a worker process was killed; what it worked on is tried again")
+            deaths.update(suspects)
+            if others := [place for place in batch if place not in begun]:
+                batches.appendleft(others)
+            if together := [place for place in suspects if deaths[place] < TRIALS - 1]:
+                batches.append(together)
+            batches.extend([place] for place in suspects if deaths[place] == TRIALS - 1)
+            yield from ((place, Killed()) for place in suspects if deaths[place] == TRIALS)
+
+
+def _in_processes(
+    work: Callable[[Item], Answer],
+    items: Callable[[Sequence[int]], Iterable[Item]],
+    places: Sequence[int],
+    jobs: int,
+    begun: dict[int, None],
+) -> Generator[tuple[int, Answer], None, None]:
+    """`answers` until a process dies; the places of items that were handed out are entered in `begun`."""
+    from joblib import Parallel, delayed
+
+    def calls() -> Iterator[object]:
+        for place, item in zip(places, items(places), strict=True):
+            begun[place] = None
+            yield delayed(_attempt)(work, place, item, driver)
+
+    driver = os.getpid()
+    run = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
+    yield from run(calls())
+
+
+def _attempt(work: Callable[[Item], Answer], place: int, item: Item, driver: int) -> tuple[int, Answer]:
+    _belong_to(driver)
+    return place, work(item)
+
+
+@lru_cache
+def _belong_to(driver: int) -> None:
+    """Leave Ctrl-C to the driver, and end this process soon after the driver has ended."""
+
+    def watch() -> None:
+        while os.getppid() == driver:
+            time.sleep(1)
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=watch, daemon=True).start()
