@@ -11,10 +11,14 @@ from tests.perturbation.test_low_rank import Worse, seed, triangle
 from thesis_cli.base.errors import InputError, NoConfiguration, UnsuitableModel
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
-from thesis_cli.perturbation.clamping import Clamped, clamped_upper_bound
+from thesis_cli.perturbation.clamping import Clamped, clamped_maxima, clamped_upper_bound
 from thesis_cli.perturbation.low_rank import low_rank_maxima
 from thesis_cli.perturbation.low_rank_bounds import upper_bound
 from thesis_cli.perturbation.noise import gumbel
+
+
+def bound(graph, variables, alpha, *how, **options):
+    return clamped_upper_bound(clamped_maxima(graph, variables, *how, **options), alpha)
 
 
 @settings(max_examples=60)
@@ -24,9 +28,9 @@ def test_with_every_variable_clamped_the_bound_is_log_z(graph, alpha):
     every = range(len(graph.cardinalities))
     if log_z == -np.inf:
         with pytest.raises(NoConfiguration):
-            clamped_upper_bound(graph, every, alpha, 2, seed(), Elimination)
+            bound(graph, every, alpha, 2, seed(), Elimination)
         return
-    found = clamped_upper_bound(graph, every, alpha, 2, seed(), Elimination)
+    found = bound(graph, every, alpha, 2, seed(), Elimination)
     assert found.value == pytest.approx(log_z, rel=1e-12, abs=1e-11)
     assert found.standard_error < 1e-11
     assert found.kind == ("upper bound in the limit" if alpha < 0 else "upper bound in expectation")
@@ -41,7 +45,7 @@ def test_the_bound_holds_and_clamping_never_hurts(graph, data):
     slack = 1e-11 * max(1, abs(log_z))
     for alpha in (-0.1, 0.0, 0.7):
         plain = upper_bound(low_rank_maxima(Elimination(graph), 300, seed(1)), alpha)
-        found = clamped_upper_bound(graph, variables, alpha, 300, seed(2), Elimination)
+        found = bound(graph, variables, alpha, 300, seed(2), Elimination)
         assert found.value > log_z - 5 * found.standard_error - slack
         assert found.value < plain.value + 5 * math.hypot(found.standard_error, plain.standard_error) + slack
 
@@ -49,7 +53,7 @@ def test_the_bound_holds_and_clamping_never_hurts(graph, data):
 def test_clamping_helps_where_there_is_a_gap():
     graph = triangle()
     log_z = Elimination(graph).log_partition_function()
-    found = [clamped_upper_bound(graph, v, 0.0, 20_000, seed(3), Elimination) for v in ((), (2,), (2, 0))]
+    found = [bound(graph, v, 0.0, 20_000, seed(3), Elimination) for v in ((), (2,), (2, 0))]
     for looser, tighter in itertools.pairwise(found):
         assert tighter.value < looser.value - 5 * math.hypot(looser.standard_error, tighter.standard_error)
     assert found[-1].value > log_z - 5 * found[-1].standard_error
@@ -58,7 +62,7 @@ def test_clamping_helps_where_there_is_a_gap():
 
 
 def test_the_standard_error_is_that_of_repetition():
-    found = [clamped_upper_bound(triangle(), (2,), 0.3, 100, seed(k), Elimination) for k in range(200)]
+    found = [bound(triangle(), (2,), 0.3, 100, seed(k), Elimination) for k in range(200)]
     spread = np.std([e.value for e in found], ddof=1)
     assert np.mean([e.standard_error for e in found]) == pytest.approx(spread, rel=5 / math.sqrt(400) + 0.02)
     assert found[0].high - found[0].value == pytest.approx(1.959964 * found[0].standard_error, rel=1e-6)
@@ -74,7 +78,7 @@ def test_impossible_states_add_nothing():
             Factor((1, 0), np.array([[0, no, 0], [2, 0, 0.0]])),
         ],
     )
-    found = clamped_upper_bound(graph, (2, 0, 0), 0.0, 2000, seed(), Elimination)
+    found = bound(graph, (2, 0, 0), 0.0, 2000, seed(), Elimination)
     assert abs(found.value - np.logaddexp(0, 3)) < 5 * found.standard_error < 0.2
     assert found.map_calls == 4000
     assert found.method == "U(0), 1 clamped"
@@ -82,26 +86,26 @@ def test_impossible_states_add_nothing():
 
 def test_result_does_not_depend_on_jobs_and_progress_counts_map_calls():
     done = []
-    one = clamped_upper_bound(triangle(), (1,), 0.1, 300, seed(), Elimination, progress=done.append)
-    assert one == clamped_upper_bound(triangle(), (1,), 0.1, 300, seed(), Elimination, jobs=3)
+    one = bound(triangle(), (1,), 0.1, 300, seed(), Elimination, progress=done.append)
+    assert one == bound(triangle(), (1,), 0.1, 300, seed(), Elimination, jobs=3)
     assert sum(done) == one.map_calls == 600
 
 
 def test_an_approximate_solver_makes_the_bound_approximate():
-    assert clamped_upper_bound(triangle(), (1,), 0.1, 5, seed(), Worse).kind == "approximate upper bound"
+    assert bound(triangle(), (1,), 0.1, 5, seed(), Worse).kind == "approximate upper bound"
 
 
-def test_what_is_wrong_is_said():
-    with pytest.raises(InputError, match="clamping names variable 4; variables are 0 to 3"):
-        clamped_upper_bound(triangle(), (4,), 0.0, 5, seed(), Elimination)
-    with pytest.raises(InputError, match="the clamped variables have 8,192 joint states; at most 4,096"):
-        clamped_upper_bound(FactorGraph([2] * 13, []), range(13), 0.0, 5, seed(), Elimination)
+def test_bad_input_is_refused():
+    with pytest.raises(InputError, match="variable 4"):
+        bound(triangle(), (4,), 0.0, 5, seed(), Elimination)
+    with pytest.raises(InputError, match="8,192 joint states"):
+        bound(FactorGraph([2] * 13, []), range(13), 0.0, 5, seed(), Elimination)
 
     def unsuited(graph):
         raise UnsuitableModel("no", "yes")
 
     with pytest.raises(UnsuitableModel):
-        clamped_upper_bound(triangle(), (1,), 0.0, 5, seed(), unsuited)
+        bound(triangle(), (1,), 0.0, 5, seed(), unsuited)
 
 
 @settings(max_examples=200)

@@ -162,20 +162,18 @@ def _variables(word: str) -> tuple[int, ...]:
 
 def _clamped(graph: FactorGraph, clamp: Sequence[int], alpha: float, how: Perturbing, tick: Tick | None) -> Estimate:
     from thesis_cli.inference.choose import map_solver
-    from thesis_cli.perturbation.clamping import clamped_upper_bound
+    from thesis_cli.perturbation.clamping import clamped_maxima, clamped_upper_bound
 
-    return clamped_upper_bound(
+    maxima = clamped_maxima(
         graph,
         clamp,
-        alpha,
         how.samples,
         how.stream("unary"),
         lambda conditioned: map_solver(conditioned, how.solver, how.memory)[0],
-        confidence=how.confidence,
-        unsafe=how.any_alpha,
         jobs=how.jobs,
         progress=tick,
     )
+    return clamped_upper_bound(maxima, alpha, confidence=how.confidence, unsafe=how.any_alpha)
 
 
 def _bethe(graph: FactorGraph, seed: int) -> Estimate:

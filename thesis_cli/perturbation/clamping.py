@@ -1,10 +1,11 @@
-"""Clamping: variables held at a state, and bounds summed over what they are held at (Thesis section 2.3.2)."""
+"""Clamping: variables held at a state, and bounds summed over these states (Thesis section 2.3.2)."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,48 +16,79 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.inference.solver import Guarantee, MapSolver
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation.estimate import Estimate
-from thesis_cli.perturbation.low_rank import low_rank_maxima
+from thesis_cli.perturbation.low_rank import LowRankMaxima, low_rank_maxima
 from thesis_cli.perturbation.low_rank_bounds import half_width, upper_bound
 
 MOST_STATES = 4096
-"""Limit on the joint states of the clamped variables, each of which is a model to bound."""
+"""Most joint states of the clamped variables; each is a model to bound."""
 
 
-def clamped_upper_bound(
+@dataclass(frozen=True)
+class ClampedMaxima:
+    """Low-rank perturbed maxima of a model with some variables clamped to each of their joint states.
+
+    Attributes
+    ----------
+    parts : one for each joint state that is possible.
+    clamped : number of clamped variables with two states or more.
+    map_calls : number of MAP problems solved.
+    """
+
+    parts: tuple[LowRankMaxima, ...]
+    clamped: int
+    map_calls: int
+
+
+def clamped_maxima(
     graph: FactorGraph,
     variables: Sequence[int],
-    alpha: float,
     count: int,
     seed: np.random.SeedSequence,
     solver_of: Callable[[FactorGraph], MapSolver],
     *,
-    confidence: float = 0.95,
-    unsafe: bool = False,
     jobs: int = 1,
     progress: Tick | None = None,
-) -> Estimate:
-    """ln of the sum of exp(U(alpha)) over the joint states that some variables are clamped to.
-
-    At most U(alpha) of the model itself, and an upper bound on ln Z still (Thesis Lemma 1, Corollary 7); exactly ln Z
-    if every variable is clamped. A joint state that is impossible adds nothing. As the function is convex and rises
-    in each U(alpha), the estimate is an upper bound in expectation where they are.
+) -> ClampedMaxima:
+    """Solve `count` MAP problems for each joint state of some variables, each under its own noise.
 
     Parameters
     ----------
-    variables : that are clamped; their joint states are at most 4096.
-    alpha, unsafe : as for `upper_bound`.
+    variables : those that are clamped; they may have at most 4096 joint states.
     count : number M of perturbations for each joint state.
     seed : root of the random streams, one for each joint state.
     solver_of : prepares a solver for the model with evidence.
-    confidence : of the normal interval, whose standard error is by the delta method.
     jobs : threads.
     progress : called with the number of MAP problems just solved.
 
     Raises
     ------
     NoConfiguration : no configuration is possible.
-    InputError : variables that are not there, or have too many joint states; alpha or confidence out of range.
+    InputError : a variable that does not exist, or too many joint states.
     """
+    chosen, joint = _to_clamp(graph, variables)
+    found, calls = [], 0
+    every = itertools.product(*(range(graph.cardinalities[i]) for i in chosen))
+    for states, child in zip(every, seed.spawn(joint), strict=True):
+        try:
+            conditioned = graph.condition(dict(zip(chosen, states, strict=True)))
+        except InputError:  # the variables and states exist, so a factor forbids them
+            continue
+        calls += count
+        try:
+            found.append(low_rank_maxima(solver_of(conditioned), count, child, jobs=jobs, progress=progress))
+        except NoConfiguration:
+            continue
+    if not found:
+        raise NoConfiguration()
+    return ClampedMaxima(tuple(found), len(chosen), calls)
+
+
+def joint_states(graph: FactorGraph, variables: Sequence[int]) -> int:
+    """Number of joint states to clamp some variables to; raises what `clamped_maxima` does about them."""
+    return _to_clamp(graph, variables)[1]
+
+
+def _to_clamp(graph: FactorGraph, variables: Sequence[int]) -> tuple[list[int], int]:
     for i in variables:
         if not 0 <= i < len(graph.cardinalities):
             raise InputError(f"clamping names variable {i}", f"variables are 0 to {len(graph.cardinalities) - 1}")
@@ -64,28 +96,36 @@ def clamped_upper_bound(
     joint = math.prod(graph.cardinalities[i] for i in chosen)
     if joint > MOST_STATES:
         raise InputError(f"the clamped variables have {joint:,} joint states", f"at most {MOST_STATES:,}")
-    found, calls = [], 0
-    every = itertools.product(*(range(graph.cardinalities[i]) for i in chosen))
-    for states, child in zip(every, seed.spawn(joint), strict=True):
-        try:
-            conditioned = graph.condition(dict(zip(chosen, states, strict=True)))
-        except InputError:  # the variables and states exist, so that it is a factor that forbids them
-            continue
-        calls += count
-        try:
-            maxima = low_rank_maxima(solver_of(conditioned), count, child, jobs=jobs, progress=progress)
-        except NoConfiguration:
-            continue
-        found.append(upper_bound(maxima, alpha, confidence=confidence, unsafe=unsafe))
-    if not found:
-        raise NoConfiguration()
+    return chosen, joint
+
+
+def clamped_upper_bound(
+    maxima: ClampedMaxima, alpha: float, *, confidence: float = 0.95, unsafe: bool = False
+) -> Estimate:
+    """ln of the sum of exp(U(alpha)) over the joint states of the clamped variables.
+
+    It is an upper bound on ln Z and at most U(alpha) of the model itself (Thesis Lemma 1, Corollary 7). With every
+    variable clamped it is ln Z. An impossible joint state adds nothing. The function is convex and rises in each
+    U(alpha), so the estimate is an upper bound in expectation where the U(alpha) are.
+
+    Parameters
+    ----------
+    alpha, unsafe : as for `upper_bound`.
+    confidence : of the normal interval, whose standard error comes from the delta method.
+
+    Raises
+    ------
+    InputError : alpha or confidence out of range.
+    """
+    found = [upper_bound(part, alpha, confidence=confidence, unsafe=unsafe) for part in maxima.parts]
     values = np.array([e.value for e in found])
     value = float(np.logaddexp.reduce(values))
     error = math.hypot(*np.exp(values - value) * [e.standard_error for e in found])
     half = half_width(error, confidence)
     kind = next((e.kind for e in found if e.kind.startswith("approximate")), found[0].kind)
-    method = f"{found[0].method}, {len(chosen)} clamped"
-    return Estimate(value, error, value - half, value + half, "ln Z", kind, confidence, calls, method, "Thesis Lemma 1")
+    method = f"{found[0].method}, {maxima.clamped} clamped"
+    low, high = value - half, value + half
+    return Estimate(value, error, low, high, "ln Z", kind, confidence, maxima.map_calls, method, "Thesis Lemma 1")
 
 
 class Clamped:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from thesis_cli.base.errors import InputError
 
@@ -41,9 +41,14 @@ class Estimate:
         """The fields in order, for a CSV file or a JSON object."""
         return asdict(self)
 
+    def in_log10(self) -> Estimate:
+        """This estimate of ln Z as one of log10 Z."""
+        value, error, low, high = (x / math.log(10) for x in (self.value, self.standard_error, self.low, self.high))
+        return replace(self, value=value, standard_error=error, low=low, high=high, target="log10 Z")
+
     def text(self) -> str:
         """For a terminal: value, standard error, interval, with the digits that the error allows."""
-        if self.map_calls == 0:
+        if self.map_calls == 0 or self.confidence == 1:  # not sampled
             return f"{self.value:.12g}" + (f"e{self.exponent10:+d}" if self.exponent10 else "")
         shift = _display_exponent(self.value)
         unit = 10.0**shift

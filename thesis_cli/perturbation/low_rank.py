@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
+from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.solver import Guarantee, MapSolver
 from thesis_cli.models.factor_graph import FactorGraph
@@ -114,44 +115,41 @@ def low_rank_maxima(
     values, at_max = np.empty(count), np.empty(count)
     states = np.empty((count, len(cardinalities)), np.min_scalar_type(max(cardinalities) - 1))
 
-    pace = _Pace()
-
-    def solve(block: slice, child: np.random.SeedSequence) -> int:
-        noise = np.zeros((block.stop - block.start, offsets[-1]))
-        noise[:, columns] = gumbel(np.random.default_rng(child), noise.shape[0], columns.size)
-        values[block], found = pace.maximise(solver, noise if factor == 1 else factor * noise)
-        at_max[block] = np.take_along_axis(noise, offsets[chosen] + found[:, chosen], axis=1).sum(axis=1)
-        states[block] = found
-        return int(noise.shape[0])
-
     rows = max(1, min(BLOCK, BLOCK_ENTRIES // int(offsets[-1])))
     blocks = [slice(start, min(start + rows, count)) for start in range(0, count, rows)]
-    children = seed.spawn(len(blocks))
-    with ThreadPoolExecutor(jobs) as pool, pace:
-        for size in pool.map(solve, blocks, children) if jobs > 1 else map(solve, blocks, children):
-            if progress:
-                progress(size)
+
+    with Threads(jobs) as threads:
+        pace = Pace(threads)
+
+        def solve(block: slice, child: np.random.SeedSequence) -> int:
+            noise = np.zeros((block.stop - block.start, offsets[-1]))
+            noise[:, columns] = gumbel(np.random.default_rng(child), noise.shape[0], columns.size)
+            values[block], found = pace.maximise(solver, noise if factor == 1 else factor * noise)
+            at_max[block] = np.take_along_axis(noise, offsets[chosen] + found[:, chosen], axis=1).sum(axis=1)
+            states[block] = found
+            return int(noise.shape[0])
+
+        threads.run(solve, blocks, seed.spawn(len(blocks)), progress=progress)
     check_found(values, solver)
     return LowRankMaxima(values, states, at_max, scale, tuple(chosen), graph, solver.guarantee)
 
 
-class _Pace:
-    """Hands a solver few problems at once while they are slow, so that its threads soon notice an interruption."""
+class Pace:
+    """Gives a solver few problems at a time while they are slow, so that its threads soon notice an interruption."""
 
-    def __init__(self) -> None:
-        self._rows, self._interrupted = 1, False
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._interrupted = kind is not None
+    def __init__(self, threads: Threads) -> None:
+        self._rows, self._threads = 1, threads
 
     def maximise(self, solver: MapSolver, noise: Floats) -> tuple[Floats, Ints]:
-        """What `solver.maximise` gives."""
+        """The result of `solver.maximise`.
+
+        Raises
+        ------
+        CancelledError : the work has been interrupted.
+        """
         parts, start = [], 0
         while start < len(noise):
-            if self._interrupted:
+            if self._threads.stopped:
                 raise CancelledError
             rows, began = self._rows, time.perf_counter()
             parts.append(solver.maximise(noise[start : start + rows]))

@@ -1,0 +1,70 @@
+"""Work shared among threads; results come in order, and do not depend on the number of threads."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, TypeVar
+
+from thesis_cli.base.progress import Tick
+
+T = TypeVar("T")
+
+AHEAD = 8
+"""Calls that each thread may have finished or waiting, so that long work takes little memory."""
+
+
+class Threads:
+    """A pool of threads, used as a context: `with Threads(jobs) as threads: threads.map(...)`.
+
+    After an exception in the block, Ctrl-C included, no further call starts; the block ends when the
+    calls that run have ended. Long calls may look at `stopped` to end early.
+
+    Parameters
+    ----------
+    jobs : number of threads; with one, all work is done by the thread that asks for it.
+
+    Attributes
+    ----------
+    stopped : whether an exception has ended the block.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self.stopped = False
+        self._jobs = jobs
+        self._pool = ThreadPoolExecutor(jobs) if jobs > 1 else None
+
+    def __enter__(self) -> Threads:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stopped = kind is not None
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def map(self, work: Callable[..., T], *arguments: Iterable[Any]) -> Iterator[T]:
+        """Results of `work` on the arguments, in their order; all iterables must have the same length."""
+        calls = zip(*arguments, strict=True)
+        if self._pool is None:
+            for call in calls:
+                yield work(*call)
+            return
+        waiting: deque[Future[T]] = deque()
+        try:
+            for call in calls:
+                waiting.append(self._pool.submit(work, *call))
+                if len(waiting) >= AHEAD * self._jobs:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def run(self, work: Callable[..., int], *arguments: Iterable[Any], progress: Tick | None = None) -> None:
+        """Call `work` on the arguments, which returns the number of units that it did, and report these in order."""
+        for units in self.map(work, *arguments):
+            if progress:
+                progress(units)

@@ -1,0 +1,245 @@
+"""How `bound`, `spin-glass` and `estimate-z` bound or approximate ln Z: one row of `METHODS` for each way."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+from thesis_cli.base.errors import InputError, NoConfiguration, UnsuitableModel
+from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.base.progress import Progress, silent
+from thesis_cli.inference.names import SolverName
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from thesis_cli.inference.solver import MapSolver
+    from thesis_cli.models.factor_graph import FactorGraph, Model
+    from thesis_cli.perturbation.estimate import Estimate
+    from thesis_cli.perturbation.low_rank import LowRankMaxima
+
+BoundName = Literal["trw", "max-marginal", "unary", "average", "subset", "clamp", "bethe"]
+IntervalName = Literal["normal", "concentration"]
+Side = Literal["upper", "lower", "neither"]
+
+UNIT = "MAP calls"
+
+logger = logging.getLogger("thesis_cli")
+
+
+@dataclass(frozen=True)
+class BoundOptions:
+    """How MAP problems are made and solved; each method heeds some of it.
+
+    Attributes
+    ----------
+    samples : number M of perturbations.
+    seed : seed of all random numbers; each method has a stream of its own.
+    jobs : threads.
+    solver, memory : as for `map_solver`; the memory in bytes.
+    alphas : exponents of the bounds, all from the same perturbations.
+    confidence, interval, any_alpha : as for `upper_bound`.
+    subsets : variables of each set that gets noise; by default each pair of neighbours.
+    clamp : variables that are held at each of their states.
+    """
+
+    samples: int
+    seed: int
+    jobs: int
+    solver: SolverName = "auto"
+    memory: int = DEFAULT_MEMORY
+    alphas: Sequence[float] = (0.0,)
+    confidence: float = 0.95
+    interval: IntervalName = "normal"
+    any_alpha: bool = False
+    subsets: Sequence[Sequence[int]] | None = None
+    clamp: Sequence[int] = ()
+
+    def stream(self, name: BoundName) -> np.random.SeedSequence:
+        """Random numbers of a method that draws noise; a clamped model has those of `unary`."""
+        import numpy as np
+
+        streams = {"unary": 0, "clamp": 0, "average": 1, "subset": 2}
+        return np.random.SeedSequence(self.seed, spawn_key=(streams[name], 0))
+
+
+class Bounds(NamedTuple):
+    """What a method gave: an estimate for each alpha, or one, and the number of MAP problems solved for all."""
+
+    estimates: list[Estimate]
+    map_calls: int
+
+
+class Method(NamedTuple):
+    """A way to bound or approximate ln Z: what it gives, and the function that does the work."""
+
+    side: Side
+    bound: Callable[[FactorGraph, BoundOptions, Progress], Bounds]
+
+
+def bounds(model: Model, name: BoundName, options: BoundOptions, progress: Progress = silent) -> Bounds:
+    """Bounds on ln Z, or an approximation of it, by one method.
+
+    Raises
+    ------
+    UnsuitableModel : the model is a vector, or the solver that was named does not take it.
+    ModelTooLarge : TRW, or the solver that was named, needs more memory.
+    InputError : an alpha, a subset or a clamped variable out of range.
+    NoConfiguration : no configuration is possible.
+    """
+    from thesis_cli.models.factor_graph import LogPotentials
+
+    if isinstance(model, LogPotentials):
+        raise UnsuitableModel(f"--method {name} takes models with variables, not a vector", "use estimate-z")
+    return METHODS[name].bound(model, options, progress)
+
+
+def _upper(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
+    return _sampled(graph, "unary", options, progress)
+
+
+def _lower(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
+    return _sampled(graph, "average", options, progress)
+
+
+def _subset(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
+    from thesis_cli.perturbation.subsets import edges, with_subset_variables
+
+    subsets = edges(graph) if options.subsets is None else options.subsets
+    if not subsets:
+        raise InputError("--subset names no variables", "name some, as in 0,1")
+    larger, noisy = with_subset_variables(graph, subsets)
+    return _sampled(larger, "subset", options, progress, noisy)
+
+
+def _sampled(
+    graph: FactorGraph, name: BoundName, options: BoundOptions, progress: Progress, noisy: Sequence[int] | None = None
+) -> Bounds:
+    """U(alpha) or, for `average`, L(alpha): all from one set of perturbations."""
+    from thesis_cli.perturbation.low_rank import low_rank_maxima
+    from thesis_cli.perturbation.low_rank_bounds import lower_bound, slope_at_zero, upper_bound
+
+    lower = name == "average"
+    solver = _solver(graph, options)
+    _check_alphas(solver, options, noisy)
+    with progress(options.samples, UNIT) as tick:
+        maxima = low_rank_maxima(
+            solver,
+            options.samples,
+            options.stream(name),
+            scale="average" if lower else "sum",
+            noisy=noisy,
+            jobs=options.jobs,
+            progress=tick,
+        )
+    bound = lower_bound if lower else upper_bound
+    how = {"confidence": options.confidence, "interval": options.interval, "unsafe": options.any_alpha}
+    if not lower:
+        _log_slope(maxima, slope_at_zero)
+    return Bounds([bound(maxima, alpha, **how) for alpha in options.alphas], maxima.map_calls)  # type: ignore[arg-type]
+
+
+def _log_slope(maxima: LowRankMaxima, slope_at_zero: Callable[[LowRankMaxima], tuple[float, float]]) -> None:
+    if maxima.map_calls > 1:
+        slope, error = slope_at_zero(maxima)
+        logger.debug("dU/dalpha at 0 is %.3g +- %.2g (Thesis Proposition 4)", slope, error)
+
+
+def _clamped(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
+    from thesis_cli.inference.choose import map_solver
+    from thesis_cli.perturbation.clamping import clamped_maxima, clamped_upper_bound, joint_states
+
+    with progress(options.samples * joint_states(graph, options.clamp), UNIT) as tick:
+        maxima = clamped_maxima(
+            graph,
+            options.clamp,
+            options.samples,
+            options.stream("clamp"),
+            lambda conditioned: map_solver(conditioned, options.solver, options.memory)[0],
+            jobs=options.jobs,
+            progress=tick,
+        )
+    found = [
+        clamped_upper_bound(maxima, alpha, confidence=options.confidence, unsafe=options.any_alpha)
+        for alpha in options.alphas
+    ]
+    return Bounds(found, maxima.map_calls)
+
+
+def _max_marginal(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
+    from thesis_cli.perturbation.max_marginals import max_marginal_bound, problems
+
+    with progress(problems(graph), UNIT) as tick:
+        found = max_marginal_bound(_solver(graph, options), jobs=options.jobs, progress=tick)
+    return Bounds([found], found.map_calls)
+
+
+def _bethe(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
+    from thesis_cli.inference.belief_propagation import bethe_log_partition_function
+    from thesis_cli.perturbation.estimate import fixed_estimate
+
+    result = bethe_log_partition_function(graph, seed=options.seed)
+    _check_possible(result.value)
+    kind = "approximation" if result.converged else "approximation, not converged"
+    return Bounds([fixed_estimate(result.value, kind, "Bethe", "Yedidia, Freeman and Weiss 2005")], 0)
+
+
+def _trw(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
+    from thesis_cli.inference.trw import trw_log_partition_function
+    from thesis_cli.perturbation.estimate import fixed_estimate
+
+    result = trw_log_partition_function(graph)
+    _check_possible(result.value)
+    kind = "upper bound" if result.converged else f"not converged, by {result.gap:.2g}"
+    return Bounds([fixed_estimate(result.value, kind, "TRW", "Wainwright, Jaakkola and Willsky 2005")], 0)
+
+
+METHODS: dict[BoundName, Method] = {
+    "trw": Method("upper", _trw),
+    "max-marginal": Method("lower", _max_marginal),
+    "unary": Method("upper", _upper),
+    "average": Method("lower", _lower),
+    "subset": Method("upper", _subset),
+    "clamp": Method("upper", _clamped),
+    "bethe": Method("neither", _bethe),
+}
+assert tuple(METHODS) == get_args(BoundName)
+
+
+def _solver(graph: FactorGraph, options: BoundOptions) -> MapSolver:
+    """The MAP solver that was named or chosen; a message says which."""
+    from thesis_cli.inference.choose import map_solver
+
+    solver, why = map_solver(graph, options.solver, options.memory)
+    logger.debug("MAP by %s%s", solver.name, f" ({why})" if why else "")
+    if solver.guarantee == "approximate":
+        logger.warning("MAP by %s is approximate, so upper bounds may fail", solver.name)
+    return solver
+
+
+def _check_alphas(solver: MapSolver, options: BoundOptions, noisy: Sequence[int] | None) -> None:
+    """Refuse alphas out of range before the work, and warn of those that need many more samples."""
+    import numpy as np
+
+    from thesis_cli.perturbation.low_rank_bounds import check_alphas, second_moment
+
+    graph = solver.graph
+    variables = range(len(graph.cardinalities)) if noisy is None else noisy
+    terms = sum(graph.cardinalities[i] > 1 for i in variables)
+    check_alphas(np.array(options.alphas), terms, options.any_alpha)
+    if options.interval == "concentration":
+        if any(options.alphas):
+            raise InputError("--confidence-method is concentration", "it takes --alpha 0 alone")
+        if solver.guarantee != "exact":
+            raise InputError("--confidence-method is concentration", f"it needs an exact solver, not {solver.name}")
+    for alpha in options.alphas:
+        if (needed := 10 * (second_moment(alpha, terms) - 1)) > options.samples:
+            logger.warning("%s samples may be far too few for alpha = %g: up to %.1g", options.samples, alpha, needed)
+
+
+def _check_possible(log_z: float) -> None:
+    if log_z == -math.inf:  # message passing gives -inf only where ln Z is
+        raise NoConfiguration()
