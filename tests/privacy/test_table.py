@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -468,3 +469,45 @@ def test_arrays_are_of_rows(table):
     for block in table.chunks(3):
         assert {type(v) for v in block.values()} == {np.ndarray}
         assert len({v.shape for v in block.values()}) == 1
+
+
+def test_a_dataframe_reads_as_the_csv_file_of_it(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "height": [1.5, np.nan, 2.0],
+            "children": pd.array([1, None, 3], dtype="Int64"),
+            "region": pd.Categorical(["north", None, "south"]),
+            "smoker": [True, False, True],
+        },
+        index=[7, 7, 9],
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    schema = Schema(
+        (
+            Real("height", 1.0, 2.5, missing=True),
+            Integer("children", 0, 3, missing=True),
+            Category("region", ("north", "south"), missing=True),
+            Boolean("smoker"),
+        )
+    )
+    table = open_table(frame)
+    assert table.columns == {"height": "real", "children": "integer", "region": "text", "smoker": "boolean"}
+    assert table.count() == 3
+    found = Rows.concatenate(list(rows(table, schema, chunk=2)))
+    expected = Rows.concatenate(list(rows(open_table(str(tmp_path / "t.csv")), schema)))
+    np.testing.assert_array_equal(found.reals, expected.reals)
+    np.testing.assert_array_equal(found.codes, expected.codes)
+
+
+@pytest.mark.parametrize(
+    ("source", "query", "problem"),
+    [
+        (pd.DataFrame({"a": [1]}), "SELECT 1", "--query is for a database"),
+        (pd.DataFrame([[1]]), None, "name"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), None, "one name"),
+        (7, None, "<int> is no table"),
+    ],
+)
+def test_what_is_no_table(source, query, problem):
+    with pytest.raises(InputError, match=problem):
+        open_table(source, query)

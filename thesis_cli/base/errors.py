@@ -60,3 +60,12 @@ def about(source: str | Path) -> Iterator[None]:
         yield
     except InputError as error:
         raise error.at(source) from error
+
+
+def describe(error: BaseException) -> str:
+    """An error in one line."""
+    if isinstance(error, MemoryError):
+        return f"out of memory{f' ({error})' if str(error) else ''}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror.lower()
+    return str(error)

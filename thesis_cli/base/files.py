@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from thesis_cli.base.errors import InputError
+
 
 def write_atomic(files: Mapping[Path, str | bytes]) -> None:
     """Write files so that a reader sees the old content or the new, whatever dies meanwhile.
@@ -80,6 +82,30 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def check_writable(option: str, path: Path, suffix: str) -> None:
+    """Refuse a file to write that has another suffix, is no regular file, or is where nothing can be written.
+
+    Parameters
+    ----------
+    option : that names the file, for messages.
+    suffix : such as `.csv`.
+
+    Raises
+    ------
+    InputError : as above.
+    """
+    if path.suffix.lower() != suffix:
+        raise InputError(f"{option} {path} does not end in {suffix}", f"give a name that ends in {suffix}")
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "no regular file"
+        raise InputError(f"{option} {path} is {kind}", "give the name of a file")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    try:
+        tempfile.TemporaryFile(dir=folder).close()  # permissions alone do not show a read-only disk, nor bind root
+    except OSError:
+        raise InputError(f"{option} {path}: {folder} cannot be written to", f"give another {option}") from None
 
 
 def to_json(record: object) -> str:

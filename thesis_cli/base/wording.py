@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_PASSWORD = re.compile(r"^([a-z][\w+]*://[^:/@]*):.*@", re.IGNORECASE | re.DOTALL)
+_PARAMETERS = re.compile(r"^([a-z][\w+]*://[^?]*)\?.*", re.IGNORECASE | re.DOTALL)
+_MALFORMED = re.compile(r"^((?:sqlite|postgres\w*)(?:\+\w+)?):(?!//).*", re.IGNORECASE | re.DOTALL)
 
 LISTED = 8
 """Names that a message lists."""
@@ -22,3 +27,13 @@ def nearest(name: str, names: Iterable[str], otherwise: str = "it must be one of
     close = difflib.get_close_matches(name.lower(), lower, 1)
     more = ", ..." if len(known) > LISTED else ""
     return f"{lower[close[0]]!r} is nearest" if close else f"{otherwise} {', '.join(map(repr, known[:LISTED]))}{more}"
+
+
+def without_secrets(text: str) -> str:
+    """The text; if it is the URL of a database, `***` for its password and for its parameters.
+
+    >>> without_secrets("postgresql://reader:secret@host/survey?sslkey=k")
+    'postgresql://reader:***@host/survey?***'
+    """
+    found = _PARAMETERS.sub(r"\1?***", _PASSWORD.sub(r"\1:***@", text))
+    return _MALFORMED.sub(r"\1:***", found)

@@ -13,8 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from thesis_cli import __version__
-from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.cli import output
+from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.commands.core import registry
 
 
@@ -149,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (InputError, WorkFailed, OSError, MemoryError) as error:
         if "--debug" in arguments:
             raise
-        return _fail(output.describe(error), 2 if isinstance(error, InputError) else 1)
+        return _fail(describe(error), 2 if isinstance(error, InputError) else 1)
     return int(status or 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import types
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import check_writable
 from thesis_cli.cli import options, output
 from thesis_cli.commands.core.command import Command, default_text
 from thesis_cli.commands.core.fields import OptionField
@@ -36,21 +38,22 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
     def call(**values: Any) -> None:
         options.set_messages(values["quiet"], values["verbose"])
         request = command.request(**_set(command, values))
+        if command.default_out and values["out"] is None:
+            request = dataclasses.replace(request, **{"out": command.default_out(request)})
         table: Path | None = None
         figure: Path | None = None
         if command.saves:
             table = output.choose(values["out"], name, request, values["no_out"])
         if (text := values.get("figure")) and "figure" not in command.fields:
             figure = Path(text)
-            output.check_writable("--figure", figure, ".png")
+            check_writable("--figure", figure, ".png")
         result = command.execute(request, options.bars_unless(values["quiet"]))
+        drawn = result.save_figure(figure) if figure else []
         output.show(result, table, values["as_json"])
         if table:
             result.save(table)
-            options.logger.info("wrote %s", table)
-        if figure:
-            for path in result.save_figure(figure):
-                options.logger.info("wrote %s", path)
+        for path in [*filter(None, [table]), *drawn]:
+            options.logger.info("wrote %s", path)
         if result.status:
             raise typer.Exit(result.status)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from thesis_cli.base.files import check_writable
 from thesis_cli.cli import options, output
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def dp_audit(
     """
     options.set_messages(quiet, verbose)
     out = out or DEFAULT_OUT
-    output.check_writable("--out", out, ".csv")
+    check_writable("--out", out, ".csv")
 
     from thesis_cli.privacy.audited import audit_scalar, audit_whole
     from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, OpenDPLaplace

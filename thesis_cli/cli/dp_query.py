@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import check_writable
 from thesis_cli.cli import options, output
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def dp_query(
     if holdout_query and not holdout:
         raise InputError("--holdout-query without --holdout", "the URL of a database is wanted there")
     if figure:
-        output.check_writable("--figure", figure, ".png")
+        check_writable("--figure", figure, ".png")
 
     from thesis_cli.privacy.query import ask
     from thesis_cli.privacy.released import read_release

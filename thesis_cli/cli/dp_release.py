@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.base.files import write_atomic
+from thesis_cli.base.errors import InputError, WorkFailed, describe
+from thesis_cli.base.files import check_writable, write_atomic
 from thesis_cli.cli import options, output
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def dp_release(
     kind: Weights = weights if weighted else "uniform"
     cores = options.jobs_or_all(jobs)
     if figure:
-        output.check_writable("--figure", figure, ".png")
+        check_writable("--figure", figure, ".png")
     total = None
     if again is None:
         source = _given(table, "TABLE")
@@ -153,7 +153,7 @@ def dp_release(
 
         record, out = read_record(again), out or again.with_suffix(".csv")
         _check_count(record["method"], kind, rows)
-        output.check_writable("--out", out, ".csv")
+        check_writable("--out", out, ".csv")
     from thesis_cli.privacy.released import record_text, rows_text
 
     try:
@@ -268,7 +268,7 @@ class _Account:
             if isinstance(error, KeyboardInterrupt):
                 typer.echo(spent, err=True)
                 raise
-            raise WorkFailed(f"{output.describe(error)}; {spent}") from error
+            raise WorkFailed(f"{describe(error)}; {spent}") from error
 
 
 def _measured(

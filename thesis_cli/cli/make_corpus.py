@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import check_writable
 from thesis_cli.cli import options, output
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def make_corpus(
     """
     options.set_messages(quiet, verbose)
     out = out or Path("results/runs") / f"corpus-{length}.npz"
-    output.check_writable("--out", out, ".npz")
+    check_writable("--out", out, ".npz")
     if apart_from is not None and apart_from.resolve() == out.resolve():
         raise InputError(f"--out {out} would overwrite the input", "another --out is wanted")
 

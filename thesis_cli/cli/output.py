@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import finite, to_json, write_atomic
+from thesis_cli.base.files import check_writable, finite, to_json, write_atomic
 from thesis_cli.base.provenance import provenance
 from thesis_cli.commands.core.fields import files_named, settings_of
 from thesis_cli.commands.core.request import Request
@@ -42,21 +41,6 @@ def out_file(out: Path | None, command: str, model: str, *others: str | Path | N
     if any(i.resolve() in (path.resolve(), path.with_suffix(".json").resolve()) for i in inputs):
         raise InputError(f"--out {path} would overwrite the input", "another --out is wanted")
     return path
-
-
-def check_writable(option: str, path: Path, suffix: str) -> None:
-    """Refuse a file to write that has another suffix, is no regular file, or is where nothing can be written."""
-    if path.suffix.lower() != suffix:
-        raise InputError(f"{option} {path}", f"a file name that ends in {suffix} is wanted")
-    if path.exists() and not path.is_file():
-        kind = "a folder" if path.is_dir() else "no regular file"
-        raise InputError(f"{option} {path} is {kind}", "a file is wanted")
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    try:
-        tempfile.TemporaryFile(dir=folder).close()  # permissions alone do not tell, of root or of a read-only disk
-    except OSError:
-        problem = f"{option} {path}: {folder} cannot be written to"
-        raise InputError(problem, f"another {option} is wanted") from None
 
 
 def write_table(
@@ -108,15 +92,6 @@ def short(path: Path) -> str:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
         return str(path)
-
-
-def describe(error: Exception) -> str:
-    """An error in one line."""
-    if isinstance(error, MemoryError):
-        return f"out of memory{f' ({error})' if str(error) else ''}"
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror.lower()
-    return str(error)
 
 
 def choose(given: str | None, name: str, request: Request, no_out: bool) -> Path | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from thesis_cli.base.errors import InputError, ModelTooLarge
+from thesis_cli.base.files import check_writable
 from thesis_cli.base.progress import Tick
 from thesis_cli.cli import bounds, options, output
 from thesis_cli.perturbation.estimate import check_confidence
@@ -77,7 +78,7 @@ def spin_glass(
     couplings = [coupling] if sweep is None else _couplings(sweep)
     out = output.out_file(out, "spin-glass", f"{kind}-{rows}x{columns}", None)
     if save is not None:
-        output.check_writable("--save", save, ".uai")
+        check_writable("--save", save, ".uai")
 
     import numpy as np
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.base.files import check_writable
 from thesis_cli.base.progress import Tick
 from thesis_cli.cli import cluster, options, output
 
@@ -102,7 +103,7 @@ def sweep(
         raise error.at(file) from None
     wanted = cluster.settings(found.slurm, flags)
     folder = _folder(found, out, wanted.cpus)
-    output.check_writable("--out", folder.table, ".csv")
+    check_writable("--out", folder.table, ".csv")
     _check_apart(found, folder.table)
     if dry_run:
         _show(found, folder, wanted, engine)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.cli import options, output
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _telling_what_is_kept(journal: Journal) -> Iterator[None]:
     try:
         yield
     except (WorkFailed, OSError, MemoryError) as error:
-        raise WorkFailed(f"{output.describe(error)}; {journal}") from error
+        raise WorkFailed(f"{describe(error)}; {journal}") from error
     except KeyboardInterrupt:
         options.logger.info("%s", journal)
         raise

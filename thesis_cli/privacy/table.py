@@ -12,13 +12,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.schema import Schema, Unknown, Values
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CHUNK = 65_536
 _SALT = secrets.token_bytes(32)
@@ -92,12 +95,12 @@ class Table(ABC):
         """One pass over the named columns."""
 
 
-def open_table(source: str, query: str | None = None, *, named: bool = False) -> Table:
-    """A CSV file (with a header), a Parquet file (*.parquet, *.pq), or the result of a query of a database.
+def open_table(source: str | Path | pd.DataFrame, query: str | None = None, *, named: bool = False) -> Table:
+    """A CSV file (with a header), a Parquet file (*.parquet, *.pq), a query of a database, or a DataFrame.
 
     Parameters
     ----------
-    source : a path, or a URL sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE.
+    source : a path, a URL sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE, or a DataFrame.
     query : the SELECT to read, for a database alone.
     named : whether the first line of a CSV file is known to be names, so that it may have numbers.
 
@@ -105,6 +108,9 @@ def open_table(source: str, query: str | None = None, *, named: bool = False) ->
     ------
     InputError : no such table, one that cannot be read, or a package that is not installed; never has a password.
     """
+    if not isinstance(source, str | Path):
+        return FrameTable(source, query)
+    source = str(source)
     if re.match(r"\w+(\+\w+)?://|(sqlite|postgres\w*)(\+\w+)?:", source):
         return QueryTable(source, query)
     if query is not None:
@@ -213,6 +219,29 @@ class ParquetTable(Table):
                 return
             for batch in file.iter_batches(batch_size=size, columns=list(names)):
                 yield len(batch), {name: _arrow_values(batch.column(name)) for name in names}
+
+
+class FrameTable(Table):
+    """A DataFrame of pandas; its index is ignored."""
+
+    def __init__(self, frame: pd.DataFrame, query: str | None = None) -> None:
+        import pandas as pd
+
+        source = f"<{type(frame).__name__}>"
+        if not isinstance(frame, pd.DataFrame):
+            raise InputError(f"{source} is no table", "give a path, the URL of a database, or a DataFrame")
+        if query is not None:
+            raise InputError("--query is for a database", "give the URL of a database", source=source)
+        if not all(isinstance(name, str) for name in frame.columns):
+            raise InputError("a column has no text as its name", "give names that are texts", source=source)
+        self._frame = frame
+        types = {name: _pandas_storage(kind) for name, kind in zip(frame.columns, frame.dtypes, strict=True)}
+        super().__init__(source, _unique(types, list(frame.columns), source))
+
+    def _blocks(self, size: int, names: tuple[str, ...]) -> Iterator[Block]:
+        for start in range(0, len(self._frame), size):
+            part = self._frame.iloc[start : start + size]
+            yield len(part), {name: _pandas_values(part[name]) for name in names}
 
 
 class QueryTable(Table):
@@ -336,3 +365,20 @@ def _arrow_values(values: Any) -> Values:
         numbers: Values = values.to_numpy(zero_copy_only=False)
         return numbers
     return _objects(values.to_pylist())
+
+
+def _pandas_storage(kind: Any) -> str:
+    from pandas.api import types
+
+    if types.is_bool_dtype(kind):
+        return "boolean"
+    if types.is_integer_dtype(kind):
+        return "integer"
+    return "real" if types.is_float_dtype(kind) else "text"
+
+
+def _pandas_values(values: pd.Series[Any]) -> Values:
+    """Numbers of NumPy's types as they are; anything else as objects, None where a value is missing."""
+    if values.dtype.kind in "biuf" and isinstance(values.dtype, np.dtype):
+        return values.to_numpy()
+    return _objects([None if missing else value for value, missing in zip(values.tolist(), values.isna(), strict=True)])

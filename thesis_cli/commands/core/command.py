@@ -28,6 +28,7 @@ class Command:
     examples : command lines that run as they stand in a checkout, each after `thesis-cli `.
     notes : further paragraphs of the help.
     saves : whether the shell saves the table; a command that writes its files itself has a field `out`.
+    default_out : the file that the shell has such a command write if `--out` is not given.
     swept : why the command cannot be swept; empty if it can.
     """
 
@@ -36,6 +37,7 @@ class Command:
     examples: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     saves: bool = True
+    default_out: Callable[[Any], Path | None] | None = None
     not_swept: str = ""
 
     @property

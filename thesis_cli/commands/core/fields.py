@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import without_secrets
 
-Names = Literal["", "file", "object", "output"]
-"""What a field's text names: nothing, a file to read, a Python object (`module:object`), a file to write."""
+Names = Literal["", "file", "release", "object", "output"]
+"""What a field's text names: nothing, a file to read, a CSV file of a release with its record beside it, a Python
+object (`module:object`), a file to write."""
 
 _KEY = "option"
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE | re.ASCII)
@@ -39,6 +41,7 @@ class About:
     objects : whether Python callers may pass objects that text cannot hold, such as arrays.
     not_swept : why no sweep may set the field; empty if sweeps may.
     positional : whether it is an argument of the command line, not an option.
+    recorded : whether settings and records hold it.
     """
 
     help: str
@@ -54,6 +57,7 @@ class About:
     objects: bool = False
     not_swept: str = ""
     positional: bool = False
+    recorded: bool = True
 
 
 def option(default: Any, help: str, **about: Any) -> Any:
@@ -287,24 +291,29 @@ def files_named(request: object) -> list[str]:
     """The texts of a request's fields that name files to read."""
     found = []
     for name, field in fields_of(type(request)).items():
-        if field.about.names in ("file", "object"):
+        if field.about.names in ("file", "release", "object"):
             value = getattr(request, name)
             values = value if isinstance(value, tuple) else (value,)
-            found += [str(one) for one in values if isinstance(one, str | Path)]
+            texts = [str(one) for one in values if isinstance(one, str | Path)]
+            found += texts
+            if field.about.names == "release":
+                found += [str(Path(text).with_suffix(".json")) for text in texts]
     return found
 
 
 def settings_of(request: object, **resolved: Any) -> Mapping[str, Any]:
     """The fields of a request as a record keeps them: plain values, those that were resolved in place of theirs."""
-    return {name: plain(resolved.get(name, getattr(request, name))) for name in fields_of(type(request))} | resolved
+    fields = fields_of(type(request))
+    kept = [name for name, field in fields.items() if field.about.recorded]
+    return {name: plain(resolved.get(name, getattr(request, name))) for name in kept} | resolved
 
 
 def plain(value: Any) -> Any:
-    """A value of a field in the form of JSON; of an object only what it is."""
-    if value is None or isinstance(value, bool | int | float | str):
+    """A value of a field in the form of JSON, without passwords of URLs; of an object only what it is."""
+    if isinstance(value, str | Path):
+        return without_secrets(str(value))
+    if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(value, Path):
-        return str(value)
     if isinstance(value, tuple | list):
         return [plain(one) for one in value]
     return f"<{type(value).__name__}>"

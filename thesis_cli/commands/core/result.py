@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import finite, to_json, write_atomic
 from thesis_cli.commands.core.fields import settings_of
 from thesis_cli.commands.core.request import Request
@@ -99,11 +100,21 @@ class Result:
 
     @presentation
     def save_figure(self, path: str | Path) -> list[Path]:
-        """Draw the figure: PNG and PDF, by the name of `path` without its suffix."""
+        """Draw the figure: PNG and PDF, by the name of `path` without its suffix.
+
+        Raises
+        ------
+        InputError : the result has no figure.
+        """
         from thesis_cli.base.figures import save
 
-        drawn = self.figure
-        return save(lambda: _drawn(drawn()), Path(path).with_suffix(""))
+        return save(self._drawn, Path(path).with_suffix(""))
+
+    def _drawn(self) -> Figure:
+        figure = self.figure()
+        if figure is None:
+            raise InputError("--figure has nothing to draw", "this result has no figure")
+        return figure
 
     def __str__(self) -> str:
         return self.summary()
@@ -123,8 +134,3 @@ def csv_text(table: pd.DataFrame) -> str:
     """A table as CSV, with all digits of its numbers."""
     text: str = table.to_csv(index=False, lineterminator="\n")
     return text
-
-
-def _drawn(figure: Figure | None) -> Figure:
-    assert figure is not None
-    return figure
