@@ -48,6 +48,109 @@ def test_what_counts(tmp_path, old, new, same):
     assert (fingerprint(path) == before) is same
 
 
+COMMAND = '''
+"""`thesis-cli toy`: nothing."""
+from thesis_cli.base.wording import counted
+from thesis_cli.commands.core.fields import option
+from thesis_cli.shared import level_option
+from thesis_cli.toy_figure import draw
+
+SHOWN = 64
+
+class ToyRequest(Request):
+    """Help of the command."""
+
+    size: int = option(3, "Size of it.", least=1, metavar="N", default_text="three")
+    level: float = level_option()
+
+class ToyResult(Result):
+    """A result."""
+
+    @property
+    def total(self):
+        return sum(self.table) + _shift()
+
+    @presentation
+    def lines(self):
+        return [("size", counted(SHOWN, "thing"))]
+
+    @presentation
+    def figure(self):
+        return draw(_title())
+
+def _shift():
+    return 0
+
+def _title():
+    return "Toy"
+
+def run(request: ToyRequest, progress) -> ToyResult:
+    return ToyResult(table=[request.size])
+
+COMMAND = Command(ToyRequest, run, examples=("toy",), notes=("A note.",))
+'''
+SHARED = """
+def level_option():
+    return fields.option(0.5, "Level.", above=0)
+@core.presentation
+def told(x):
+    return f"{x}"
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package with one command, a module that it shares and one that draws."""
+    made = tmp_path / "thesis_cli"
+    (made / "base").mkdir(parents=True)
+    for name, text in {
+        "__init__": "",
+        "toy": COMMAND,
+        "shared": SHARED,
+        "toy_figure": "def draw(title):\n    return title\n",
+        "base/__init__": "",
+        "base/wording": "def counted(n, what):\n    return f'{n} {what}'\n",
+    }.items():
+        (made / f"{name}.py").write_text(text)
+    monkeypatch.setattr(module, "PACKAGE", made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "same"),
+    [
+        ("toy", "Size of it.", "How large it is.", True),
+        ("toy", 'metavar="N"', 'metavar="SIZE"', True),
+        ("toy", 'default_text="three"', 'default_text="3"', True),
+        ("toy", "Help of the command.", "Other help.", True),
+        ("toy", "SHOWN = 64", "SHOWN = 8", True),
+        ("toy", '"size", counted', '"SIZE", counted', True),
+        ("toy", 'return "Toy"', 'return "A toy"', True),
+        ("toy", "A note.", "Another note.", True),
+        ("shared", "Level.", "Another level.", True),
+        ("shared", 'f"{x}"', 'f"{x} of it"', True),
+        ("toy_figure", "return title", "return 2 * title", True),
+        ("base/wording", "{n} {what}", "{what}: {n}", True),
+        ("toy", "option(3,", "option(4,", False),
+        ("toy", "least=1", "least=0", False),
+        ("toy", "sum(self.table)", "max(self.table)", False),
+        ("toy", "return 0", "return 1", False),
+        ("toy", "table=[request.size]", "table=[request.size + 1]", False),
+        ("shared", "0.5", "0.6", False),
+        ("shared", "above=0", "above=0.1", False),
+    ],
+)
+def test_what_counts_of_a_command(package, file, old, new, same):
+    """Help, printing and drawing do not; defaults, `run` and all that it computes do."""
+    path = package / f"{file}.py"
+    module._module.cache_clear()
+    before = fingerprint(package / "toy.py")
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    module._module.cache_clear()
+    assert (fingerprint(package / "toy.py") == before) is same
+
+
 def test_a_changed_helper_at_any_depth_counts(tmp_path, monkeypatch):
     """estimators.py is imported by nothing in the file itself, but by what it imports."""
     package = tmp_path / "thesis_cli"

@@ -1,24 +1,36 @@
-"""A digest of the code that computes an experiment's results."""
+"""A digest of the code that computes results, for tasks of experiments and of commands."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).resolve().parents[1]
-NOT_RESULTS = f"{PACKAGE.name}.reproduction"
-"""Runs and draws, but computes nothing."""
+REPORTING = (
+    "reproduction",
+    *("base.compilation", "base.errors", "base.figures", "base.presentation"),
+    *("base.progress", "base.provenance", "base.wording"),
+)
+"""Packages and modules of this package that run, report or draw, but compute no result."""
+TEXTS = {"help", "metavar", "default_text"}
+"""Keyword arguments that are only shown."""
+HELP_PLACE = {"option": 1, "argument": 0}
+"""Functions that take a help text by position, and the position."""
 
 
 def fingerprint(path: Path, function: str = "run") -> str:
     """Digest of a function, what it uses in its file, and the modules of this package that it imports.
 
-    Comments, layout, docstrings, plots and claims do not count.
+    These do not count: comments, layout, docstrings and help texts; functions that are marked as
+    presentation; modules whose name ends in `figure` or `figures`; statements of the file that the
+    function does not reach, such as plots and claims.
     """
-    statements = _reachable(ast.parse(path.read_text(encoding="utf-8")).body, function)
+    statements = _reachable(_parsed(path), function)
     digests = {path: _digest(statements)}
     queue = _imports(statements)
     while queue:
@@ -27,6 +39,42 @@ def fingerprint(path: Path, function: str = "run") -> str:
             digests[file], imports = _module(file)
             queue += imports
     return hashlib.sha256("".join(sorted(digests.values())).encode()).hexdigest()[:16]
+
+
+def _parsed(path: Path) -> list[ast.stmt]:
+    """The statements of a file without what does not count."""
+    tree = _Bare().visit(ast.parse(path.read_text(encoding="utf-8")))
+    assert isinstance(tree, ast.Module)
+    return tree.body
+
+
+class _Bare(ast.NodeTransformer):
+    """Removes docstrings, help texts and functions that are marked as presentation."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
+        names = (getattr(d, "id", getattr(d, "attr", None)) for d in node.decorator_list)
+        return None if "presentation" in names else self._body(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return self._body(node)
+
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        return self._body(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        node.keywords = [k for k in node.keywords if k.arg not in TEXTS]
+        place = HELP_PLACE.get(getattr(node.func, "id", getattr(node.func, "attr", "")))
+        if place is not None:
+            del node.args[place : place + 1]
+        return self.generic_visit(node)
+
+    def _body(self, node: Any) -> ast.AST:
+        first = node.body[0] if node.body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+            del node.body[0]
+        self.generic_visit(node)
+        node.body = node.body or [ast.Pass()]
+        return node  # type: ignore[no-any-return]
 
 
 def _reachable(body: list[ast.stmt], name: str) -> list[ast.stmt]:
@@ -58,23 +106,14 @@ def _bound(statement: ast.stmt) -> Iterable[str]:
     return [name.id for name in names if isinstance(name.ctx, ast.Store)]
 
 
-@lru_cache
+@cache
 def _module(path: Path) -> tuple[str, tuple[Path, ...]]:
-    body = ast.parse(path.read_text(encoding="utf-8")).body
+    body = _parsed(path)
     return _digest(body), tuple(_imports(body))
 
 
 def _digest(statements: list[ast.stmt]) -> str:
-    tree = ast.Module(statements, [])
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-            and node.body
-            and isinstance(node.body[0], ast.Expr)
-            and isinstance(node.body[0].value, ast.Constant)
-        ):
-            node.body = node.body[1:] or [ast.Pass()]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    return hashlib.sha256(ast.dump(ast.Module(statements, [])).encode()).hexdigest()
 
 
 def _imports(statements: list[ast.stmt]) -> list[Path]:
@@ -84,12 +123,19 @@ def _imports(statements: list[ast.stmt]) -> list[Path]:
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    ours = [n for n in names if n.split(".")[0] == PACKAGE.name and not n.startswith(NOT_RESULTS)]
-    return [file for file in map(_file_of, ours) if file]
+    own = [name.partition(".")[2] for name in names if name.split(".")[0] == PACKAGE.name]
+    return [file for file in map(_file_of, filter(_computes, own)) if file]
+
+
+def _computes(module: str) -> bool:
+    """Whether results may depend on a module, by its name inside this package."""
+    if any(f"{module}.".startswith(f"{name}.") for name in REPORTING):
+        return False
+    return not re.search(r"(^|[._])figures?(\.|$)", module)
 
 
 def _file_of(module: str) -> Path | None:
-    base = PACKAGE.joinpath(*module.split(".")[1:])
+    base = PACKAGE.joinpath(*module.split("."))
     for file in (base.with_suffix(".py"), base / "__init__.py"):
         if file.is_file():
             return file

@@ -15,6 +15,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import without_secrets
+from thesis_cli.base.presentation import presentation
 
 Names = Literal["", "file", "release", "object", "output"]
 """What a field's text names: nothing, a file to read, a CSV file of a release with its record beside it, a Python
@@ -94,6 +95,7 @@ class OptionField:
     about: About
 
     @property
+    @presentation
     def shell_name(self) -> str:
         """`--max-configurations`, or `MODEL` for an argument."""
         return self.name.upper() if self.about.positional else f"--{self.name.replace('_', '-')}"
@@ -107,6 +109,7 @@ class OptionField:
         return self.kind is bool
 
     @property
+    @presentation
     def metavar(self) -> str:
         """What the help shows in the place of a value."""
         if self.about.metavar:
@@ -118,6 +121,7 @@ class OptionField:
         return {int: "INTEGER", float: "NUMBER", Path: "FILE"}.get(self.kind, "TEXT")
 
     @property
+    @presentation
     def range_text(self) -> str:
         """`a whole number, 1 or more`: what a value must be."""
         if self.choices:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import finite, to_json, write_atomic
+from thesis_cli.base.presentation import presentation as presentation
 from thesis_cli.commands.core.fields import settings_of
 from thesis_cli.commands.core.request import Request
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def presentation(method: Method) -> Method:
-    """Mark a method that only prints or draws: stored results do not depend on its code."""
-    return method
 
 
 @dataclass(frozen=True, kw_only=True)
