@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import without_secrets
 from thesis_cli.base.presentation import presentation
+from thesis_cli.base.wording import without_secrets
 
 Names = Literal["", "file", "release", "object", "output"]
 """What a field's text names: nothing, a file to read, a CSV file of a release with its record beside it, a Python
