@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from tests.conftest import all_states, factor_graphs
 from thesis_cli.base.errors import InputError
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
+from thesis_cli.models.names import Names
 
 
 @given(factor_graphs())
@@ -41,7 +42,7 @@ def test_tempering_multiplies_what_is_possible(graph, alpha):
 
 @pytest.mark.parametrize("alpha", [-0.5, np.inf, np.nan])
 def test_a_power_that_is_no_model_is_refused(alpha):
-    with pytest.raises(InputError, match=f"alpha is {alpha:g}; a finite number, 0 or above"):
+    with pytest.raises(InputError, match=f"alpha is {alpha:g}; it must be a finite"):
         FactorGraph([2], []).tempered(alpha)
 
 
@@ -62,7 +63,7 @@ def test_powers_and_products_keep_the_evidence():
     assert seen.tempered(2).observed == seen.times(seen).observed == {1: 2}
     assert seen.times(seen.tempered(2)).original_states(np.array([[1, 0]])).tolist() == [[1, 2]]
     for other in (graph, graph.condition({1: 1}), FactorGraph([2, 2], [])):
-        with pytest.raises(InputError, match=r"those of the model, \[2, 1\], are wanted"):
+        with pytest.raises(InputError, match=r"those of the model have \[2, 1\]"):
             seen.times(other)
 
 
@@ -71,9 +72,9 @@ def test_powers_and_products_keep_the_evidence():
     [
         ([], [], "no variables"),
         ([2, 0], [], "variable 1 has 0 states"),
-        ([2], [Factor((1,), np.zeros(2))], "names variable 1; variables are 0 to 0"),
+        ([2], [Factor((1,), np.zeros(2))], "names variable 1; the variables are 0 to 0"),
         ([2, 2], [Factor((0, 0), np.zeros((2, 2)))], "names a variable twice"),
-        ([2, 3], [Factor((0, 1), np.zeros((3, 2)))], r"shape \(3, 2\); its variables make it \(2, 3\)"),
+        ([2, 3], [Factor((0, 1), np.zeros((3, 2)))], r"shape \(3, 2\); .* \(2, 3\)"),
         ([2], [Factor((0,), np.array([0, np.nan]))], "NaN at entry 1"),
         ([2], [Factor((0,), np.array([0, np.inf]))], r"\+inf at entry 1"),
         ([2], [Factor((0,), np.full(2, -np.inf))], "-inf everywhere"),
@@ -105,3 +106,32 @@ def test_size_of_a_large_model_is_exact():
 def test_a_vector_has_one_axis(shape):
     with pytest.raises(InputError, match="shape"):
         LogPotentials(np.zeros(shape))
+
+
+def test_names_outlive_evidence_powers_and_products():
+    names = Names(("rain", "wet"), (("no", "yes"), ()))
+    graph = FactorGraph([2, 3], [], names=names)
+    for made in (graph, graph.condition({0: 1}), graph.tempered(2), graph.times(graph)):
+        assert [made.variable_name(i) for i in range(2)] == ["rain", "wet"]
+        assert [made.state_name(0, 1), made.state_name(1, 2)] == ["yes", "2"]
+    plain = FactorGraph([2], [])
+    assert (plain.variable_name(0), plain.state_name(0, 1)) == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("variables", "states", "fragment"),
+    [
+        (("a",), (), "1 name of variables"),
+        (("a", "a"), (), "two variables are called 'a'"),
+        (("a", "b"), (("x", "y"), ("x",)), "variable b has 1 name of states"),
+        (("a", "b"), (("x", "y"),), "1 variables have names of states"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(variables, states, fragment):
+    with pytest.raises(InputError, match=fragment):
+        FactorGraph([2, 2], [], names=Names(variables, states))
+
+
+def test_a_variable_that_was_observed_keeps_its_state():
+    """Its one state is number 0 of the conditioned model."""
+    assert FactorGraph([3, 2], []).condition({0: 2}).condition({0: 0, 1: 1}).observed == {0: 2, 1: 1}

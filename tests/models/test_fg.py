@@ -132,7 +132,7 @@ BAD = [
     (lines((5, "5 5")), 5, "factor 0 names a variable twice; each variable once"),
     (lines((6, "2 0")), 6, "a cardinality in factor 0 is 0; a number from 1 to"),
     (lines((6, "2 1073741825")), 6, "is 1073741825; a number from 1 to 1073741824"),
-    (lines((14, "4")), 14, "variable 3 has 4 states in factor 1, 3 before; one cardinality"),
+    (lines((14, "4")), 14, "variable 3 has 4 states in factor 1, 3 before"),
     (lines((7, "0")), 7, "the number of nonzero entries of factor 0 is 0; a number from 1 to 6"),
     (lines((7, "7")), 7, "the number of nonzero entries of factor 0 is 7; a number from 1 to 6"),
     (lines((15, "3")), 15, "factor 1 has 3 nonzero entries; but the file ends before that"),
@@ -140,7 +140,7 @@ BAD = [
     (lines((9, "6 2")), 9, "an index of factor 0 is 6; a number from 0 to 5"),
     (lines((9, "-1 2")), 9, "an index of factor 0 is -1"),
     (lines((9, "1.5 2")), 9, "an index of factor 0 is '1.5'; a whole number"),
-    (lines((10, "1 2")), 10, "factor 0 lists entry 1 twice; each entry once"),
+    (lines((10, "1 2")), 10, "factor 0 lists entry 1 twice"),
     (lines((9, "1 nan")), 9, "'nan' in a table; entries are finite and not negative"),
     (lines((9, "1 inf")), 9, "'inf' in a table"),
     (lines((17, "2 -4")), 17, "'-4' in a table"),
@@ -178,3 +178,9 @@ def test_by_extension_by_name_and_with_evidence(tmp_path):
     assert graph.cardinalities == (3, 1)
     assert graph.observed == {1: 0}
     assert uai.write(load_model(tmp_path / "model", "fg")) == uai.write(fg.parse(GOOD))
+
+
+def test_labels_with_gaps_are_names():
+    named = fg.parse("1\n2\n5 3\n2 2\n1\n0 1\n")
+    assert [named.variable_name(i) for i in range(2)] == ["3", "5"]
+    assert fg.parse("1\n2\n1 0\n2 2\n1\n0 1\n").names is None

@@ -52,7 +52,7 @@ def test_bif_and_uai_of_one_network_agree():
 def test_evidence_conditions(tmp_path):
     conditioned = load_model(MODELS / "asia.uai", evidence=MODELS / "asia-xray.evid")
     assert conditioned.cardinalities == (2, 2, 2, 2, 2, 2, 1, 2)
-    with pytest.raises(InputError, match="this is a vector"):
+    with pytest.raises(InputError, match="vector has no variables"):
         load_model(save(tmp_path, "v.csv"), evidence=MODELS / "asia-xray.evid")
     with pytest.raises(InputError, match=r"nowhere.evid: cannot be read \(no such file"):
         load_model(MODELS / "asia.uai", evidence=tmp_path / "nowhere.evid")
@@ -98,8 +98,8 @@ BAD = [
     ("m.npz", npz(a=np.array(["x"])), "m.npz: holds <U1, not real numbers"),
     ("m.npz", npz(a=np.array([1.0, np.nan])), "m.npz: the vector has a NaN at entry 1"),
     ("m.npz", npz(a=np.array([{}], dtype=object)), "m.npz: not a whole NPY file"),
-    ("model", b"what is this", "model: the format is not told"),
-    ("model", b"\x1b[2J is this", r"model: the format is not told by the name, nor by the first word '\x1b[2J'"),
+    ("model", b"what is this", "model: unknown format"),
+    ("model", b"\x1b[2J is this", r"model: unknown format: the first word is '\x1b[2J'"),
     ("m.bif", b"", "m.bif:1: declares no variable"),
 ]
 

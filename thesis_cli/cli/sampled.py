@@ -64,7 +64,7 @@ class TargetCalls(Calls):
         return f"Cauchy regression of {counted(self._target.y.size, 'point')} on {', '.join(self.names)}; {scales}"
 
     def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
-        from thesis_cli.models.evidence import check_samples
+        from thesis_cli.models.target_evidence import check_samples
         from thesis_cli.models.target_objects import MOST_EVALUATIONS
         from thesis_cli.perturbation.a_star import a_star
         from thesis_cli.perturbation.boxes import BUDGET
@@ -79,8 +79,8 @@ class TargetCalls(Calls):
 
     def exact(self, tick: Tick) -> Exact:
         """By quadrature."""
-        from thesis_cli.models.evidence import evidence
         from thesis_cli.models.quadrature import TOLERANCES
+        from thesis_cli.models.target_evidence import evidence
 
         found = evidence(self._target)
         kind = "exact" if found.error <= TOLERANCES[len(self._target.proposal.low)] else f"error {found.error:.1e} of Z"

@@ -1,72 +1,82 @@
-"""ln Z of a continuous target with its error, and what a proposal that ends leaves out of it.
-
-A normal proposal ends `REACH` scales from its mean. A target that has not vanished there, which may have no integral
-at all, is cut off.
-"""
+"""Evidence: the observed variables of a factor graph, given by name, by number, or in a UAI evidence file."""
 
 from __future__ import annotations
 
-import math
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Sequence
+from pathlib import Path
 
-import numpy as np
+from thesis_cli.base.errors import InputError
+from thesis_cli.models import uai
+from thesis_cli.models.factor_graph import FactorGraph
+from thesis_cli.models.names import index_of
+from thesis_cli.models.reading import decode, read_whole, unreadable
 
-from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.models import quadrature
-from thesis_cli.models.proposals import REACH, Normal
-from thesis_cli.models.target_objects import UsersTarget
-from thesis_cli.models.targets import Target
+MAX_BYTES = 2**24
+"""Size of the largest evidence file that is read."""
 
-LOOSEST = 1e-3
-"""Largest error of ln Z with which a value is given."""
-
-RIM = 0.05
-"""A point this close to an end of a normal proposal, relative to the distance from the mean, is at the end."""
+FORMS = "give NAME=STATE, or the name of a UAI evidence file"
 
 
-def evidence(target: Target) -> quadrature.Integral:
-    """ln Z by quadrature, to the default tolerance where that is met, else to `LOOSEST` at least.
+def condition(graph: FactorGraph, entries: Sequence[str | Path]) -> FactorGraph:
+    """The model given some observations.
 
-    In one dimension the error includes what the density at the ends of a normal proposal says of the mass beyond. In
-    more, boxes at the ends are too small a part of the proposal for quadrature to converge if they matter.
+    Parameters
+    ----------
+    entries : each is `NAME=STATE`, with names or numbers (`xray=yes`, `6=0`), or a UAI evidence file, whose
+        variables and states are numbers.
 
     Raises
     ------
-    WorkFailed : as `integrate`, and after `MOST_EVALUATIONS` in one dimension of an object of a user's own.
-    InputError : the target does not vanish where its proposal ends, or Z is 0.
+    InputError : there is no such variable, state or file, a variable is observed twice, or a factor forbids
+        the evidence.
     """
-    proposal = target.proposal
-    if proposal.low.size > 1:
-        try:
-            found = quadrature.integrate(target)
-        except WorkFailed:
-            found = quadrature.integrate(target, LOOSEST)
-    else:
-        with target.limited() if isinstance(target, UsersTarget) else nullcontext():
-            found = quadrature.integrate(target, LOOSEST)
-        if isinstance(proposal, Normal):
-            ends = np.array([proposal.low, proposal.high])
-            sides = quadrature.log_densities(target, ends) + math.log(proposal.high[0] - proposal.low[0])
-            beyond = np.exp(np.minimum(sides - found.log_z, 0))
-            if beyond.max() > LOOSEST:
-                raise _cut_off(float(ends[beyond.argmax(), 0]))
-            found = replace(found, error=found.error + float(beyond.sum()))
-    return found
+    observed: dict[int, int] = {}
+    for entry in entries:
+        for i, state in _observations(graph, entry).items():
+            if i in observed or i in graph.observed:
+                raise InputError(
+                    f"evidence {entry}: variable {graph.variable_name(i)} is observed already",
+                    "give one state for each variable",
+                )
+            observed[i] = state
+    return graph.condition(observed)
 
 
-def check_samples(target: Target, points: Floats) -> None:
-    """Refuse samples, shape (M, D), one of which is where a normal proposal ends (`InputError`)."""
-    if isinstance(target.proposal, Normal):
-        away = np.abs(points - target.proposal.mean) / (REACH * target.proposal.scale)
-        if away.max() > 1 - RIM:
-            raise _cut_off(float(points[np.unravel_index(away.argmax(), away.shape)]))
+def _observations(graph: FactorGraph, entry: str | Path) -> dict[int, int]:
+    """The observed variables and their states that one entry gives."""
+    splits = [] if isinstance(entry, Path) else _splits(entry)
+    known = graph.names.variables if graph.names else ()
+    for name, state in sorted(splits, key=lambda split: (split[0] not in known, -len(split[0]))):
+        if name in known or not Path(entry).is_file():
+            return _observation(graph, str(entry), name, state)
+    return _read(graph, entry)
 
 
-def _cut_off(place: float) -> InputError:
-    return InputError(
-        f"the target is cut off: it has not vanished at {place:.6g}, {REACH:g} scales from the mean of its normal "
-        f"proposal, where that ends",
-        "a target that falls off, or a larger scale, is wanted",
-    )
+def _splits(entry: str) -> list[tuple[str, str]]:
+    """Every NAME=STATE that an entry may be: names may hold an equals sign."""
+    places = [at for at, letter in enumerate(entry) if letter == "="]
+    return [(entry[:at].strip(), entry[at + 1 :].strip()) for at in places]
+
+
+def _observation(graph: FactorGraph, entry: str, name: str, state: str) -> dict[int, int]:
+    names = graph.names
+    try:
+        i = index_of(name, names.variables if names else (), len(graph.cardinalities), "variable")
+        if i in graph.observed:
+            return {i: 0}  # `condition` refuses it
+        known = names.states[i] if names and names.states else ()
+        return {i: index_of(state, known, graph.cardinalities[i], f"state of {graph.variable_name(i)}")}
+    except InputError as error:
+        raise InputError(f"evidence {entry}: {error.problem}", error.remedy) from None
+
+
+def _read(graph: FactorGraph, path: str | Path) -> dict[int, int]:
+    """The observations of a UAI evidence file."""
+    name = str(path)
+    try:
+        text = decode(read_whole(path, MAX_BYTES, "give a UAI evidence file, which is small"), name)
+        return uai.parse_evidence(text, graph.cardinalities, name)
+    except OSError as error:
+        raise unreadable(error, name, FORMS) from error
+    except InputError as error:
+        raise error.at(name) from error

@@ -14,22 +14,24 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import counted
+from thesis_cli.models.names import Names
 
 
 def check_log_potentials(values: Floats, what: str) -> None:
-    """Raise `InputError` unless every entry is finite or `-inf`, and one at least is finite."""
+    """Raise `InputError` unless every entry is finite or `-inf`, and at least one is finite."""
     if values.size == 0:
-        raise InputError(f"{what} is empty", "a log-potential for each configuration is wanted")
+        raise InputError(f"{what} is empty", "give one log-potential for each configuration")
     highest = values.max()  # NaN if any entry is
     if np.isnan(highest):
         raise InputError(f"{what} has a NaN at entry {int(np.isnan(values).argmax())}", _FINITE)
     if highest == np.inf:
         raise InputError(f"{what} has +inf at entry {int(values.argmax())}", _FINITE)
     if highest == -np.inf:
-        raise InputError(f"{what} is -inf everywhere", "some configuration must be possible")
+        raise InputError(f"{what} is -inf everywhere", "at least one configuration must be possible")
 
 
-_FINITE = "log-potentials are finite, or -inf where a configuration is impossible"
+_FINITE = "log-potentials must be finite, or -inf for an impossible configuration"
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ class Factor:
     Attributes
     ----------
     scope : indices of the variables, each at most once.
-    table : log-potentials, shape = cardinalities of the scope in its order; `-inf` forbids.
+    table : log-potentials in nats, shape = cardinalities of the scope in its order; an entry of
+        `-inf` forbids its configurations.
     """
 
     scope: tuple[int, ...]
@@ -53,42 +56,65 @@ class FactorGraph:
     ----------
     cardinalities : number of states of each variable, shape (n,).
     factors : tables of log-potentials over subsets of the variables.
-    observed : variables held at a state by evidence, each with that state; their cardinality is 1.
+    observed : variables that evidence holds at a state, each with that state; their cardinality is 1.
+    names : names of the variables and of their states, if they have any.
 
     Raises
     ------
-    InputError : a scope that names no variable or repeats one, a table of another shape, a NaN, a
-        `+inf`, or a table that is `-inf` everywhere.
+    InputError : a scope names no variable or one twice, a table has another shape, a NaN or a
+        `+inf`, a table is `-inf` everywhere, or the number of names is not the number of variables.
     """
 
     def __init__(
-        self, cardinalities: Sequence[int], factors: Sequence[Factor], observed: Mapping[int, int] | None = None
+        self,
+        cardinalities: Sequence[int],
+        factors: Sequence[Factor],
+        observed: Mapping[int, int] | None = None,
+        names: Names | None = None,
     ) -> None:
         self.cardinalities = tuple(int(k) for k in cardinalities)
         self.observed = dict(observed or {})
+        self.names = names
         if not self.cardinalities:
-            raise InputError("the model has no variables", "at least one variable is wanted")
+            raise InputError("the model has no variables", "it must have at least one")
         for i, k in enumerate(self.cardinalities):
             if k < 1:
-                raise InputError(f"variable {i} has {k} states", "a variable has at least one state")
+                raise InputError(f"variable {i} has {k} states", "a variable must have at least one state")
+        if names:
+            self._check_names(names)
         self.factors = tuple(Factor(tuple(f.scope), np.asarray(f.table, dtype=np.float64, order="C")) for f in factors)
         for j, factor in enumerate(self.factors):
             self._check_shape(j, factor)
         self._check_entries()
 
+    def _check_names(self, names: Names) -> None:
+        n = len(self.cardinalities)
+        if len(names.variables) != n:
+            raise InputError(f"there are {counted(len(names.variables), 'name')} of variables", f"give {n}")
+        for i, known in enumerate(names.states):
+            if known and i not in self.observed and len(known) != self.cardinalities[i]:
+                raise InputError(
+                    f"variable {names.variables[i]} has {counted(len(known), 'name')} of states",
+                    f"give {self.cardinalities[i]}",
+                )
+
     def _check_shape(self, j: int, factor: Factor) -> None:
         n = len(self.cardinalities)
         for i in factor.scope:
             if not 0 <= i < n:
-                raise InputError(f"factor {j} names variable {i}", f"variables are 0 to {n - 1}")
+                raise InputError(f"factor {j} names variable {i}", f"the variables are 0 to {n - 1}")
         if len(set(factor.scope)) < len(factor.scope):
-            raise InputError(f"factor {j} names a variable twice: {factor.scope}", "each variable once in a scope")
+            raise InputError(
+                f"factor {j} names a variable twice: {factor.scope}", "a scope must name each variable once"
+            )
         shape = tuple([self.cardinalities[i] for i in factor.scope])
         if factor.table.shape != shape:
-            raise InputError(f"factor {j} has a table of shape {factor.table.shape}", f"its variables make it {shape}")
+            raise InputError(
+                f"factor {j} has a table of shape {factor.table.shape}", f"its variables make the shape {shape}"
+            )
 
     def _check_entries(self) -> None:
-        """Many small tables in one sweep; each by itself only if one of them is at fault."""
+        """Check all tables in one pass, which is fast for many small ones; check each only to find a wrong one."""
         tables = [factor.table.reshape(-1) for factor in self.factors]
         starts = list(itertools.accumulate((t.size for t in tables), initial=0))[:-1]
         if tables and not np.isfinite(np.maximum.reduceat(np.concatenate(tables), starts)).all():
@@ -97,15 +123,24 @@ class FactorGraph:
 
     @cached_property
     def size(self) -> int:
-        """Number of configurations, exact however large."""
+        """Number of configurations, exact for models of any size."""
         return math.prod(self.cardinalities)
 
     def describe(self) -> str:
+        """`8 variables, 8 factors, 256 configurations`."""
         n, m = len(self.cardinalities), len(self.factors)
-        return f"{n:,} variable{'s' * (n != 1)}, {m:,} factor{'s' * (m != 1)}, {_count(self.size)}"
+        return f"{counted(n, 'variable')}, {counted(m, 'factor')}, {_count(self.size)}"
+
+    def variable_name(self, variable: int) -> str:
+        """Name of a variable; its number if it has no name."""
+        return self.names.variables[variable] if self.names else str(variable)
+
+    def state_name(self, variable: int, state: int) -> str:
+        """Name of a state as it is numbered without evidence; its number if it has no name."""
+        return self.names.state(variable, state) if self.names else str(state)
 
     def log_potential(self, states: npt.NDArray[np.integer]) -> Floats:
-        """phi of each row of `states`, shape (batch, n) -> (batch,)."""
+        """Compute phi in nats for each row of `states`, shape (batch, n) -> (batch,)."""
         total = np.zeros(states.shape[0])
         for factor in self.factors:
             total += factor.table[tuple(states[:, i] for i in factor.scope)]
@@ -115,15 +150,17 @@ class FactorGraph:
         """The unnormalised model with some variables held at a state.
 
         Its partition function sums over the configurations that agree with the evidence: for a Bayesian
-        network, the probability of the evidence. An observed variable stays, with that one state.
+        network, it is the probability of the evidence. An observed variable stays in the model, with one state.
 
         Raises
         ------
-        InputError : no such variable or state, or evidence that a factor forbids.
+        InputError : there is no such variable or state, or a factor forbids the evidence.
         """
         for i, state in evidence.items():
             if not 0 <= i < len(self.cardinalities):
-                raise InputError(f"evidence names variable {i}", f"variables are 0 to {len(self.cardinalities) - 1}")
+                raise InputError(
+                    f"evidence names variable {i}", f"the variables are 0 to {len(self.cardinalities) - 1}"
+                )
             if not 0 <= state < self.cardinalities[i]:
                 raise InputError(
                     f"evidence puts variable {i} in state {state}",
@@ -134,25 +171,24 @@ class FactorGraph:
             seen = tuple(slice(evidence[i], evidence[i] + 1) if i in evidence else slice(None) for i in factor.scope)
             table = factor.table[seen]
             if table.max() == -np.inf:
-                raise InputError(f"factor {j} forbids the evidence", "evidence of positive probability is wanted")
+                raise InputError(f"factor {j} forbids the evidence", "give evidence of positive probability")
             factors.append(Factor(factor.scope, table))
         left = [1 if i in evidence else k for i, k in enumerate(self.cardinalities)]
-        return FactorGraph(left, factors, {**self.observed, **evidence})
+        return FactorGraph(left, factors, {**evidence, **self.observed}, self.names)
 
     def tempered(self, alpha: float) -> FactorGraph:
         """The model with potential alpha phi, whose partition function is Z_alpha (Thesis eq. 3.27).
 
-        What is impossible stays so: at alpha = 0 every possible configuration has potential 0.
+        Impossible configurations stay impossible: at alpha = 0 every possible one has potential 0.
 
         Raises
         ------
         InputError : alpha is negative or not finite.
         """
         if not 0 <= alpha < math.inf:
-            raise InputError(f"alpha is {alpha:g}", "a finite number, 0 or above, is wanted")
-        return FactorGraph(
-            self.cardinalities, [Factor(f.scope, _tempered(f.table, alpha)) for f in self.factors], self.observed
-        )
+            raise InputError(f"alpha is {alpha:g}", "it must be a finite number, 0 or above")
+        factors = [Factor(f.scope, _tempered(f.table, alpha)) for f in self.factors]
+        return FactorGraph(self.cardinalities, factors, self.observed, self.names)
 
     def times(self, other: FactorGraph) -> FactorGraph:
         """The model with potential phi + that of `other`, on the same variables.
@@ -164,12 +200,12 @@ class FactorGraph:
         if (other.cardinalities, other.observed) != (self.cardinalities, self.observed):
             raise InputError(
                 f"its variables have {list(other.cardinalities)[:8]} states",
-                f"those of the model, {list(self.cardinalities)[:8]}, are wanted",
+                f"those of the model have {list(self.cardinalities)[:8]}",
             )
-        return FactorGraph(self.cardinalities, self.factors + other.factors, self.observed)
+        return FactorGraph(self.cardinalities, self.factors + other.factors, self.observed, self.names)
 
     def original_states(self, states: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-        """States as they are numbered without the evidence, shape (batch, n) -> (batch, n)."""
+        """Number states as they are without the evidence, shape (batch, n) -> (batch, n)."""
         found = states.astype(np.int64)
         for i, state in self.observed.items():
             found[:, i] = state
@@ -177,7 +213,7 @@ class FactorGraph:
 
 
 def _tempered(table: Floats, alpha: float) -> Floats:
-    """alpha times a table, in which what is impossible stays so and nothing else becomes so."""
+    """Multiply a table by alpha; exactly the impossible configurations stay impossible."""
     result = np.full(table.shape, -np.inf)
     with np.errstate(over="ignore"):
         np.multiply(alpha, table, where=table > -np.inf, out=result)
@@ -189,26 +225,28 @@ class LogPotentials:
 
     Parameters
     ----------
-    values : log-potentials, shape (N,); may be a memory map, of which a block at a time is read.
+    values : log-potentials in nats, shape (N,); a memory map is read a block at a time.
 
     Raises
     ------
-    InputError : empty or not one-dimensional. The entries are checked as they are read.
+    InputError : the vector is empty or not one-dimensional. The entries are checked when they are read.
     """
 
     def __init__(self, values: Floats) -> None:
         if values.ndim != 1 or values.size == 0:
             raise InputError(
                 f"log-potentials have shape {values.shape}",
-                "one number for each configuration, at least one, is wanted",
+                "give a vector: one number for each configuration",
             )
         self.values = values
 
     @property
     def size(self) -> int:
+        """Number of configurations."""
         return int(self.values.size)
 
     def describe(self) -> str:
+        """`a vector of 1,000 configurations`."""
         return f"a vector of {_count(self.size)}"
 
 
@@ -216,7 +254,7 @@ Model = FactorGraph | LogPotentials
 
 
 def _count(size: int) -> str:
-    """`12 configurations`, and in powers of ten where digits would not be read."""
+    """`12 configurations`; large numbers in powers of ten."""
     if size < 10**7:
-        return f"{size:,} configuration{'s' * (size != 1)}"
+        return counted(size, "configuration")
     return f"{Decimal(size):.2e} configurations".replace("e+", "e")

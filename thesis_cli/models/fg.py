@@ -15,22 +15,23 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.models.names import Names
 from thesis_cli.models.tokens import Tokens, log_entries
 from thesis_cli.models.uai import MOST_STATES, MOST_VARIABLES, distinct
 
 MOST_ENTRIES = 2**27
-"""In all tables, listed or not: what a UAI file of the largest size that is read can hold."""
+"""Largest number of entries in all tables, listed or not: the most that the largest UAI file can hold."""
 
 
 @dataclass(frozen=True)
 class _Listed:
-    """A factor as it stands in the file.
+    """A factor as the file lists it.
 
     Attributes
     ----------
-    labels, cardinalities : of its variables, in the order of the file.
-    places : the words of its entries, `index value index value ...`.
-    indices : of its entries, distinct.
+    labels, cardinalities : its variables, in the order of the file.
+    places : positions of the words of its entries, `index value index value ...`.
+    indices : indices of its entries, distinct.
     """
 
     labels: tuple[int, ...]
@@ -42,11 +43,13 @@ class _Listed:
 def parse(text: str, source: str = "") -> FactorGraph:
     """Read a model; its variables are numbered from 0 in the order of their labels.
 
+    Labels other than 0, 1, ..., n - 1 become the names of the variables.
+
     Raises
     ------
-    InputError : with the line, for every departure from the grammar, a variable with two cardinalities, an
-        index out of range or repeated, a value that is NaN, infinite or negative, a factor with no positive
-        value, and tables beyond `MOST_ENTRIES`.
+    InputError : the text departs from the grammar, a variable has two cardinalities, an index is out of
+        range or repeated, a value is NaN, infinite or negative, a factor has no positive value, or the
+        tables have more than `MOST_ENTRIES` entries; the message gives the line.
     """
     words = Tokens(text, source)
     count = words.whole("the number of factors", 0)
@@ -58,7 +61,7 @@ def parse(text: str, source: str = "") -> FactorGraph:
         listed.append(_factor(words, j, found, left))
         left -= math.prod(listed[-1].cardinalities)
     if not found:
-        raise words.error("no factor has a variable", "at least one variable is wanted")
+        raise words.error("no factor has a variable", "at least one must")
     entries = log_entries(words, [factor.places[1::2] for factor in listed])
     words.finish("the model")
     number = {label: i for i, label in enumerate(sorted(found))}
@@ -66,11 +69,12 @@ def parse(text: str, source: str = "") -> FactorGraph:
         Factor(tuple([number[label] for label in factor.labels]), _table(factor, values))
         for factor, values in zip(listed, entries, strict=True)
     ]
-    return FactorGraph([found[label] for label in number], factors)
+    names = Names(tuple(map(str, number))) if max(number) >= len(number) else None
+    return FactorGraph([found[label] for label in number], factors, names=names)
 
 
 def _factor(words: Tokens, j: int, found: dict[int, int], most: int) -> _Listed:
-    """The next factor, of at most `most` entries; `found` gains the cardinalities of its variables."""
+    """Read the next factor, of at most `most` entries, and add the cardinalities of its variables to `found`."""
     size = words.whole(f"the number of variables of factor {j}", 0, MOST_VARIABLES)
     places = words.many(size, f"factor {j} has {size} variables")
     labels = distinct(words, words.wholes(places, f"a variable of factor {j}", 0), j)
@@ -80,14 +84,14 @@ def _factor(words: Tokens, j: int, found: dict[int, int], most: int) -> _Listed:
         if found.setdefault(label, cardinality) != cardinality:
             raise words.error(
                 f"variable {label} has {cardinality} states in factor {j}, {found[label]} before",
-                "one cardinality is wanted",
+                "it must have one cardinality",
                 place,
             )
     entries = math.prod(cardinalities)
     if entries > most:
         raise words.error(
             f"factor {j} has {entries} entries, over {size} variable{'s' * (size != 1)}",
-            f"all tables together have at most {MOST_ENTRIES}, listed or not",
+            f"all tables together may have {MOST_ENTRIES}, listed or not",
         )
     nonzero = words.whole(f"the number of nonzero entries of factor {j}", 1, entries)
     places = words.many(2 * nonzero, f"factor {j} has {nonzero} nonzero entries")
@@ -95,12 +99,12 @@ def _factor(words: Tokens, j: int, found: dict[int, int], most: int) -> _Listed:
     if len(set(indices)) < nonzero:
         first = set(np.unique(indices, return_index=True)[1].tolist())
         again = next(k for k in range(nonzero) if k not in first)
-        raise words.error(f"factor {j} lists entry {indices[again]} twice", "each entry once", places[2 * again])
+        raise words.error(f"factor {j} lists entry {indices[again]} twice", "list each entry once", places[2 * again])
     return _Listed(labels, cardinalities, places, indices)
 
 
 def _table(factor: _Listed, values: Floats) -> Floats:
-    """The whole table from the entries that are listed."""
+    """The whole table, made from the entries that are listed."""
     table = np.full(math.prod(factor.cardinalities), -np.inf)
     table[factor.indices] = values
     return table.reshape(factor.cardinalities, order="F")

@@ -1,29 +1,29 @@
-"""Open a model file, whatever its format; `-` is standard input."""
+"""Read a model file of any format; `-` is standard input."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.models import bif, fg, uai, vector
-from thesis_cli.models.factor_graph import FactorGraph, Model
+from thesis_cli.models.evidence import condition
+from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
+from thesis_cli.models.reading import decode, read_whole, too_large, unreadable
 from thesis_cli.models.tokens import is_number
 
 FORMATS = ("uai", "fg", "bif", "csv", "npy", "npz")
-"""Names of formats, which are also the extensions of their files."""
+"""Names of the formats, which are also the extensions of their files."""
 
 MAX_BYTES = 2**28
-"""Largest text or NPZ file that is read. NPY files are mapped, of any size."""
-
-MAX_EVIDENCE = 2**24
-"""Largest evidence file that is read."""
+"""Size of the largest text or NPZ file that is read. NPY files are mapped, and may have any size."""
 
 
 def load_model(
     path: str | Path,
     format: str | None = None,
-    evidence: str | Path | None = None,
+    evidence: str | Path | Sequence[str | Path] | None = None,
     probabilities: bool = False,
 ) -> Model:
     """Read a model.
@@ -32,64 +32,70 @@ def load_model(
     ----------
     path : UAI (MARKOV or BAYES), libDAI's FG, BIF, or a vector of log-potentials as CSV, NPY or NPZ; `-` reads
         standard input.
-    format : one of `FORMATS`; by default told from the extension, else from the first bytes (but for FG, which
-        begins with a number as CSV does).
-    evidence : a UAI evidence file, which conditions a factor graph.
-    probabilities : the entries of a vector are probabilities up to a factor, not their logarithms (the potentials
-        of a factor graph are what they are). Those of an NPY file are checked as they are read.
+    format : one of `FORMATS`. By default the extension decides, else the first bytes, which detect every
+        format but FG: it begins with a number, as CSV does.
+    evidence : observations that condition a factor graph, each `NAME=STATE` (names or numbers) or a UAI
+        evidence file; see `evidence.condition`.
+    probabilities : read the entries of a vector as probabilities up to a constant factor, not as log-potentials.
+        The entries of an NPY file are checked when they are read. A factor graph is read as without it.
 
     Raises
     ------
-    InputError : naming file, line, what is wrong and what would be right.
+    InputError : the message gives file, line, what is wrong and what would be right.
     """
     name = "standard input" if str(path) == "-" else str(path)
     try:
-        data = _read(path, format)
-        if data is None:
-            return _refuse_evidence(vector.map_npy(path, probabilities), evidence, name)
-        kind = format or _format_of(path, data, name)
-        if kind == "npz":
-            return _refuse_evidence(vector.parse_npz(data, name, MAX_BYTES, probabilities), evidence, name)
-        if kind == "npy":
-            return _refuse_evidence(vector.parse_npy(data, name, probabilities), evidence, name)
-        text = _decode(data, name)
-        if kind == "csv":
-            return _refuse_evidence(vector.parse_csv(text, name, probabilities), evidence, name)
-        graph = {"uai": uai.parse, "fg": fg.parse, "bif": bif.parse}[kind](text, name)
+        model = _parse(path, format, name, probabilities)
+        return conditioned(model, [evidence] if isinstance(evidence, str | Path) else evidence)
     except OSError as error:
-        raise _unreadable(error, name) from error
+        raise unreadable(error, name, "give a model file") from error
     except InputError as error:
         raise error.at(name) from error
-    return graph if evidence is None else _condition(graph, evidence)
+
+
+def conditioned(model: Model, evidence: Sequence[str | Path] | None) -> Model:
+    """A model given some evidence, as for `load_model`.
+
+    Raises
+    ------
+    InputError : a vector is given evidence, or `evidence.condition` refuses it.
+    """
+    if not evidence:
+        return model
+    if isinstance(model, LogPotentials):
+        raise InputError("a vector has no variables to observe", "leave --evidence out")
+    return condition(model, evidence)
+
+
+def _parse(path: str | Path, format: str | None, name: str, probabilities: bool) -> Model:
+    data = _read(path, format)
+    if data is None:
+        return vector.map_npy(path, probabilities)
+    kind = format or _format_of(path, data, name)
+    if kind == "npz":
+        return vector.parse_npz(data, name, MAX_BYTES, probabilities)
+    if kind == "npy":
+        return vector.parse_npy(data, name, probabilities)
+    text = decode(data, name)
+    if kind == "csv":
+        return vector.parse_csv(text, name, probabilities)
+    graph: FactorGraph = {"uai": uai.parse, "fg": fg.parse, "bif": bif.parse}[kind](text, name)
+    return graph
 
 
 def _read(path: str | Path, format: str | None) -> bytes | None:
     """The bytes of the file, or None for an NPY file, which is mapped instead."""
     if str(path) == "-":
         if sys.stdin is None:
-            raise InputError("is closed", "a model is wanted there")
+            raise InputError("is closed", "write a model to it")
         data = sys.stdin.buffer.read(MAX_BYTES + 1)
-    else:
-        with open(path, "rb") as file:
-            if vector.is_npy(file.read(8)) and format in (None, "npy"):
-                return None
-        return _read_whole(path, MAX_BYTES, "write a vector as NPY, which is read a block at a time")
-    if len(data) > MAX_BYTES:
-        raise _too_large("standard input", MAX_BYTES, "write a vector as an NPY file")
-    return data
-
-
-def _read_whole(path: str | Path, most: int, remedy: str = "a small text file is wanted") -> bytes:
-    """The bytes of a file, refused beyond `most`."""
+        if len(data) > MAX_BYTES:
+            raise too_large("standard input", MAX_BYTES, "write the vector to an NPY file")
+        return data
     with open(path, "rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise _too_large(str(path), most, remedy)
-    return data
-
-
-def _too_large(name: str, most: int, remedy: str) -> InputError:
-    return InputError(f"the file is larger than {most >> 20} MiB", remedy, source=name)
+        if vector.is_npy(file.read(8)) and format in (None, "npy"):
+            return None
+    return read_whole(path, MAX_BYTES, "write a vector as NPY, which is read a block at a time")
 
 
 def _format_of(path: str | Path, data: bytes, name: str) -> str:
@@ -112,36 +118,7 @@ def _format_of(path: str | Path, data: bytes, name: str) -> str:
     if second and is_number(second[0].decode(errors="replace")):
         return "csv"  # a heading, then numbers
     raise InputError(
-        f"the format is not told by the name, nor by the first word {words[0][:20].decode(errors='replace')!r}",
+        f"unknown format: the first word is {words[0][:20].decode(errors='replace')!r}",
         f"give --format {'|'.join(FORMATS)}",
         source=name,
     )
-
-
-def _decode(data: bytes, name: str) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError("not text", "a UAI, FG, BIF or CSV file is text", source=name, line=line) from error
-
-
-def _condition(graph: FactorGraph, evidence: str | Path) -> FactorGraph:
-    name = str(evidence)
-    try:
-        text = _decode(_read_whole(evidence, MAX_EVIDENCE), name)
-        return graph.condition(uai.parse_evidence(text, graph.cardinalities, name))
-    except OSError as error:
-        raise _unreadable(error, name, "an evidence file is wanted") from error
-    except InputError as error:
-        raise error.at(name) from error
-
-
-def _refuse_evidence(model: Model, evidence: str | Path | None, name: str) -> Model:
-    if evidence is not None:
-        raise InputError("evidence wants variables, this is a vector", "drop --evidence", source=name)
-    return model
-
-
-def _unreadable(error: OSError, name: str, remedy: str = "a model file is wanted") -> InputError:
-    return InputError(f"cannot be read ({(error.strerror or str(error)).lower()})", remedy, source=name)

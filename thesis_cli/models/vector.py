@@ -15,16 +15,16 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.models.factor_graph import LogPotentials, check_log_potentials
 from thesis_cli.models.tokens import is_number
 
-_WANTED = "one number for each configuration is wanted: a float64 vector"
-_PROBABILITY = "finite numbers, 0 or above, are wanted; they need not sum to 1"
+_FORM = "give a float64 vector: one number for each configuration"
+_PROBABILITY = "probabilities must be finite and 0 or above; they need not sum to 1"
 
 
 class LogOf:
-    """ln of a vector of probabilities, taken of a slice when it is asked for; a memory map stays one.
+    """Logarithms of a vector of probabilities, computed for a slice when it is read; a memory map stays one.
 
     Parameters
     ----------
-    values : probabilities up to a factor, of any real type, shape (N,).
+    values : probabilities up to a constant factor, of any real type, shape (N,).
     """
 
     def __init__(self, values: npt.NDArray[Any]) -> None:
@@ -32,11 +32,11 @@ class LogOf:
         self.ndim, self.shape, self.size = values.ndim, values.shape, values.size
 
     def __getitem__(self, part: slice) -> Floats:
-        """ln p in float64, -inf of a 0.
+        """ln p in float64; -inf where p is 0.
 
         Raises
         ------
-        InputError : a negative number, a NaN or an infinity in this slice.
+        InputError : this slice has a negative number, a NaN or an infinity.
         """
         p = np.array(self._values[part], dtype=np.float64)
         wrong = _no_probabilities(p)
@@ -48,54 +48,66 @@ class LogOf:
 
 
 def _no_probabilities(p: Floats) -> npt.NDArray[np.intp]:
-    """Indices of the entries that are not."""
+    """Indices of the entries that are no probabilities, even up to a factor."""
     return np.flatnonzero(~(p >= 0) | (p == np.inf))
 
 
 def is_npy(head: bytes) -> bool:
+    """Whether a file with these first bytes is in the NPY format."""
     return head.startswith(b"\x93NUMPY")
 
 
 def map_npy(path: str | Path, probabilities: bool = False) -> LogPotentials:
-    """Map an NPY file; its entries are read and checked a block at a time."""
+    """Map an NPY file; its entries are read and checked a block at a time.
+
+    Raises
+    ------
+    InputError : the file is no NPY file, is cut short, or holds no vector of real numbers.
+    OSError : the file cannot be read.
+    """
     try:
         values = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise InputError(f"not a whole NPY file ({_first_line(error)})", _WANTED, source=path) from error
-    return _model(values, str(path), probabilities)
+        raise InputError(f"not a whole NPY file ({_first_line(error)})", _FORM, source=path) from error
+    return model(values, str(path), probabilities)
 
 
 def parse_npy(data: bytes, source: str, probabilities: bool = False) -> LogPotentials:
-    """An NPY file already in memory (from standard input)."""
+    """Read an NPY file that is in memory already, such as one from standard input; raises as `map_npy`."""
     stream = io.BytesIO(data)
     try:
         promised = _promised_bytes(stream)
         stream.seek(0)
         if promised > len(data):
             raise InputError(
-                f"the header promises {promised:,} bytes, the file has {len(data):,}", _WANTED, source=source
+                f"the header promises {promised:,} bytes, the file has {len(data):,}", _FORM, source=source
             )
-        return _model(np.load(stream, allow_pickle=False), source, probabilities)
+        return model(np.load(stream, allow_pickle=False), source, probabilities)
     except (ValueError, EOFError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"not a whole NPY file ({_first_line(error)})", _WANTED, source=source) from error
+        raise InputError(f"not a whole NPY file ({_first_line(error)})", _FORM, source=source) from error
 
 
 def parse_npz(data: bytes, source: str, max_bytes: int, probabilities: bool = False) -> LogPotentials:
-    """The one array of an NPZ file, or the one named `log_potentials` (`probabilities`, if those are wanted)."""
+    """Read the one array of an NPZ file, or the one named `log_potentials` or, if so told, `probabilities`.
+
+    Raises
+    ------
+    InputError : as `map_npy`, or the array unpacks to more than `max_bytes`.
+    """
     name = "probabilities" if probabilities else "log_potentials"
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
-            wanted = f"{name}.npy"
-            if len(names) != 1 and wanted not in names:
+            member_name = f"{name}.npy"
+            if len(names) != 1 and member_name not in names:
                 raise InputError(
                     f"holds {len(names)} arrays and none is called {name}",
-                    "an NPZ file with one array is wanted",
+                    f"give an NPZ file with one array, or call one {name}",
                     source=source,
                 )
-            member = archive.getinfo(wanted if wanted in names else names[0])
+            member = archive.getinfo(member_name if member_name in names else names[0])
             if member.file_size > max_bytes:
                 raise InputError(
                     f"unpacks to {member.file_size:,} bytes, more than {max_bytes >> 20} MiB",
@@ -104,17 +116,22 @@ def parse_npz(data: bytes, source: str, max_bytes: int, probabilities: bool = Fa
                 )
             return parse_npy(archive.read(member), source, probabilities)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise InputError(f"not a whole NPZ file ({_first_line(error)})", _WANTED, source=source) from error
+        raise InputError(f"not a whole NPZ file ({_first_line(error)})", _FORM, source=source) from error
 
 
 def parse_csv(text: str, source: str, probabilities: bool = False) -> LogPotentials:
-    """One number a line (a first line that is no number is a heading), or one line of many."""
+    """Read one number a line, after a heading or not, or one line of many numbers.
+
+    Raises
+    ------
+    InputError : an entry is no number, or no log-potential or probability; the message gives its line.
+    """
     lines = text.split("\n")
     filled = [i for i, line in enumerate(lines) if line.strip()]
     if filled and not is_number(lines[filled[0]].split(",")[0]):
         filled = filled[1:]
     if not filled:
-        raise InputError("has no numbers", "one number a line is wanted", source=source)
+        raise InputError("has no numbers", "give one number a line", source=source)
     first = filled[0]
     words = lines[first].split(",") if len(filled) == 1 else [lines[i] for i in filled]
     try:
@@ -123,7 +140,7 @@ def parse_csv(text: str, source: str, probabilities: bool = False) -> LogPotenti
         bad = next(k for k, word in enumerate(words) if not is_number(word))
         raise InputError(
             f"'{words[bad].strip()[:40]}' is not a number",
-            "one number a line is wanted",
+            "give one number a line",
             source=source,
             line=(first if len(filled) == 1 else filled[bad]) + 1,
         ) from None
@@ -131,24 +148,31 @@ def parse_csv(text: str, source: str, probabilities: bool = False) -> LogPotenti
     if wrong.size:
         raise InputError(
             f"'{words[wrong[0]].strip()}' is no {'probability' if probabilities else 'log-potential'}",
-            _PROBABILITY if probabilities else "they are finite, or -inf where a configuration is impossible",
+            _PROBABILITY if probabilities else "log-potentials must be finite, or -inf for an impossible configuration",
             source=source,
             line=(first if len(filled) == 1 else filled[wrong[0]]) + 1,
         )
-    return _model(values, source, probabilities)
+    return model(values, source, probabilities)
 
 
-def _model(values: npt.NDArray[Any], source: str, probabilities: bool) -> LogPotentials:
+def model(values: npt.NDArray[Any], source: str, probabilities: bool) -> LogPotentials:
+    """The model of a vector of log-potentials, or of probabilities up to a constant factor.
+
+    Raises
+    ------
+    InputError : the vector has another shape than (N,), or an entry is wrong. The entries of a memory map
+        are checked when they are read.
+    """
     if values.dtype.kind not in "fiu":
-        raise InputError(f"holds {values.dtype}, not real numbers", _WANTED, source=source)
-    model = LogPotentials(cast(Floats, LogOf(values)) if probabilities else values)
+        raise InputError(f"holds {values.dtype}, not real numbers", _FORM, source=source)
+    found = LogPotentials(cast(Floats, LogOf(values)) if probabilities else values)
     if isinstance(values, np.memmap):
-        return model
+        return found
     if not probabilities:
         check_log_potentials(values.astype(np.float64), "the vector")
-    elif model.values[:].max() == -np.inf:
-        raise InputError("every probability is 0", "some configuration must be possible", source=source)
-    return model
+    elif found.values[:].max() == -np.inf:
+        raise InputError("every probability is 0", "at least one configuration must be possible", source=source)
+    return found
 
 
 def _promised_bytes(stream: io.BytesIO) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from thesis_cli.base.errors import InputError, about
+
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
     from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
@@ -27,7 +29,8 @@ def open_model(
     Parameters
     ----------
     source : a path, or an object.
-    format, evidence, probabilities : as for `load_model`.
+    format : of the file, as for `load_model`; objects have none.
+    evidence, probabilities : as for `load_model`.
 
     Raises
     ------
@@ -37,10 +40,13 @@ def open_model(
     from thesis_cli.models.objects import model_of
 
     if isinstance(source, str | Path):
-        return load_model(source, format, evidence[0] if evidence else None, probabilities)
-    return model_of(source, evidence, probabilities)
+        return load_model(source, format, evidence, probabilities)
+    if format:
+        raise InputError(f"--format {format} does not go with {label(source)}", "it is for files")
+    with about(label(source)):
+        return model_of(source, evidence, probabilities)
 
 
 def label(source: ModelSource) -> str:
-    """How a source is called in tables and messages: its path, or the type of the object."""
+    """Name of a source in tables and messages: its path, or the type of the object."""
     return str(source) if isinstance(source, str | Path) else f"<{type(source).__name__}>"
