@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.privacy.published import EPSILONS, MOST_POINTS, algorithm_2
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.privacy.published import EPSILONS, MOST_POINTS, algorithm_2
 
 DIMENSIONS = 2, 5
 FEW = 10

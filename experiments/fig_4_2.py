@@ -9,7 +9,8 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.privacy.embedding import distance, mean_at
 from thesis_cli.privacy.features import draw_features
 from thesis_cli.privacy.points import synthesise
-from thesis_cli.privacy.published import (
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.privacy.published import (
     EPSILONS,
     MEAN_OF_MATRIX,
     MOST_POINTS,
@@ -20,7 +21,6 @@ from thesis_cli.privacy.published import (
     noise_scale,
     private_table,
 )
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 
 DIMENSIONS = 2, 5
 SETTINGS = "published", "today"

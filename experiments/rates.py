@@ -12,14 +12,15 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.privacy.embedding import mean_of_matrix
-from thesis_cli.privacy.evaluation import GaussianMixture
 from thesis_cli.privacy.features import draw_features
 from thesis_cli.privacy.frank_wolfe import simplex_weights
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget
-from thesis_cli.privacy.seeded import SeededGaussian
-from thesis_cli.privacy.subspace import orthonormal_basis, subspace_release
+from thesis_cli.privacy.subspace import orthonormal_basis
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.privacy.evaluation import GaussianMixture
+from thesis_cli.studies.privacy.seeded import SeededGaussian
+from thesis_cli.studies.privacy.subspace_release import subspace_release
 
 BUDGET = Budget(1.0, 1e-6)
 GAMMA = 8.0

@@ -13,17 +13,18 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.privacy.evaluation import Truth, histogram_release, random_ranges
 from thesis_cli.privacy.examples import cps1988
 from thesis_cli.privacy.features import draw_features
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanism import Budget
-from thesis_cli.privacy.models import area_under_curve, least_squares, regression_scores
 from thesis_cli.privacy.points import synthesise
+from thesis_cli.privacy.regression import area_under_curve, least_squares, regression_scores
 from thesis_cli.privacy.schema import Schema
-from thesis_cli.privacy.seeded import SeededGaussian
-from thesis_cli.privacy.subspace import subspace_release, uniform
+from thesis_cli.privacy.subspace import uniform
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.privacy.evaluation import Truth, histogram_release, random_ranges
+from thesis_cli.studies.privacy.seeded import SeededGaussian
+from thesis_cli.studies.privacy.subspace_release import subspace_release
 
 SCHEMA = Path(__file__).parents[1] / "data" / "tables" / "cps1988.toml"
 DELTA = 1e-6

@@ -9,10 +9,10 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanism import Budget
-from thesis_cli.privacy.published import DELTA, EPSILONS, kernel, mixture, wide_points
-from thesis_cli.privacy.seeded import SeededGaussian
 from thesis_cli.privacy.subspace import orthonormal_basis, reweighted
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.privacy.published import DELTA, EPSILONS, kernel, mixture, wide_points
+from thesis_cli.studies.privacy.seeded import SeededGaussian
 
 CONSTRAINTS = {"raw": ("raw", 1.0), "C = 2": ("l1", 2.0), "C = 1": ("l1", 1.0), "simplex": ("simplex", 1.0)}
 BOUNDS = {"C = 2": 2.0, "C = 1": 1.0}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.privacy.test_query import PROMISE, release, table, write_release
-from thesis_cli.privacy.released import rows_text
+from thesis_cli.privacy.release_files import rows_text
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from thesis_cli.privacy.mechanism import Budget, Choice
-from thesis_cli.privacy.release import Request, private_record, release_features, synthetic
-from thesis_cli.privacy.released import record_text, rows_text
+from thesis_cli.privacy.release import ReleaseRequest, private_record, release_features, synthetic
+from thesis_cli.privacy.release_files import record_text, rows_text
 from thesis_cli.privacy.schema import Boolean, Integer, Real, Schema
-from thesis_cli.privacy.seeded import SeededGaussian, SeededLaplace
+from thesis_cli.studies.privacy.seeded import SeededGaussian, SeededLaplace
 
 SCHEMA = Schema((Real("height", 1.0, 2.5), Boolean("smoker"), Integer("children", 0, 3)))
 SMALL = Schema((Boolean("smoker"), Integer("children", 0, 3)))
@@ -45,7 +45,7 @@ def write_release(path, method="features", noise="gaussian", weights="uniform", 
     """A release of 3000 rows with noise of a seeded generator."""
     rng = np.random.default_rng(1)
     size = {"features": 20, "subspace": 25, "exponential": 3}[method]
-    request = Request(schema, Budget(epsilon, 1e-5), method, noise, size, entropy=7)
+    request = ReleaseRequest(schema, Budget(epsilon, 1e-5), method, noise, size, entropy=7)
     seeded = SeededGaussian(rng, "analytic") if noise == "gaussian" else SeededLaplace(rng)
     record = private_record(
         [schema.encode(table(0, 3000))],

@@ -144,7 +144,7 @@ def test_what_is_missing_stays_missing(text, expected):
         ("x y", "x y: it cannot be read at 'y' ("),
         ("`hours per week", "`hours per week: it cannot be read at '`hours per week' ("),
         ("`hours per week` < < 3", "cannot be read at '< 3' ("),
-        ("y", "y: unknown column 'y'; the columns are 'x', 'n', 'c', 'd', 'o', 't', 'u', 'hours per week', 'class'"),
+        ("y", "y: unknown column 'y'; the columns are 'x', 'n', 'c', 'd', 'o', 't', 'u', "),
         ("`hour per week`", "unknown column 'hour per week'; 'hours per week' is nearest"),
         ("`class` + quoted_0_", "unknown column 'quoted_0_'"),
         ("sqr(x)", "unknown function 'sqr' in an expression; 'sqrt' is nearest"),

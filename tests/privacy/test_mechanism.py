@@ -22,7 +22,7 @@ from thesis_cli.privacy.mechanism import (
     opendp,
     zcdp_epsilon,
 )
-from thesis_cli.privacy.seeded import NOT_PRIVATE, SeededGaussian, SeededLaplace
+from thesis_cli.studies.privacy.seeded import NOT_PRIVATE, SeededGaussian, SeededLaplace
 
 ONE = Budget(1.0, 1e-6)
 DRAWS = 20_000

@@ -8,13 +8,13 @@ from scipy.special import expit
 from scipy.stats import mannwhitneyu
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy import models
+from thesis_cli.privacy import regression
 from thesis_cli.privacy.embedding import squared_distance
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.query import MOST_BINS, ask
-from thesis_cli.privacy.released import FORMAT, Release, record_path, record_text, rows_text
-from thesis_cli.privacy.sample import Sample, push_forward, push_forward_distance
+from thesis_cli.privacy.release_files import FORMAT, Release, record_path, record_text, rows_text
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
+from thesis_cli.privacy.weighted_sample import WeightedSample, push_forward, push_forward_distance
 
 SCHEMA = Schema(
     (
@@ -72,7 +72,7 @@ def table(made):
 
 
 def numbers(made, query, **options):
-    found = ask(Sample.of_release(made), query, PROMISE["rows"], **options).found
+    found = ask(WeightedSample.of_release(made), query, PROMISE["rows"], **options).rows
     return found[0].value if len(found) == 1 else {f.group or f.statistic: f.value for f in found}
 
 
@@ -154,7 +154,7 @@ def test_weights_are_as_they_are_in_expectations_and_a_distribution_in_all_else(
 def test_the_share_of_weight_that_a_number_is_from():
     made = release(weights="raw")
     t = table(made)
-    sample, size = Sample.of_release(made), np.abs(made.weights)
+    sample, size = WeightedSample.of_release(made), np.abs(made.weights)
     for query, used in [
         ("mean(age)", np.ones(len(t), bool)),
         ("mean(wage)", t.wage.notna()),
@@ -163,7 +163,7 @@ def test_the_share_of_weight_that_a_number_is_from():
         ("regress(wage, age, school)", t.wage.notna() & t.school.notna()),
     ]:
         expected = size[np.asarray(used, bool)].sum() / size.sum()
-        for found in ask(sample, query, 1000).found:
+        for found in ask(sample, query, 1000).rows:
             assert found.share == pytest.approx(expected)
 
 
@@ -172,34 +172,34 @@ def test_the_share_of_weight_that_a_number_is_from():
 
 def test_bins_are_of_the_public_bounds():
     made = release()
-    answer = ask(Sample.of_release(made), "histogram(wage, bins=4, where=age > 30)", 1000)
+    answer = ask(WeightedSample.of_release(made), "histogram(wage, bins=4, where=age > 30)", 1000)
     t = table(made)
     np.testing.assert_allclose(answer.edges, [0, 500, 1000, 1500, 2000])
     counts = np.histogram(t.wage[(t.age > 30) & t.wage.notna()].astype(float), answer.edges)[0]
-    np.testing.assert_allclose([f.value for f in answer.found], counts / counts.sum())
-    assert [f.group for f in answer.found] == ["0 to 500", "500 to 1000", "1000 to 1500", "1500 to 2000"]
+    np.testing.assert_allclose([f.value for f in answer.rows], counts / counts.sum())
+    assert [f.group for f in answer.rows] == ["0 to 500", "500 to 1000", "1000 to 1500", "1500 to 2000"]
     assert (answer.subject, answer.condition) == ("wage", "age > 30")
 
 
 @pytest.mark.parametrize(("bins", "width"), [(8, 8), (63, 1), (100, 1), (1, 63), (10, 7)])
 def test_bins_of_whole_numbers_hold_as_many_of_them(bins, width):
     made = release()
-    answer = ask(Sample.of_release(made), f"histogram(age, bins={bins})", 1000)
-    assert len(answer.found) <= bins
-    assert answer.found[0].group == ("18" if width == 1 else f"18 to {17 + width}")
-    assert answer.found[-1].group.endswith("80")
+    answer = ask(WeightedSample.of_release(made), f"histogram(age, bins={bins})", 1000)
+    assert len(answer.rows) <= bins
+    assert answer.rows[0].group == ("18" if width == 1 else f"18 to {17 + width}")
+    assert answer.rows[-1].group.endswith("80")
     assert set(np.diff(answer.edges)) == {width}
     age = table(made).age
-    for i, found in enumerate(answer.found):
+    for i, found in enumerate(answer.rows):
         assert found.value == pytest.approx(((age - 18) // width == i).mean())
 
 
 def test_bins_of_an_expression_are_of_the_released_range_and_those_of_levels_and_truth_of_all_there_are():
     made = release()
-    sample, t = Sample.of_release(made), table(made)
+    sample, t = WeightedSample.of_release(made), table(made)
     answer = ask(sample, "histogram(2 * age, bins=3)", 1000)
     assert (answer.edges[0], answer.edges[-1]) == (2 * t.age.min(), 2 * t.age.max())
-    assert sum(f.value for f in ask(sample, "histogram(3)", 1000).found) == pytest.approx(1)
+    assert sum(f.value for f in ask(sample, "histogram(3)", 1000).rows) == pytest.approx(1)
     shares = numbers(made, "histogram(school)")
     assert shares == pytest.approx(t.school.dropna().value_counts(normalize=True).to_dict())
     assert list(shares) == ["low", "mid", "high"]
@@ -261,10 +261,10 @@ def test_classification_is_where_the_gradient_vanishes(weights):
 def test_numbers_of_any_size():
     """exp(5 * 69) is just below 1e150, beyond which numbers are missing, so that no square overflows."""
     made, real = release(), release(rows=300, seed=1)
-    sample, judge = Sample.of_release(made), Sample.of_rows(SCHEMA, real.points)
+    sample, judge = WeightedSample.of_release(made), WeightedSample.of_rows(SCHEMA, real.points)
     share = (table(made).age <= 69).mean()
     for query in ("mean(exp(5 * age))", "sd(exp(5 * age))", "corr(exp(5 * age), exp(0 - 5 * age))"):
-        [found] = ask(sample, query, 1000).found
+        [found] = ask(sample, query, 1000).rows
         assert math.isfinite(found.value)
         assert found.share == pytest.approx(share)
     expected = numbers(made, "corr(age, `hours per week`)")
@@ -273,7 +273,7 @@ def test_numbers_of_any_size():
     assert sum(numbers(made, "histogram(exp(5 * age))").values()) == pytest.approx(1)
     for query in ("regress(exp(5 * age), wage)", "regress(wage, exp(5 * age))", "classify(married, exp(5 * age))"):
         answer = ask(sample, query, 1000, judge)
-        assert all(math.isfinite(f.value) for f in answer.found + answer.scored)
+        assert all(math.isfinite(f.value) for f in answer.rows + answer.scored)
 
 
 def test_a_column_that_separates_the_classes_is_no_trouble():
@@ -285,9 +285,9 @@ def test_a_column_that_separates_the_classes_is_no_trouble():
 def test_scores_on_a_holdout():
     made, real = release(), release(rows=300, seed=1)
     t = table(real)
-    sample, judge = Sample.of_release(made), Sample.of_rows(SCHEMA, real.points)
+    sample, judge = WeightedSample.of_release(made), WeightedSample.of_rows(SCHEMA, real.points)
     answer = ask(sample, "regress(wage, age, `hours per week`, school)", 1000, judge)
-    b = {f.group: f.value for f in answer.found if f.statistic == "coefficient"}
+    b = {f.group: f.value for f in answer.rows if f.statistic == "coefficient"}
     kept = t[t.wage.notna() & t.school.notna()]
     predicted = b["intercept"] + b["age"] * kept.age + b["`hours per week`"] * kept["hours per week"]
     predicted += kept.school.map({"low": 0, "mid": b["school = mid"], "high": b["school = high"]}).astype(float)
@@ -300,7 +300,7 @@ def test_scores_on_a_holdout():
     assert answer.scored[0].share == pytest.approx(len(kept) / 300)
 
     answer = ask(sample, "classify(married, age)", 1000, judge)
-    b = {f.group: f.value for f in answer.found}
+    b = {f.group: f.value for f in answer.rows}
     kept = t[t.married.notna()]
     y, p = kept.married.astype(bool), expit(b["intercept"] + b["age"] * kept.age.astype(float))
     scores = {f.statistic: f.value for f in answer.scored}
@@ -311,20 +311,22 @@ def test_scores_on_a_holdout():
 
 
 def test_scores_that_are_not_defined():
-    assert math.isnan(models.classification_scores(np.ones(3), np.zeros(3))["AUC"])
-    assert math.isnan(models.regression_scores(np.ones(3), np.zeros(3))["R^2"])
+    assert math.isnan(regression.classification_scores(np.ones(3), np.zeros(3))["AUC"])
+    assert math.isnan(regression.regression_scores(np.ones(3), np.zeros(3))["R^2"])
 
 
 # Definitions, and functions of a release
 
 
 def test_definitions_build_on_each_other():
-    sample = Sample.of_release(release()).define("hourly = wage / `hours per week`").define("`is high`=hourly>10")
+    sample = (
+        WeightedSample.of_release(release()).define("hourly = wage / `hours per week`").define("`is high`=hourly>10")
+    )
     t = table(release())
     hourly = (t.wage / t["hours per week"]).dropna()
-    assert ask(sample, "mean(hourly)", 1).found[0].value == pytest.approx(hourly.mean())
-    assert ask(sample, "prob(`is high`)", 1).found[0].value == pytest.approx((hourly > 10).mean())
-    assert ask(sample.define("one = 1"), "mean(one, by=region)", 1).found[0].value == 1
+    assert ask(sample, "mean(hourly)", 1).rows[0].value == pytest.approx(hourly.mean())
+    assert ask(sample, "prob(`is high`)", 1).rows[0].value == pytest.approx((hourly > 10).mean())
+    assert ask(sample.define("one = 1"), "mean(one, by=region)", 1).rows[0].value == 1
 
 
 @pytest.mark.parametrize(
@@ -340,7 +342,7 @@ def test_definitions_build_on_each_other():
 )
 def test_bad_definitions(text, message):
     with pytest.raises(InputError, match=r"^[^\n]*$") as error:
-        Sample.of_release(release()).define(text)
+        WeightedSample.of_release(release()).define(text)
     assert message in str(error.value)
 
 
@@ -425,6 +427,6 @@ def test_weights_that_leave_nothing():
 
 def test_a_holdout_without_a_row_that_counts():
     made = release()
-    judge = Sample.of_rows(SCHEMA, made.points[np.array(table(made).age < 60, bool)])
+    judge = WeightedSample.of_rows(SCHEMA, made.points[np.array(table(made).age < 60, bool)])
     with pytest.raises(InputError, match="no rows of the holdout are left"):
         numbers(made, "regress(wage, age, where=age > 60)", holdout=judge)

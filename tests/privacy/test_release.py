@@ -11,8 +11,8 @@ from thesis_cli.privacy import release
 from thesis_cli.privacy.embedding import mean_at, squared_distance
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanism import Budget, Choice, OpenDPGaussian, OpenDPLaplace
-from thesis_cli.privacy.release import Request, private_record, release_features, synthetic
-from thesis_cli.privacy.released import record_text, rows_text
+from thesis_cli.privacy.release import ReleaseRequest, private_record, release_features, synthetic
+from thesis_cli.privacy.release_files import record_text, rows_text
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
 from thesis_cli.privacy.subspace import Subspace
 
@@ -33,8 +33,8 @@ def table(schema, count, seed):
 def request(method, schema=None, size=None, budget=BUDGET, entropy=7, **options):
     schema = schema or (SMALL if method == "exponential" else MIXED)
     if method == "public":
-        return Request(schema, budget, "subspace", public=table(schema, 12, 1), entropy=entropy, **options)
-    return Request(
+        return ReleaseRequest(schema, budget, "subspace", public=table(schema, 12, 1), entropy=entropy, **options)
+    return ReleaseRequest(
         schema, budget, method, size=size or (2 if method == "exponential" else 20), entropy=entropy, **options
     )
 
@@ -115,7 +115,7 @@ def test_the_sensitivities_are_reached():
     frequency = release_features(vars(features) | {"schema": features.schema.to_toml()}).frequencies[0, 0]
     assert abs(frequency) < math.pi  # so that the worst of the box are its ends
     ends = Rows.of_reals(np.array([[0.0], [1.0]]))
-    public = Request(LINE, BUDGET, "subspace", public=ends)
+    public = ReleaseRequest(LINE, BUDGET, "subspace", public=ends)
     for asked, wanted in ((features, 2 * abs(math.sin(frequency / 2))), (public, math.sqrt(2))):
         calls = []
         for i in (0, 1):
@@ -193,7 +193,7 @@ def test_noise_has_no_seed_and_public_draws_have():
     first, second = (private_record([private], 50, request("features"), free) for _ in range(2))
     assert first["vector"] != second["vector"]
     np.testing.assert_array_equal(release_features(first).frequencies, release_features(second).frequencies)
-    assert Request(MIXED, BUDGET).entropy != Request(MIXED, BUDGET).entropy
+    assert ReleaseRequest(MIXED, BUDGET).entropy != ReleaseRequest(MIXED, BUDGET).entropy
 
 
 # What is made of a record

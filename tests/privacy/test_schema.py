@@ -317,7 +317,7 @@ def test_columns_that_lack_or_differ():
     with pytest.raises(InputError, match=r"^the table has no column 'wage'; 'Wages' is nearest$"):
         MIXED.encode({"Wages": np.zeros(1)})
     many = {f"c{i}": np.zeros(1) for i in range(99)}
-    with pytest.raises(InputError, match=r"^the table has no column 'wage'; its columns are 'c0', .*'c11', \.\.\.$"):
+    with pytest.raises(InputError, match=r"^the table has no column 'wage'; its columns are 'c0', .*'c7', \.\.\.$"):
         MIXED.encode(many)
     with pytest.raises(InputError, match="differ in length"):
         Schema((Real("a", 0, 1), Real("b", 0, 1))).encode({"a": np.zeros(3), "b": np.zeros(1)})

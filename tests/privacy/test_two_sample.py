@@ -11,8 +11,8 @@ from thesis_cli.privacy import two_sample
 from thesis_cli.privacy.features import Features, draw_features
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget
-from thesis_cli.privacy.seeded import SeededGaussian, SeededLaplace
 from thesis_cli.privacy.two_sample import noisy_mean_test, null_statistics, permutation_test, sampled, spectrum
+from thesis_cli.studies.privacy.seeded import SeededGaussian, SeededLaplace
 
 RUNS, ALPHA = 400, 0.05
 MARGIN = 5 * math.sqrt(ALPHA * (1 - ALPHA) / RUNS)

@@ -233,9 +233,9 @@ def _text(value: Any) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A remedy that names the likeliest of some names."""
-    from thesis_cli.privacy import schema
+    from thesis_cli.base import wording
 
-    return schema.nearest(name, sorted(known), "there are")
+    return wording.nearest(name, sorted(known), "there are")
 
 
 def shown(value: object) -> str:

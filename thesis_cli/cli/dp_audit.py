@@ -12,7 +12,7 @@ from thesis_cli.base.files import check_writable
 from thesis_cli.cli import options, output
 
 if TYPE_CHECKING:
-    from thesis_cli.privacy.audited import Audited
+    from thesis_cli.privacy.audit_runs import AuditReport
 
 EXAMPLES = """\b
 Examples:
@@ -55,7 +55,7 @@ def dp_audit(
     out = out or DEFAULT_OUT
     check_writable("--out", out, ".csv")
 
-    from thesis_cli.privacy.audited import audit_scalar, audit_whole
+    from thesis_cli.privacy.audit_runs import audit_scalar, audit_whole
     from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, OpenDPLaplace
 
     began = time.perf_counter()
@@ -83,7 +83,7 @@ def dp_audit(
         raise typer.Exit(1)
 
 
-def _print(paths: list[Audited], confidence: float) -> None:
+def _print(paths: list[AuditReport], confidence: float) -> None:
     calibration = paths[0].calibration
     claim = f"epsilon {paths[0].budget.epsilon:g} at delta {calibration.delta:g}"
     lines = [("claim", f"{claim}  ({calibration.mechanism})")]

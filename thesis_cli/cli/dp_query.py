@@ -19,8 +19,8 @@ from thesis_cli.cli import options, output
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thesis_cli.privacy.query import Answer, Found
-    from thesis_cli.privacy.sample import Sample
+    from thesis_cli.privacy.query import Answer, AnswerRow
+    from thesis_cli.privacy.weighted_sample import WeightedSample
 
 EXAMPLES = """\b
 Examples, of a release r.csv of data/tables/people.csv:
@@ -71,13 +71,13 @@ def dp_query(
         check_writable("--figure", figure, ".png")
 
     from thesis_cli.privacy.query import ask
-    from thesis_cli.privacy.released import read_release
-    from thesis_cli.privacy.sample import Sample
+    from thesis_cli.privacy.release_files import read_release
+    from thesis_cli.privacy.weighted_sample import WeightedSample
 
     began = time.perf_counter()
     read = read_release(release)
     promise = _promise(read.record, release)
-    sample = Sample.of_release(read)
+    sample = WeightedSample.of_release(read)
     judge = _read_holdout(holdout, holdout_query, sample) if holdout else None
     for text in define or []:
         sample, judge = sample.define(text), judge and judge.define(text)
@@ -91,7 +91,7 @@ def dp_query(
 
     weights = None if sample.is_distribution() else _about_weights(sample)
     settings = {"release": release, "promise": promise, "define": define or [], "weights": weights}
-    found = [asdict(f) for answer in answers for f in answer.found]
+    found = [asdict(f) for answer in answers for f in answer.rows]
     scored = [asdict(f) for answer in answers for f in answer.scored]
     if as_json:
         private = {"holdout": {"table": holdout, "not_private": scored}} if holdout else {}
@@ -119,15 +119,15 @@ def _promise(record: dict[str, Any], release: str) -> dict[str, Any]:
     return promise
 
 
-def _read_holdout(holdout: str, query: str | None, sample: Sample) -> Sample:
+def _read_holdout(holdout: str, query: str | None, sample: WeightedSample) -> WeightedSample:
     from thesis_cli.privacy.kernels import Rows
-    from thesis_cli.privacy.sample import Sample
     from thesis_cli.privacy.table import open_table, rows
+    from thesis_cli.privacy.weighted_sample import WeightedSample
 
     parts = list(rows(open_table(holdout, query), sample.schema))
     if not parts:
         raise InputError("the table has no rows", "one or more are wanted", source=holdout)
-    return Sample.of_rows(sample.schema, Rows.concatenate(parts))
+    return WeightedSample.of_rows(sample.schema, Rows.concatenate(parts))
 
 
 def _described(promise: dict[str, Any], points: int) -> str:
@@ -137,7 +137,7 @@ def _described(promise: dict[str, Any], points: int) -> str:
     )
 
 
-def _about_weights(sample: Sample) -> str:
+def _about_weights(sample: WeightedSample) -> str:
     negative, total = int((sample.weights < 0).sum()), float(sample.weights.sum())
     return (
         f"{negative:,} of {sample.weights.size:,} are negative, the sum is {total:.6g}; mean, prob and count take them"
@@ -147,23 +147,23 @@ def _about_weights(sample: Sample) -> str:
 
 def _lines(answer: Answer) -> list[tuple[str, str]]:
     """A line for a number alone; otherwise one for the query, and one for each of its numbers."""
-    first = answer.found[0]
-    if len(answer.found) == 1 and not first.group:
+    first = answer.rows[0]
+    if len(answer.rows) == 1 and not first.group:
         return [(answer.query, f"{_equals(first)}{_of(first)}")]
-    if len({f.share for f in answer.found}) == 1:
+    if len({f.share for f in answer.rows}) == 1:
         lines = [(answer.query, _of(first).strip())]
-        lines += [(f"  {f.group or f.statistic}", _equals(f)) for f in answer.found]
+        lines += [(f"  {f.group or f.statistic}", _equals(f)) for f in answer.rows]
     else:
         lines = [(answer.query, "")]
-        lines += [(f"  {f.group or f.statistic}", f"{_equals(f)}{_of(f)}") for f in answer.found]
+        lines += [(f"  {f.group or f.statistic}", f"{_equals(f)}{_of(f)}") for f in answer.rows]
     return lines + [(f"  {f.statistic} (NOT PRIVATE)", _equals(f)) for f in answer.scored]
 
 
-def _equals(found: Found) -> str:
+def _equals(found: AnswerRow) -> str:
     return f"= {'undefined' if math.isnan(found.value) else f'{found.value:.6g}'}"
 
 
-def _of(found: Found) -> str:
+def _of(found: AnswerRow) -> str:
     return f"  (of {100 * found.share:.3g}% of the weight)" * (found.share < 1 - 1e-12)
 
 
@@ -175,9 +175,9 @@ def _draw(answers: Sequence[Answer]) -> Figure:
     rows = -(-len(answers) // columns)
     figure, grid = panels(rows, columns, squeeze=False)
     for axes, answer in zip(grid.flat, answers, strict=False):
-        shares = [f.value for f in answer.found]
+        shares = [f.value for f in answer.rows]
         if answer.edges is None:
-            axes.barh([_shown(f.group) for f in answer.found], shares, color=COLOURS[0])
+            axes.barh([_shown(f.group) for f in answer.rows], shares, color=COLOURS[0])
             axes.invert_yaxis()
             label(axes, "share", _shown(answer.subject), _shown(answer.condition))
         else:

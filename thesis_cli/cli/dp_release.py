@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.kernels import Rows
     from thesis_cli.privacy.ledger import Total
     from thesis_cli.privacy.mechanism import Budget
-    from thesis_cli.privacy.release import Request, Weights
-    from thesis_cli.privacy.released import Release
+    from thesis_cli.privacy.release import ReleaseRequest, Weights
+    from thesis_cli.privacy.release_files import Release
     from thesis_cli.privacy.schema import Schema
 
 EXAMPLES = """\b
@@ -149,12 +149,12 @@ def dp_release(
         if table or epsilon is not None or ledger:
             raise InputError("--again with a table, a budget or a ledger", "it reads the record of a release alone")
 
-        from thesis_cli.privacy.released import read_record
+        from thesis_cli.privacy.release_files import read_record
 
         record, out = read_record(again), out or again.with_suffix(".csv")
         _check_count(record["method"], kind, rows)
         check_writable("--out", out, ".csv")
-    from thesis_cli.privacy.released import record_text, rows_text
+    from thesis_cli.privacy.release_files import record_text, rows_text
 
     try:
         release = _rows(record, rows or ROWS, kind, most, public, time_limit, cores, quiet)
@@ -216,7 +216,7 @@ def _request(
     noise: Literal["gaussian", "laplace"],
     size: int | None,
     public: str | None,
-) -> Request:
+) -> ReleaseRequest:
     from thesis_cli.privacy import release
 
     if public and method not in (None, "subspace"):
@@ -225,7 +225,7 @@ def _request(
         raise InputError("--public and --size", "the public rows are as many as they are")
     method = method or ("subspace" if public else "features")
     size = size or release.SIZES[method]
-    return release.Request(schema, budget, method, noise, size, _public_rows(schema, public))
+    return release.ReleaseRequest(schema, budget, method, noise, size, _public_rows(schema, public))
 
 
 def _public_rows(schema: Schema, public: str | None) -> Rows | None:
@@ -274,7 +274,7 @@ class _Account:
 def _measured(
     source: str,
     query: str | None,
-    asked: Request,
+    asked: ReleaseRequest,
     unknown: Literal["error", "missing"],
     account: _Account,
     out: Path,
@@ -283,7 +283,7 @@ def _measured(
 ) -> dict[str, Any]:
     """The record of a release, which is on the disk, too."""
     from thesis_cli.privacy.release import private_record
-    from thesis_cli.privacy.released import record_text
+    from thesis_cli.privacy.release_files import record_text
     from thesis_cli.privacy.table import open_table, rows
 
     table = open_table(source, query)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from thesis_cli.privacy.kernels import Rows
-    from thesis_cli.privacy.released import Release
+    from thesis_cli.privacy.release_files import Release
     from thesis_cli.privacy.two_sample import TwoSampleResult
 
 EXAMPLES = """\b
@@ -54,7 +54,7 @@ def dp_test(
     import numpy as np
 
     from thesis_cli.privacy.kernels import Rows
-    from thesis_cli.privacy.released import read_release
+    from thesis_cli.privacy.release_files import read_release
     from thesis_cli.privacy.table import open_table, rows
 
     began = time.perf_counter()

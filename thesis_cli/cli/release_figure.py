@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from thesis_cli.base.arrays import Floats
     from thesis_cli.privacy.columns import Column
-    from thesis_cli.privacy.released import Release
+    from thesis_cli.privacy.release_files import Release
     from thesis_cli.privacy.schema import Values
 
 ACROSS, BINS, LEVELS = 3, 30, 20

@@ -15,8 +15,9 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import nearest
 from thesis_cli.privacy.columns import Values
-from thesis_cli.privacy.schema import Category, Column, Schema, nearest
+from thesis_cli.privacy.schema import Category, Column, Schema
 
 LONGEST = 10_000
 """Characters of a text that is read."""

@@ -1,7 +1,7 @@
 """Population statistics from a release (Thesis section 4.3.3): what third parties do with it, at no cost of privacy.
 
-All of it is computed from released rows and their weights. Only `Sample.of_rows` may hold private ones, for scores of
-models on a holdout and for measuring errors: such numbers are private.
+Every number comes from released rows and their weights. Only `WeightedSample.of_rows` may hold private rows, to score
+models on a holdout or to measure errors; such numbers are private.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy import models
+from thesis_cli.base.wording import nearest
+from thesis_cli.privacy import regression
 from thesis_cli.privacy.columns import Integer, Real
 from thesis_cli.privacy.expressions import Formula
-from thesis_cli.privacy.sample import Mask, Sample, correlation, mean, quantile, sd, variance
-from thesis_cli.privacy.schema import Schema, nearest
+from thesis_cli.privacy.schema import Schema
+from thesis_cli.privacy.weighted_sample import Mask, WeightedSample, correlation, mean, quantile, sd, variance
 
 MOST_BINS = 1000
 MOST_GROUPS = 100
@@ -68,7 +69,7 @@ NO_STATISTIC = {
 
 
 @dataclass(frozen=True)
-class Found:
+class AnswerRow:
     """One number of an answer.
 
     Attributes
@@ -94,7 +95,7 @@ class Answer:
     Attributes
     ----------
     query : its text.
-    found : its numbers.
+    rows : its numbers.
     scored : of a model, its scores on a holdout; private if the holdout is.
     subject : of a histogram, what it is of.
     condition : on its rows, if any.
@@ -102,8 +103,8 @@ class Answer:
     """
 
     query: str
-    found: tuple[Found, ...]
-    scored: tuple[Found, ...] = ()
+    rows: tuple[AnswerRow, ...]
+    scored: tuple[AnswerRow, ...] = ()
     subject: str = ""
     condition: str = ""
     edges: Floats | None = None
@@ -142,7 +143,7 @@ class Query(Formula):
         if missing > 0 or (missing < 0 and not signature.more):
             raise self.wrong(f"{self.name} has {len(self.arguments)} arguments", wanted)
 
-    def constant(self, sample: Sample, what: str, node: ast.expr | None, default: float) -> float:
+    def constant(self, sample: WeightedSample, what: str, node: ast.expr | None, default: float) -> float:
         """A number that is the same in every row."""
         if node is None:
             return default
@@ -151,7 +152,7 @@ class Query(Formula):
             raise self.wrong(f"{what} is {self.part(node)}", "a number is wanted")
         return float(found)
 
-    def chosen(self, sample: Sample) -> Mask:
+    def chosen(self, sample: WeightedSample) -> Mask:
         """The rows where the condition of the query holds."""
         condition = self.options.get("where")
         return np.ones(len(sample.weights), bool) if condition is None else sample.truth(self, condition) == 1
@@ -160,7 +161,7 @@ class Query(Formula):
         return self.wrong("no released rows of positive weight are left", "another condition or expression is wanted")
 
 
-def ask(sample: Sample, text: str, rows: int, holdout: Sample | None = None) -> Answer:
+def ask(sample: WeightedSample, text: str, rows: int, holdout: WeightedSample | None = None) -> Answer:
     """Answer one query.
 
     Expectations (`mean`, `prob`, `count`) are sum_m w_m h(z_m) (Thesis eq. 4.5) with the weights as they are; what
@@ -187,7 +188,7 @@ def ask(sample: Sample, text: str, rows: int, holdout: Sample | None = None) -> 
         return Answer(query.text, tuple(_scalars(query, sample, rows)))
 
 
-def _scalars(query: Query, sample: Sample, rows: int) -> list[Found]:
+def _scalars(query: Query, sample: WeightedSample, rows: int) -> list[AnswerRow]:
     """A statistic that is one number, in all chosen rows or in each group."""
     if query.name == "count":
         return _counts(query, sample, rows)
@@ -209,20 +210,20 @@ def _scalars(query: Query, sample: Sample, rows: int) -> list[Found]:
         if weights is None and "by" not in query.options:
             raise query.empty()
         value = math.nan if weights is None else evaluate(weights[used], *(x[used] for x in xs))
-        found.append(Found(query.text, group, statistic, value, sample.share(used)))
+        found.append(AnswerRow(query.text, group, statistic, value, sample.share(used)))
     return found
 
 
-def _counts(query: Query, sample: Sample, rows: int) -> list[Found]:
+def _counts(query: Query, sample: WeightedSample, rows: int) -> list[AnswerRow]:
     """N times the probability of the condition, of `where`, and of the group, all at once."""
     true = (sample.truth(query, query.arguments[0]) == 1) & query.chosen(sample)
     return [
-        Found(query.text, group, "count", rows * float(sample.weights[true & members].sum()), 1.0)
+        AnswerRow(query.text, group, "count", rows * float(sample.weights[true & members].sum()), 1.0)
         for group, members in _groups(query, sample)
     ]
 
 
-def _groups(query: Query, sample: Sample) -> list[tuple[str, Mask]]:
+def _groups(query: Query, sample: WeightedSample) -> list[tuple[str, Mask]]:
     """Levels of `by`, or chosen values where it is a number, and their rows; all rows under no name without it."""
     if "by" not in query.options:
         return [("", np.ones(len(sample.weights), bool))]
@@ -236,7 +237,7 @@ def _groups(query: Query, sample: Sample) -> list[tuple[str, Mask]]:
     return [(f"{number:.12g}", by.data == number) for number in numbers]
 
 
-def _histogram(query: Query, sample: Sample) -> Answer:
+def _histogram(query: Query, sample: WeightedSample) -> Answer:
     """Shares of bins over the schema's bounds, of levels, or, of an expression, of bins over its released range."""
     bins = query.constant(sample, "bins", query.options.get("bins"), 10)
     if not (1 <= bins <= MOST_BINS and bins == int(bins)):
@@ -257,7 +258,7 @@ def _histogram(query: Query, sample: Sample) -> Answer:
         shares = np.bincount(x.astype(np.int64), weights, len(labels))
     share = sample.share(used)
     pairs = zip(labels, shares.tolist(), strict=True)
-    found = tuple(Found(query.text, label, "share", each, share) for label, each in pairs)
+    found = tuple(AnswerRow(query.text, label, "share", each, share) for label, each in pairs)
     condition = query.part(query.options["where"]) if "where" in query.options else ""
     return Answer(query.text, found, (), query.part(node), condition, edges)
 
@@ -275,7 +276,7 @@ def _bins(schema: Schema, name: str | None, x: Floats, count: int) -> tuple[Floa
     return edges, [f"{a:.6g} to {b:.6g}" for a, b in pairwise(edges)]
 
 
-def _model(query: Query, sample: Sample, holdout: Sample | None) -> Answer:
+def _model(query: Query, sample: WeightedSample, holdout: WeightedSample | None) -> Answer:
     """Coefficients of a regression, and its scores on the rows it is from and on the holdout."""
     names, matrix, y, used = _design(query, sample)
     weights = sample.distribution(used)
@@ -283,39 +284,39 @@ def _model(query: Query, sample: Sample, holdout: Sample | None) -> Answer:
         raise query.empty()
     weights, scores = weights[used], {}
     if query.name == "regress":
-        model = models.least_squares(names, matrix, y, weights)
-        fit = models.regression_scores(y, model.at(matrix), weights)
+        model = regression.least_squares(names, matrix, y, weights)
+        fit = regression.regression_scores(y, model.at(matrix), weights)
         scores = {f"{name} in the release": score for name, score in fit.items()}
     else:
         ridge = query.constant(sample, "ridge", query.options.get("ridge"), RIDGE)
         if not ridge > 0:
             raise query.wrong(f"ridge is {ridge:g}", "a number above 0 is wanted")
         try:
-            model = models.logistic(names, matrix, y, weights, ridge)
+            model = regression.logistic(names, matrix, y, weights, ridge)
         except InputError as error:
             raise query.wrong(error.problem, error.remedy) from None
     if model.free:
         scores["directions not determined"] = model.free
     share = sample.share(used)
-    found = [Found(query.text, name, "coefficient", b, share) for name, b in model.coefficients.items()]
-    found += [Found(query.text, "", name, score, share) for name, score in scores.items()]
+    found = [AnswerRow(query.text, name, "coefficient", b, share) for name, b in model.coefficients.items()]
+    found += [AnswerRow(query.text, "", name, score, share) for name, score in scores.items()]
     scored = []
     if holdout:
         _, matrix, y, used = _design(query, holdout)
         if not used.any():
             raise query.wrong("no rows of the holdout are left", "another condition or expression is wanted")
-        judge = models.regression_scores if query.name == "regress" else models.classification_scores
+        judge = regression.regression_scores if query.name == "regress" else regression.classification_scores
         scores = {"rows of the holdout": float(used.sum())}
         scores |= {f"{name} on the holdout": score for name, score in judge(y, model.at(matrix)).items()}
-        scored = [Found(query.text, "", name, score, holdout.share(used)) for name, score in scores.items()]
+        scored = [AnswerRow(query.text, "", name, score, holdout.share(used)) for name, score in scores.items()]
     return Answer(query.text, tuple(found), tuple(scored))
 
 
-def _design(query: Query, sample: Sample) -> tuple[list[str], Floats, Floats, Mask]:
+def _design(query: Query, sample: WeightedSample) -> tuple[list[str], Floats, Floats, Mask]:
     """Names and matrix (rows, columns) of the design, and the target (rows,), of the rows (a mask) that have all."""
     first, *others = query.arguments
     y = (sample.number if query.name == "regress" else sample.truth)(query, first)
     values = {query.part(node): sample.value(query, node) for node in others}
     used = query.chosen(sample) & ~np.isnan([y, *(value.data for value in values.values())]).any(axis=0)
-    names, matrix = models.design({name: replace(v, data=v.data[used]) for name, v in values.items()})
+    names, matrix = regression.design({name: replace(v, data=v.data[used]) for name, v in values.items()})
     return names, matrix, y[used], used

@@ -27,7 +27,7 @@ from thesis_cli.privacy.kernels import Codes, Rows
 from thesis_cli.privacy.mechanism import Budget, Noise, OpenDPGaussian, OpenDPLaplace
 from thesis_cli.privacy.points import Progress as Objective
 from thesis_cli.privacy.points import synthesise
-from thesis_cli.privacy.released import FORMAT, WEIGHT, Release
+from thesis_cli.privacy.release_files import FORMAT, WEIGHT, Release
 from thesis_cli.privacy.schema import Schema
 from thesis_cli.privacy.subspace import Subspace, counted_blocks, reweighted, uniform
 
@@ -72,7 +72,7 @@ class Embedding(Protocol):
 
 
 @dataclass(frozen=True)
-class Request:
+class ReleaseRequest:
     """What is asked of a release, all of it public and chosen without the table.
 
     Attributes
@@ -96,7 +96,7 @@ class Request:
 def private_record(
     blocks: Iterable[Rows],
     count: int,
-    request: Request,
+    request: ReleaseRequest,
     spend: Spend,
     *,
     noise: Noise | None = None,
@@ -216,7 +216,7 @@ def release_features(record: dict[str, Any]) -> Features:
     return draw_features(schema.kernel(), schema.cardinalities, record["size"], _generator(record, "features"))
 
 
-def _embedding(request: Request) -> Embedding:
+def _embedding(request: ReleaseRequest) -> Embedding:
     kernel, cardinalities = request.schema.kernel(), request.schema.cardinalities
     if request.method == "features":
         return draw_features(kernel, cardinalities, request.size, _generator(vars(request), "features"))
@@ -229,7 +229,7 @@ def _embedding(request: Request) -> Embedding:
 def _exponential(
     blocks: Iterable[Rows],
     count: int,
-    request: Request,
+    request: ReleaseRequest,
     spend: Spend,
     choose: Callable[..., Any] | None,
     jobs: int,
@@ -249,7 +249,7 @@ def _exponential(
     return {"mechanism": found, "rows": {"reals": rows.reals.tolist(), "codes": rows.codes.tolist()}}
 
 
-def _public(request: Request, count: int) -> dict[str, Any]:
+def _public(request: ReleaseRequest, count: int) -> dict[str, Any]:
     """All of the record that is known before the table is read, but for its number of rows."""
     kernel, budget = request.schema.kernel(), request.budget
     size, basis = request.size, BASES[request.method]

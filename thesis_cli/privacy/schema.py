@@ -6,7 +6,6 @@ book, a law, common sense). Nothing here looks at values to choose a bound, a le
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
@@ -22,6 +21,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import nearest
 from thesis_cli.privacy.columns import (
     KINDS,
     Boolean,
@@ -41,7 +41,6 @@ __all__ = ["Boolean", "Category", "Column", "Integer", "Real", "Schema", "Unknow
 Unknown = Literal["error", "missing"]
 
 EXPONENT = 4.0  # mean of -ln k over two independent uniform rows, where the schema does not set the kernel
-LISTED = 12  # names that a message lists
 
 
 @dataclass(frozen=True)
@@ -259,15 +258,6 @@ def _check_readable(column: Column, found: Floats, gaps: npt.NDArray[np.bool_], 
         if gaps[at]:
             raise wrong(column.name, f"row {first_row + at} has no value", "one is wanted, or missing = true")
         raise wrong(column.name, f"row {first_row + at} cannot be read", f"{column.wanted} is wanted")
-
-
-def nearest(name: str, names: Iterable[str], otherwise: str) -> str:
-    """A remedy that names the likeliest of some names, or lists them where none is like."""
-    known = list(names)
-    lower = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.lower(), lower, 1)
-    more = ", ..." if len(known) > LISTED else ""
-    return f"{lower[close[0]]!r} is nearest" if close else f"{otherwise} {', '.join(map(repr, known[:LISTED]))}{more}"
 
 
 def _not_toml(message: str) -> InputError:

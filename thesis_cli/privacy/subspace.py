@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,6 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.embedding import mean_at
 from thesis_cli.privacy.kernels import Codes, Kernel, Rows
-
-if TYPE_CHECKING:
-    from thesis_cli.privacy.mechanism import Budget, Noise
 
 Extended = npt.NDArray[np.longdouble]
 Constraint = Literal["raw", "l1", "simplex"]
@@ -42,21 +39,6 @@ ROUNDS = 10
 
 SAFETY = 1.01
 """Factor on norms that are computed in floating point; it covers their own rounding many times."""
-
-
-@dataclass(frozen=True)
-class Weighted:
-    """A release: sum_m w_m k(z_m, .).
-
-    Attributes
-    ----------
-    points, weights : z and w, M of them.
-    record : how the noise was found, and what else is public about the release.
-    """
-
-    points: Rows
-    weights: Floats
-    record: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -202,48 +184,6 @@ class Subspace:
     def l2_sensitivity(self, rows: int) -> float:
         """As `Basis.l2_sensitivity`."""
         return self.basis.l2_sensitivity(self.kernel, self.points, rows)
-
-
-def subspace_release(
-    kernel: Kernel,
-    points: Rows,
-    blocks: Iterable[Rows],
-    count: int,
-    noise: Noise,
-    budget: Budget,
-    weights: Constraint = "raw",
-    *,
-    most: float = 1.0,
-    published: bool = False,
-    jobs: int = 1,
-    progress: Tick | None = None,
-) -> Weighted:
-    """Algorithm 2.
-
-    Parameters
-    ----------
-    kernel, points : public; M points.
-    blocks, count : the private table and its number N of rows, which is public.
-    noise, budget : the mechanism, which is given the coordinates and their sensitivity.
-    weights : "raw" as published, "l1" with sum |w_m| <= `most` (Theorem 13), "simplex" nonnegative of sum 1.
-    most : C >= 1 of Theorem 13.
-    published : count on a sensitivity of 2 / N, as the thesis does.
-    jobs : threads.
-    progress : called with the number of rows just done.
-
-    Raises
-    ------
-    InputError : no points, no rows, another number of rows than `count`, or a C below 1.
-    """
-    if not 1 <= most < math.inf:
-        raise InputError(f"a bound of {most:g} on the sum of absolute weights", "1 or above is wanted")
-    if count < 1:
-        raise InputError(f"a table of {count} rows", "one or more are wanted")
-    space = Subspace.of(kernel, points)
-    sensitivity = 2 / count if published else space.l2_sensitivity(count)
-    noised = noise.add(space.mean(counted_blocks(blocks, count), jobs, progress), sensitivity, budget)
-    record = {"points": len(points), "basis": space.count, "weights": weights, **noised.record()}
-    return Weighted(points, reweighted(kernel, points, space.basis, noised.values, weights, most), record)
 
 
 def counted_blocks(blocks: Iterable[Rows], count: int) -> Iterator[Rows]:

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.embedding import squared_distance
-from thesis_cli.privacy.evaluation import (
+from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.mechanism import Budget, Calibration, Noised
+from thesis_cli.studies.privacy.evaluation import (
     GaussianMixture,
     Ranges,
     Truth,
@@ -16,8 +18,6 @@ from thesis_cli.privacy.evaluation import (
     project_to_simplex,
     random_ranges,
 )
-from thesis_cli.privacy.kernels import Kernel, Rows
-from thesis_cli.privacy.mechanism import Budget, Calibration, Noised
 
 KERNEL = Kernel(np.array([2.0, 5.0]), np.array([0.3, 0.6]))
 CARDINALITIES = 2, 4

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.privacy.test_schema import schemas
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.released import FORMAT, Release, read_record, read_release, record_text, rows_text
+from thesis_cli.privacy.release_files import FORMAT, Release, read_record, read_release, record_text, rows_text
 from thesis_cli.privacy.schema import Category, Integer, Real, Schema
 
 SCHEMA = Schema((Real("x", 0, 100), Integer("n", 0, 9, missing=True), Category("c", ("a", "b, c"))))

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.privacy import published
 from thesis_cli.privacy.embedding import distance, mean_of_matrix
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian
-from thesis_cli.privacy.published import (
+from thesis_cli.privacy.subspace import uniform
+from thesis_cli.studies.privacy import published
+from thesis_cli.studies.privacy.published import (
     DELTA,
     EPSILONS,
     ROWS,
@@ -21,7 +22,6 @@ from thesis_cli.privacy.published import (
     private_table,
     public_points,
 )
-from thesis_cli.privacy.subspace import uniform
 
 REFERENCE = ROOT.parent / "shared" / "reference" / "fig_4"
 

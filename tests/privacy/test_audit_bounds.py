@@ -5,9 +5,15 @@ import pytest
 from scipy import stats
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.audit import audit, clopper_pearson_lower_bound, gaussian_epsilon, gdp_lower_bound, repeats
+from thesis_cli.privacy.audit_bounds import (
+    audit,
+    clopper_pearson_lower_bound,
+    gaussian_epsilon,
+    gdp_lower_bound,
+    repeats,
+)
 from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, OpenDPLaplace, analytic_scale
-from thesis_cli.privacy.seeded import SeededGaussian
+from thesis_cli.studies.privacy.seeded import SeededGaussian
 
 RUNS = 200_000
 CONFIDENCE = 1 - 1e-6

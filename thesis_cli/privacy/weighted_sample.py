@@ -17,7 +17,7 @@ from thesis_cli.privacy.columns import Values
 from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix
 from thesis_cli.privacy.expressions import Formula, Value, read_columns
 from thesis_cli.privacy.kernels import Kernel, Rows
-from thesis_cli.privacy.released import Release
+from thesis_cli.privacy.release_files import Release
 from thesis_cli.privacy.schema import Schema
 
 Mask = npt.NDArray[np.bool_]
@@ -27,7 +27,7 @@ Function = Callable[[dict[str, Values]], Values]
 
 
 @dataclass(frozen=True)
-class Sample:
+class WeightedSample:
     """Rows and weights that queries are evaluated on.
 
     Attributes
@@ -42,15 +42,15 @@ class Sample:
     weights: Floats = field(repr=False)
 
     @classmethod
-    def of_release(cls, release: Release) -> Sample:
+    def of_release(cls, release: Release) -> WeightedSample:
         return cls(release.schema, read_columns(release.schema, release.columns), release.weights)
 
     @classmethod
-    def of_rows(cls, schema: Schema, rows: Rows) -> Sample:
+    def of_rows(cls, schema: Schema, rows: Rows) -> WeightedSample:
         """Rows of equal weight, as the schema decodes them: clamped to its bounds."""
         return cls(schema, read_columns(schema, schema.decode(rows)), np.full(len(rows), 1 / len(rows)))
 
-    def define(self, text: str) -> Sample:
+    def define(self, text: str) -> WeightedSample:
         """With a column more, from `name = expression`.
 
         Raises

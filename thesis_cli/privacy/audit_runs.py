@@ -17,7 +17,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
-from thesis_cli.privacy.audit import LEAST_RUNS, AuditResult, LowerBound, audit
+from thesis_cli.privacy.audit_bounds import LEAST_RUNS, AuditResult, LowerBound, audit
 from thesis_cli.privacy.features import Features
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanism import Budget, Calibration, Noise, Noised
@@ -46,7 +46,7 @@ class Embedding(Protocol):
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditReport:
     """What one path claims, and what its releases prove at least.
 
     Attributes
@@ -112,7 +112,7 @@ class Audited:
 
 def audit_scalar(
     noise: Callable[[], Repeating], budget: Budget, runs: int, *, confidence: float = 0.95, tick: Tick | None = None
-) -> Audited:
+) -> AuditReport:
     """Audit releases of the numbers 1 and 0, whose sensitivity is 1: the worst pair.
 
     Parameters
@@ -138,7 +138,7 @@ def audit_scalar(
     calibration = noise().calibrate(1, 1.0, budget)
     delta = calibration.delta
     found = audit(lambda n: releases(1.0, n), lambda n: releases(0.0, n), each, delta=delta, confidence=confidence)
-    return _audited("scalar", 2 * each, budget, calibration, found, confidence)
+    return _report("scalar", 2 * each, budget, calibration, found, confidence)
 
 
 def audit_whole(
@@ -151,7 +151,7 @@ def audit_whole(
     features: int = 8,
     confidence: float = 0.95,
     tick: Tick | None = None,
-) -> Audited:
+) -> AuditReport:
     """Audit releases of the mean features of two tables, one row of which differs: the worst pair.
 
     Parameters
@@ -190,7 +190,7 @@ def audit_whole(
     calibration = noise().calibrate(one.size, sensitivity, budget)
     delta = calibration.delta
     found = audit(lambda n: scores(other, n), lambda n: scores(one, n), each, delta=delta, confidence=confidence)
-    return _audited("whole", 2 * each, budget, calibration, found, confidence)
+    return _report("whole", 2 * each, budget, calibration, found, confidence)
 
 
 def _half(runs: int) -> int:
@@ -199,16 +199,16 @@ def _half(runs: int) -> int:
     return runs // 2
 
 
-def _audited(
+def _report(
     path: Literal["scalar", "whole"],
     runs: int,
     budget: Budget,
     calibration: Calibration,
     found: AuditResult,
     confidence: float,
-) -> Audited:
+) -> AuditReport:
     gaussian = calibration.norm == 2
-    return Audited(
+    return AuditReport(
         path=path,
         runs=runs,
         budget=budget,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.audited import SCHEMA, audit_scalar, audit_whole, most_repeats
+from thesis_cli.privacy.audit_runs import SCHEMA, audit_scalar, audit_whole, most_repeats
 from thesis_cli.privacy.features import Features
 from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, OpenDPLaplace
 
