@@ -43,7 +43,7 @@ def test_an_impossible_model_has_log_z_minus_inf():
 
 
 def test_too_large_a_model_is_refused_at_once():
-    with pytest.raises(ModelTooLarge, match=r"1\.27e30 configurations: more than the 1,000 .* if the width is small"):
+    with pytest.raises(ModelTooLarge, match="more than --max-configurations 1,000"):
         Enumeration(FactorGraph([2] * 100, []), max_configurations=1000)
 
 

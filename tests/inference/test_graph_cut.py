@@ -143,7 +143,7 @@ def test_an_edge_that_only_adds_unary_tables_frustrates_nothing():
 
 
 def test_other_models_are_refused():
-    with pytest.raises(UnsuitableModel, match="variable 1 has 3 states, binary ones are wanted; elimination or TRW-S"):
+    with pytest.raises(UnsuitableModel, match="variable 1 has 3 states, and graph cuts take two"):
         GraphCut(FactorGraph([2, 3], []))
     with pytest.raises(UnsuitableModel, match="factor 0 has 3 variables"):
         GraphCut(FactorGraph([2] * 3, [Factor((0, 1, 2), np.zeros((2, 2, 2)))]))

@@ -73,7 +73,7 @@ def test_what_cannot_be_drawn_is_refused():
     graph = ising(3, 3, 1.0, np.random.default_rng(0))
     with pytest.raises(ModelTooLarge, match="width 3"):
         exact_samples(graph, 1, np.random.default_rng(0), memory=10, max_configurations=10)
-    with pytest.raises(InputError, match="0 draws; at least one"):
+    with pytest.raises(InputError, match="0 draws"):
         exact_samples(graph, 0, np.random.default_rng(0))
     with pytest.raises(InputError, match="no configuration is possible"):
         exact_samples(LogPotentials(np.full(3, -np.inf)), 1, np.random.default_rng(0))

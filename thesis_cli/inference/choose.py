@@ -1,4 +1,4 @@
-"""Which MAP solver takes a model."""
+"""Choosing a MAP solver for a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from thesis_cli.inference.solver import MapSolver
 from thesis_cli.models.factor_graph import FactorGraph
 
 NARROW = 2**12
-"""States of a grid's boundary up to which grid transfer beats a minimum cut: its tables stay in a core's cache."""
+"""States of a grid's boundary up to which grid transfer beats a minimum cut: its tables fit into a core's cache."""
 
 
 def map_solver(
@@ -20,19 +20,19 @@ def map_solver(
     Parameters
     ----------
     graph : the model.
-    name : of the solver; `auto` takes the first of: grid transfer on a narrow grid, graph cut, grid transfer on any
-        grid, elimination, TRW-S, which takes every model but approximates.
+    name : name of the solver; `auto` takes the first of grid transfer on a narrow grid, graph cut,
+        grid transfer on any grid, elimination, and TRW-S, which takes every model but approximates.
     memory : bytes for the tables of grid transfer or elimination.
-    exact : do not let `auto` approximate.
+    exact : refuse the model instead of approximating.
 
     Returns
     -------
-    solver : prepared.
-    why : what `auto` passed over, and why; empty if the solver was named.
+    solver : the prepared solver.
+    why : the solvers that `auto` passed over, and why; empty if the solver was named.
 
     Raises
     ------
-    UnsuitableModel, ModelTooLarge : the solver that was named does not take the model, or none that is exact.
+    UnsuitableModel, ModelTooLarge : the named solver does not take the model, or no exact solver does.
     """
     if name != "auto":
         return _make(name, graph, memory), ""

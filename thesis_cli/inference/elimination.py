@@ -26,10 +26,12 @@ class _Step:
 
     Attributes
     ----------
-    variable : the one that goes.
-    scope : those its neighbours leave behind, ascending.
-    base : sum of the factors that are used up here, shape (1, *scope, variable), 1 for what none of them names.
-    messages : earlier steps whose results are used up here, and their shapes over (batch, *scope, variable).
+    variable : the variable that is eliminated.
+    scope : the neighbours that its message depends on, ascending.
+    base : sum of the factors that this step uses, shape (1, *scope, variable), 1 along variables
+        that no factor names.
+    messages : earlier steps whose messages this step uses, and their shapes over
+        (batch, *scope, variable).
     """
 
     variable: int
@@ -39,11 +41,11 @@ class _Step:
 
 
 class Elimination:
-    """A factor graph made ready to be summed over, maximised over or sampled from, any number of times.
+    """A factor graph prepared for any number of sums, maximisations or samples.
 
     Parameters
     ----------
-    graph : what is summed over.
+    graph : the model.
     memory : bytes that the tables of one elimination may take.
 
     Attributes
@@ -54,7 +56,7 @@ class Elimination:
 
     Raises
     ------
-    ModelTooLarge : the order found needs a table beyond `memory`; says the width.
+    ModelTooLarge : the order found needs a table larger than `memory`; the message gives the width.
     """
 
     name = "elimination"
@@ -82,7 +84,7 @@ class Elimination:
         return self._sum_out({}, keep=False)
 
     def _sum_out(self, messages: dict[int, Floats], *, keep: bool) -> float:
-        """Sum the variables out in order; returns ln Z, and leaves what each step sends in `messages` if `keep`."""
+        """Sum the variables out in order and return ln Z; `messages` keeps the message of each step if `keep`."""
         total = self._constant
         for j, step in enumerate(self._steps):
             messages[j] = _log_sum(self._table(step.base, step, messages, keep=keep))
@@ -95,7 +97,7 @@ class Elimination:
 
         Raises
         ------
-        ModelTooLarge : what all the steps send does not fit into the memory at once.
+        ModelTooLarge : the messages of all steps together do not fit into the memory.
         NoConfiguration : no configuration is possible.
         """
         sizes = [math.prod(self._shape(step)) for step in self._steps]
@@ -126,7 +128,7 @@ class Elimination:
 
         Raises
         ------
-        ModelTooLarge : what all the steps of an elimination send does not fit into the memory at once.
+        ModelTooLarge : the messages of all steps together do not fit into the memory.
         NoConfiguration : no configuration is possible.
         """
         states = np.zeros((count, len(self.order)), np.int64)
@@ -154,7 +156,7 @@ class Elimination:
         """
         log_z, steps = self._backward()
         found = np.empty(self._offsets[-1])
-        outer: dict[int, Floats] = {}  # P(scope) of the steps to come, from the table that took what they send
+        outer: dict[int, Floats] = {}  # P(scope) of the steps to come, from the table that used their messages
         for j, belief in steps:
             step = self._steps[j]
             total = belief.sum(axis=-1, keepdims=True)
@@ -170,9 +172,10 @@ class Elimination:
     def renyi_entropy(self, alpha: float = 1.0) -> tuple[float, float]:
         """ln Z, and the Renyi entropy of an order near 1, which eq. 3.27 of the thesis would lose to cancellation.
 
-        The chain rule writes p as the product over the steps of q(x_i | scope). A step sends on the entropy of all
-        that is summed out so far, given its scope: h = -M[ln q - sum of the h that arrive], with the exponential
-        mean M[v] = ln(sum_x q e^{(alpha - 1) v}) / (alpha - 1), at alpha = 1 the mean. No terms cancel.
+        The chain rule writes p as the product over the steps of q(x_i | scope). The message of a step
+        is the entropy of all variables summed out so far, given its scope: h = -M[ln q - sum of the
+        incoming h], with the exponential mean M[v] = ln(sum_x q e^{(alpha - 1) v}) / (alpha - 1),
+        which is the mean at alpha = 1. No terms cancel.
 
         Parameters
         ----------
@@ -250,7 +253,7 @@ class Elimination:
         return values, states
 
     def _table(self, base: Floats, step: _Step, messages: dict[int, Floats], *, keep: bool = False) -> Floats:
-        """What meets at a step, added to `base`: shape (batch or 1, *scope, variable); forgets what it used up."""
+        """`base` plus the incoming messages of a step, dropped unless `keep`: (batch or 1, *scope, variable)."""
         table = base
         for j, axes, shape in step.messages:
             message = messages[j] if keep else messages.pop(j)
@@ -261,7 +264,7 @@ class Elimination:
         return tuple(self.graph.cardinalities[i] for i in (*step.scope, step.variable))
 
     def _plan(self, cliques: Sequence[tuple[int, ...]]) -> tuple[list[_Step], float]:
-        """Lay out which tables meet at which step."""
+        """Assign factors and messages to steps."""
         at = {variable: j for j, variable in enumerate(self.order)}
         constant = float(sum(f.table for f in self._factors if not f.scope))
         factors: list[list[Factor]] = [[] for _ in cliques]  # used up at each step: the first that names a variable

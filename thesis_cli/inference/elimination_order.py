@@ -1,4 +1,4 @@
-"""In which order to eliminate the variables of a factor graph, and what that costs."""
+"""The order in which to eliminate the variables of a factor graph, and its cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 LARGEST_TABLE = math.log(2.0**30)
-"""Greedy orders are given up once they need a table beyond this; ln of its entries."""
+"""A greedy order is abandoned once it needs a table with more entries than this; natural logarithm."""
 
 Clique = tuple[int, ...]
 
@@ -17,8 +17,8 @@ Clique = tuple[int, ...]
 def elimination_order(cardinalities: Sequence[int], scopes: Sequence[Clique]) -> tuple[list[int], list[Clique]]:
     """The cheapest of three orders: the variables' own, greedy by least fill, and greedy by least table.
 
-    The first costs next to nothing to work out. The others are given up when they come to a huge table, so that
-    what cannot be eliminated is found out soon.
+    The first is found at once. The others are abandoned at the first huge table, so that a model
+    that cannot be eliminated is refused soon.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def elimination_order(cardinalities: Sequence[int], scopes: Sequence[Clique]) ->
 
 
 def _own_order(n: int, scopes: Sequence[Clique]) -> list[Clique]:
-    """Cliques of the order 0, 1, ...: each step adds what it leaves behind to the next step that names it."""
+    """Cliques of the order 0, 1, ...: each step passes its neighbours on to the next step that names one."""
     left: list[set[int]] = [set() for _ in range(n)]
     for scope in scopes:
         if scope:
@@ -69,7 +69,7 @@ def _greedy(logs: Sequence[float], scopes: Sequence[Clique], *, by_fill: bool) -
     cliques: list[Clique] = []
     while queue:
         cost, i = heapq.heappop(queue)
-        if costs.get(i) != cost:  # it has changed since, or i is gone
+        if costs.get(i) != cost:  # outdated, or i is eliminated already
             continue
         if cost[1] > LARGEST_TABLE:
             return None
@@ -98,7 +98,7 @@ def _greedy(logs: Sequence[float], scopes: Sequence[Clique], *, by_fill: bool) -
 
 
 def bytes_needed(cardinalities: Sequence[int], order: Sequence[int], cliques: Sequence[Clique]) -> int:
-    """Memory of one elimination: the two largest copies of a table, the messages that wait, and the choices."""
+    """Memory of one elimination: two copies of the largest table, waiting messages, and maximisers."""
     at = {variable: j for j, variable in enumerate(order)}
     arriving = [0] * len(order)  # bytes of the messages that a step takes
     waiting = peak = choices = 0

@@ -1,4 +1,4 @@
-"""Every configuration of a model in turn, a block at a time, in constant memory."""
+"""All configurations of a model, a block at a time, in constant memory."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Enumeration:
 
     Parameters
     ----------
-    model : what is enumerated.
-    max_configurations : refuse a model with more.
+    model : the model.
+    max_configurations : largest number of configurations that is not refused.
 
     Raises
     ------
@@ -35,9 +35,8 @@ class Enumeration:
     def __init__(self, model: Model, max_configurations: int = MAX_CONFIGURATIONS) -> None:
         if model.size > max_configurations:
             raise ModelTooLarge(
-                f"{model.describe()}: more than the {max_configurations:,} that are enumerated",
-                "raise --max-configurations, or take a method that does not enumerate: exact, if the width is small, "
-                "or bounds",
+                f"{model.describe()}: more than --max-configurations {max_configurations:,}",
+                "raise it, or use a method that does not enumerate: exact if the width is small, or a bound",
             )
         self.size = model.size
         self._fill = _filler(model)
@@ -75,21 +74,21 @@ def _vector_filler(values: Floats) -> Callable[[int, Floats], None]:
             at = int(wrong.argmax())
             raise InputError(
                 f"log-potential {start + at} is {out[at]}",
-                "they are finite, or -inf where a configuration is impossible",
+                "it must be finite, or -inf if the configuration is impossible",
             )
 
     return fill
 
 
 def _graph_filler(graph: FactorGraph) -> Callable[[int, Floats], None]:
-    """Lay the factors out flat for the compiled kernel."""
+    """Flatten the factors for the compiled kernel."""
     from thesis_cli.inference import enumeration_kernels
 
     constant = float(sum(f.table for f in graph.factors if not f.scope))
     factors = sorted((f for f in graph.factors if f.scope), key=lambda f: max(f.scope))
     last = [max(f.scope) for f in factors]
     n = len(graph.cardinalities)
-    layout = (
+    layout = enumeration_kernels.Layout(
         np.array(graph.cardinalities, np.int64),
         constant,
         np.searchsorted(last, np.arange(n + 1)).astype(np.int64),
@@ -99,7 +98,7 @@ def _graph_filler(graph: FactorGraph) -> Callable[[int, Floats], None]:
         _offsets([f.table.size for f in factors]),
         np.concatenate([f.table.reshape(-1) for f in factors] or [np.empty(0)]),
     )
-    return lambda start, out: enumeration_kernels.fill(start, out, *layout)
+    return lambda start, out: enumeration_kernels.fill(start, out, layout)
 
 
 def _offsets(sizes: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

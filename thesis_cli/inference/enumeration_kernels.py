@@ -1,6 +1,8 @@
-"""Compiled sweep over the configurations of a factor graph; `enumeration.py` has the plain reference."""
+"""Compiled pass over the configurations of a factor graph; tests compare it with `FactorGraph.log_potential`."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -8,26 +10,39 @@ from numba import njit
 from thesis_cli.base.arrays import Floats, Ints
 
 
+class Layout(NamedTuple):
+    """The factors of a graph as flat arrays, sorted by the last variable of their scope.
+
+    Attributes
+    ----------
+    cardinalities : shape (n,).
+    constant : sum of the factors without variables, nats.
+    first_factor : first factor of each variable, shape (n + 1,): those whose scope ends with it.
+    first_axis : first entry of each factor in `variables` and `strides`, shape (m + 1,).
+    variables, strides : scope of each factor, and how far one state of a variable moves in its table.
+    first_entry : first entry of each factor in `tables`, shape (m + 1,).
+    tables : log-potentials of all factors.
+    """
+
+    cardinalities: Ints
+    constant: float
+    first_factor: Ints
+    first_axis: Ints
+    variables: Ints
+    strides: Ints
+    first_entry: Ints
+    tables: Floats
+
+
 @njit(cache=True, nogil=True)
-def fill(
-    start: int,
-    out: Floats,
-    cardinalities: Ints,
-    constant: float,
-    first_factor: Ints,
-    first_axis: Ints,
-    variables: Ints,
-    strides: Ints,
-    first_entry: Ints,
-    tables: Floats,
-) -> None:
+def fill(start: int, out: Floats, layout: Layout) -> None:
     """Write phi of configurations start, start + 1, ... (last variable fastest) into `out`.
 
-    The factors are sorted by the last variable of their scope: those of variable v are
-    first_factor[v] to first_factor[v + 1]. prefix[v] sums the factors whose scope ends before v, so
-    that counting up recomputes only what lies behind the variables that moved: fewer than two
-    variables a configuration on average, if each has two states.
+    prefix[v] sums the factors whose scope ends before v, so that counting up recomputes only the
+    variables from the one that moved on: fewer than two a configuration on average, if each has two
+    states.
     """
+    cardinalities, constant, first_factor, first_axis, variables, strides, first_entry, tables = layout
     n = cardinalities.size
     x = np.zeros(n, np.int64)
     rest = start

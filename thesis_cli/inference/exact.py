@@ -1,4 +1,4 @@
-"""Exact ln Z, and the MAP with what is known about it, by whichever route takes the model."""
+"""Exact ln Z, and the MAP with its certificate, by the cheapest algorithm that takes the model."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def exact_log_partition_function(
     max_configurations: int = MAX_CONFIGURATIONS,
     progress: Tick | None = None,
 ) -> tuple[float, str]:
-    """Exact ln Z, and how it was found: by grid transfer or elimination for a factor graph, else by enumeration.
+    """Exact ln Z and the name of the algorithm: grid transfer or elimination for factor graphs, else enumeration.
 
     Parameters
     ----------
     memory : bytes for grid transfer or elimination.
-    max_configurations : limit on enumeration, which is the way of vectors, and of graphs too wide for `memory`.
+    max_configurations : limit on enumeration, which serves vectors and graphs too wide for `memory`.
     progress : called with the number of configurations just enumerated.
 
     Raises
     ------
-    ModelTooLarge : no route takes it; says the width.
+    ModelTooLarge : no algorithm takes it; the message gives the width.
     InputError : a vector has a NaN or a `+inf`.
     """
     if isinstance(model, FactorGraph):
@@ -61,16 +61,16 @@ def _by_grid(graph: FactorGraph, memory: int) -> float | None:
 
 @dataclass(frozen=True)
 class MapResult:
-    """A configuration of large potential, and what is known about it.
+    """A configuration of large log-potential, with its certificate.
 
     Attributes
     ----------
     value : phi(x).
     states : of the variables, shape (n,), numbered as without evidence; for a vector its index, shape (1,).
-    method : that found it.
-    guarantee : `exact` if no configuration has a larger potential.
-    bound : no configuration has a larger potential than this; inf where the method gives no bound.
-    why : what was passed over on the way to the method.
+    method : the algorithm that found it.
+    guarantee : `exact` if no configuration has a larger log-potential.
+    bound : upper bound on the log-potential of every configuration; inf if the method gives none.
+    why : the algorithms that do not take the model, and why.
     """
 
     value: float
@@ -89,22 +89,22 @@ def best_configuration(
     max_configurations: int = MAX_CONFIGURATIONS,
     progress: Tick | None = None,
 ) -> MapResult:
-    """MAP of a model: exactly, by a solver or by enumeration, if anything here can; otherwise by TRW-S with its bound.
+    """MAP of a model: exact by a solver or by enumeration if one takes it, otherwise by TRW-S with its bound.
 
     Parameters
     ----------
-    solver : the one to use; `auto` for the choice above.
+    solver : name of the solver; `auto` for the choice above.
     memory, max_configurations, progress : as for `exact_log_partition_function`.
 
     Raises
     ------
-    UnsuitableModel, ModelTooLarge : the solver that was named does not take the model.
+    UnsuitableModel, ModelTooLarge : the named solver does not take the model.
     NoConfiguration : no configuration is possible.
-    WorkFailed : the solver, which approximates, finds none.
+    WorkFailed : an approximate solver finds no possible configuration.
     """
     if isinstance(model, LogPotentials):
         if solver != "auto":
-            raise UnsuitableModel(f"solver {solver} wants variables, this is a vector", "leave --solver out")
+            raise UnsuitableModel(f"--solver {solver} needs variables, and the model is a vector", "leave --solver out")
         return _enumerate(model, max_configurations, progress)
     if solver == "auto":
         try:

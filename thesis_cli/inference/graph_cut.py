@@ -46,7 +46,7 @@ class BinaryModel:
         for i, k in enumerate(graph.cardinalities):
             if k > 2:
                 raise UnsuitableModel(
-                    f"variable {i} has {k} states, binary ones are wanted", "elimination or TRW-S takes such a model"
+                    f"variable {i} has {k} states, and graph cuts take two", "elimination and TRW-S take more"
                 )
         form = pairwise(graph)
         unary = form.unary[noise_columns(graph)]
@@ -67,7 +67,7 @@ class BinaryModel:
 
 
 def noise_columns(graph: FactorGraph) -> Ints:
-    """Where the two states of each variable stand in a row of noise, shape (n, 2); an only state stands for both."""
+    """Columns of the two states of each variable in a row of noise, shape (n, 2); a single state counts twice."""
     ends = np.cumsum(graph.cardinalities)
     return np.stack([ends - graph.cardinalities, ends - 1], axis=1)
 
@@ -138,9 +138,9 @@ class CutForm:
 class Network:
     """Nodes joined by arcs and to two terminals: minimum cuts under changing costs of the nodes.
 
-    Each cut starts from a copy of the network: as fast as changing the capacities of one that was solved, and without
-    residue of earlier flows. Infinite capacities stay infinite, so that hard constraints cost no precision. PyMaxflow
-    holds the interpreter lock, hence no threads.
+    Each cut starts from a copy of the network, which is as fast as changing the capacities of a
+    solved one and leaves no residue of earlier flows. Infinite capacities stay infinite, so that
+    hard constraints cost no precision. PyMaxflow holds the interpreter lock, so threads gain nothing.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class MinimumCut:
 
     Raises
     ------
-    UnsuitableModel : a cycle of edges stays frustrated whatever is flipped; names an edge of it.
+    UnsuitableModel : a cycle of edges stays frustrated whatever is flipped; the message names one of its edges.
     """
 
     def __init__(self, model: BinaryModel) -> None:

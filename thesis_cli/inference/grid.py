@@ -20,20 +20,20 @@ from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph
 
 LARGEST_RANGE = 600.0
-"""Nats that what is still to come can favour one boundary over another, if sums are not to lose what underflows."""
+"""Largest difference in nats that the rest of the grid can make between boundaries if sums must not underflow."""
 
 SIDE_BY_SIDE = 2**25
-"""Bytes of tables up to which problems are solved side by side; beyond, memory is what limits."""
+"""Bytes of tables up to which problems are solved side by side; beyond, memory bandwidth is the limit."""
 
 PAIR_ROOM = 40
-"""Bytes for each entry of the tables of pairs, while they are looked through."""
+"""Bytes for each entry of the tables of pairs while they are read."""
 
 BATCH = 1024
 """Problems in one call of a kernel."""
 
 
 class GridTransfer:
-    """A grid made ready to be summed or maximised over, any number of times.
+    """A grid prepared for any number of sums and maximisations.
 
     Parameters
     ----------
@@ -44,12 +44,12 @@ class GridTransfer:
     Attributes
     ----------
     width : sites of the shorter side.
-    summable : sums of weights outside the logarithm lose nothing; otherwise elimination is to sum.
+    summable : whether sums of weights outside the logarithm lose nothing; otherwise use elimination.
 
     Raises
     ------
     UnsuitableModel : not a grid.
-    ModelTooLarge : its shorter side is too wide for `memory`; says how much it needs.
+    ModelTooLarge : its shorter side is too wide for `memory`; the message gives the memory it needs.
     """
 
     name = "grid transfer"
@@ -175,9 +175,9 @@ class GridTransfer:
         return (unary, right, down), sum(tops)
 
     def _largest_range(self, soft: bool) -> float:
-        """How far what is still to come can favour one boundary over another, nats.
+        """Largest difference that the rest of the grid can make between two boundaries, nats.
 
-        In a soft grid that is what the edges across the boundary can do. With hard constraints a boundary may be
+        In a soft grid only the edges across the boundary contribute. With hard constraints a boundary may be
         the only possible one, however small its weight so far.
         """
         ranges = [_range(self._down), _range(self._right)]

@@ -1,4 +1,4 @@
-"""Names of the MAP solvers; imports nothing, for the command line's sake."""
+"""Names of the MAP solvers; imports no solver, so that `--help` stays fast."""
 
 from typing import Literal
 

@@ -39,7 +39,7 @@ class Pairwise:
 
 
 def pairwise(graph: FactorGraph) -> Pairwise:
-    """Merge the factors of a graph by scope; a variable with one state (one that was observed) does not count.
+    """Merge the factors of a graph by scope, ignoring variables with one state, such as observed ones.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def pairwise(graph: FactorGraph) -> Pairwise:
 
 
 def lifted(graph: FactorGraph) -> FactorGraph:
-    """The same model with factors of at most two variables; its first n variables are those of `graph`.
+    """An equivalent model with factors of at most two variables; its first n variables are those of `graph`.
 
     A factor of three or more becomes a variable with a state for each entry that is possible, tied to the
     variables of its scope by hard constraints. Belief propagation and its relatives on it are those on

@@ -1,4 +1,4 @@
-"""Partial optimality and an upper bound for any binary pairwise model by roof duality."""
+"""Partial optimality and an upper bound for any binary pairwise model, by roof duality."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class QPBO:
         self._shares = np.concatenate([tables, np.zeros((len(tables), 1, 2))], axis=1)[order]
 
     def persistent(self, noise: Floats) -> tuple[Ints, Floats]:
-        """The part of the maximisers that the roof dual settles.
+        """The part of the maximisers that the roof dual determines.
 
         Parameters
         ----------

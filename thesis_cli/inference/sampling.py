@@ -1,4 +1,4 @@
-"""Exact draws from the Gibbs distribution by whichever route takes the model."""
+"""Exact samples from the Gibbs distribution, by elimination or by enumeration."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def exact_samples(
 
     Parameters
     ----------
-    model : what p is proportional to exp(phi) of.
+    model : p is proportional to exp(phi).
     count : number of draws.
     rng : source of randomness.
     memory : bytes for elimination.
-    max_configurations : limit on enumeration, which is the way of vectors, and of graphs too wide for `memory`.
+    max_configurations : limit on enumeration, which serves vectors and graphs too wide for `memory`.
 
     Returns
     -------
@@ -37,11 +37,11 @@ def exact_samples(
 
     Raises
     ------
-    ModelTooLarge : neither route takes the model; says the width.
-    InputError : no draws are asked for, no configuration is possible, or a vector has a NaN or a `+inf`.
+    ModelTooLarge : neither takes the model; the message gives the width.
+    InputError : `count` is below 1, no configuration is possible, or a vector has a NaN or a `+inf`.
     """
     if count < 1:
-        raise InputError(f"{count} draws", "at least one is wanted")
+        raise InputError(f"{count} draws", "it must be at least one")
     if isinstance(model, LogPotentials):
         return _enumerate(model, count, rng, max_configurations)[:, np.newaxis], "enumeration"
     try:

@@ -1,4 +1,4 @@
-"""What every MAP solver offers: built from a model once, it solves many perturbed copies of it."""
+"""The interface of MAP solvers: built from a model once, a solver maximises many perturbed copies of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class MapSolver(Protocol):
 
     Attributes
     ----------
-    name : of the algorithm, for people.
+    name : name of the algorithm, for summaries.
     guarantee : `exact`, or `approximate`: the values are then those of the configurations found, never
         above the maximum.
     graph : the model.

@@ -30,7 +30,7 @@ class Tempered:
     def __init__(self, solver: MapSolver, alpha: float) -> None:
         self.graph: FactorGraph = solver.graph.tempered(alpha)
         if alpha == 0:
-            raise InputError("alpha is 0", "a solver of the model tempered to 0 is wanted")
+            raise InputError("alpha is 0", "build a solver of the model tempered to 0")
         self._solver, self._alpha = solver, alpha
 
     @property
@@ -42,6 +42,6 @@ class Tempered:
         return self._solver.guarantee
 
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
-        """MAP under perturbed unary tables, as `MapSolver.maximise` has it."""
+        """MAP under perturbed unary tables, see `MapSolver.maximise`."""
         values, states = self._solver.maximise(noise / self._alpha)
         return self._alpha * values, states
