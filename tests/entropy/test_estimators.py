@@ -427,7 +427,7 @@ def test_perturbed_map_problems_that_an_estimate_rests_on(many, alpha, log_z, co
 def test_what_is_refused(many):
     few = next(parts(many, 10))
     for trick in (pareto(0.0), tail(0.0)):
-        with pytest.raises(InputError, match=r"trick needs a scale; gumbel, exponential, weibull or frechet$"):
+        with pytest.raises(InputError, match="needs a scale"):
             renyi_entropy(few, 2.0, trick=trick)
     stratified = maxima_of(PHI, 100, design="stratified")
     for trick in (power(1.0), power(0.5), power(-0.3)):

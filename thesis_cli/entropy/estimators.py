@@ -18,13 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import digamma, stdtrit
+from scipy.special import stdtrit
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.entropy.exact import LIMIT
 from thesis_cli.entropy.maxima import EntropyMaxima, check_orders
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
+from thesis_cli.perturbation.trick_rows import TRICKS
 from thesis_cli.perturbation.tricks import Trick, gumbel
 
 LEAST_SETS = 32
@@ -131,20 +132,20 @@ class _Rule:
     """How a trick turns maxima into an estimate of ln Z."""
 
     def __init__(self, trick: Trick, maxima: EntropyMaxima, debias: bool) -> None:
-        if trick.name in ("pareto", "tail"):
-            raise InputError(f"the {trick.name} trick needs a scale", "gumbel, exponential, weibull or frechet")
-        if trick.name != "gumbel" and not maxima.independent:
-            raise InputError(f"a stratified design with the {trick.label} trick", "the gumbel trick is wanted")
+        if TRICKS[trick.name].scaled:
+            raise InputError(f"the {trick.name} trick needs a scale", "use gumbel, exponential, weibull or frechet")
+        if not (trick.linear or maxima.independent):
+            raise InputError(f"a stratified design with the {trick.label} trick", "use the gumbel trick")
         self.trick, self._maxima = trick, maxima
-        self._debias = debias and trick.name == "exponential"
-        self.kind = "unbiased" if self._debias or trick.name == "gumbel" else "consistent"
+        self._debias = debias
+        self.kind = trick.bias_to_remove(maxima.samples, debias)[1]
 
     def __call__(self, values: Floats) -> _Log:
         """Of maxima, shape (M,)."""
         log_t = -np.euler_gamma - values
-        trick, m = self.trick, values.size
+        trick = self.trick
         each, average = trick.average(log_t[:, np.newaxis]), trick.average(log_t)
-        log_z = float(trick.log_z(average)) - (math.log(m) - float(digamma(m)) if self._debias else 0.0)
+        log_z = float(trick.log_z(average)) - trick.bias_to_remove(values.size, self._debias)[0]
         if trick.log_transform is None:
             return _Log(log_z, each - average)
         slope = float(trick.log_z(1.0) - trick.log_z(0.0))

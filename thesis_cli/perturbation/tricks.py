@@ -1,4 +1,4 @@
-r"""The relatives of the Gumbel trick (Thesis sections 2.2.2 and 2.2.3, Table 2.1; errata T2.1).
+r"""The Gumbel trick and its relatives (Thesis sections 2.2.2 and 2.2.3, Table 2.1; errata T2.1).
 
 The first of the exponential clocks with rates exp(phi(x)) rings at T ~ Exp(Z), and
 T = e^-c exp(-max_x {phi(x) + gamma(x)}), gamma ~ Gumbel(-c) (eqs. 2.1, 2.3, 2.4 as corrected). A trick
@@ -11,24 +11,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import betaincinv, gammaln, logsumexp
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.perturbation import mse
+from thesis_cli.perturbation.posterior import GammaPosterior
+from thesis_cli.perturbation.trick_rows import LEAST_ALPHA, MOST_ALPHA
+from thesis_cli.perturbation.trick_rows import TAIL_OPTIMUM as TAIL_OPTIMUM
 
 Function = Callable[[Any], Any]
-"""Of floats or arrays of them, elementwise."""
+"""A function of floats or of arrays, elementwise."""
 
-TAIL_OPTIMUM = 1.5936242600400403
-"""The t Z at which the asymptotic variance (e^{tZ} - 1) / t^2 of a tail trick is least."""
-
-
-LEAST_ALPHA, MOST_ALPHA = 1e-6, 10.0
-"""Range of |alpha|: below, the trick drowns in rounding; above, its variance is beyond all use."""
+IntervalRule = Callable[[Floats, float], tuple[float, float]]
+"""(ln T of shape (M,), confidence) -> confidence interval of ln Z."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,16 @@ class Trick:
     inverse : f^-1.
     variance : variance of g(T) as a function of Z; inf where it is infinite, nan outside the domain.
     printed_variance, printed_asymptotic_variance : as Table 2.1 prints them.
-    relative_variance : M var(Z^) / Z^2 as M grows, which is M var(ln Z^) too; a function of ln Z.
+    relative_variance : lim M var(Z^) / Z^2 as M grows, which equals lim M var(ln Z^); a function of ln Z.
     average : (..., M) values of ln T -> (...), the mean of g(T) in the trick's own space.
     log_z : that average -> the estimate of ln Z.
     log_transform : that average -> ln of the mean of g(T); None if g takes both signs.
     target : f as text.
     source : where the trick is defined.
+    linear : whether the estimate of ln Z is a mean of the MAP values.
+    log_z_error : M -> bias and variance of the estimate of ln Z, where both are known for every M.
+    z_error : M -> bias and variance of the estimate of Z in units of Z and Z^2, where they are known.
+    interval : confidence interval of ln Z where it is not the normal one.
     """
 
     name: str
@@ -65,6 +69,27 @@ class Trick:
     log_transform: Function | None
     target: str
     source: str = "Thesis Table 2.1"
+    linear: bool = False
+    log_z_error: Function | None = None
+    z_error: Function | None = None
+    interval: IntervalRule | None = None
+
+    def bias_to_remove(self, samples: int, debias: bool) -> tuple[float, str]:
+        """What to subtract from the estimate of ln Z from M samples, and what the result is.
+
+        Parameters
+        ----------
+        debias : subtract the bias, if it is known.
+
+        Returns
+        -------
+        bias : nats.
+        kind : `unbiased` or `consistent`.
+        """
+        if self.log_z_error is None:
+            return 0.0, "consistent"
+        bias = float(self.log_z_error(np.float64(samples))[0])
+        return (bias, "unbiased") if debias or bias == 0 else (0.0, "consistent")
 
     def asymptotic_variance(self, z: Floats) -> Floats:
         """lim M var(Z^) by the delta method, (f^-1)'(f(Z))^2 var g(T), as a function of Z."""
@@ -94,6 +119,9 @@ def gumbel() -> Trick:
         log_transform=None,
         target="ln Z",
         source="Thesis eq. 2.1'",
+        linear=True,
+        log_z_error=mse.gumbel_log_z,
+        z_error=mse.gumbel_z,
     )
 
 
@@ -107,8 +135,8 @@ def power(alpha: float) -> Trick:
     if not (-1 < alpha <= -LEAST_ALPHA or LEAST_ALPHA <= alpha <= MOST_ALPHA):
         raise InputError(
             f"alpha is {alpha:g}",
-            f"{LEAST_ALPHA:g} to {MOST_ALPHA:g} (weibull) or -1 to -{LEAST_ALPHA:g} (frechet) is wanted; "
-            "0 is the Gumbel trick",
+            f"it must be from {LEAST_ALPHA:g} to {MOST_ALPHA:g} (weibull) or above -1 and at most -{LEAST_ALPHA:g} "
+            "(frechet); 0 is the Gumbel trick",
         )
     log_mean = float(gammaln(1 + alpha))
     excess = _excess(alpha)
@@ -116,10 +144,10 @@ def power(alpha: float) -> Trick:
     def variance(z: Floats) -> Floats:
         return np.asarray(np.exp(2 * log_mean) * excess * z ** (-2 * alpha))
 
-    name = "exponential" if alpha == 1 else "weibull" if alpha > 0 else "frechet"
-    return Trick(
+    name = "weibull" if alpha > 0 else "frechet"
+    trick = Trick(
         name=name,
-        label=name if alpha == 1 else f"{name}({alpha:g})",
+        label=f"{name}({alpha:g})",
         g=lambda t: t**alpha,
         mean=lambda z: math.exp(log_mean) * z**-alpha,
         inverse=lambda y: (y / math.exp(log_mean)) ** (-1 / alpha),
@@ -130,9 +158,31 @@ def power(alpha: float) -> Trick:
         average=lambda log_t: log_mean_exp(alpha * log_t),
         log_z=lambda a: (log_mean - a) / alpha,
         log_transform=lambda a: a,
-        target="1/Z" if alpha == 1 else f"Gamma({1 + alpha:g}) Z^{-alpha:g}",
+        target=f"Gamma({1 + alpha:g}) Z^{-alpha:g}",
         source="Thesis Example 6",
+        z_error=_no_mean if alpha < 0 else None,
     )
+    if alpha != 1:
+        return trick
+    return replace(
+        trick,
+        name="exponential",
+        label="exponential",
+        target="1/Z",
+        log_z_error=mse.exponential_log_z,
+        z_error=mse.exponential_z,
+        interval=_gamma_interval,
+    )
+
+
+def _no_mean(m: Floats) -> tuple[float, float]:
+    """A Frechet trick's estimate of Z has no mean, whatever M (docs/errata.md)."""
+    return math.inf, math.inf
+
+
+def _gamma_interval(log_t: Floats, confidence: float) -> tuple[float, float]:
+    """Exact: Z sum T is Gamma(M, 1)."""
+    return GammaPosterior.from_log_times(log_t).interval(confidence)
 
 
 def _excess(alpha: float) -> float:
@@ -196,6 +246,17 @@ def tail(log_threshold: float) -> Trick:
         with np.errstate(divide="ignore"):
             return np.log(-np.log(a)) - log_threshold
 
+    def late(log_t: Floats) -> Floats:
+        return np.asarray((log_t > log_threshold).mean(axis=-1))
+
+    def clopper_pearson(log_t: Floats, confidence: float) -> tuple[float, float]:
+        m, above = log_t.size, round(float(late(log_t)) * log_t.size)
+        rare = (1 - confidence) / 2
+        least = betaincinv(above, m - above + 1, rare) if above else 0.0
+        most = betaincinv(above + 1, m - above, 1 - rare) if above < m else 1.0
+        low, high = log_z(np.array([most, least]))
+        return float(low), float(high)
+
     def relative_variance(log_z: Floats) -> Floats:
         with np.errstate(all="ignore"):
             u = np.exp(log_z + log_threshold)
@@ -211,10 +272,11 @@ def tail(log_threshold: float) -> Trick:
         printed_variance=lambda z: np.exp(-t * z) * (1 - np.exp(-t * z)),
         printed_asymptotic_variance=lambda z: (1 - np.exp(-t * z)) ** 2 / t**2,
         relative_variance=relative_variance,
-        average=lambda log_t: (log_t > log_threshold).mean(axis=-1),
+        average=late,
         log_z=log_z,
         log_transform=np.log,
         target=f"exp(-{_size(log_threshold)} Z)",
+        interval=clopper_pearson,
     )
 
 
