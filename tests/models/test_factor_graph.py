@@ -135,3 +135,10 @@ def test_names_that_do_not_fit_are_refused(variables, states, fragment):
 def test_a_variable_that_was_observed_keeps_its_state():
     """Its one state is number 0 of the conditioned model."""
     assert FactorGraph([3, 2], []).condition({0: 2}).condition({0: 0, 1: 1}).observed == {0: 2, 1: 1}
+
+
+def test_marginals_over_the_states_without_evidence():
+    graph = FactorGraph([2, 3], []).condition({1: 2})
+    found = graph.original_marginals(np.array([0.25, 0.75, 1.0]))
+    assert [table.tolist() for table in found] == [[0.25, 0.75], [0, 0, 1]]
+    assert graph.tempered(2).unobserved == (2, 3)

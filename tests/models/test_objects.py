@@ -7,12 +7,12 @@ from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork, LinearGaussianBayesianNetwork
 from pgmpy.models import FactorGraph as PgmpyFactorGraph
 from pgmpy.readwrite import BIFReader
-from thesis_cli.models.examples import ASIA, asia
 
 from tests.conftest import MODELS, ROOT, all_states
 from thesis_cli.base.errors import InputError
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 from thesis_cli.models.objects import model_of
+from thesis_cli.studies.models.examples import ASIA, asia
 
 
 def markov():

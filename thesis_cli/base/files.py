@@ -84,19 +84,19 @@ def _umask() -> int:
     return mask
 
 
-def check_writable(option: str, path: Path, suffix: str) -> None:
+def check_writable(option: str, path: Path, suffix: str = "") -> None:
     """Refuse a file to write that has another suffix, is no regular file, or is where nothing can be written.
 
     Parameters
     ----------
     option : that names the file, for messages.
-    suffix : such as `.csv`.
+    suffix : such as `.csv`; empty if the file may have any.
 
     Raises
     ------
     InputError : as above.
     """
-    if path.suffix.lower() != suffix:
+    if suffix and path.suffix.lower() != suffix:
         raise InputError(f"{option} {path} does not end in {suffix}", f"give a name that ends in {suffix}")
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "no regular file"

@@ -58,6 +58,7 @@ class FactorGraph:
     factors : tables of log-potentials over subsets of the variables.
     observed : variables that evidence holds at a state, each with that state; their cardinality is 1.
     names : names of the variables and of their states, if they have any.
+    unobserved : number of states of each variable without the evidence; by default `cardinalities`.
 
     Raises
     ------
@@ -71,10 +72,12 @@ class FactorGraph:
         factors: Sequence[Factor],
         observed: Mapping[int, int] | None = None,
         names: Names | None = None,
+        unobserved: Sequence[int] | None = None,
     ) -> None:
         self.cardinalities = tuple(int(k) for k in cardinalities)
         self.observed = dict(observed or {})
         self.names = names
+        self.unobserved = tuple(unobserved or self.cardinalities)
         if not self.cardinalities:
             raise InputError("the model has no variables", "it must have at least one")
         for i, k in enumerate(self.cardinalities):
@@ -92,10 +95,10 @@ class FactorGraph:
         if len(names.variables) != n:
             raise InputError(f"there are {counted(len(names.variables), 'name')} of variables", f"give {n}")
         for i, known in enumerate(names.states):
-            if known and i not in self.observed and len(known) != self.cardinalities[i]:
+            if known and len(known) != self.unobserved[i]:
                 raise InputError(
                     f"variable {names.variables[i]} has {counted(len(known), 'name')} of states",
-                    f"give {self.cardinalities[i]}",
+                    f"give {self.unobserved[i]}",
                 )
 
     def _check_shape(self, j: int, factor: Factor) -> None:
@@ -174,7 +177,11 @@ class FactorGraph:
                 raise InputError(f"factor {j} forbids the evidence", "give evidence of positive probability")
             factors.append(Factor(factor.scope, table))
         left = [1 if i in evidence else k for i, k in enumerate(self.cardinalities)]
-        return FactorGraph(left, factors, {**evidence, **self.observed}, self.names)
+        return FactorGraph(left, factors, {**evidence, **self.observed}, self.names, self.unobserved)
+
+    def with_factors(self, factors: Sequence[Factor]) -> FactorGraph:
+        """A model of the same variables, with the same evidence and names, that has other factors."""
+        return FactorGraph(self.cardinalities, factors, self.observed, self.names, self.unobserved)
 
     def tempered(self, alpha: float) -> FactorGraph:
         """The model with potential alpha phi, whose partition function is Z_alpha (Thesis eq. 3.27).
@@ -187,8 +194,7 @@ class FactorGraph:
         """
         if not 0 <= alpha < math.inf:
             raise InputError(f"alpha is {alpha:g}", "it must be a finite number, 0 or above")
-        factors = [Factor(f.scope, _tempered(f.table, alpha)) for f in self.factors]
-        return FactorGraph(self.cardinalities, factors, self.observed, self.names)
+        return self.with_factors([Factor(f.scope, _tempered(f.table, alpha)) for f in self.factors])
 
     def times(self, other: FactorGraph) -> FactorGraph:
         """The model with potential phi + that of `other`, on the same variables.
@@ -202,7 +208,19 @@ class FactorGraph:
                 f"its variables have {list(other.cardinalities)[:8]} states",
                 f"those of the model have {list(self.cardinalities)[:8]}",
             )
-        return FactorGraph(self.cardinalities, self.factors + other.factors, self.observed, self.names)
+        return self.with_factors(self.factors + other.factors)
+
+    def original_marginals(self, marginals: Floats) -> list[Floats]:
+        """Marginals of each variable over the states that it has without the evidence.
+
+        Parameters
+        ----------
+        marginals : probabilities of the states of variable 0, then of variable 1, ..., shape (sum of cardinalities,).
+        """
+        found = np.split(marginals, np.cumsum(self.cardinalities)[:-1])
+        for i, state in self.observed.items():
+            found[i] = np.eye(1, self.unobserved[i], state)[0]
+        return found
 
     def original_states(self, states: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
         """Number states as they are without the evidence, shape (batch, n) -> (batch, n)."""

@@ -167,7 +167,7 @@ class Clamped:
             Factor((i,), np.where(np.arange(graph.cardinalities[i]) == k, 0.0, -np.inf))
             for i, k in self._evidence.items()
         ]
-        return FactorGraph(graph.cardinalities, [*graph.factors, *held], graph.observed, graph.names)
+        return graph.with_factors([*graph.factors, *held])
 
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
         """As `MapSolver.maximise`; a value is `-inf` if the state found is not the one held.
