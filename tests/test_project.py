@@ -3,18 +3,12 @@
 import itertools
 import os
 import re
-import shlex
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
-
-import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.reproduction.registry import Checkout, load
-
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def test_no_package_host_is_named():
@@ -36,35 +30,6 @@ def test_every_finding_has_its_heading_in_the_errata():
     for path in Checkout(ROOT).files().values():
         for claim in load(path).claims:
             assert not claim.finding or claim.finding in headings, claim
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
-def test_links_lead_somewhere(document):
-    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-        assert (document.parent / target).exists(), target
-
-
-def commands(document: Path) -> list[str]:
-    """Lines of `console` blocks that start with `$ thesis-cli`."""
-    blocks = re.findall(r"```console\n(.*?)```", document.read_text(), re.DOTALL)
-    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ thesis-cli ")]
-
-
-@pytest.mark.parametrize(("document", "command"), [(d, c) for d in DOCUMENTS for c in commands(d)])
-def test_examples_of_the_documents_run_and_print_what_they_show(document, command, cli, tmp_path):
-    """What is shown must be printed to the letter, but for times."""
-    for part in ("data", "experiments", "thesis_cli"):
-        (tmp_path / part).symlink_to(ROOT / part)
-    (tmp_path / "results").mkdir()
-    for path in (ROOT / "results").glob("*.csv"):
-        (tmp_path / "results" / path.name).write_bytes(path.read_bytes())
-    result = cli(*shlex.split(command)[1:])
-    assert result.status == 0, result.err
-    shown = re.search(re.escape(f"$ {command}\n") + r"((?:(?!\$ |```).*\n)*)", document.read_text())[1]
-    seconds = lambda text: re.sub(r"\d+\.\d+ s\b", "T s", text)  # noqa: E731
-    for line in shown.splitlines():
-        if line and line != "...":
-            assert seconds(line) in seconds(result.out), line
 
 
 def test_the_wheel_works_in_an_empty_folder(tmp_path):

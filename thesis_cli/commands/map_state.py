@@ -47,7 +47,7 @@ class MapRequest(Request):
     memory: float = memory_option()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class MapStateResult(Result):
     """The configuration that was found.
 

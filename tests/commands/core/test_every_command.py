@@ -14,6 +14,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import OptionField
 from thesis_cli.commands.core.registry import command_named, entries
+from thesis_cli.commands.core.result import Result
 
 NAMES = list(entries())
 
@@ -102,6 +103,10 @@ def test_python_has_the_options_of_the_shell_with_their_defaults(name):
         default = signature.parameters[key].default
         missing = field.default is dataclasses.MISSING
         assert default is inspect.Parameter.empty if missing else default == field.default
+
+
+def test_a_result_shows_its_summary(name):
+    assert command_named(name).result.__repr__ is Result.__repr__, "its dataclass needs repr=False"
 
 
 def test_help_begins_with_the_thing_itself(name):

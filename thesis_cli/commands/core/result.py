@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Result:
-    """What a command found. Each command has a subclass with fields of its own.
+    """What a command found. Each command has a subclass with fields of its own, a dataclass with `repr=False`.
 
     Attributes
     ----------
@@ -31,8 +31,8 @@ class Result:
     seconds : the time that the work took.
     """
 
-    table: pd.DataFrame = field(repr=False)
-    request: Request = field(repr=False)
+    table: pd.DataFrame
+    request: Request
     settings: Mapping[str, Any]
     seconds: float = 0.0
 
@@ -110,7 +110,9 @@ class Result:
             raise InputError("--figure has nothing to draw", "this result has no figure")
         return figure
 
-    def __str__(self) -> str:
+    @presentation
+    def __repr__(self) -> str:
+        """The summary, so that an interactive session shows it."""
         return self.summary()
 
     @presentation
