@@ -74,7 +74,7 @@ def _estimates(maxima, alphas):
     plain, shared = np.full((2, maxima.samples, alphas.size), np.nan)
     inner = np.isfinite(alphas) & (alphas != 1)
     a = alphas[inner]
-    values = maxima.values[:, np.isin(maxima.alphas, a)]
+    values = maxima.values[:, np.isin(maxima.orders, a)]
     plain[:, inner] = values / (1 - a)
     shared[:, inner] = (values - a * maxima.at_one[:, np.newaxis]) / (1 - a)
     shared[:, alphas == 1] = (maxima.at_one - maxima.potential)[:, np.newaxis]

@@ -29,8 +29,8 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.entropy.approximate import approximate_entropies
 from thesis_cli.entropy.estimators import LEAST_SETS
 from thesis_cli.entropy.exact import exact_entropies
-from thesis_cli.entropy.low_rank import low_rank_bounds, shannon_sandwich
-from thesis_cli.entropy.maxima import entropy_maxima
+from thesis_cli.entropy.low_rank import TemperedSolvers, low_rank_bounds, shannon_sandwich
+from thesis_cli.entropy.maxima import SEPARATE, Noise, entropy_maxima
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.enumeration import Enumeration
 from thesis_cli.inference.sampling import exact_samples
@@ -134,7 +134,7 @@ def _full_rank(seed, model, coupling, side, samples, repetitions, perturbations,
     surprise = exact.log_z - phi[p > 0]
     variance = p[p > 0] @ (surprise - exact.entropies[ORDERS == 1]) ** 2
     together = entropy_maxima(vector, ORDERS, perturbations, shared)
-    alone = entropy_maxima(vector, ORDERS, perturbations, apart, share_above=math.inf)
+    alone = entropy_maxima(vector, ORDERS, perturbations, apart, SEPARATE)
     states = exact_samples(vector, perturbations, np.random.default_rng(draws))[0].ravel()
     for m in samples:
         k = min(repetitions, perturbations // m)
@@ -228,11 +228,11 @@ def _stratified(vector, m, seeds):
     """Estimates with shared noise from stratified designs of M perturbations, shape (K, alphas)."""
     found = np.empty((len(seeds), ORDERS.size))
     for row, seed in zip(found, seeds, strict=True):
-        maxima = entropy_maxima(vector, ORDERS, m, seed, design="stratified")
+        maxima = entropy_maxima(vector, ORDERS, m, seed, Noise(design="stratified"))
         log_z = maxima.at_one.mean()
-        inner = np.isin(ORDERS, maxima.alphas) & (ORDERS != 1)
+        inner = np.isin(ORDERS, maxima.orders) & (ORDERS != 1)
         a = ORDERS[inner]
-        row[inner] = (maxima.values[:, maxima.alphas != 1].mean(axis=0) - a * log_z) / (1 - a)
+        row[inner] = (maxima.values[:, maxima.orders != 1].mean(axis=0) - a * log_z) / (1 - a)
         row[ORDERS == 1] = log_z - maxima.potential.mean()
         row[np.isinf(ORDERS)] = log_z - maxima.highest
     return found
@@ -280,19 +280,19 @@ def _low_rank(seed, model, coupling, side, instances, samples):
     for instance, child in enumerate(seed.spawn(instances if model not in SHIPPED else 1)):
         tables, noise, halves = child.spawn(3)
         graph = _graph(model, coupling, side, np.random.default_rng(tables))
-        exact = exact_entropies(graph, [*BOUNDED, 1])
-        entropy = dict(zip(exact.alphas, exact.entropies, strict=True))
+        exact, solvers = exact_entropies(graph, [*BOUNDED, 1]), TemperedSolvers(_solver, graph)
+        entropy = dict(zip(exact.orders, exact.entropies, strict=True))
 
         def row(alpha, name, count, value, error, entropy=entropy, instance=instance):
             numbers = value - entropy[alpha], error, math.nan, math.nan
             return instance, math.nan, alpha, entropy[alpha], name, count, 1, *numbers
 
         for name, log_z in (("known", exact.log_z), ("unknown", None)):
-            bounds = low_rank_bounds(_solver, graph, BOUNDED, samples, _same(noise), log_z=log_z)
-            bounds.append(shannon_sandwich(_solver, graph, samples, _same(halves), log_z=log_z))
+            bounds = low_rank_bounds(solvers, BOUNDED, samples, _same(noise), log_z=log_z)
+            bounds.append(shannon_sandwich(solvers, samples, _same(halves), log_z=log_z))
             for b in bounds:
                 for end, e in (("lower", b.lower), ("upper", b.upper)):
-                    yield row(b.alpha, f"{end}, ln Z {name}", samples, e.value, e.standard_error)
+                    yield row(b.order, f"{end}, ln Z {name}", samples, e.value, e.standard_error)
         for name in ("bethe", "trw"):
             for alpha, e in zip(APPROXIMATED, approximate_entropies(graph, APPROXIMATED, name), strict=True):
                 yield row(alpha, e.method + e.kind.removeprefix("approximation"), 0, e.value, 0.0)

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.entropy.estimators import renyi_entropy
 from thesis_cli.entropy.exact import exact_entropies
-from thesis_cli.entropy.maxima import entropy_maxima
+from thesis_cli.entropy.maxima import Noise, entropy_maxima
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 from thesis_cli.studies.entropy.variance import QUADRATURE, UNIT, Steps, independent, with_log_z
@@ -86,7 +86,7 @@ def run(seed, distribution, perturbations):
     tops = tops_of(p)
     for first, child in zip(tops, seed.spawn(len(tops)), strict=True):
         share_above = p.levels[first] + LOG_Z if first < p.levels.size else math.inf
-        maxima = entropy_maxima(LogPotentials(log_p + LOG_Z), alphas, perturbations, child, share_above=share_above)
+        maxima = entropy_maxima(LogPotentials(log_p + LOG_Z), alphas, perturbations, child, Noise(share_above))
         mass = p.masses[first:].sum()
         estimates = (maxima.values - alphas * maxima.at_one[:, np.newaxis]) / (1 - alphas)
         add("shared", alphas, *sample_variance(estimates), [p.shared(alpha, first) for alpha in alphas], mass)
@@ -131,7 +131,7 @@ def _with_best_coefficient(maxima):
     for rows in np.array_split(np.arange(maxima.samples), BATCHES):
         part = {name: getattr(maxima, name)[rows] for name in ("values", "at_one", "potential")}
         batch = replace(maxima, **part, replicates=np.arange(rows.size))
-        for alpha in maxima.alphas:
+        for alpha in maxima.orders:
             estimate, variate = renyi_entropy(batch, alpha, log_z=LOG_Z)
             found.append((estimate.standard_error**2 * rows.size, variate.saved))
     found = np.reshape(found, (BATCHES, -1, 2))

@@ -127,7 +127,7 @@ def test_no_configuration_that_only_the_maximum_tells(name):
 @pytest.mark.parametrize("name", ["bethe", "trw"])
 @pytest.mark.parametrize("alpha", [-1.0, -math.inf, math.nan])
 def test_orders_that_are_none(name, alpha):
-    with pytest.raises(InputError, match="0 or above"):
+    with pytest.raises(InputError, match="0 or more"):
         approximate_entropies(triangle(0.1), [alpha], name)
 
 

@@ -337,9 +337,9 @@ ASIA_LIKE = FactorGraph([4] * 4, [])
 @pytest.mark.parametrize(
     ("model", "integrand", "message"),
     [
-        (vector(5), vector(6), "the integrand has 6 configurations, the model 5"),
-        (asia(), vector(255), "the integrand has 255 configurations, the model 256"),
-        (vector(255), asia(), "the integrand has 256 configurations, the model 255"),
+        (vector(5), vector(6), "the integrand has 6 configurations; it must have 5"),
+        (asia(), vector(255), "the integrand has 255 configurations; it must have 256"),
+        (vector(255), asia(), "the integrand has 256 configurations; it must have 255"),
         (asia(), ASIA_LIKE, r"its variables have \[4, 4, 4, 4\] states"),
         (vector(3), LogPotentials(np.array([0, 1, np.nan])), "^the integrand: log-potential 2 is nan"),
         (vector(3), LogPotentials(LogOf(np.array([0, 1, -1]))), "^the integrand: probability 2 is -1"),
@@ -355,7 +355,7 @@ def test_what_does_not_fit_gets_one_line(model, integrand, message):
 
 
 def test_bad_arguments():
-    with pytest.raises(InputError, match="0 perturbations"):
+    with pytest.raises(InputError, match="perturbations is 0"):
         paired_maxima(vector(3), vector(3), 0, SEED(0))
     with pytest.raises(ModelTooLarge):
         paired_maxima(vector(3), vector(3), 1, SEED(0), max_configurations=2)

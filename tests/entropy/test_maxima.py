@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from tests.conftest import all_states, factor_graphs
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.entropy import maxima as module
-from thesis_cli.entropy.maxima import MOST_VALUES, entropy_maxima
+from thesis_cli.entropy.maxima import MOST_VALUES, Noise, entropy_maxima
 from thesis_cli.entropy.staircase_kernels import climb, climb_reference
 from thesis_cli.inference.enumeration import Enumeration
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
@@ -27,11 +27,9 @@ MODELS = {
 }
 
 
-def maxima_of(phi, alphas, count=M, seed=0, **options):
-    return entropy_maxima(
-        LogPotentials(np.asarray(phi, dtype=float)), np.array(alphas, float), count, np.random.SeedSequence(seed),
-        **options,
-    )  # fmt: skip
+def maxima_of(phi, orders, count=M, seed=0, *, share_above=-math.inf, design="independent", **options):
+    model, root = LogPotentials(np.asarray(phi, dtype=float)), np.random.SeedSequence(seed)
+    return entropy_maxima(model, np.array(orders, float), count, root, Noise(share_above, design), **options)
 
 
 def same(one, other):
@@ -96,7 +94,7 @@ def test_the_joint_law_is_that_of_noise_on_every_configuration(monkeypatch, name
     threshold = {"all": -math.inf, "none": math.inf, "some": 1.0}[share]
     alphas = [0.0, 0.5, 1.0, 2.0, 5.0]
     found = maxima_of(phi, alphas, seed=1, share_above=threshold)
-    np.testing.assert_array_equal(found.alphas, alphas)
+    np.testing.assert_array_equal(found.orders, alphas)
     assert (found.highest, found.samples, found.share_above) == (phi.max(), M, threshold)
     expected = brute_force(phi, alphas, M, np.random.default_rng(2), threshold)
     one, error = moments(np.column_stack([found.values, found.at_one, found.potential]))
@@ -135,7 +133,7 @@ def test_the_law_of_many_configurations(monkeypatch, block):
     log_p = phi - logsumexp(phi)
     p = np.exp(log_p)
     found = maxima_of(phi, [0.0, 1.0, 3.0], seed=5)
-    for alpha, column in zip(found.alphas, found.values.T, strict=True):
+    for alpha, column in zip(found.orders, found.values.T, strict=True):
         assert stats.kstest(column, stats.gumbel_r(logsumexp(alpha * phi) - C).cdf).pvalue > 1e-5
     noise = found.at_one - found.potential
     assert abs(noise.mean() + p @ log_p) < 5 * noise.std() / math.sqrt(M)
@@ -160,8 +158,8 @@ def test_maxima_under_one_noise_are_a_convex_function_of_alpha(graph, block, des
             with pytest.raises(NoConfiguration):
                 entropy_maxima(graph, alphas, 5, seed)
             return
-        found = entropy_maxima(graph, alphas, 5, seed, design=design)
-        vector = entropy_maxima(LogPotentials(phi), alphas, 5, np.random.SeedSequence(block), design=design)
+        found = entropy_maxima(graph, alphas, 5, seed, Noise(design=design))
+        vector = entropy_maxima(LogPotentials(phi), alphas, 5, np.random.SeedSequence(block), Noise(design=design))
     np.testing.assert_array_equal(found.column(1.0), found.at_one)
     lines = found.at_one[:, np.newaxis] + np.multiply.outer(found.potential, alphas - 1)
     assert (found.values >= lines - 1e-9).all()
@@ -195,9 +193,9 @@ def test_noise_is_shared_from_the_threshold_on():
 
 def test_orders_are_sorted_once_each_and_finite():
     found = maxima_of([0.0, 1.0], [2, math.inf, 0, 2, 1], 3)
-    np.testing.assert_array_equal(found.alphas, [0, 1, 2])
+    np.testing.assert_array_equal(found.orders, [0, 1, 2])
     same(found, maxima_of([0.0, 1.0], [0, 1, 2], 3))
-    with pytest.raises(InputError, match=r"^no maxima at alpha = 3; one of 0, 1, 2$"):
+    with pytest.raises(InputError, match=r"^no maxima at order 3; it must be 0, 1, 2$"):
         found.column(3)
 
 
@@ -339,12 +337,12 @@ def test_no_configuration(share):
 
 
 def test_what_is_refused():
-    with pytest.raises(InputError, match=r"^0 perturbations; at least one is wanted$"):
+    with pytest.raises(InputError, match=r"perturbations is 0; it must be 1 or more"):
         maxima_of([0.0], [1.0], 0)
     for alpha in (-0.5, math.nan, -math.inf):
-        with pytest.raises(InputError, match=r"^alpha is .*; the order of a Renyi entropy is 0 or above, or inf$"):
+        with pytest.raises(InputError, match=r"^the order is .*; it must be 0 or more, or inf$"):
             maxima_of([0.0], [0.5, alpha], 5)
-    with pytest.raises(InputError, match="at most 268,435,456 maxima"):
+    with pytest.raises(InputError, match="must be below 268,435,456"):
         maxima_of([0.0], [0.5], MOST_VALUES // 5 + 1)
     with pytest.raises(ModelTooLarge):
         maxima_of(np.zeros(11), [0.5], 5, max_configurations=10)

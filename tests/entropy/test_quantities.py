@@ -12,7 +12,7 @@ from scipy.special import gammaln, logsumexp, polygamma
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.entropy.estimators import renyi_entropy
-from thesis_cli.entropy.maxima import EntropyMaxima, entropy_maxima
+from thesis_cli.entropy.maxima import EntropyMaxima, Noise, entropy_maxima
 from thesis_cli.entropy.quantities import check_quantity, estimate_quantity, target, value_of
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.perturbation.tricks import power
@@ -42,9 +42,9 @@ def truth(quantity, alpha, p=P):
     return -(p * np.log(p)).sum() if alpha == 1 else (1 - (p**alpha).sum()) / (alpha - 1)
 
 
-def perturbed(count, seed=0, **options):
+def perturbed(count, seed=0, **noise):
     alphas = np.array([0.0, 0.5, 2.0, 3.0])
-    return entropy_maxima(LogPotentials(PHI), alphas, count, np.random.SeedSequence(seed), **options)
+    return entropy_maxima(LogPotentials(PHI), alphas, count, np.random.SeedSequence(seed), Noise(**noise))
 
 
 def made(alpha, clocks, clocks_at_one, share_above=math.inf):
@@ -299,7 +299,7 @@ def test_too_few_samples(m):
     ]
     for quantity, log_z, k in cases:
         if m <= k:
-            message = rf"^{m} samples?; more than {k} are wanted to estimate .* without bias$"
+            message = f"the number of samples is {m}; it must be above {k} "
             with pytest.raises(InputError, match=message):
                 estimate_quantity(unshared, quantity, 2.0, log_z=log_z)
         else:
@@ -336,29 +336,29 @@ def test_targets():
 def test_what_is_refused():
     maxima = perturbed(20, 5)
     for quantity in ("collision-probability", "inverse-participation-ratio"):
-        with pytest.raises(InputError, match=rf"^{quantity} at alpha = 3; its alpha is 2$"):
+        with pytest.raises(InputError, match=f"the order of {quantity} is 3; it must be 2"):
             check_quantity(quantity, 3.0)
-        with pytest.raises(InputError, match="its alpha is 2"):
+        with pytest.raises(InputError, match="it must be 2"):
             estimate_quantity(maxima, quantity, 0.5)
-        with pytest.raises(InputError, match="its alpha is 2"):
+        with pytest.raises(InputError, match="it must be 2"):
             value_of(quantity, math.nan, 1.0)
     for quantity, order in (("shannon", 1), ("hartley", 0), ("min", math.inf)):
         check_quantity(quantity, order)
-        with pytest.raises(InputError, match=f"its alpha is {order}"):
+        with pytest.raises(InputError, match=f"it must be {order}"):
             check_quantity(quantity, 2.0)
     for call in (check_quantity, lambda q, a: estimate_quantity(maxima, q, a), lambda q, a: value_of(q, a, 1.0)):
-        with pytest.raises(InputError, match="Tsallis entropy at alpha = inf is 0"):
+        with pytest.raises(InputError, match="order of the Tsallis entropy is inf"):
             call("tsallis", math.inf)
-    with pytest.raises(InputError, match="no maxima at alpha = 4"):
+    with pytest.raises(InputError, match="no maxima at order 4"):
         estimate_quantity(maxima, "tsallis", 4.0)
     for confidence in (0.0, 1.0, math.nan):
-        with pytest.raises(InputError, match="between 0 and 1 is wanted"):
+        with pytest.raises(InputError, match="confidence"):
             estimate_quantity(maxima, "tsallis", 0.5, confidence=confidence)
     stratified = perturbed(100, 5, design="stratified")
-    with pytest.raises(InputError, match="a stratified design with tsallis; an independent one is wanted"):
+    with pytest.raises(InputError, match="a stratified design does not go with tsallis"):
         estimate_quantity(stratified, "tsallis", 0.5)
 
 
 def test_entropies_are_estimated_elsewhere():
-    with pytest.raises(InputError, match="renyi_entropy estimates those"):
+    with pytest.raises(InputError, match="use renyi_entropy"):
         estimate_quantity(perturbed(10), "renyi", 2.0)

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from thesis_cli.base.progress import Tick
+    from thesis_cli.cli.full_rank import TrickName
     from thesis_cli.entropy.maxima import EntropyMaxima
-    from thesis_cli.entropy.names import Approximation, Design, Quantity, TrickName
+    from thesis_cli.entropy.names import Approximation, Design, Quantity
     from thesis_cli.inference.names import SolverName
     from thesis_cli.inference.solver import MapSolver
     from thesis_cli.models.factor_graph import FactorGraph, Model
@@ -150,9 +151,9 @@ def _of_graph(graph: FactorGraph, asked: Asked, wanted: Wanted, quiet: bool) -> 
         with options.progress(2 * finite * asked.samples, "MAP calls", quiet) as tick:
             found += low_rank(graph, asked, asked.alphas, tick)
     if wanted.shannon or (wanted.bounds and 1 in asked.alphas):
-        from thesis_cli.entropy.low_rank import SHANNON_ALPHAS
+        from thesis_cli.entropy.low_rank import SHANNON_ORDERS
 
-        with options.progress((len(SHANNON_ALPHAS) // 2 + 5) * asked.samples, "MAP calls", quiet) as tick:
+        with options.progress((len(SHANNON_ORDERS) // 2 + 5) * asked.samples, "MAP calls", quiet) as tick:
             found += low_rank_bracket(graph, asked, tick)
     if wanted.bethe:
         found += _approximate(graph, asked, "bethe")
@@ -247,15 +248,14 @@ def perturb(model: Model, asked: Asked, alphas: Sequence[float], tick: Tick) -> 
     """Maxima at every order, from one set of perturbations."""
     import numpy as np
 
-    from thesis_cli.entropy.maxima import entropy_maxima
+    from thesis_cli.entropy.maxima import Noise, entropy_maxima
 
     return entropy_maxima(
         model,
         np.array(alphas),
         asked.samples,
         asked.stream(0),
-        share_above=asked.share_above,
-        design=asked.design,
+        Noise(asked.share_above, asked.design),
         jobs=asked.jobs,
         max_configurations=asked.limit,
         progress=tick,
@@ -311,11 +311,10 @@ def full_rank_bracket(maxima: EntropyMaxima, asked: Asked) -> list[Found]:
 
 def low_rank(graph: FactorGraph, asked: Asked, alphas: Sequence[float], tick: Tick) -> list[Found]:
     """Bounds on H_alpha at every order but 1, by noise on the variables."""
-    from thesis_cli.entropy.low_rank import low_rank_bounds
+    from thesis_cli.entropy.low_rank import TemperedSolvers, low_rank_bounds
 
     rows = low_rank_bounds(
-        _solver_maker(asked),
-        graph,
+        TemperedSolvers(_solver_maker(asked), graph),
         [a for a in alphas if a != 1],
         asked.samples,
         asked.stream(1),
@@ -324,19 +323,18 @@ def low_rank(graph: FactorGraph, asked: Asked, alphas: Sequence[float], tick: Ti
         jobs=asked.jobs,
         progress=tick,
     )
-    return [Found(row.alpha, side) for row in rows for side in (row.lower, row.upper)]
+    return [Found(row.order, side) for row in rows for side in (row.lower, row.upper)]
 
 
 def low_rank_bracket(graph: FactorGraph, asked: Asked, tick: Tick) -> list[Found]:
     """The two-sided bracket of Shannon's entropy, and a bound on that of the maximiser, which is not p's."""
-    from thesis_cli.entropy.low_rank import shannon_sandwich
+    from thesis_cli.entropy.low_rank import TemperedSolvers, shannon_sandwich
     from thesis_cli.perturbation.low_rank import low_rank_maxima
     from thesis_cli.perturbation.low_rank_bounds import entropy_bound
 
     make = _solver_maker(asked)
     sandwich = shannon_sandwich(
-        make,
-        graph,
+        TemperedSolvers(make, graph),
         asked.samples,
         asked.stream(2),
         log_z=asked.log_z,

@@ -11,7 +11,7 @@ import typer
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.cli import options, output
-from thesis_cli.entropy.names import ENTROPIES, ORDER, Design, Quantity, TrickName
+from thesis_cli.entropy.names import ENTROPIES, ORDER, Design, Quantity
 from thesis_cli.perturbation.estimate import check_confidence
 
 EXAMPLES = """\b
@@ -25,6 +25,8 @@ DEFAULT_ORDERS: dict[Quantity, Sequence[float]] = {
     "renyi": (0.0, 0.5, 1.0, 2.0, math.inf),
     "tsallis": (0.0, 0.5, 1.0, 2.0),
 }
+
+TrickName = Literal["gumbel", "exponential", "weibull", "frechet"]
 
 FUNCTIONS_HEED = ("--alpha", "--quantity", "--noise", "--share-above")
 """Options for what is no entropy but a function of one."""

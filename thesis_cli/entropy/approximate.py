@@ -1,4 +1,4 @@
-"""Renyi entropies from any other estimate of ln Z (Thesis eq. 3.27): Bethe and tree-reweighted."""
+"""Renyi entropies from approximations of ln Z: Bethe and tree-reweighted (Thesis eq. 3.27)."""
 
 from __future__ import annotations
 
@@ -18,58 +18,60 @@ from thesis_cli.perturbation.estimate import Estimate, fixed_estimate
 from thesis_cli.perturbation.low_rank import check_found
 
 STEP = 0.01
-"""H_1 is the mean of H_alpha this far to both sides of 1: message passing leaves some 1e-6, which is divided by it."""
+"""H_1 is the mean of the entropies at orders 1 - STEP and 1 + STEP, which divides the error of
+message passing, about 1e-6, by STEP."""
 
 
 def approximate_entropies(
     graph: FactorGraph,
-    alphas: Sequence[float],
+    orders: Sequence[float],
     name: Approximation,
     *,
     seed: int = 0,
     memory: int = DEFAULT_MEMORY,
 ) -> list[Estimate]:
-    """H_alpha with ln Z_alpha and ln Z by message passing.
+    """Entropies with the ln Z of each order, and that of the model, by message passing.
 
-    TRW bounds each logarithm from above, but not their difference: no entropy here is a bound.
+    TRW bounds each logarithm from above but not their difference, so none of these entropies is a
+    bound.
 
     Parameters
     ----------
-    alphas : 0 to inf.
+    orders : 0 to inf.
     name : `bethe`, or `trw`.
-    seed : of the messages that `bethe` begins with.
-    memory : bytes for the MAP solver, which alpha = inf wants.
+    seed : seed of the initial messages of `bethe`.
+    memory : bytes for the MAP solver at order inf.
 
     Raises
     ------
-    NoConfiguration : no configuration is possible, as far as messages or the maximum tell.
-    WorkFailed : alpha is inf, and an approximate solver found no configuration.
-    InputError : an alpha that is negative or NaN.
+    NoConfiguration : no configuration is possible according to the messages or the maximum.
+    WorkFailed : the order is inf, and an approximate solver found no configuration.
+    InputError : an order is negative or NaN.
     """
-    check_orders(np.array(alphas))
+    check_orders(np.array(orders))
 
-    def log_z(alpha: float) -> tuple[float, bool]:
-        return (_bethe if name == "bethe" else _trw)(graph.tempered(alpha), seed)
+    def log_z(order: float) -> tuple[float, bool]:
+        return (_bethe if name == "bethe" else _trw)(graph.tempered(order), seed)
 
     whole, sure = log_z(1.0)
     if whole == -math.inf:
         raise NoConfiguration()
     found = []
-    for alpha in alphas:
+    for order in orders:
         converged = sure
-        if alpha == math.inf:
+        if order == math.inf:
             solver, _ = map_solver(graph, memory=memory)
             best, _ = solver.maximise(np.zeros((1, sum(graph.cardinalities))))
             check_found(best, solver)
             value = whole - float(best[0])
         else:
-            near = (1 - STEP, 1 + STEP) if alpha == 1 else (alpha,)
+            near = (1 - STEP, 1 + STEP) if order == 1 else (order,)
             logs, dones = zip(*map(log_z, near), strict=True)
             value = sum(renyi(a, log, whole) for a, log in zip(near, logs, strict=True)) / len(near)
             converged = converged and all(dones)
         kind = "approximation" if converged else "approximation, not converged"
         method = "Bethe" if name == "bethe" else "TRW"
-        found.append(fixed_estimate(value, kind, method, "Thesis eq. 3.27", f"H_{alpha:.12g}"))
+        found.append(fixed_estimate(value, kind, method, "Thesis eq. 3.27", f"H_{order:.12g}"))
     return found
 
 

@@ -1,4 +1,5 @@
-"""The logarithm of an expectation, ln E_p[f] of f >= 0, by perturb-and-MAP (Thesis eq. 3.25) and exactly."""
+"""The logarithm of an expectation, ln E_p[f] with f >= 0, by perturb-and-MAP (Thesis eq. 3.25) and
+exactly."""
 
 from __future__ import annotations
 
@@ -24,18 +25,19 @@ SOURCE = "Thesis eq. 3.25"
 TARGET = "ln E[f]"
 
 LEAST_CONTROLLED = 16
-"""Samples from which on a control variate is used. A slope fitted to h of them adds a share of about 1 / (h - 3) to
-the variance, so that with fewer the difference is mostly better."""
+"""Least number of samples with which a control variate is used. A slope fitted to h samples
+increases the variance by a share of about 1 / (h - 3), so with fewer samples the plain difference
+is usually better."""
 
 
 @dataclass(frozen=True)
 class PairedMaxima:
-    """What solving two MAP problems under each full-rank noise gave.
+    """Maxima of two MAP problems under each draw of full-rank noise.
 
     Attributes
     ----------
-    weighted : max_x {phi(x) + ln f(x) + gamma(x)}, gamma ~ Gumbel(-c) independent, shape (M,); its mean is
-        ln sum_x e^phi(x) f(x), and it is -inf throughout where that sum is 0.
+    weighted : max_x {phi(x) + ln f(x) + gamma(x)}, gamma ~ Gumbel(-c) independent, shape (M,); its
+        mean is ln sum_x e^phi(x) f(x). All are -inf if that sum is 0.
     plain : max_x {phi(x) + gamma(x)} with the same gamma, shape (M,); its mean is ln Z.
     """
 
@@ -53,29 +55,33 @@ def paired_maxima(
     max_configurations: int = MAX_CONFIGURATIONS,
     progress: Tick | None = None,
 ) -> PairedMaxima:
-    """Solve MAP with and without ln f, under the same noise, for each of `count` perturbations, in one sweep.
+    """Solve MAP with and without ln f, under the same noise, for each of `count` perturbations, in
+    one sweep.
 
-    A configuration costs one exponential draw a perturbation, as in `perturbed_maxima`, whose values for this seed
-    `plain` repeats to the last bit. The result depends on `seed` and `count` alone.
+    A configuration costs one exponential draw for each perturbation, as in `perturbed_maxima`; for
+    the same seed, `plain` equals its values to the last bit. The result depends only on `seed` and
+    `count`.
 
     Parameters
     ----------
     model : phi.
-    integrand : ln f, over as many configurations in the same order. A vector may go with a graph.
+    integrand : ln f of the same configurations in the same sequence; it may be a vector if the
+        model is a graph.
     count : number M of perturbations.
     seed : root of the random streams.
     jobs : threads.
-    max_configurations : refuse a larger model.
-    progress : called with the number of clocks just run, of |X| M in all.
+    max_configurations : largest number of configurations to enumerate.
+    progress : called with the number of clocks just run, |X| M in all.
 
     Raises
     ------
     ModelTooLarge : |X| exceeds the limit.
     NoConfiguration : no configuration of the model is possible.
-    InputError : the integrand is of another size or other variables, or is no ln f.
+    InputError : the integrand has another size or other variables, or a NaN or +inf; or `count` is
+        below 1.
     """
     if count < 1:
-        raise InputError(f"{count} perturbations", "at least one is wanted")
+        raise InputError(f"the number of perturbations is {count}", "it must be 1 or more")
     best = np.full((2, count), -np.inf)
 
     def races() -> Iterator[tuple[int, Race]]:
@@ -106,13 +112,13 @@ def _paired_blocks(model: Model, integrand: Model, max_configurations: int) -> I
     weights = Enumeration(integrand, max_configurations)
     if weights.size != configurations.size:
         raise InputError(
-            f"the integrand has {weights.size:,} configurations, the model {configurations.size:,}",
-            "a value of ln f for each configuration of the model is wanted",
+            f"the integrand has {weights.size:,} configurations",
+            f"it must have {configurations.size:,}, as the model has",
         )
     if isinstance(model, FactorGraph) and isinstance(integrand, FactorGraph):
-        model.times(integrand)  # raises if as many configurations are of other variables
+        model.times(integrand)  # raises if the variables differ
     for phi, log_f in zip(configurations.blocks(BLOCK), _naming(weights.blocks(BLOCK)), strict=True):
-        with np.errstate(over="ignore"):  # two potentials near the lowest number are impossible together
+        with np.errstate(over="ignore"):  # the sum of two potentials near the lowest number is -inf
             block = np.stack([phi, phi + log_f])
         yield block
 
@@ -125,33 +131,36 @@ def _naming(blocks: Iterator[Floats]) -> Iterator[Floats]:
 
 
 def log_expectation(pair: PairedMaxima, *, log_z: float | None = None, confidence: float = 0.95) -> Estimate:
-    """Unbiased ln E_p[f] = ln sum_x e^phi(x) f(x) - ln Z, of an unnormalised p (Thesis eq. 3.25).
+    """Unbiased estimate of ln E_p[f] = ln sum_x e^phi(x) f(x) - ln Z for an unnormalised p (Thesis
+    eq. 3.25).
 
-    Without ln Z it is the mean of `weighted - plain`. The two increase with the same noise, so by Harris'
-    inequality (as in Proposition 8) they are correlated positively, and a difference has a variance below
-    2 pi^2 / 6. With ln Z, `plain - ln Z`, whose mean is 0, becomes a control variate with a coefficient b:
-    the mean of `weighted - ln Z - b (plain - ln Z)`. Each half of the samples takes for b the regression slope of
-    the other half, of which it is independent, so that the mean stays unbiased.
+    If ln Z is not known, it is the mean of `weighted - plain`. Both increase with the same noise,
+    so by Harris's inequality (as in Proposition 8) they are positively correlated, and a difference
+    has a variance below 2 pi^2 / 6. If ln Z is known, `plain - ln Z`, whose mean is 0, is a control
+    variate with a coefficient b: the estimate is the mean of `weighted - ln Z - b (plain - ln Z)`.
+    Each half of the samples uses the regression slope of the other half as b, which is independent
+    of it, so the mean stays unbiased.
 
     Parameters
     ----------
-    pair : of M perturbations.
-    log_z : exact ln Z in nats, where it is known. It makes a difference from M = 16 on; below, b = 1.
-    confidence : of the interval, which is Student's.
+    pair : maxima of M perturbations.
+    log_z : exact ln Z in nats, if it is known. It is used from M = 16 on; below, b = 1.
+    confidence : confidence level of the Student interval.
 
     Returns
     -------
-    Estimate : in nats. The standard error is that of the sample: inf if M = 1, and 0 where all differences are
-        equal, as for a constant f, or where f differs from 1 only on what is too rare to have won any maximum.
-        Exactly -inf where f is 0 on all that is possible.
+    Estimate : in nats, with the standard error of the sample: inf if M = 1, and 0 if all
+        differences are equal, as for a constant f, or for an f that differs from 1 only on
+        configurations too rare to have won any maximum. Exactly -inf if f is 0 on every possible
+        configuration.
 
     Raises
     ------
-    InputError : a confidence that is none, an infinite ln Z.
+    InputError : the confidence level is out of range, or ln Z is not finite.
     """
     check_confidence(confidence)
     if log_z is not None and not math.isfinite(log_z):
-        raise InputError(f"ln Z is {log_z:g}", "a finite number is wanted")
+        raise InputError(f"ln Z is {log_z:g}", "it must be finite")
     if pair.weighted.max() == -np.inf:
         return Estimate(-math.inf, 0.0, -math.inf, -math.inf, TARGET, "exact", 1.0, 0, "support", SOURCE)
     terms, m = pair.weighted - pair.plain, pair.plain.size
@@ -166,7 +175,8 @@ def log_expectation(pair: PairedMaxima, *, log_z: float | None = None, confidenc
 
 
 def _other_slopes(pair: PairedMaxima) -> Floats:
-    """For each sample the least-squares slope of `weighted` on `plain` over the half that it is not in, shape (M,)."""
+    """For each sample, the least-squares slope of `weighted` on `plain` in the other half of the
+    samples, shape (M,)."""
     m = pair.plain.size
     slopes = np.empty(m)
     halves = slice(m // 2), slice(m // 2, m)
@@ -185,10 +195,10 @@ def exact_log_expectation(
     max_configurations: int = MAX_CONFIGURATIONS,
     progress: Tick | None = None,
 ) -> tuple[float, str]:
-    """Exact ln E_p[f] in nats, and how it was found.
+    """Exact ln E_p[f] in nats, and the method.
 
-    Two factor graphs take two partition functions, by whichever route `exact_log_partition_function` finds; a
-    vector takes one sweep over both.
+    For two factor graphs it is the difference of two partition functions from
+    `exact_log_partition_function`; a vector takes one sweep over both.
 
     Parameters
     ----------
@@ -197,19 +207,20 @@ def exact_log_expectation(
 
     Returns
     -------
-    ln E_p[f], which is -inf where f is 0 on all that is possible, and the name of the method.
+    ln E_p[f], which is -inf if f is 0 on every possible configuration, and the name of the method.
 
     Raises
     ------
-    ModelTooLarge, NoConfiguration, InputError : as `paired_maxima`; two graphs are too large if no route takes them.
+    ModelTooLarge, NoConfiguration, InputError : as `paired_maxima`; two graphs are too large if no
+        algorithm can solve them.
     """
     if isinstance(model, FactorGraph) and isinstance(integrand, FactorGraph):
-        routes = [
+        solved = [
             exact_log_partition_function(graph, memory=memory, max_configurations=max_configurations, progress=progress)
             for graph in (model.times(integrand), model)
         ]
-        (weighted, _), (plain, _) = routes
-        method = " and ".join(dict.fromkeys(name for _, name in routes))
+        (weighted, _), (plain, _) = solved
+        method = " and ".join(dict.fromkeys(name for _, name in solved))
     else:
         weighted = plain = -math.inf
         for block in _paired_blocks(model, integrand, max_configurations):

@@ -1,10 +1,12 @@
-"""Perturbed maxima of alpha phi, for many alphas under the same noise, of a model that can be enumerated."""
+"""Perturbed maxima of `order` phi, for many orders under the same noise, of a model that can be
+enumerated."""
 
 from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +14,7 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.base.progress import Tick
-from thesis_cli.entropy.exact import LIMIT
+from thesis_cli.entropy.exact import AS_INFINITE
 from thesis_cli.entropy.names import Design
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.models.factor_graph import Model
@@ -22,33 +24,54 @@ BLOCK = 2**20
 """Configurations that are sorted at a time: 8 MiB of potentials."""
 
 MOST_VALUES = 2**28
-"""Limit on perturbations times alphas: 2 GiB of maxima."""
+"""Largest product of perturbations and orders: 2 GiB of maxima."""
 
 MOST_POTENTIAL = 1e100
-"""Limit on |phi|, so that squares of alpha phi do not overflow."""
+"""Largest |phi|: squares of its products with an order do not overflow."""
 
-_SMALLER = f"at most {MOST_POTENTIAL:g} in size, or -inf, is wanted"
+_SMALLER = f"it must be at most {MOST_POTENTIAL:g} in size, or -inf"
 _BELOW_ONE = 1 - 2.0**-53
+
+
+class Noise(NamedTuple):
+    """Which perturbations are drawn.
+
+    Attributes
+    ----------
+    share_above : configurations with a smaller potential get noise of their own for the maximum at
+        order 1, which estimates ln Z. -inf shares all noise, inf none (Thesis eq. 3.13).
+    design : `independent` perturbations, or `stratified`: sets of about sqrt(M), in each of which
+        the clock of a block's top configuration and the earliest clock below it form a Latin
+        hypercube.
+    """
+
+    share_above: float = -math.inf
+    design: Design = "independent"
+
+
+SHARED, SEPARATE = Noise(), Noise(share_above=math.inf)
+"""All noise is shared between ln Z at an order and ln Z, or none."""
 
 
 @dataclass(frozen=True)
 class EntropyMaxima:
-    """What solving MAP at every alpha gave. The estimators ask no more of a model, discrete or continuous.
+    """Maxima of MAP problems at every order: all that the estimators need of a model, discrete or
+    continuous.
 
     Attributes
     ----------
-    alphas : finite, 0 or above, shape (A,).
-    values : max_x {alpha phi(x) + gamma(x)}, gamma ~ Gumbel(-c) independent, shape (M, A); each is distributed as
-        Gumbel(ln Z_alpha - c) (Thesis eq. 3.7).
+    orders : finite, 0 or more, shape (A,).
+    values : max_x {a phi(x) + gamma(x)} at each order a, gamma ~ Gumbel(-c) independent, shape (M,
+        A); each is distributed as Gumbel(ln Z_a - c) (Thesis eq. 3.7).
     at_one : max_x {phi(x) + gamma'(x)}, shape (M,).
     potential : phi of the configuration that attains `at_one`, an exact sample of p, shape (M,).
     highest : max_x phi(x), without noise.
     share_above : gamma'(x) is gamma(x) where phi(x) >= this, and independent elsewhere (eq. 3.13).
-    replicates : number of the set that each perturbation belongs to, ascending, shape (M,). Sets are independent;
-        within a set of a stratified design the perturbations are not.
+    replicates : index of the set of each perturbation, ascending, shape (M,). Sets are independent;
+        perturbations in the same set of a stratified design are not.
     """
 
-    alphas: Floats
+    orders: Floats
     values: Floats
     at_one: Floats
     potential: Floats
@@ -71,70 +94,66 @@ class EntropyMaxima:
         """Whether the perturbations are independent of each other."""
         return self.sets == self.samples
 
-    def column(self, alpha: float) -> Floats:
-        """The values at one of the alphas, shape (M,).
+    def column(self, order: float) -> Floats:
+        """The values at one of the orders, shape (M,).
 
         Raises
         ------
-        InputError : it is none of them.
+        InputError : the order is not among `orders`.
         """
-        at = np.flatnonzero(self.alphas == alpha)
+        at = np.flatnonzero(self.orders == order)
         if not at.size:
-            raise InputError(f"no maxima at alpha = {alpha:g}", f"one of {', '.join(f'{a:g}' for a in self.alphas)}")
+            raise InputError(f"no maxima at order {order:g}", f"it must be {', '.join(f'{a:g}' for a in self.orders)}")
         return np.asarray(self.values[:, at[0]])
 
 
 def entropy_maxima(
     model: Model,
-    alphas: Floats,
+    orders: Floats,
     count: int,
     seed: np.random.SeedSequence,
+    noise: Noise = SHARED,
     *,
-    share_above: float = -math.inf,
-    design: Design = "independent",
     jobs: int = 1,
     max_configurations: int = MAX_CONFIGURATIONS,
     progress: Tick | None = None,
 ) -> EntropyMaxima:
-    """Solve MAP under `count` draws of noise, at every alpha under the same draws, in one sweep.
+    """Solve MAP under `count` draws of noise, at every order under the same draws, in one sweep.
 
-    Each block of configurations is sorted, after which a perturbation takes ln B steps in it (`staircase_kernels`).
-    The result depends on `seed`, `count`, `share_above` and `design` alone.
+    Each block of B configurations is sorted; a perturbation then takes ln B steps in it
+    (`staircase_kernels`). The result depends only on `seed`, `count` and `noise`.
 
     Parameters
     ----------
     model : anything that can be enumerated.
-    alphas : 0 or above, shape (A,); those from `LIMIT` on, which need no noise, are left out.
+    orders : 0 or more, shape (A,); those from `AS_INFINITE` on need no noise and are left out.
     count : number M of perturbations.
     seed : root of the random streams.
-    share_above : configurations with a smaller potential get noise of their own for the maximum at alpha = 1, by
-        which ln Z is estimated. The default shares all noise, `inf` none.
-    design : `stratified` makes sets of about sqrt(M) perturbations, in each of which the clock of a block's top
-        configuration, and the earliest clock below it, form a Latin hypercube.
+    noise : which noise is shared, and how perturbations are spread.
     jobs : threads.
-    max_configurations : refuse a larger model.
-    progress : called with the number of configurations just done.
+    max_configurations : largest number of configurations to enumerate.
+    progress : called with the number of configurations just enumerated.
 
     Raises
     ------
     ModelTooLarge : |X| exceeds the limit.
     NoConfiguration : no configuration is possible.
-    InputError : no perturbations, more than memory holds, an alpha that is negative or NaN, or a potential beyond
-        `MOST_POTENTIAL`.
+    InputError : `count` is below 1 or needs too much memory, an order is negative or NaN, or a
+        potential is larger than `MOST_POTENTIAL`.
     """
     if count < 1:
-        raise InputError(f"{count} perturbations", "at least one is wanted")
-    check_orders(alphas)
-    finite = np.unique(alphas[alphas < LIMIT])
+        raise InputError(f"the number of perturbations is {count}", "it must be 1 or more")
+    check_orders(orders)
+    finite = np.unique(orders[orders < AS_INFINITE])
     if count * (finite.size + 4) > MOST_VALUES:
-        raise InputError(f"{count:,} perturbations at {finite.size} alphas", f"at most {MOST_VALUES:,} maxima")
+        raise too_many(count, finite.size)
     enumeration = Enumeration(model, max_configurations)
     values = np.full((count, finite.size), -np.inf)
     at_one, potential, highest = np.full(count, -np.inf), np.full(count, -np.inf), -np.inf
     slices = [slice(part[0], part[-1] + 1) for part in np.array_split(np.arange(count), min(GROUPS, count))]
     design_seed, *children = seed.spawn(1 + len(slices))
     streams = [np.random.default_rng(child) for child in children]
-    strata = _Strata(count, design, np.random.default_rng(design_seed))
+    strata = _Strata(count, noise.design, np.random.default_rng(design_seed))
     with ThreadPoolExecutor(jobs) as pool:
 
         def race(levels: Floats, columns: Floats, top: Floats, where: Floats) -> None:
@@ -153,7 +172,7 @@ def entropy_maxima(
             levels = np.sort(block[block > -np.inf])[::-1].copy()
             if levels.size and max(levels[0], -levels[-1]) > MOST_POTENTIAL:
                 raise InputError(f"a log-potential is {levels[np.abs(levels).argmax()]:g}", _SMALLER)
-            shared = levels.size - int(np.searchsorted(levels[::-1], share_above))
+            shared = levels.size - int(np.searchsorted(levels[::-1], noise.share_above))
             if shared:
                 race(levels[:shared], values, at_one, potential)
             if shared < levels.size:
@@ -165,17 +184,22 @@ def entropy_maxima(
     if highest == -np.inf:
         raise NoConfiguration()
     c = np.euler_gamma
-    return EntropyMaxima(finite, values - c, at_one - c, potential, highest, share_above, strata.labels)
+    return EntropyMaxima(finite, values - c, at_one - c, potential, highest, noise.share_above, strata.labels)
 
 
-def check_orders(alphas: Floats) -> None:
-    """Refuse what is no order of a Renyi entropy (`InputError`)."""
-    for alpha in alphas[~(alphas >= 0)]:
-        raise InputError(f"alpha is {alpha:g}", "the order of a Renyi entropy is 0 or above, or inf")
+def check_orders(orders: Floats) -> None:
+    """Raise `InputError` for a negative or NaN order."""
+    for order in orders[~(orders >= 0)]:
+        raise InputError(f"the order is {order:g}", "it must be 0 or more, or inf")
+
+
+def too_many(count: int, orders: int) -> InputError:
+    """The error for more maxima than memory holds."""
+    return InputError(f"{count:,} perturbations at {orders} orders", f"the product must be below {MOST_VALUES:,}")
 
 
 class _Strata:
-    """The uniforms that begin each perturbation of a block."""
+    """Uniforms that start each perturbation of a block."""
 
     def __init__(self, count: int, design: Design, rng: np.random.Generator) -> None:
         sets = count if design == "independent" else max(1, round(math.sqrt(count)))
@@ -184,7 +208,8 @@ class _Strata:
         self.labels = np.repeat(np.arange(sets), self._sizes)
 
     def draw(self) -> Floats:
-        """Two uniforms a perturbation, shape (M, 2): a Latin hypercube in each set, plain where a set is one."""
+        """Two uniforms for each perturbation, shape (M, 2), which form a Latin hypercube in each
+        set."""
         within = self._rng.random((self.labels.size, 2))
         if self.labels[-1] == self.labels.size - 1:
             return within

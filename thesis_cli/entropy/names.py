@@ -1,4 +1,5 @@
-"""Names of what can be asked of a distribution; light enough for the command line to import at its start."""
+"""Names of the quantities and methods of this package; light, so that the command line starts
+quickly."""
 
 from __future__ import annotations
 
@@ -8,8 +9,6 @@ from typing import Literal
 Quantity = Literal[
     "renyi", "shannon", "hartley", "min", "collision-probability", "inverse-participation-ratio", "tsallis"
 ]
-
-TrickName = Literal["gumbel", "exponential", "weibull", "frechet"]
 
 Approximation = Literal["bethe", "trw"]
 
@@ -22,7 +21,7 @@ ORDER: dict[Quantity, float] = {
     "collision-probability": 2.0,
     "inverse-participation-ratio": 2.0,
 }
-"""Quantities that are of one order alpha."""
+"""Quantities that have one fixed order."""
 
 ENTROPIES: tuple[Quantity, ...] = ("renyi", "shannon", "hartley", "min")
 """Quantities that are Renyi entropies; the others are functions of one."""

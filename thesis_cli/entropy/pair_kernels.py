@@ -1,4 +1,5 @@
-"""Compiled race of pairs of exponential clocks that share their noise; beside it the plain reference."""
+"""Compiled race of pairs of exponential clocks that share their noise, and its plain NumPy
+reference."""
 
 from __future__ import annotations
 
@@ -11,16 +12,19 @@ from thesis_cli.perturbation.clock_kernels import HALF_STEP
 
 @njit(cache=True, nogil=True)
 def race_pairs(rng: np.random.Generator, waits: Floats, tops: Floats, best: Floats) -> None:
-    """Let the clocks of one block join two races each, of every perturbation of a group.
+    """Run the clocks of one block of configurations in two races, for every perturbation of a
+    group.
 
-    In race k the clock of x rings at E_x waits[k, x] in units of exp(-tops[k]), with one E_x = -ln(1 - u) for both.
-    The logarithm is taken only of a clock that may be first in one of them: E_x >= u.
+    In race k the clock of x rings at E_x waits[k, x] in units of exp(-tops[k]), with the same E_x =
+    -ln(1 - u) in both. Since E_x >= u, the logarithm is computed only for a clock that may be first
+    in one of them.
 
     Parameters
     ----------
-    rng : one uniform is drawn for each clock of each perturbation, perturbation by perturbation.
-    waits : mean waiting times exp(tops[k] - phi_k(x)) of the block, shape (2, B); inf where impossible.
-    tops : the units, shape (2,): the largest phi_k of the block, or any number where all its waits are inf.
+    rng : source of one uniform for each clock of each perturbation, perturbation by perturbation.
+    waits : mean waiting times exp(tops[k] - phi_k(x)) of the block, shape (2, B); inf where
+        impossible.
+    tops : largest phi_k of the block, or any number if all its waits are inf, shape (2,).
     best : largest phi_k(x) - ln E_x so far, shape (2, G); updated.
     """
     waits_0, waits_1 = waits[0], waits[1]

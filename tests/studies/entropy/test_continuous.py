@@ -58,7 +58,7 @@ def test_no_noise_is_shared():
 
 
 def test_fields(gaussian):
-    np.testing.assert_array_equal(gaussian.alphas, ALPHAS)
+    np.testing.assert_array_equal(gaussian.orders, ALPHAS)
     np.testing.assert_array_equal(gaussian.column(2.0), gaussian.values[:, 2])
     assert (gaussian.samples, gaussian.sets, gaussian.share_above) == (20_000, 20_000, math.inf)
     assert gaussian.independent
@@ -88,7 +88,7 @@ def test_the_expected_density(gaussian):
 
 def test_orders_that_need_no_run():
     found = maxima_of(GAUSSIAN, [1, 2, 2, math.inf], 10)
-    np.testing.assert_array_equal(found.alphas, [2])
+    np.testing.assert_array_equal(found.orders, [2])
     assert found.values.shape == (10, 1)
 
 
@@ -138,11 +138,11 @@ def test_threads_and_progress_change_nothing():
 @pytest.mark.parametrize(
     ("alphas", "count", "complaint"),
     [
-        ([0, 2], 10, "alpha is 0; the order of a differential entropy is above 0"),
-        ([-1], 10, "alpha is -1"),
-        ([math.nan], 10, "alpha is nan"),
+        ([0, 2], 10, "the order is 0; .* must be above 0"),
+        ([-1], 10, "the order is -1"),
+        ([math.nan], 10, "the order is nan"),
         ([2], 0, "0 samples"),
-        ([2], MOST_VALUES, "at most"),
+        ([2], MOST_VALUES, "must be below"),
     ],
 )
 def test_bad_input(alphas, count, complaint):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from thesis_cli.entropy.maxima import entropy_maxima
+from thesis_cli.entropy.maxima import Noise, entropy_maxima
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.studies.entropy.variance import QUADRATURE, UNIT, Steps, independent, with_log_z
 from thesis_cli.studies.perturbation.low_rank_mse import sample_variance
@@ -49,7 +49,7 @@ def test_samples_vary_as_the_formulas_say(name):
     log_z = np.logaddexp.reduce(LOG_WEIGHTS[name])
     for first in (0, 1, steps.levels.size):
         threshold = steps.levels[first] + log_z - 1e-12 if first < steps.levels.size else math.inf
-        maxima = entropy_maxima(model, ALPHAS, 100_000, np.random.SeedSequence(first), share_above=threshold)
+        maxima = entropy_maxima(model, ALPHAS, 100_000, np.random.SeedSequence(first), Noise(share_above=threshold))
         estimates = (maxima.values - ALPHAS * maxima.at_one[:, np.newaxis]) / (1 - ALPHAS)
         variance, error = sample_variance(estimates)
         expected = np.array([steps.shared(a, first) for a in ALPHAS])

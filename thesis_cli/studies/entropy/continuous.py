@@ -1,19 +1,20 @@
-"""Perturbed maxima of alpha phi of a continuous target, for differential entropies (Thesis section 3.3.2).
+"""Perturbed maxima of `order` phi of a continuous target, for differential entropies (Thesis
+section 3.3.2).
 
-A* sampling solves each alpha by a Gumbel process of its own, so no noise is shared and there is no control variate to
-gain by. A differential entropy may be negative, and H_0, the logarithm of the support's volume, is no integral of phi.
+A* sampling solves each order with its own Gumbel process, so no noise is shared and a control
+variate cannot help. A differential entropy may be negative. H_0, the logarithm of the volume of the
+support, is not an integral of phi.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.entropy.exact import LIMIT
-from thesis_cli.entropy.maxima import MOST_VALUES, EntropyMaxima, check_orders
+from thesis_cli.base.progress import Tick
+from thesis_cli.entropy.exact import AS_INFINITE
+from thesis_cli.entropy.maxima import MOST_VALUES, EntropyMaxima, check_orders, too_many
 from thesis_cli.models.quadrature import log_densities
 from thesis_cli.models.targets import Target, tempered
 from thesis_cli.perturbation.a_star import a_star
@@ -22,42 +23,44 @@ from thesis_cli.perturbation.boxes import BUDGET
 
 def continuous_maxima(
     target: Target,
-    alphas: Floats,
+    orders: Floats,
     count: int,
     seed: np.random.SeedSequence,
     *,
     highest: float | None = None,
     jobs: int = 1,
     budget: int = BUDGET,
-    progress: Callable[[int], object] | None = None,
+    progress: Tick | None = None,
 ) -> EntropyMaxima:
-    """What the estimators of entropies want to know of a continuous target.
+    """Perturbed maxima of a continuous target, from which the estimators compute differential
+    entropies.
 
     Parameters
     ----------
     target : phi.
-    alphas : above 0, shape (A,); 1, which is always solved, and those from `LIMIT` on, which need no noise, are left
-        out.
-    count : number M of perturbations at each alpha.
+    orders : above 0, shape (A,). Order 1 is always solved, and orders from `AS_INFINITE` on need no
+        noise: both are left out of the result's `orders`.
+    count : number M of perturbations at each order.
     seed : root of the random streams.
-    highest : sup phi, if it is known. Otherwise phi is climbed from the best of all points drawn: a local maximum,
-        which H_inf alone depends on.
+    highest : sup phi, if it is known. Otherwise a local search from the best of all points drawn
+        finds a local maximum; only H_inf depends on it.
     jobs, budget, progress : as for `a_star`.
 
     Raises
     ------
-    InputError : no perturbations, more than memory holds, an alpha that is 0, negative or NaN; or as for `a_star`.
+    InputError : too many perturbations for the memory, an order that is 0, negative or NaN; or as
+        for `a_star`.
     WorkFailed, NoConfiguration : as for `a_star`.
     """
-    check_orders(alphas)
-    if (alphas == 0).any():
-        raise InputError("alpha is 0", "the order of a differential entropy is above 0")
-    finite = np.unique(alphas[(alphas < LIMIT) & (alphas != 1)])
+    check_orders(orders)
+    if (orders == 0).any():
+        raise InputError("the order is 0", "the order of a differential entropy must be above 0")
+    finite = np.unique(orders[(orders < AS_INFINITE) & (orders != 1)])
     if count * (finite.size + 4) > MOST_VALUES:
-        raise InputError(f"{count:,} perturbations at {finite.size} alphas", f"at most {MOST_VALUES:,} maxima")
+        raise too_many(count, finite.size)
     runs = [
-        a_star(tempered(target, alpha), count, child, jobs=jobs, budget=budget, progress=progress)
-        for alpha, child in zip((1.0, *finite.tolist()), seed.spawn(1 + finite.size), strict=True)
+        a_star(tempered(target, order), count, child, jobs=jobs, budget=budget, progress=progress)
+        for order, child in zip((1.0, *finite.tolist()), seed.spawn(1 + finite.size), strict=True)
     ]
     if highest is None:
         highest = _climb(target, np.concatenate([run.locations[[run.potentials.argmax()]] for run in runs]))
@@ -68,7 +71,7 @@ def continuous_maxima(
 
 
 def _climb(target: Target, points: Floats) -> float:
-    """The local maximum of phi above the best of some points, shape (K, D)."""
+    """The local maximum of phi reached from the best of some points, shape (K, D)."""
     from scipy.optimize import minimize
 
     def depth(x: Floats) -> float:
