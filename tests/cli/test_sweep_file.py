@@ -147,7 +147,7 @@ def test_numbers_parse_back_exactly():
         ("spin-glass", {"confidence_method": "normal"}, None, ["--confidence-method=normal"]),
         ("estimate-z", {"debias": False, "model": "-m.uai"}, None, ["--no-debias", "--", "-m.uai"]),
         ("estimate-z", {"debias": True}, None, ["--debias"]),
-        ("synthesize", {"range": [-5, 5], "all": 3, "tasks": "t"}, None, ["--range", "-5", "5", "--all=3", "--", "t"]),
+        ("synthesize", {"range": [-5, 5], "tasks": "t"}, None, ["--range", "-5", "5", "--", "t"]),
         ("dp-query", {"queries": ["-x", "var(x)"], "release": "r.csv"}, None, ["--", "r.csv", "-x", "var(x)"]),
         ("dp-query", {"queries": "mean(x)", "release": "r.csv"}, None, ["--", "r.csv", "mean(x)"]),
     ],

@@ -168,7 +168,7 @@ def test_random_tasks_are_tasks_of_distinct_programs():
         ({"length": 2, "count": 0}, "the number of programs is 0; at least 1 is wanted"),
         ({"length": 2, "count": 5, "examples": 0}, "the number of examples is 0"),
         ({"length": 2, "count": 5, "semantics": Semantics(longest=32)}, "the length of lists is 32; 1 to 31 is wanted"),
-        ({"length": 1, "count": 500}, "500 distinct programs of length 1 are asked for; there are 40"),
+        ({"length": 1, "count": 500}, "500 distinct programs of length 1 are requested; there are 40"),
         ({"length": 1, "count": 5, "signatures": [(LIST, LIST, LIST)]}, "there are 0"),
     ],
 )

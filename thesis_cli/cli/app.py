@@ -46,8 +46,6 @@ for _name, _module, _function in (  # not yet moved to thesis_cli/commands
     ("dp-query", "dp_query", "dp_query"),
     ("dp-test", "dp_test", "dp_test"),
     ("dp-audit", "dp_audit", "dp_audit"),
-    ("synthesize", "synthesize", "synthesize"),
-    ("make-corpus", "make_corpus", "make_corpus"),
 ):
     OWN[_name] = Own(_module, _function, _name)
 

@@ -19,7 +19,6 @@ from thesis_cli.commands.core.fields import OptionField
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
-OUT = typer.Option(help="File for the table, .csv; the record goes beside it, .json.", show_default=False)
 NO_OUT = typer.Option("--no-out", help="Write no file.")
 FIGURE = typer.Option(help="File for the figure, .png; a .pdf goes beside it.", show_default=False)
 
@@ -30,8 +29,12 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
     shared = [("as_json", options.Json), ("quiet", options.Quiet), ("verbose", options.Verbose)]
     flags = [_flag(key, hint) for key, hint in (*shared, ("debug", options.Debug))]
     files = []
+    writes = command.saves and "out" in command.fields
     if command.saves:
-        files = [_optional("out", OUT), _flag("no_out", Annotated[bool, NO_OUT])]
+        files = [_flag("no_out", Annotated[bool, NO_OUT])]
+        if not writes:
+            about = f"File for the result, {command.suffix}; the record goes beside it, .json."
+            files.insert(0, _optional("out", typer.Option(help=about, show_default=False)))
     if command.draws and "figure" not in command.fields:
         files.append(_optional("figure", FIGURE))
 
@@ -43,14 +46,16 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
         table: Path | None = None
         figure: Path | None = None
         if command.saves:
-            table = output.choose(values["out"], name, request, values["no_out"])
+            table = output.choose(values["out"], name, request, values["no_out"], command.suffix)
+            if writes:
+                request = dataclasses.replace(request, **{"out": table})
         if (text := values.get("figure")) and "figure" not in command.fields:
             figure = Path(text)
             check_writable("--figure", figure, ".png")
         result = command.execute(request, options.bars_unless(values["quiet"]))
         drawn = result.save_figure(figure) if figure else []
         output.show(result, table, values["as_json"])
-        if table:
+        if table and not writes:
             result.save(table)
         for path in [*filter(None, [table]), *drawn]:
             options.logger.info("wrote %s", path)

@@ -83,7 +83,7 @@ def print_table(lines: Sequence[tuple[str, str]]) -> None:
     """Two aligned columns."""
     width = max(len(name) for name, _ in lines)
     for name, text in lines:
-        typer.echo(f"{name:<{width}}  {text}")
+        typer.echo(f"{name:<{width}}  {text}".rstrip())
 
 
 def short(path: Path) -> str:
@@ -94,8 +94,8 @@ def short(path: Path) -> str:
         return str(path)
 
 
-def choose(given: str | None, name: str, request: Request, no_out: bool) -> Path | None:
-    """Where the table goes, refused before the work if it cannot be written or is an input.
+def choose(given: str | None, name: str, request: Request, no_out: bool, suffix: str = ".csv") -> Path | None:
+    """Where the result goes, refused before the work if it cannot be written or is an input.
 
     By default it goes under results/runs, with the names of the command, the method and the input; a table of
     other settings is never overwritten: the name then gets a number.
@@ -107,7 +107,7 @@ def choose(given: str | None, name: str, request: Request, no_out: bool) -> Path
     inputs = [Path(text) for text in files_named(request)]
     if given is not None:
         path = Path(given)
-        check_writable("--out", path, ".csv")
+        check_writable("--out", path, suffix)
         if any(i.resolve() in (path.resolve(), path.with_suffix(".json").resolve()) for i in inputs):
             raise InputError(f"--out {path} would overwrite the input", "give another --out")
         return path
@@ -116,9 +116,9 @@ def choose(given: str | None, name: str, request: Request, no_out: bool) -> Path
     parts = [name, _stem(inputs), "" if method == "auto" else method]
     base = "-".join(part for part in parts if part)
     for number in count(1):
-        path = Path("results/runs") / (f"{base}.csv" if number == 1 else f"{base}-{number}.csv")
+        path = Path("results/runs") / (f"{base}{suffix}" if number == 1 else f"{base}-{number}{suffix}")
         if not path.exists() or _same_settings(path.with_suffix(".json"), settings):
-            check_writable("--out", path, ".csv")
+            check_writable("--out", path, suffix)
             return path
     raise AssertionError
 
@@ -135,7 +135,7 @@ def _same_settings(record: Path, settings: Mapping[str, object]) -> bool:
     except (OSError, ValueError, KeyError, TypeError):
         return False
     new = json.loads(to_json(settings))
-    return isinstance(old, dict) and all(old.get(k) == v for k, v in new.items() if k not in ("seed", "jobs"))
+    return isinstance(old, dict) and all(old.get(k) == v for k, v in new.items() if k not in ("seed", "jobs", "out"))
 
 
 def show(result: Result, out: Path | None, as_json: bool) -> None:

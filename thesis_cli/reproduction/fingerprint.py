@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 REPORTING = (
     "reproduction",
     *("base.compilation", "base.errors", "base.figures", "base.presentation"),
-    *("base.progress", "base.provenance", "base.wording"),
+    *("base.pool", "base.progress", "base.provenance", "base.wording"),
 )
 """Packages and modules of this package that run, report or draw, but compute no result."""
 TEXTS = {"help", "metavar", "default_text"}

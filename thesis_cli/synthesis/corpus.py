@@ -105,7 +105,7 @@ def make_corpus(
         found = _take(sources, wanted, rng, progress)
         if len(found) < wanted:
             if not shorter:
-                problem = f"{wanted:,} distinct programs of length {length} are asked for"
+                problem = f"{wanted:,} distinct programs of length {length} are requested"
                 raise InputError(problem, f"there are {len(found):,} that can be given examples")
             tests = -(-len(found) * test // wanted)
         found = found.subset(rng.permutation(len(found)))

@@ -7,6 +7,7 @@ length 4 (`corpus`) that uses each.
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -60,6 +61,21 @@ def read(path: Path) -> Order:
     if missing:
         raise InputError(f"no probability of {', '.join(missing)}", "one from 0 to 1 is wanted", source=path)
     return Order(tuple(found[name] for name in ATTRIBUTES))
+
+
+def from_mapping(probabilities: Mapping[str, float]) -> Order:
+    """Probabilities of all functions and lambdas by name.
+
+    Raises
+    ------
+    InputError : one is missing, unknown or not from 0 to 1.
+    """
+    unknown = [name for name in probabilities if name not in ATTRIBUTES]
+    missing = [name for name in ATTRIBUTES if name not in probabilities]
+    if unknown or missing:
+        problem = f"--prior has the unknown {', '.join(unknown)}" if unknown else f"--prior lacks {', '.join(missing)}"
+        raise InputError(problem, "give a probability from 0 to 1 for each function and lambda")
+    return Order(tuple(float(probabilities[name]) for name in ATTRIBUTES))
 
 
 def make(programs: int = PROGRAMS) -> str:

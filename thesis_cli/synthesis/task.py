@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import reprlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, about
 from thesis_cli.synthesis.dsl import DEFAULT, LIST, MOST_INPUTS, Semantics, Type, Value, type_of
 from thesis_cli.synthesis.program import Program, run, signature
 
@@ -123,6 +123,47 @@ def read_task(content: object, name: str, semantics: Semantics = DEFAULT) -> Tas
     _check_types(examples)
     _check_agreement(examples)
     return Task(name, examples)
+
+
+def tasks_of(source: object, semantics: Semantics = DEFAULT) -> list[Task]:
+    """Tasks from what a Python caller has.
+
+    Parameters
+    ----------
+    source : a path, as for `load_tasks`; a task; what `read_task` takes, where tuples and arrays may stand for lists;
+        or a list of tasks, of which each is a `Task` or a mapping with examples.
+
+    Raises
+    ------
+    InputError : as `load_tasks` and `read_task` do.
+    """
+    if isinstance(source, str | Path):
+        return load_tasks(source, semantics)
+    if isinstance(source, Task):
+        source = [source]
+    if isinstance(source, list | tuple) and source and all(map(_is_task, source)):
+        return [_task(entry, f"task-{i}", semantics) for i, entry in enumerate(source, 1)]
+    return [_task(source, "task", semantics)]
+
+
+def _is_task(content: object) -> bool:
+    return isinstance(content, Task) or (isinstance(content, Mapping) and "examples" in content)
+
+
+def _task(content: object, name: str, semantics: Semantics) -> Task:
+    if isinstance(content, Task):  # its values must be in the range, too
+        name, content = content.name, [(example.inputs, example.output) for example in content.examples]
+    with about(name):
+        return read_task(plain(content), name, semantics)
+
+
+def plain(content: object) -> object:
+    """The same in the types of JSON: lists for tuples and arrays, numbers of Python for those of NumPy."""
+    if isinstance(content, Mapping):
+        return {str(key): plain(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [plain(entry) for entry in content]
+    return content.tolist() if hasattr(content, "tolist") else content
 
 
 def read_value(content: object, where: str, semantics: Semantics = DEFAULT) -> Value:

@@ -27,8 +27,10 @@ class Command:
     run : (request, progress) -> result.
     examples : command lines that run as they stand in a checkout, each after `thesis-cli `.
     notes : further paragraphs of the help.
-    saves : whether the shell saves the table; a command that writes its files itself has a field `out`.
-    default_out : the file that the shell has such a command write if `--out` is not given.
+    saves : whether there is a file, by default under results/runs. The shell calls `Result.save`; if the request has
+        a field `out`, it fills in the name, and the command writes the file itself.
+    suffix : of that file.
+    default_out : the file that a command which does not save writes itself if `--out` is not given.
     swept : why the command cannot be swept; empty if it can.
     """
 
@@ -37,6 +39,7 @@ class Command:
     examples: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     saves: bool = True
+    suffix: str = ".csv"
     default_out: Callable[[Any], Path | None] | None = None
     not_swept: str = ""
 

@@ -61,7 +61,7 @@ class Result:
         """The summary as text, two aligned columns."""
         lines = self.lines()
         width = max((len(name) for name, _ in lines), default=0)
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
+        return "\n".join(f"{name:<{width}}  {text}".rstrip() for name, text in lines)
 
     @presentation
     def to_dict(self) -> dict[str, Any]:
@@ -71,6 +71,19 @@ class Result:
         return found
 
     @presentation
+    def record(self) -> dict[str, Any]:
+        """How the result came about: the request, settings, facts, time, versions, machine and commit."""
+        from thesis_cli.base.provenance import provenance
+
+        return {
+            "asked": settings_of(self.request),
+            "settings": self.settings,
+            **self.facts(),
+            "seconds": round(self.seconds, 3),
+            **provenance(),
+        }
+
+    @presentation
     def save(self, path: str | Path) -> list[Path]:
         """Write the table as CSV and beside it a JSON record of how it came about: both or, if that fails, neither.
 
@@ -78,17 +91,8 @@ class Result:
         ------
         OSError : naming the file that could not be written.
         """
-        from thesis_cli.base.provenance import provenance
-
         csv = Path(path)
-        record = {
-            "asked": settings_of(self.request),
-            "settings": self.settings,
-            **self.facts(),
-            "seconds": round(self.seconds, 3),
-            **provenance(),
-        }
-        files = {csv: csv_text(self.table), csv.with_suffix(".json"): to_json(record)}
+        files = {csv: csv_text(self.table), csv.with_suffix(".json"): to_json(self.record())}
         write_atomic(files)
         return list(files)
 

@@ -1,24 +1,21 @@
-"""What `thesis-cli synthesize` tells of its solutions: a sentence and rows for each, a summary of many."""
+"""Solutions of synthesis tasks as rows of a table, as a sentence, and as a summary of many."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-import typer
+from thesis_cli.base.wording import counted
 
-from thesis_cli.cli import output
-from thesis_cli.synthesis.program import Program, signature
-from thesis_cli.synthesis.solver import Limits, Order, Solution
-from thesis_cli.synthesis.task import Task
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.program import Program
+    from thesis_cli.synthesis.solver import Limits, Order, Solution
+    from thesis_cli.synthesis.task import Task
 
-LABELS = {"smt": "SMT (z3), in the place of Sketch", "deductive": "deductive, in the place of lambda^2"}
-"""What else a solver is called."""
-
-LISTED = 10
-"""Tasks of which each is listed; of more, a summary is."""
+LABELS = {"smt": "SMT (z3), instead of Sketch", "deductive": "deductive, instead of lambda^2"}
+"""Longer names of solvers."""
 
 
 def log_prior(program: Program, order: Order) -> float:
@@ -28,8 +25,8 @@ def log_prior(program: Program, order: Order) -> float:
 
 
 def rows(task: Task, found: Solution, order: Order, limits: Limits) -> list[dict[str, Any]]:
-    """Rows of the table: one for each program, or one that has none."""
-    answer = _answer(found, limits)
+    """Rows of the table: one for each program, or a single one if there is none."""
+    answer = sentence(found, limits)
     return [
         {
             "task": task.name,
@@ -50,26 +47,28 @@ def rows(task: Task, found: Solution, order: Order, limits: Limits) -> list[dict
     ]
 
 
-def print_task(task: Task, found: Solution, limits: Limits) -> None:
-    """All about one task."""
-    examples = _count(len(task.examples), "example")
+def task_lines(task: Task, found: Solution, limits: Limits) -> list[tuple[str, str]]:
+    """Everything about one task."""
+    from thesis_cli.synthesis.program import signature
+
+    examples = counted(len(task.examples), "example")
     lines = [("task", f"{task.name}: {examples}, {signature(task.inputs)} -> {task.output}")]
     for program in found.programs:
         head = "program"
         for row in str(program).splitlines():
             lines.append((head, row))
             head = ""
-    lines.append(("answer", _answer(found, limits)))
+    lines.append(("answer", sentence(found, limits)))
     if limits.count > 1:
-        reached = "as many as were asked for" if len(found.programs) == limits.count else "no more were found"
-        lines.append(("found", f"{_count(len(found.programs), 'program')}, {reached}"))
-    examined = f"{_count(found.nodes, 'program')} examined, {found.seconds:.3g} s"
+        reached = "as many as requested" if len(found.programs) == limits.count else "no more were found"
+        lines.append(("found", f"{counted(len(found.programs), 'program')}, {reached}"))
+    examined = f"{counted(found.nodes, 'program')} examined, {found.seconds:.3g} s"
     lines.append(("search", f"{LABELS.get(found.solver, found.solver)}, {examined}"))
-    output.print_table(lines)
+    return lines
 
 
 def summary(solutions: Sequence[Solution]) -> dict[str, Any]:
-    """What many solutions come to; seconds are those of a search, found or not."""
+    """Totals over many tasks; seconds are those of a search, successful or not."""
     import numpy as np
 
     seconds = [found.seconds for found in solutions]
@@ -88,54 +87,38 @@ def summary(solutions: Sequence[Solution]) -> dict[str, Any]:
     }
 
 
-def print_summary(told: dict[str, Any], limits: Limits) -> None:
-    """`summary`, in a few lines."""
-    lengths = ", ".join(f"{count:,} of length {length}" for length, count in told["lengths"].items())
-    stopped = "".join(f", {count:,} stopped by {reason}" for reason, count in told["stopped"].items())
-    seconds = told["seconds"]
+def summary_lines(totals: Mapping[str, Any], limits: Limits) -> list[tuple[str, str]]:
+    """`summary` in a few lines."""
+    lengths = ", ".join(f"{count:,} of length {length}" for length, count in totals["lengths"].items())
+    stopped = "".join(f", {count:,} stopped by {reason}" for reason, count in totals["stopped"].items())
+    seconds = totals["seconds"]
     times = ", ".join(
         f"{name} {seconds[key]:.3g} s"
         for name, key in (("median", "median"), ("90%", "q90"), ("99%", "q99"), ("longest", "longest"))
     )
-    output.print_table(
-        [
-            ("tasks", f"{told['tasks']:,}"),
-            ("solved", f"{told['solved']:,}, of which {told['proven']:,} proven shortest"),
-            *([("lengths", lengths)] if lengths else []),
-            ("not solved", f"{told['no_program']:,} searched to length {limits.max_length}{stopped}"),
-            ("solvers", ", ".join(f"{name} {count:,}" for name, count in told["solvers"].items())),
-            ("search", f"{told['nodes']:,} programs examined in {seconds['sum']:.3g} s"),
-            ("a task", times),
-        ]
-    )
+    return [
+        ("tasks", f"{totals['tasks']:,}"),
+        ("solved", f"{totals['solved']:,}, of which {totals['proven']:,} proven shortest"),
+        *([("lengths", lengths)] if lengths else []),
+        ("not solved", f"{totals['no_program']:,} searched to length {limits.max_length}{stopped}"),
+        ("solvers", ", ".join(f"{name} {count:,}" for name, count in totals["solvers"].items())),
+        ("search", f"{totals['nodes']:,} programs examined in {seconds['sum']:.3g} s"),
+        ("per task", times),
+    ]
 
 
-def print_found(tasks: Sequence[Task], solutions: Sequence[Solution], limits: Limits) -> None:
-    """Each of a few tasks, or the summary of many."""
-    if len(tasks) > LISTED:
-        print_summary(summary(solutions), limits)
-        return
-    for number, (task, found) in enumerate(zip(tasks, solutions, strict=True)):
-        if number:
-            typer.echo()
-        print_task(task, found, limits)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
-
-
-def _answer(found: Solution, limits: Limits) -> str:
+def sentence(found: Solution, limits: Limits) -> str:
+    """What a search found and what it proves."""
     searched = "no length is exhausted"
     if found.exhausted:
-        searched = f"all of at most {_count(found.exhausted, 'line')} are exhausted"
+        searched = f"all of at most {counted(found.exhausted, 'line')} are exhausted"
     cut = _cut(found, limits)
     if found.program is None:
-        return f"no program of at most {_count(limits.max_length, 'line')} was found; {searched}{cut}"
+        return f"no program of at most {counted(limits.max_length, 'line')} was found; {searched}{cut}"
     length = len(found.program)
     proof = "proven shortest" if found.proven else f"not proven shortest: {searched}"
-    told = not found.proven or found.stopped.startswith("memory")
-    return f"{_count(length, 'line')}, {proof}{cut * told}"
+    matters = not found.proven or found.stopped.startswith("memory")
+    return f"{counted(length, 'line')}, {proof}{cut * matters}"
 
 
 def _cut(found: Solution, limits: Limits) -> str:

@@ -7,7 +7,8 @@ import shlex
 import numpy as np
 import pytest
 
-from thesis_cli.cli import make_corpus
+import thesis_cli as tc
+from thesis_cli.commands.make_corpus import COMMAND
 from thesis_cli.synthesis.corpus_file import load_corpus
 from thesis_cli.synthesis.dsl import INT, LIST
 
@@ -17,9 +18,9 @@ def test_a_corpus_and_its_card(cli, tmp_path):
     assert result.status == 0
     assert "200 to train on, 20 to test on" in result.out
     assert "seed 1" in result.out
-    made = load_corpus(tmp_path / "results/runs/corpus-3.npz")
+    made = load_corpus(tmp_path / "results/runs/make-corpus.npz")
     assert (len(made), int(made.test.sum())) == (220, 20)
-    card = json.loads((tmp_path / "results/runs/corpus-3.json").read_text())
+    card = json.loads((tmp_path / "results/runs/make-corpus.json").read_text())
     assert card["settings"]["seed"] == 1
     assert sum(card["lengths"][0]["train"].values()) == 200
     assert sum(card["by_inputs"].values()) == card["programs"] == 220
@@ -35,7 +36,7 @@ def test_every_length_as_json(cli, tmp_path):
     found = json.loads(result.out)
     assert [part["length"] for part in found["lengths"]] == [1, 2]
     assert sum(found["lengths"][0]["train"].values()) < 100
-    assert found["out"] == "results/runs/corpus-2.npz"
+    assert found["out"] == "results/runs/make-corpus.npz"
 
 
 def test_same_seed_same_bytes_whatever_the_jobs(cli, tmp_path):
@@ -64,7 +65,7 @@ def test_a_corpus_for_testing_alone(cli, tmp_path):
 def test_apart_from_another(cli, tmp_path):
     small = ("make-corpus", "--length", 1, "--inputs", "[int]", "--seed", 1)
     assert cli(*small, "--count", 20, "--out", "a.npz").status == 0
-    assert "asked for; there are 11 that" in cli(*small, "--count", 20, "--apart-from", "a.npz").err
+    assert "requested; there are 11 that" in cli(*small, "--count", 20, "--apart-from", "a.npz").err
     assert cli(*small, "--count", 11, "--apart-from", "a.npz", "--out", "b.npz").status == 0
     first, second = (set(load_corpus(tmp_path / name).programs()) for name in ("a.npz", "b.npz"))
     assert not first & second
@@ -73,15 +74,15 @@ def test_apart_from_another(cli, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--length 1 --count 1000", "1,000 distinct programs of length 1 are asked for; there are 40 that"),
-        ("--length 6", "Invalid value for '--length'"),
-        ("--count 5", "Missing option '--length'"),
-        ("--length 2 --count 0", "the number of programs is 0; at least 1 is wanted"),
-        ("--length 2 --inputs int", "--inputs int; one of [int] int,[int] [int],[int] int,int,[int]"),
-        ("--length 2 --out x.csv", "a file name that ends in .npz is wanted"),
+        ("--length 1 --count 1000", "1,000 distinct programs of length 1 are requested; there are 40 that"),
+        ("--length 6", "--length is 6"),
+        ("--count 5", "--length is missing"),
+        ("--length 2 --count 0", "--count and --test are both 0"),
+        ("--length 2 --inputs int", "--inputs is int"),
+        ("--length 2 --out x.csv", ".npz"),
         ("--length 2 --apart-from none.npz", "none.npz: it cannot be read"),
         ("--length 2 --apart-from x.npz --out x.npz", "would overwrite the input"),
-        ("--length 2 --range 5 1", "no range: 5 to 1"),
+        ("--length 2 --range 5 1", "--range is 5 1"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, message):
@@ -103,8 +104,16 @@ def test_an_interruption_leaves_nothing(cli, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    "line", [line.strip() for line in make_corpus.EXAMPLES.splitlines() if line.strip().startswith("thesis-cli ")]
-)
+@pytest.mark.parametrize("line", COMMAND.examples)
 def test_the_examples_of_the_help_run_as_they_stand(cli, line):
-    assert cli(*shlex.split(line)[1:]).status == 0
+    assert cli(*shlex.split(line)).status == 0
+
+
+def test_a_corpus_of_python(tmp_path):
+    made = tc.make_corpus(length=2, count=30, test=3, seed=1)
+    assert made.table[["train", "test"]].sum().tolist() == [30, 3]
+    assert set(made.table["length"]) == {2}
+    made.save(tmp_path / "c.npz")
+    assert load_corpus(tmp_path / "c.npz").programs() == made.corpus.programs()
+    other = tc.make_corpus(length=2, count=30, seed=2, apart_from=made.corpus)
+    assert not set(other.corpus.programs()) & set(made.corpus.programs())

@@ -1,17 +1,23 @@
+"""`thesis-cli synthesize`."""
+
 import csv
 import json
 import math
 import os
 import shlex
 
+import numpy as np
 import pytest
 
+import thesis_cli as tc
 from tests.conftest import ROOT
-from thesis_cli.cli import options, output, synthesize
+from thesis_cli.base.errors import InputError
+from thesis_cli.commands.core.result import Result
+from thesis_cli.commands.synthesize import COMMAND
 from thesis_cli.synthesis.dsl import ATTRIBUTES
 from thesis_cli.synthesis.program import parse
 from thesis_cli.synthesis.solver import Solution
-from thesis_cli.synthesis.task import check, load_tasks
+from thesis_cli.synthesis.task import Example, Task, check, load_tasks
 
 TASKS = ROOT / "data" / "tasks"
 SHORT = "paintings", "league", "exam", "trees", "mirror", "candy"
@@ -78,7 +84,7 @@ def test_many_tasks_are_summed_up_and_are_the_same_in_several_processes(cli, tmp
         "not solved  4 searched to length 2",
         "solvers     dfs 12",
     ]
-    assert len(lines) == 7
+    assert [line.split()[0] for line in lines[5:]] == ["search", "per", "cost"]
     assert one.err == "wrote 1.csv\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1.csv", "1.json", "2.csv", "2.json", "b.jsonl"]
 
@@ -111,12 +117,12 @@ def test_searches_that_time_cuts_are_told_apart(cli, tmp_path, monkeypatch):
     assert "solved      1, of which 1 proven shortest\n" in text
     assert "not solved  0 searched to length 5, 11 stopped by timeout\n" in text
     assert "search      12,000,000 programs examined in 40 s\n" in text
-    assert "a task      median 4 s, 90% 4 s, 99% 4 s, longest 4 s\n" in text
+    assert "per task    median 4 s, 90% 4 s, 99% 4 s, longest 4 s\n" in text
     assert rows(tmp_path / "results/runs/synthesize-b.csv")[1]["stopped"] == "timeout"
 
 
 def test_further_programs_have_rows_of_their_own_shortest_first(cli, tmp_path):
-    result = cli("synthesize", TASKS / "mirror.json", "--all", 3, "--max-length", 3)
+    result = cli("synthesize", TASKS / "mirror.json", "--programs", 3, "--max-length", 3)
     found = rows(tmp_path / "results/runs/synthesize-mirror.csv")
     (task,) = load_tasks(TASKS / "mirror.json")
     programs = [parse(row["program"]) for row in found]
@@ -142,7 +148,7 @@ def test_programs_of_a_length_are_ranked_by_prior(cli, tmp_path):
     (tmp_path / "t.json").write_text("[[[1, [4]], [4]]]")
     uniform, own = ("uniform", {}), ("p.csv", PRIOR)
     for prior, chosen in uniform, own:
-        cli("synthesize", "t.json", "--all", 60, "--max-length", 1, "--prior", prior, "--out", "o.csv")
+        cli("synthesize", "t.json", "--programs", 60, "--max-length", 1, "--prior", prior, "--out", "o.csv")
         found = rows(tmp_path / "o.csv")
         assert len(found) > 5
         expected = []
@@ -162,13 +168,12 @@ def test_another_prior_is_another_batch(cli, tmp_path, monkeypatch):
     few_lines(tmp_path / "b.jsonl", 2)
     write_prior(tmp_path / "p.csv")
     options = "synthesize", "b.jsonl", "--prior", "p.csv", "--jobs", 1, "--max-length", 1
-    write_table = output.write_table
-    monkeypatch.setattr(output, "write_table", lambda *_: os.open(tmp_path / "nowhere" / "x", 0))
-    assert "2 of 2 tasks are kept; the same command goes on from there" in cli(*options).err
-    assert "2 of 2 tasks are kept from before" in cli(*options, "--jobs", 2).err
-    monkeypatch.setattr(output, "write_table", write_table)
+    with monkeypatch.context() as disk:
+        disk.setattr(Result, "save", lambda *_: os.open(tmp_path / "nowhere" / "x", 0))
+        assert "2 of 2 tasks are kept; run the same command again" in cli(*options).err
+        assert "2 of 2 tasks are kept from before" in cli(*options, "--jobs", 2).err
     write_prior(tmp_path / "p.csv", rest=0.25)
-    assert "all tasks are solved anew" in cli(*options).err
+    assert "all tasks are solved again" in cli(*options).err
 
 
 def test_a_bank_that_is_full_is_told(cli, tmp_path):
@@ -177,18 +182,6 @@ def test_a_bank_that_is_full_is_told(cli, tmp_path):
     assert f"answer   {told}\n" in cli(*command).out
     (row,) = rows(tmp_path / "results/runs/synthesize-heaps.csv")
     assert (row["answer"], row["stopped"], row["exhausted"]) == (told, "memory", "3")
-
-
-def test_only_what_is_really_compiled_is_told(caplog):
-    from numba import njit
-
-    caplog.set_level("INFO", "thesis_cli")
-    functions = [njit(lambda x: x + 1), njit(lambda x: x + 2)]
-    for said in 1, 0:
-        caplog.clear()
-        with options.telling_of_compilation():
-            assert [f(1) for f in functions] == [2, 3]
-        assert len(caplog.records) == said
 
 
 def test_no_program_is_an_answer(cli, tmp_path):
@@ -209,30 +202,19 @@ def test_division_and_range_change_what_fits(cli, tmp_path):
     assert cli("synthesize", "u.json", "--range", -1000, 1000).status == 0
 
 
-def test_a_program_is_run(cli):
-    result = cli("synthesize", "--run", "a <- [int]; b <- FILTER (<0) a; c <- SORT b", "[[3, -1, 2, -5]]")
-    assert (result.status, result.out) == (0, "[-5, -1]\n")
-    for program, inputs in ("HEAD a", "[[]]"), ("MAP (**2) a", "[[100]]"):
-        result = cli("synthesize", "--run", f"a <- [int]; b <- {program}", inputs)
-        assert (result.status, result.out) == (0, "null\n")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "TASKS is missing"),
+        ([], "TASKS"),
         (["nowhere.json"], "nowhere.json: it cannot be read"),
         (["empty.json"], "empty.json: it is empty"),
-        (["--run", "a <- [int]; b <- SORT a", "[[1"], "are no JSON"),
-        (["--run", "a <- [int]; b <- SORT z", "[[1]]"], "z"),
-        (["--run", "a <- [int]; b <- SORT a", "[[1]]", "empty.json"], "--run with TASKS"),
-        (["empty.json", "--timeout", "0"], "the timeout is 0"),
-        (["empty.json", "--timeout", "nan"], "the timeout is nan"),
-        (["empty.json", "--range", "5", "1"], "no range: 5 to 1"),
+        (["empty.json", "--timeout", "0"], "--timeout is 0"),
+        (["empty.json", "--timeout", "nan"], "--timeout is nan"),
+        (["empty.json", "--range", "5", "1"], "--range is 5 1"),
         (["empty.json", "--memory", "nan"], "--memory"),
-        (["empty.json", "--memory", "inf"], "--memory inf"),
+        (["empty.json", "--memory", "inf"], "--memory is inf"),
         (["empty.json", "--max-length", "0"], "--max-length"),
-        (["empty.json", "--all", "0"], "--all"),
+        (["empty.json", "--programs", "0"], "--programs"),
         (["empty.json", "--jobs", "0"], "--jobs"),
         (["lines.jsonl"], "lines.jsonl:2: example 1 has no list"),
         (["empty.json", "--prior", "nowhere.csv"], "--prior nowhere.csv cannot be read (No such file"),
@@ -243,12 +225,6 @@ def test_a_program_is_run(cli):
         (["empty.json", "--prior", "nan.csv"], "nan.csv:1: 'SORT,nan' gives no"),
         (["empty.json", "--prior", "unknown.csv"], "unknown.csv:1: 'FOLD,0.1' gives no"),
         (["empty.json", "--prior", "unknown.csv", "--out", "unknown.csv"], "would overwrite the input"),
-        (["--run", "a <- [int]; b <- FOLD a", "[[1]]"], "unknown function 'FOLD'"),
-        (["--run", "a <- [int]; b <- MAP (*7) a", "[[1]]"], "MAP has no lambda (*7)"),
-        (["--run", "a <- [int]; b <- SORT a", "[[1], [2]]"], "the program takes ([int])"),
-        (["--run", "a <- [int]; b <- SORT a", "[1, [2]]"], "the program takes ([int])"),
-        (["--run", "a <- [int]; b <- SORT a", '[["x"]]'], "--run, input 1, number 1 is 'x'"),
-        (["--run", "a <- [int]; b <- SORT a", "[[1]]", "--out", "t.csv"], "--run with TASKS or --out"),
     ],
 )
 def test_bad_input_is_one_line(cli, tmp_path, arguments, message):
@@ -265,7 +241,51 @@ def test_bad_input_is_one_line(cli, tmp_path, arguments, message):
     assert result.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("line", [x.strip() for x in synthesize.EXAMPLES.splitlines() if " thesis-cli " in x])
+@pytest.mark.parametrize("line", COMMAND.examples)
 def test_the_examples_of_the_help_run_as_they_stand(cli, tmp_path, line):
     (tmp_path / "data").symlink_to(ROOT / "data")
-    assert cli(*shlex.split(line)[1:]).status in ((0, 1) if "--timeout" in line else (0,))
+    assert cli(*shlex.split(line)).status in ((0, 1) if "--timeout" in line else (0,))
+
+
+def test_tasks_of_python_are_those_of_a_file(tmp_path):
+    path = TASKS / "mirror.json"
+    (task,) = load_tasks(path)
+    examples = [(example.inputs, np.array(example.output)) for example in task.examples]
+    content = json.loads(path.read_text())
+    expected = tc.synthesize(path).table.drop(columns="seconds")
+    for source in task, [task], content, [content]:
+        assert tc.synthesize(source).table.drop(columns="seconds").equals(expected)
+    found = tc.synthesize(examples, out=tmp_path / "t.csv")
+    assert found.solutions[0].program == tc.synthesize(path).solutions[0].program
+    assert found.status == 0
+    assert "proven shortest" in str(found)
+    assert len(rows(tmp_path / "t.csv")) == 1
+    assert tc.synthesize([task, {"examples": examples}], max_length=2, jobs=1).table["task"].tolist() == [
+        "mirror",
+        "task-2",
+    ]
+
+
+def test_a_prior_of_python(tmp_path):
+    prior = {name: PRIOR.get(name, 0.125) for name in ATTRIBUTES}
+    write_prior(tmp_path / "p.csv")
+    task = [(([1, [4]]), [4])]
+    kept = ["program", "log_prior"]
+    one, two = (tc.synthesize(task, programs=9, max_length=1, prior=p) for p in (prior, str(tmp_path / "p.csv")))
+    assert one.table[kept].equals(two.table[kept])
+    with pytest.raises(InputError, match="FOLD"):
+        tc.synthesize(task, prior={**prior, "FOLD": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        ([], "no examples"),
+        ([(([1], [2]), 3.5)], "3.5"),
+        ([Task("far", (Example(((999,),), 0),))], "far: example 1"),
+        (7, "7"),
+    ],
+)
+def test_what_is_no_task_of_python_is_refused(tasks, message):
+    with pytest.raises(InputError, match=message):
+        tc.synthesize(tasks)

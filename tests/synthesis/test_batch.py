@@ -11,15 +11,12 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from functools import partial
-from itertools import islice
-from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
 
 from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.cli.synthesize_batch import TRIALS, Journal, solutions
+from thesis_cli.synthesis.batch import Journal, solve_batch
 from thesis_cli.synthesis.dsl import DEFAULT
 from thesis_cli.synthesis.program import parse
 from thesis_cli.synthesis.solver import Solution
@@ -54,7 +51,7 @@ def test_what_is_kept_is_read_and_goes_with_the_end(tmp_path, caplog):
     assert interrupted(tmp_path) == {}
     with journal(tmp_path) as run:
         assert run.kept == dict(enumerate(FOUND))
-        assert str(run) == "3 of 5 tasks are kept; the same command goes on from there"
+        assert run.state.startswith("3 of 5 tasks are kept;")
         run.add(4, FOUND[0])
     assert os.listdir(tmp_path) == []
     assert caplog.text == ""
@@ -62,7 +59,7 @@ def test_what_is_kept_is_read_and_goes_with_the_end(tmp_path, caplog):
 
 def test_what_keeps_nothing_leaves_nothing(tmp_path):
     with suppress(KeyboardInterrupt), journal(tmp_path / "new") as run:
-        assert str(run) == "none of 5 tasks is finished"
+        assert run.state == "none of 5 tasks is finished"
         raise KeyboardInterrupt
     assert os.listdir(tmp_path / "new") == []
 
@@ -120,7 +117,7 @@ def test_another_batch_is_never_mixed_in(tmp_path, caplog, other):
     interrupted(tmp_path)
     assert interrupted(tmp_path, **other) == {}
     (record,) = caplog.records
-    assert "all tasks are solved anew" in record.message
+    assert "all tasks are solved again" in record.message
     assert interrupted(tmp_path, **other) == dict(enumerate(FOUND))
     assert len(caplog.records) == 1
 
@@ -128,7 +125,7 @@ def test_another_batch_is_never_mixed_in(tmp_path, caplog, other):
 def test_only_one_run_at_a_time(tmp_path):
     with suppress(KeyboardInterrupt), journal(tmp_path) as run:
         run.add(0, FOUND[0])
-        with pytest.raises(InputError, match="another run is going to write"):
+        with pytest.raises(InputError, match="another run"):
             journal(tmp_path)
         raise KeyboardInterrupt
     with journal(tmp_path) as run:
@@ -161,73 +158,31 @@ def test_a_full_disk_loses_nothing_of_what_was_there(tmp_path):
     assert interrupted(tmp_path) == dict(enumerate(FOUND))
 
 
-def solve(folder, task):
-    """Solves, dies or complains, as the name of the task says; leaves a trace."""
-    with open(Path(folder) / "trace", "a") as trace:
-        trace.write(f"{task.name}\n")
-    what, _, number = task.name.rpartition(" ")
-    trials = (Path(folder) / "trace").read_text().count(task.name)
-    if what == "dies" or (what == "falters" and trials == 1):
+def solve(task):
+    """Solves, or dies, as the name of the task says."""
+    if task.name == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
-    if what == "hears Ctrl-C":
-        os.kill(os.getpid(), signal.SIGINT)
-    if what == "refuses":
-        raise InputError("a problem", "a remedy", source=number, line=3)
-    if what == "waits":
-        time.sleep(10**6)
-    return Solution((), what, int(number), 0.0, 0)
+    return Solution((), task.name, 1, 0.0, 0)
 
 
 def named(*names):
-    return {place: Task(name, TASKS[0].examples) for place, name in enumerate(names)}
-
-
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_all_tasks_are_solved_once(tmp_path, jobs):
-    tasks = named(*(f"solves {i}" for i in range(20)))
-    found = dict(solutions(partial(solve, tmp_path), tasks, jobs))
-    assert {place: solution.nodes for place, solution in found.items()} == {i: i for i in range(20)}
-    assert sorted((tmp_path / "trace").read_text().split("\n")[:-1]) == sorted(task.name for task in tasks.values())
-
-
-def test_what_the_terminal_sends_is_for_the_driver(tmp_path, caplog):
-    assert len(dict(solutions(partial(solve, tmp_path), named("hears Ctrl-C 0", "hears Ctrl-C 1"), 2))) == 2
-    assert caplog.text == ""
-
-
-def test_the_death_of_a_process_costs_no_task(tmp_path, caplog):
-    tasks = named("falters 0", *(f"solves {i}" for i in range(1, 6)), "falters 6")
-    found = dict(solutions(partial(solve, tmp_path), tasks, 2))
-    assert {place: solution.nodes for place, solution in found.items()} == {i: i for i in range(7)}
-    assert len(caplog.records) == 2
-
-
-def test_a_task_that_kills_its_process_is_told_after_all_others(tmp_path):
-    coming = solutions(partial(solve, tmp_path), named("solves 0", "dies 1", "solves 2"), 2)
-    assert sorted(place for place, _ in islice(coming, 2)) == [0, 2]
-    with pytest.raises(WorkFailed, match="of task dies 1 was killed 3 times"):
-        next(coming)
-    assert (tmp_path / "trace").read_text().count("dies") == TRIALS
+    return [Task(name, TASKS[0].examples) for name in names]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_what_a_task_raises_is_raised_and_ends_the_rest(tmp_path, jobs):
-    others = set(active_children())  # of a pool that another test has left to be used again
-    with pytest.raises(InputError, match=r"^1:3: a problem; a remedy$"):
-        dict(solutions(partial(solve, tmp_path), named("refuses 1", "waits 2"), jobs))
-    assert set(active_children()) <= others
+def test_solutions_come_in_the_order_of_the_tasks(jobs):
+    ticks = []
+    found = solve_batch(solve, named("a", "b", "c"), jobs, ticks.append)
+    assert [solution.solver for solution in found] == ["a", "b", "c"]
+    assert ticks == [1, 1, 1]
 
 
-def test_processes_end_with_their_driver(tmp_path):
-    code = f"""
-from functools import partial
-from tests.cli.test_synthesize_batch import named, solutions, solve
-dict(solutions(partial(solve, {str(tmp_path)!r}), named("waits 0", "waits 1"), 2))
-"""
-    driver = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE)
-    wait_for(tmp_path / "trace", 1)
-    driver.kill()
-    assert driver.communicate(timeout=60) == (None, b"")  # the pipe is open until the last process has ended
+def test_a_task_that_kills_its_process_fails_after_all_others(tmp_path):
+    tasks = named("a", "dies", "c", "d")
+    with pytest.raises(WorkFailed, match=r"task dies: .* 3 times"), journal(tmp_path, tasks) as run:
+        solve_batch(solve, tasks, 2, lambda done: None, run)
+    with journal(tmp_path, tasks) as run:
+        assert sorted(run.kept) == [0, 2, 3]
 
 
 HARD = 24
@@ -284,7 +239,7 @@ def test_a_batch_that_is_killed_and_interrupted_goes_on_to_the_same_table(cli, t
     before, *told = err.splitlines()
     assert before.endswith(f"of {HARD} tasks are kept from before")
     line, last = told
-    assert re.fullmatch(rf"({kept - 1}|{kept}) of {HARD} tasks are kept; the same command goes on from there", line)
+    assert re.fullmatch(rf"({kept - 1}|{kept}) of {HARD} tasks are kept; run the same command again to go on", line)
     assert last == "error: interrupted"
     assert sorted(os.listdir(tmp_path)) == ["t.csv.journal", "t.jsonl"]
 

@@ -1,0 +1,224 @@
+"""`thesis-cli make-corpus`: make distinct random programs with examples, to learn from and to test on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thesis_cli.base.cores import jobs_or_all
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.progress import Progress
+from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.common import jobs_option, seed_option, seed_or_fresh
+from thesis_cli.commands.core.fields import option, settings_of
+from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.shared.semantics import (
+    DivisionName,
+    check_range,
+    division_option,
+    range_option,
+    semantics_of,
+)
+
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.corpus_arrays import Corpus
+    from thesis_cli.synthesis.corpus_codes import Signature
+
+    CorpusSource = str | Path | Corpus
+else:
+    CorpusSource = str
+
+SHOWN = 6
+"""Attributes that the summary lists."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MakeCorpusRequest(Request):
+    """Make distinct random programs of the DSL of DeepCoder, each with input-output examples.
+
+    No two programs do the same, and none does what a shorter one does.
+    """
+
+    length: int = option(dataclasses.MISSING, "Lines of each program.", least=1, most=5)
+    count: int = option(10_000, "Programs of each length to train on.", least=0, most=10**7)
+    test: int = option(0, "Programs of each length to test on; none does what another one does.", least=0, most=10**7)
+    all_lengths: bool = option(False, "Make as many programs of each shorter length, or all that there are.")
+    exhaustive: bool = option(False, "Compare programs of 5 lines with all of 4 lines, which takes a minute.")
+    examples: int = option(5, "Examples of each program.", least=1, most=100)
+    inputs: tuple[str, ...] | None = option(
+        None, "Types of inputs, such as int,[int].", default_text="all of 1 to 3 inputs", metavar="TYPES"
+    )
+    apart_from: CorpusSource | None = option(
+        None,
+        "Corpus file; no program does what one of its programs does.",
+        metavar="FILE",
+        names="file",
+        objects=True,
+    )
+    division: DivisionName = division_option()
+    range: tuple[int, int] = range_option()
+    seed: int | None = seed_option()
+    jobs: int | None = jobs_option()
+
+    def check(self) -> None:
+        """Refuse a corpus of no program, bounds in the wrong order, and unknown types."""
+        check_range(self.range)
+        if self.count + self.test == 0:
+            raise InputError("--count and --test are both 0", "one of them must be 1 or more")
+        _signatures(self.inputs)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MakeCorpusResult(Result):
+    """The corpus. Its table counts programs by length, types of inputs, and use.
+
+    Attributes
+    ----------
+    corpus : programs and examples as arrays.
+    """
+
+    corpus: Corpus
+
+    @presentation
+    def lines(self) -> list[tuple[str, str]]:
+        """Counts and the most common functions."""
+        facts = self.facts()
+        lines = []
+        for part in facts["lengths"]:
+            train, test = sum(part["train"].values()), sum(part["test"].values())
+            found = f"{part['distinct']:,} distinct among {part['looked_at']:,} examined"
+            lines.append((f"length {part['length']}", f"{train:,} to train on, {test:,} to test on; {found}"))
+        lines.append(("inputs", ", ".join(f"({types}) {n:,}" for types, n in facts["by_inputs"].items())))
+        common = sorted(facts["incidence"].items(), key=lambda item: -item[1])[:SHOWN]
+        return [*lines, ("incidence", ", ".join(f"{name} {part:.2f}" for name, part in common) + ", ...")]
+
+    @presentation
+    def facts(self) -> Mapping[str, Any]:
+        """Counts and incidence, as the data card has them."""
+        from thesis_cli.synthesis.dsl import ATTRIBUTES
+
+        made, counts = self.corpus, self.table
+        lengths: list[dict[str, Any]] = []
+        for length in counts["length"].unique().tolist():
+            part = counts[counts["length"] == length]
+            found = {what: made.made[what][length] for what in ("looked_at", "distinct")}
+            lengths.append({"length": length, **found, "train": _by(part, "train"), "test": _by(part, "test")})
+        by_inputs = Counter[str]()
+        for part in lengths:
+            by_inputs += Counter(part["train"]) + Counter(part["test"])
+        incidence = dict(zip(ATTRIBUTES, made.incidence.round(4).tolist(), strict=True))
+        return {"programs": len(made), "by_inputs": dict(by_inputs), "lengths": lengths, "incidence": incidence}
+
+    @presentation
+    def save(self, path: str | Path) -> list[Path]:
+        """Write the corpus, NPZ, and beside it a data card, JSON: both or, if that fails, neither.
+
+        Raises
+        ------
+        OSError : naming the file that could not be written.
+        """
+        from thesis_cli.base.files import to_json, write_atomic
+        from thesis_cli.synthesis.corpus_file import dump_corpus
+
+        corpus = Path(path)
+        files: dict[Path, str | bytes] = {
+            corpus: dump_corpus(self.corpus),
+            corpus.with_suffix(".json"): to_json(self.record()),
+        }
+        write_atomic(files)
+        return list(files)
+
+
+def run(request: MakeCorpusRequest, progress: Progress) -> MakeCorpusResult:
+    """Draw programs and examples."""
+    import numpy as np
+
+    from thesis_cli.synthesis import corpus
+    from thesis_cli.synthesis.corpus_file import load_corpus
+
+    semantics = semantics_of(request.division, request.range)
+    signatures = _signatures(request.inputs)
+    other = request.apart_from
+    if isinstance(other, str | Path):
+        other = load_corpus(other)
+    seed = seed_or_fresh(request.seed)
+    total = (request.count + request.test) * (request.length if request.all_lengths else 1)
+    with progress(total, "programs") as tick:
+        made = corpus.make_corpus(
+            request.length,
+            request.count,
+            np.random.default_rng(seed),
+            request.test,
+            shorter=request.all_lengths,
+            exhaustive=request.exhaustive,
+            apart_from=other.programs() if other is not None else (),
+            examples=request.examples,
+            signatures=signatures,
+            semantics=semantics,
+            jobs=jobs_or_all(request.jobs),
+            progress=tick,
+        )
+    settings = settings_of(request, inputs=[_text(s) for s in signatures], longest=semantics.longest, seed=seed)
+    return MakeCorpusResult(table=_counts(made), request=request, settings=settings, corpus=made)
+
+
+def _signatures(inputs: Sequence[str] | None) -> tuple[Signature, ...]:
+    """Types of inputs from their notation, in any order; all if none are given."""
+    from thesis_cli.synthesis.corpus_codes import SIGNATURES
+
+    if inputs is None:
+        return SIGNATURES
+    known = {tuple(sorted(map(str, signature))): signature for signature in SIGNATURES}
+    found = []
+    for text in inputs:
+        words = tuple(sorted(text.replace(" ", "").split(",")))
+        if words not in known:
+            raise InputError(f"--inputs is {text}", f"it must be one of {' '.join(map(_text, SIGNATURES))}")
+        found.append(known[words])
+    return tuple(dict.fromkeys(found))
+
+
+def _text(signature: Sequence[str]) -> str:
+    return ",".join(signature)
+
+
+def _counts(made: Corpus) -> Any:
+    """Programs by length and types of inputs: columns length, inputs, train, test."""
+    import pandas as pd
+
+    from thesis_cli.synthesis.corpus_arrays import TYPES
+    from thesis_cli.synthesis.corpus_codes import SIGNATURES
+
+    types = map(tuple, made.types[:, :-1].tolist())
+    found = Counter(zip(made.lengths.tolist(), types, made.test.tolist(), strict=True))
+    rows = []
+    for length in sorted(set(made.lengths.tolist())):
+        for signature in SIGNATURES:
+            codes = (*map(TYPES.index, signature), *(0,) * (len(TYPES) - len(signature)))
+            train, test = found[length, codes, False], found[length, codes, True]
+            if train or test:
+                rows.append({"length": length, "inputs": _text(signature), "train": train, "test": test})
+    return pd.DataFrame(rows)
+
+
+def _by(counts: Any, column: str) -> dict[str, int]:
+    """Programs by types of inputs."""
+    return {inputs: n for inputs, n in zip(counts["inputs"], counts[column].tolist(), strict=True) if n}
+
+
+COMMAND = Command(
+    MakeCorpusRequest,
+    run,
+    examples=(
+        "make-corpus --length 3 --count 5000 --test 500 --seed 1",
+        "make-corpus --length 4 --all-lengths --count 2000 --test 100 --seed 1 --out results/runs/lengths.npz",
+        'make-corpus --length 2 --count 100 --inputs "[int],[int]" --seed 1',
+    ),
+    suffix=".npz",
+    not_swept="it writes a corpus, not a table",
+)

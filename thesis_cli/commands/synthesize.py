@@ -1,0 +1,225 @@
+"""`thesis-cli synthesize`: find the shortest program that fits input-output examples."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from thesis_cli import __version__
+from thesis_cli.base.cores import jobs_or_all
+from thesis_cli.base.errors import InputError, about
+from thesis_cli.base.progress import Progress
+from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.common import jobs_option
+from thesis_cli.commands.core.fields import argument, option, settings_of
+from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.shared.semantics import (
+    DivisionName,
+    check_range,
+    division_option,
+    range_option,
+    semantics_of,
+)
+from thesis_cli.commands.shared.solutions import log_prior, rows, summary, summary_lines, task_lines
+
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.dsl import Semantics
+    from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
+    from thesis_cli.synthesis.task import Task
+
+    TaskSource = str | Path | Task | Mapping[str, Any] | list[Any] | tuple[Any, ...]
+    """A file, a task, a list of tasks, or examples; `task.tasks_of` says which objects."""
+    Prior = str | Path | Order | Mapping[str, float]
+else:
+    TaskSource = Prior = str
+
+SolverName = Literal["auto", "dfs", "sort-and-add", "bottom-up", "deductive", "smt"]
+
+LISTED = 10
+"""Up to so many tasks are listed one by one; more are summed up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesizeRequest(Request):
+    """Find the shortest program of the DSL of DeepCoder that fits all examples.
+
+    A batch of tasks that is cut short goes on where it stopped when the same command is run again. The exit status
+    is 1 if a task has no program within the limits.
+    """
+
+    tasks: TaskSource = argument(
+        "Examples: JSON, or JSON Lines with one task a line; - reads standard input.", names="file", objects=True
+    )
+    solver: SolverName = option("auto", "Search; auto is the fastest that proves its answer shortest.")
+    programs: int = option(1, "Number of programs to find, shortest first.", least=1, most=10**4)
+    max_length: int = option(5, "Lines of the longest program.", least=1, most=10)
+    timeout: float | None = option(None, "Seconds for each task.", above=0, default_text="none")
+    memory: float = option(2.0, "Memory in GiB that a search may use, in each job.", least=0.001, most=1e6)
+    prior: Prior = option(
+        "corpus",
+        "Probabilities of functions and lambdas: corpus, uniform, or a CSV file of attribute,probability.",
+        names="file",
+        objects=True,
+    )
+    division: DivisionName = division_option()
+    range: tuple[int, int] = range_option()
+    jobs: int | None = jobs_option()
+    out: Path | None = option(
+        None,
+        "File for the table, .csv; the record goes beside it, .json, and meanwhile the journal of a batch.",
+        names="output",
+        not_swept="a sweep merges the tables of its tasks",
+    )
+
+    def check(self) -> None:
+        """Refuse bounds in the wrong order, and a table that is no CSV file."""
+        check_range(self.range)
+        if self.out is not None and self.out.suffix.lower() != ".csv":
+            raise InputError(f"--out {self.out}", "it must end in .csv")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SynthesizeResult(Result):
+    """The programs that were found.
+
+    Attributes
+    ----------
+    tasks : in order.
+    solutions : of each task: its programs, what the search proves, and its cost.
+    limits : of the searches.
+    """
+
+    tasks: tuple[Task, ...]
+    solutions: tuple[Solution, ...]
+    limits: Limits
+
+    @property
+    def status(self) -> int:
+        """1 if a task has no program."""
+        return int(not all(found.programs for found in self.solutions))
+
+    @presentation
+    def lines(self) -> list[tuple[str, str]]:
+        """Each of a few tasks, or the totals of many."""
+        if len(self.tasks) > LISTED:
+            return summary_lines(summary(self.solutions), self.limits)
+        blocks = [task_lines(t, found, self.limits) for t, found in zip(self.tasks, self.solutions, strict=True)]
+        return [line for number, block in enumerate(blocks) for line in [("", "")] * (number > 0) + block]
+
+    @presentation
+    def facts(self) -> Mapping[str, Any]:
+        """The totals."""
+        return {"summary": summary(self.solutions)}
+
+    @presentation
+    def to_dict(self) -> dict[str, Any]:
+        """Settings, totals and all rows."""
+        rows = self.table.astype(object)
+        return {**super().to_dict(), "found": rows.where(rows.notna(), None).to_dict("records")}
+
+
+def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
+    """Solve the tasks; with `out`, keep a journal meanwhile and write the table."""
+    import pandas as pd
+
+    from thesis_cli.synthesis.batch import Journal, reporting, solve_batch
+    from thesis_cli.synthesis.solver import Limits
+    from thesis_cli.synthesis.task import tasks_of
+
+    began = time.perf_counter()
+    semantics = semantics_of(request.division, request.range)
+    order = _order(request.prior)
+    tasks = tasks_of(request.tasks, semantics)
+    limits = Limits(request.max_length, request.timeout, request.memory, request.programs)
+    solve = partial(_solve, _solver(request.solver), order, limits, semantics)
+    settings = settings_of(request)
+    with ExitStack() as stack:
+        journal = None
+        if request.out is not None and len(tasks) > 1:
+            key = {name: value for name, value in settings.items() if name not in ("tasks", "jobs", "out")}
+            journal = Journal(
+                request.out, tasks, {**key, "prior": order.probabilities, "version": __version__}, semantics
+            )
+            stack.enter_context(journal)
+            stack.enter_context(reporting(journal))
+        tick = stack.enter_context(progress(len(tasks), "tasks"))
+        solutions = solve_batch(solve, tasks, jobs_or_all(request.jobs), tick, journal)
+        found = [row for task, s in zip(tasks, solutions, strict=True) for row in rows(task, s, order, limits)]
+        table = pd.DataFrame(found).astype({"rank": "Int64", "length": "Int64"})
+        result = SynthesizeResult(
+            table=table,
+            request=request,
+            settings=settings,
+            seconds=time.perf_counter() - began,
+            tasks=tuple(tasks),
+            solutions=tuple(solutions),
+            limits=limits,
+        )
+        if request.out is not None:
+            result.save(request.out)
+    return result
+
+
+def _order(prior: Prior) -> Order:
+    """Probabilities by name, from a file, or from a mapping."""
+    from thesis_cli.synthesis.prior import from_mapping, load, read
+    from thesis_cli.synthesis.solver import Order
+
+    if isinstance(prior, Order):
+        return prior
+    if isinstance(prior, Mapping):
+        return from_mapping(prior)
+    if prior == "corpus":
+        return load()
+    return Order.uniform() if prior == "uniform" else read(Path(prior))
+
+
+def _solver(name: SolverName) -> Solver:
+    """A solver, compiled or loaded from the cache."""
+    if name == "deductive":
+        from thesis_cli.synthesis.deductive import Deductive
+
+        return Deductive()
+    if name == "smt":
+        from thesis_cli.synthesis.smt import Smt
+
+        return Smt()
+    from thesis_cli.synthesis import auto, bottom_up, search
+
+    search.prepare()
+    if name in ("auto", "bottom-up"):
+        bottom_up.prepare()
+    solvers: dict[str, Solver] = {
+        "auto": auto.Auto(),
+        "bottom-up": bottom_up.BottomUp(),
+        "sort-and-add": search.SortAndAdd(),
+        "dfs": search.DepthFirst(),
+    }
+    return solvers[name]
+
+
+def _solve(search: Solver, order: Order, limits: Limits, semantics: Semantics, task: Task) -> Solution:
+    """Search, and rank the programs: shorter first, then by prior."""
+    with about(task.name):
+        found = search.solve(task, order, limits, semantics)
+    if found.stopped == "interrupted":
+        raise KeyboardInterrupt
+    ranked = sorted(found.programs, key=lambda program: (len(program), -log_prior(program, order)))
+    return replace(found, programs=tuple(ranked))
+
+
+COMMAND = Command(
+    SynthesizeRequest,
+    run,
+    examples=(
+        "synthesize data/tasks/league.json",
+        "synthesize data/tasks/all.jsonl --timeout 2 --jobs 2",
+        "synthesize data/tasks/mirror.json --programs 3 --max-length 3",
+    ),
+)

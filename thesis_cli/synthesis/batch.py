@@ -1,0 +1,172 @@
+"""Many tasks, solved in several processes; a journal keeps each solution, so that a run that is cut short can go on."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from io import BufferedRandom
+from pathlib import Path
+
+from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.base.pool import Killed, answers
+from thesis_cli.base.progress import Tick
+from thesis_cli.synthesis.dsl import Semantics
+from thesis_cli.synthesis.program import parse
+from thesis_cli.synthesis.solver import Solution
+from thesis_cli.synthesis.task import Task, check
+
+logger = logging.getLogger("thesis_cli")
+
+Solve = Callable[[Task], Solution]
+
+
+def solve_batch(
+    solve: Solve, tasks: Sequence[Task], jobs: int, tick: Tick, journal: Journal | None = None
+) -> list[Solution]:
+    """Solve tasks, except those that a journal holds already; returns the solutions of all, in order.
+
+    Raises
+    ------
+    WorkFailed : the process of a task was killed each time it was tried; all other tasks are solved before.
+    Exception : whatever `solve` raises.
+    """
+    kept = {} if journal is None else dict(journal.kept)
+    if kept:
+        logger.info("%s of %s tasks are kept from before", f"{len(kept):,}", f"{len(tasks):,}")
+        tick(len(kept))
+    missing = [place for place in range(len(tasks)) if place not in kept]
+    killed = []
+    for place, found in answers(solve, lambda places: (tasks[i] for i in places), missing, jobs):
+        if isinstance(found, Killed):
+            killed.append((place, found))
+            continue
+        kept[place] = found
+        if journal is not None:
+            journal.add(place, found)
+        tick(1)
+    if killed:
+        place, answer = killed[0]
+        others = f" and {len(killed) - 1:,} others" * (len(killed) > 1)
+        raise WorkFailed(f"task {tasks[place].name}{others}: {answer}; fewer --jobs may help")
+    return [kept[place] for place in range(len(tasks))]
+
+
+class Journal:
+    """Solutions of a batch that has no table yet: a file beside the future table, with one solution a line.
+
+    Only one run at a time can hold it. The first line describes the batch; a run of the same batch keeps the
+    solutions that follow, except damaged lines, such as a last line that was cut short.
+
+    Parameters
+    ----------
+    table : the CSV file.
+    tasks : in order.
+    settings : whatever else a solution depends on, such as the version of this package, in types of JSON.
+    semantics : programs that are read must fit their task under it.
+
+    Attributes
+    ----------
+    kept : solutions by place of their task.
+
+    Raises
+    ------
+    InputError : another run holds it.
+    OSError : naming the file.
+    """
+
+    def __init__(
+        self, table: Path, tasks: Sequence[Task], settings: Mapping[str, object], semantics: Semantics
+    ) -> None:
+        self.path = table.with_name(f"{table.name}.journal")
+        self._tasks, self._semantics = tasks, semantics
+        digest = hashlib.sha256("\n".join(task.to_json() for task in tasks).encode()).hexdigest()
+        head = json.dumps({**settings, "tasks": digest}).encode()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = _locked(self.path, table)
+        self._synced = time.monotonic()
+        first, *lines = self._file.read().split(b"\n")[:-1] or [b""]
+        same = first == head
+        self.kept = dict(filter(None, map(self._read, lines))) if same else {}
+        if first and not same:
+            logger.warning("%s belongs to another batch; all tasks are solved again", self.path)
+        self._file.truncate(sum(len(line) + 1 for line in (first, *lines)) if same else 0)
+        self._file.seek(0, os.SEEK_END)
+        self._due = b"" if same else head + b"\n"
+
+    def add(self, place: int, found: Solution) -> None:
+        """Keep a solution. It survives the end of this process at once, and a power failure after a second or so."""
+        programs = [program.one_line for program in found.programs]
+        line = json.dumps({"place": place, "solution": {**vars(found), "programs": programs}}).encode()
+        try:
+            self._file.write(self._due + line + b"\n")
+            self._file.flush()
+            if time.monotonic() - self._synced > 1:
+                os.fsync(self._file.fileno())
+                self._synced = time.monotonic()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
+        self._due = b""
+        self.kept[place] = found
+
+    def _read(self, line: bytes) -> tuple[int, Solution] | None:
+        """What `add` wrote; None if the line is damaged."""
+        try:
+            row = json.loads(line)
+            place, found = row["place"], row["solution"]
+            solution = Solution(**{**found, "programs": tuple(map(parse, found["programs"]))})
+            fits = all(check(program, self._tasks[place], self._semantics) for program in solution.programs)
+        except (ValueError, TypeError, LookupError):
+            return None
+        return (place, solution) if fits else None
+
+    @property
+    def state(self) -> str:
+        """How many tasks a next run need not solve."""
+        if not self.kept:
+            return f"none of {len(self._tasks):,} tasks is finished"
+        return f"{len(self.kept):,} of {len(self._tasks):,} tasks are kept; run the same command again to go on"
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Remove the file if all went well, the table included, or if it keeps nothing."""
+        if kind is None or not self.kept:
+            self.path.unlink(missing_ok=True)
+        with suppress(OSError):  # a full disk refuses again what it has refused before
+            self._file.close()
+
+
+@contextmanager
+def reporting(journal: Journal) -> Iterator[None]:
+    """Whatever stops a batch, report what is kept."""
+    try:
+        yield
+    except MemoryError as error:
+        raise WorkFailed(f"out of memory; {journal.state}") from error
+    except (WorkFailed, OSError) as error:
+        raise WorkFailed(f"{error}; {journal.state}") from error
+    except KeyboardInterrupt:
+        logger.info("%s", journal.state)
+        raise
+
+
+def _locked(path: Path, table: Path) -> BufferedRandom:
+    """Open a file to read and write it, and lock it against other runs."""
+    while True:
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise InputError(f"another run is about to write {table}", "give another --out") from None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                return file
+        file.close()  # the run that held it has removed it meanwhile
