@@ -1,10 +1,12 @@
-"""`thesis-cli map`: find the most probable configuration of a model, and say how good it is."""
+"""`thesis-cli map`: find the most probable configuration of a model, and certify it."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import about
@@ -26,6 +28,8 @@ from thesis_cli.commands.core.fields import settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
+from thesis_cli.commands.shared.uai_file import check_uai, uai_option, write_uai
+from thesis_cli.commands.shared.variables import naming_columns, texts
 
 if TYPE_CHECKING:
     from thesis_cli.inference.exact import MapResult
@@ -33,10 +37,12 @@ if TYPE_CHECKING:
 SHOWN = 64
 """Variables whose states the summary lists; the table has all."""
 
+logger = logging.getLogger("thesis_cli")
+
 
 @dataclass(frozen=True, kw_only=True)
 class MapRequest(Request):
-    """Find the most probable configuration (MAP) of a model, and say how good it is."""
+    """Find the most probable configuration (MAP) of a model, and certify it."""
 
     model: ModelSource = model_argument()
     evidence: tuple[str, ...] | None = evidence_option()
@@ -45,6 +51,7 @@ class MapRequest(Request):
     solver: SolverName = solver_option()
     max_configurations: int = max_configurations_option()
     memory: float = memory_option()
+    uai: Path | None = uai_option("MPE")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -53,8 +60,9 @@ class MapStateResult(Result):
 
     Attributes
     ----------
-    found : its states, value and certificate.
-    description : of the model.
+    table : a row for each variable: its number, its name, its state and the state's name, if there are names.
+    found : states, log-potential and certificate.
+    description : size of the model.
     """
 
     found: MapResult
@@ -63,8 +71,8 @@ class MapStateResult(Result):
     @presentation
     def lines(self) -> list[tuple[str, str]]:
         """Model, value with its certificate, and states."""
-        found, states = self.found, self.found.states
-        shown = " ".join(map(str, states[:SHOWN])) + f" ... ({states.size} in all)" * (states.size > SHOWN)
+        found, size = self.found, self.found.states.size
+        shown = " ".join(texts(self.table[:SHOWN])) + f" ... ({size} in all)" * (size > SHOWN)
         return [
             ("model", f"{self.settings['model']}: {self.description}"),
             ("max phi", f"{found.value + 0.0:.12g}  ({found.method}, {_certificate(found)})"),
@@ -74,15 +82,22 @@ class MapStateResult(Result):
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """The configuration and its certificate."""
-        return {**vars(self.found), "states": self.found.states.tolist()}
+        named = {}
+        if "name" in self.table:
+            labels = self.table["label" if "label" in self.table else "state"]
+            named = {"assignment": dict(zip(self.table["name"], labels.tolist(), strict=True))}
+        return {**vars(self.found), "states": self.found.states.tolist(), **named}
 
 
 def run(request: MapRequest, progress: Progress) -> MapStateResult:
     """Solve the MAP problem."""
+    import numpy as np
     import pandas as pd
 
     from thesis_cli.inference.exact import best_configuration
+    from thesis_cli.models.uai_results import explanation
 
+    check_uai(request.uai, request)
     model = open_model(request.model, request.format, request.evidence, request.probabilities)
     with about(label(request.model)), progress(model.size, "configurations") as tick:
         found = best_configuration(
@@ -92,7 +107,9 @@ def run(request: MapRequest, progress: Progress) -> MapStateResult:
             max_configurations=request.max_configurations,
             progress=tick,
         )
-    table = pd.DataFrame({"variable": range(found.states.size), "state": found.states})
+    logger.debug("MAP by %s%s", found.method, f" ({found.why})" if found.why else "")
+    write_uai(request.uai, explanation(found.states))
+    table = pd.DataFrame(naming_columns(model, np.arange(found.states.size), found.states))
     return MapStateResult(
         table=table, request=request, settings=settings_of(request), found=found, description=model.describe()
     )

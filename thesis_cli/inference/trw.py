@@ -42,6 +42,8 @@ class TrwResult:
     iterations : sweeps over all messages, at all edge weights.
     edge_appearance : probability of each edge in the mixture of spanning forests, in the order of the edges of
         `pairwise(lifted(graph))`, shape (E,).
+    marginals : pseudo-marginals of the variables of the graph, the states of variable 0 first, then those of
+        variable 1, ..., shape (sum of cardinalities,).
     """
 
     value: float
@@ -50,6 +52,7 @@ class TrwResult:
     converged: bool
     iterations: int
     edge_appearance: Floats
+    marginals: Floats
 
 
 def trw_log_partition_function(
@@ -88,7 +91,8 @@ def trw_log_partition_function(
     best = descent.run(best, max_sweeps)
     value = min(best.bound, _trivial_bound(graph))
     converged = descent.negligible(best.gap, best)
-    return TrwResult(value, best.bound, best.gap, converged, descent.sweeps, best.weights)
+    marginals = descent.marginals(best)[: sum(graph.cardinalities)]
+    return TrwResult(value, best.bound, best.gap, converged, descent.sweeps, best.weights, marginals)
 
 
 def _trivial_bound(graph: FactorGraph) -> float:
@@ -161,6 +165,20 @@ class _Descent:
             else:  # or not a number
                 self._damping = (1 + self._damping) / 2
         return point
+
+    def marginals(self, point: _Point) -> Floats:
+        """Pseudo-marginals of all variables of the pairwise form: what its beliefs are when normalised."""
+        offsets, layout = self.form.offsets, self._layout
+        lengths = np.diff(layout.starts)
+        place = np.repeat(offsets[layout.target] - layout.starts[:-1], lengths) + np.arange(point.messages.size)
+        beliefs = self.form.unary.copy()
+        np.add.at(beliefs, place, point.messages)
+        states = np.diff(offsets)
+        tops = np.maximum.reduceat(beliefs, offsets[:-1])
+        weights = np.exp(beliefs - np.repeat(np.where(tops == -np.inf, 0.0, tops), states))
+        totals = np.add.reduceat(weights, offsets[:-1])
+        weights /= np.repeat(np.where(totals > 0, totals, 1.0), states)
+        return np.asarray(weights)
 
     def turn(self, point: _Point, step: float) -> _Point | None:
         """Move edge weights towards the best spanning forest; none if it is better by no more than the tolerance."""

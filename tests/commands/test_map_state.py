@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 
+import thesis_cli
 from tests.conftest import MODELS
 from thesis_cli.models import uai
 from thesis_cli.models.spin_glass import random_spin_glass
@@ -21,12 +22,32 @@ def test_summary_file_and_record(cli, tmp_path):
     with open(out) as file:
         rows = list(csv.DictReader(file))
     assert [row["state"] for row in rows] == list("11000000")
-    record = json.loads(out.with_suffix(".json").read_text())["settings"]
+    record = json.loads(out.with_suffix(".json").read_text())
     assert (record["method"], record["guarantee"]) == ("elimination", "exact")
     yes = {name for name, row in zip(ASIA, rows, strict=True) if row["state"] == "0"}
     p = 0.99 * 0.99 * 0.5 * 0.1 * 0.6 * 0.98 * 0.9
     assert yes == {"smoke", "lung", "bronc", "either", "xray", "dysp"}
     assert record["value"] == pytest.approx(np.log(p))
+
+
+def test_names_of_variables_and_states(cli, tmp_path):
+    found = thesis_cli.map_state(MODELS / "asia.bif", evidence=["xray=yes"], uai=tmp_path / "asia.MPE")
+    assert list(found.table.columns) == ["variable", "name", "state", "label"]
+    labels = ["no", "no", *["yes"] * 6]
+    assert found.facts()["assignment"] == dict(zip(ASIA, labels, strict=True))
+        zip(ASIA, ["no", "no", "yes", "yes", "yes", "yes", "yes", "yes"], strict=True)
+    )
+    assert "asia=no tub=no smoke=yes" in found.summary()
+    assert (tmp_path / "asia.MPE").read_text() == "MPE\n8 1 1 0 0 0 0 0 0\n"
+    result = cli("map", MODELS / "asia.bif", "--evidence", "xray=yes", "--uai", "shell.MPE", "--no-out")
+    assert "xray=yes" in result.out
+    assert "wrote shell.MPE" in result.err
+    assert (tmp_path / "shell.MPE").read_text() == (tmp_path / "asia.MPE").read_text()
+
+
+def test_a_vector_is_one_variable():
+    found = thesis_cli.map_state([0.0, 2.0, 1.0])
+    assert found.table.to_dict("list") == {"variable": [0], "state": [1]}
 
 
 def test_a_large_grid(cli, tmp_path):
@@ -47,7 +68,10 @@ def test_a_large_grid(cli, tmp_path):
     [
         (["nowhere.uai"], "error: nowhere.uai: cannot be read"),
         ([NETWORK, "--out", "x.txt"], "error: --out x.txt"),
-        ([NETWORK, "--memory", "0"], "error: Invalid value for '--memory'"),
+        ([NETWORK, "--memory", "0"], "error: --memory is 0"),
+        ([NETWORK, "--uai", NETWORK], f"error: --uai {NETWORK} would overwrite"),
+        ([NETWORK, "--uai", "."], "error: --uai . is a folder"),
+        ([NETWORK, "--evidence", "8=0"], f"error: {NETWORK}: evidence 8=0"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, message):

@@ -1,0 +1,78 @@
+"""Marginals against brute force, and pseudo-marginals against the slope of the bound that they belong to."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from tests.conftest import all_states, factor_graphs
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
+from thesis_cli.inference.belief_propagation import bethe_log_partition_function
+from thesis_cli.inference.marginals import exact_marginals
+from thesis_cli.inference.trw import trw_log_partition_function
+from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.studies.models.examples import ising
+
+
+@given(factor_graphs())
+def test_both_algorithms_agree_with_brute_force(graph):
+    states = all_states(graph)
+    phi = graph.log_potential(states)
+    if phi.max() == -np.inf:
+        for memory in (2**20, 0):
+            with pytest.raises(NoConfiguration):
+                exact_marginals(graph, memory=memory)
+        return
+    p = np.exp(phi - phi.max())
+    p /= p.sum()
+    expected = np.concatenate([np.bincount(states[:, i], p, k) for i, k in enumerate(graph.cardinalities)])
+    for memory, method in ((2**20, "elimination"), (0, "enumeration")):
+        found = exact_marginals(graph, memory=memory)
+        assert found.method == method
+        np.testing.assert_allclose(found.probabilities, expected, atol=1e-12)
+        assert found.log_z == pytest.approx(np.logaddexp.reduce(phi), abs=1e-10)
+
+
+def test_enumeration_adds_up_over_blocks():
+    graph = ising(3, 6, 0.7, np.random.default_rng(0))
+    by_elimination = exact_marginals(graph)
+    done = []
+    by_enumeration = exact_marginals(graph, memory=0, progress=done.append)
+    np.testing.assert_allclose(by_enumeration.probabilities, by_elimination.probabilities, atol=1e-12)
+    assert sum(done) == 2**18
+    with pytest.raises(ModelTooLarge):
+        exact_marginals(graph, memory=0, max_configurations=2**17)
+
+
+def slope(value, graph, variable):
+    """Derivative of ln Z by the log-potential of state 0 of a variable, which is a marginal."""
+    step, field = 1e-3, np.array([1.0, 0.0])
+    up, down = (graph.with_factors([*graph.factors, Factor((variable,), s * step * field)]) for s in (1, -1))
+    return (value(up) - value(down)) / (2 * step)
+
+
+def bethe(graph):
+    return bethe_log_partition_function(graph, tolerance=1e-12)
+
+
+def trw(graph):
+    return trw_log_partition_function(graph, tolerance=1e-10, weight_steps=0)
+
+
+@pytest.mark.parametrize("method", [bethe, trw])
+@pytest.mark.parametrize("hard", [False, True])
+def test_pseudo_marginals_are_slopes(method, hard):
+    graph = ising(3, 3, 0.4, np.random.default_rng(1))
+    if hard:
+        never = np.zeros((2, 2, 2))
+        never[0, 1, 1] = -np.inf
+        graph = graph.with_factors([*graph.factors, Factor((0, 4, 8), never)])
+    found = method(graph).marginals.reshape(-1, 2)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-12)
+    for variable in (0, 4, 7):
+        assert found[variable, 0] == pytest.approx(slope(lambda g: method(g).value, graph, variable), abs=2e-5)
+
+
+def test_an_observed_variable_has_its_one_state():
+    graph = FactorGraph([2, 3], [Factor((0, 1), np.arange(6.0).reshape(2, 3))]).condition({1: 2})
+    for found in (exact_marginals(graph).probabilities, bethe(graph).marginals, trw(graph).marginals):
+        np.testing.assert_allclose(found, [1 / (1 + np.e**3), 1 / (1 + np.e**-3), 1], atol=1e-9)

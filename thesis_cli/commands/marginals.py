@@ -1,0 +1,258 @@
+"""`thesis-cli marginals`: compute the distribution of each variable of a model."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, about
+from thesis_cli.base.progress import Progress
+from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.common import (
+    FormatName,
+    bytes_of,
+    evidence_option,
+    format_option,
+    max_configurations_option,
+    memory_option,
+    model_argument,
+    seed_option,
+    seed_or_fresh,
+)
+from thesis_cli.commands.core.fields import heeding, option, settings_of
+from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
+from thesis_cli.commands.shared.uai_file import check_uai, uai_option, write_uai
+from thesis_cli.commands.shared.variables import naming_columns
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from thesis_cli.base.arrays import Floats
+    from thesis_cli.models.factor_graph import FactorGraph
+
+MethodName = Literal["exact", "bethe", "trw", "sample"]
+
+SHOWN, SHOWN_STATES = 16, 8
+"""Variables, and states of each, that the summary lists; the table has all."""
+
+logger = logging.getLogger("thesis_cli")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalsRequest(Request):
+    """Compute the distribution of each variable of a model: exactly, by message passing, or from samples."""
+
+    model: ModelSource = model_argument()
+    method: Literal["auto", MethodName] = option("auto", "Method; auto is exact if that fits the memory, else bethe.")
+    samples: int = option(10_000, "Exact samples to draw.", least=2, most=10**8, methods=("sample",))
+    evidence: tuple[str, ...] | None = evidence_option()
+    format: FormatName | None = format_option()
+    max_configurations: int = max_configurations_option(methods=("exact", "sample"))
+    memory: float = memory_option(methods=("exact", "sample"))
+    seed: int | None = seed_option()
+    uai: Path | None = uai_option("MAR")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalsResult(Result):
+    """The marginals of all variables.
+
+    Attributes
+    ----------
+    table : a row for each state of each variable: variable, state and probability; their names, if the model
+        has them; for samples the standard error.
+    marginals : one array for each variable, the probabilities of its states as they are numbered without evidence.
+    log_z : ln Z, exact, bounded or approximate as the marginals are; None for samples.
+    algorithm : how the marginals were found.
+    description : size of the model.
+    """
+
+    marginals: list[Floats]
+    log_z: float | None
+    algorithm: str
+    description: str
+
+    @presentation
+    def lines(self) -> list[tuple[str, str]]:
+        """Model, method, and a line for each of the first variables."""
+        table, n = self.table, len(self.marginals)
+        lines = [("model", f"{self.settings['model']}: {self.description}"), ("marginals", self.algorithm)]
+        for i, rows in table[table["variable"] < SHOWN].groupby("variable"):
+            names = rows["label" if "label" in rows else "state"]
+            pairs = zip(names[:SHOWN_STATES], rows["probability"], strict=False)
+            more = f" ... ({len(rows)} states)" * (len(rows) > SHOWN_STATES)
+            lines.append((rows["name"].iloc[0] if "name" in rows else f"x{i}", ", ".join(map(_pair, pairs)) + more))
+        if n > SHOWN:
+            lines.append(("...", f"{n} variables in all"))
+        return lines
+
+    @presentation
+    def facts(self) -> Mapping[str, Any]:
+        """How the marginals were found, and they themselves in the order of the variables."""
+        names = {"names": list(dict.fromkeys(self.table["name"]))} if "name" in self.table else {}
+        found = {"algorithm": self.algorithm, "log_z": self.log_z, **names}
+        return {**found, "marginals": [table.tolist() for table in self.marginals]}
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Marginals over the states that evidence leaves, shape (sum of cardinalities,), and how they were found."""
+
+    probabilities: Floats
+    log_z: float | None
+    algorithm: str
+    standard_errors: Floats | None = None
+
+
+def run(request: MarginalsRequest, progress: Progress) -> MarginalsResult:
+    """Compute marginals by the method asked for, or the first that takes the model."""
+    from thesis_cli.models.factor_graph import FactorGraph
+    from thesis_cli.models.uai_results import marginals
+
+    check_uai(request.uai, request)
+    method = _method(request)
+    model = open_model(request.model, request.format, request.evidence)
+    with about(label(request.model)):
+        if not isinstance(model, FactorGraph):
+            raise UnsuitableModel("this is a vector, not a model with variables", "give a factor graph")
+        try:
+            found, seed = _compute(model, method, request, progress)
+        except ModelTooLarge as error:
+            if request.method != "auto" or method != "exact":
+                raise
+            logger.info("not exact: %s; Bethe approximates", error.problem)
+            method = "bethe"
+            found, seed = _compute(model, method, request, progress)
+    tables = model.original_marginals(found.probabilities)
+    write_uai(request.uai, marginals(tables))
+    return MarginalsResult(
+        table=_table(model, tables, found.standard_errors),
+        request=request,
+        settings=settings_of(request, method=method, seed=seed),
+        marginals=tables,
+        log_z=found.log_z,
+        algorithm=found.algorithm,
+        description=model.describe(),
+    )
+
+
+def _method(request: MarginalsRequest) -> MethodName:
+    """The method asked for; for `auto` the first that heeds all options given."""
+    methods: tuple[MethodName, ...] = get_args(MethodName)
+    if request.method != "auto":
+        return request.method
+    heeded = heeding(request, methods)
+    return next(m for m in methods if m in heeded)
+
+
+def _compute(
+    graph: FactorGraph, method: MethodName, request: MarginalsRequest, progress: Progress
+) -> tuple[_Found, int | None]:
+    """The marginals, and the seed if random numbers were drawn."""
+    if method == "exact":
+        return _exact(graph, request, progress), request.seed
+    if method == "trw":
+        return _trw(graph), request.seed
+    seed = seed_or_fresh(request.seed)
+    return _bethe(graph, seed) if method == "bethe" else _sample(graph, request, seed), seed
+
+
+def _exact(graph: FactorGraph, request: MarginalsRequest, progress: Progress) -> _Found:
+    from thesis_cli.inference.marginals import exact_marginals
+
+    with progress(graph.size, "configurations") as tick:
+        log_z, probabilities, how = exact_marginals(
+            graph,
+            memory=bytes_of(request.memory),
+            max_configurations=request.max_configurations,
+            progress=tick,
+        )
+    return _Found(probabilities, log_z, f"exact, by {how}")
+
+
+def _bethe(graph: FactorGraph, seed: int) -> _Found:
+    from thesis_cli.inference.belief_propagation import bethe_log_partition_function
+
+    found = bethe_log_partition_function(graph, seed=seed)
+    return _passed(found.marginals, found.value, found.converged, "Bethe approximation by belief propagation")
+
+
+def _trw(graph: FactorGraph) -> _Found:
+    from thesis_cli.inference.trw import trw_log_partition_function
+
+    found = trw_log_partition_function(graph)
+    return _passed(found.marginals, found.value, found.converged, "tree-reweighted approximation")
+
+
+def _passed(probabilities: Floats, log_z: float, converged: bool, algorithm: str) -> _Found:
+    """What message passing found."""
+    if log_z == -math.inf:  # message passing gives -inf only where ln Z is
+        raise NoConfiguration()
+    if not converged:
+        logger.warning("messages did not converge: the marginals are those of the last messages")
+    return _Found(probabilities, log_z, algorithm + ("" if converged else ", not converged"))
+
+
+def _sample(graph: FactorGraph, request: MarginalsRequest, seed: int) -> _Found:
+    import numpy as np
+
+    from thesis_cli.inference.sampling import exact_samples
+
+    count = request.samples
+    states, how = exact_samples(
+        graph,
+        count,
+        np.random.default_rng(seed),
+        memory=bytes_of(request.memory),
+        max_configurations=request.max_configurations,
+    )
+    shares = [_shares(graph, states[:, i], i) for i in range(states.shape[1])]
+    p = np.concatenate(shares) / count
+    errors = np.sqrt(p * (1 - p) / (count - 1))
+    return _Found(p, None, f"frequencies in {count:,} exact samples, by {how}", errors)
+
+
+def _shares(graph: FactorGraph, states: np.ndarray[Any, Any], variable: int) -> np.ndarray[Any, Any]:
+    """How often each state that evidence leaves was drawn."""
+    import numpy as np
+
+    own = np.zeros_like(states) if variable in graph.observed else states
+    return np.bincount(own, minlength=graph.cardinalities[variable])
+
+
+def _table(graph: FactorGraph, tables: list[Floats], errors: Floats | None) -> Any:
+    """A row for each state of each variable."""
+    import numpy as np
+    import pandas as pd
+
+    variables = np.repeat(np.arange(len(tables)), graph.unobserved)
+    states = np.concatenate([np.arange(k) for k in graph.unobserved])
+    columns = naming_columns(graph, variables, states)
+    columns["probability"] = np.concatenate(tables)
+    if errors is not None:
+        left = np.split(errors, np.cumsum(graph.cardinalities)[:-1])
+        whole = [np.zeros(k) if i in graph.observed else left[i] for i, k in enumerate(graph.unobserved)]
+        columns["standard_error"] = np.concatenate(whole)
+    return pd.DataFrame(columns)
+
+
+@presentation
+def _pair(pair: tuple[object, float]) -> str:
+    return f"{pair[0]} {pair[1]:.4g}"
+
+
+COMMAND = Command(
+    MarginalsRequest,
+    run,
+    examples=(
+        "marginals data/models/asia.bif --evidence xray=yes",
+        "marginals data/models/ising-4x4.uai --method bethe --json",
+        "marginals data/models/asia.uai --method sample --samples 1000 --seed 1 --uai asia.uai.MAR",
+    ),
+)

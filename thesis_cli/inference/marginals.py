@@ -1,0 +1,82 @@
+"""Exact single-variable marginals of a factor graph, by the cheapest algorithm that takes it."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
+from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.base.progress import Tick
+from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
+from thesis_cli.models.factor_graph import FactorGraph
+
+
+class Marginals(NamedTuple):
+    """Single-variable marginals, and how they were found.
+
+    Attributes
+    ----------
+    log_z : ln Z in nats.
+    probabilities : P(x_i) of the states of variable 0, then of variable 1, ..., shape (sum of cardinalities,).
+    method : `elimination` or `enumeration`.
+    """
+
+    log_z: float
+    probabilities: Floats
+    method: str
+
+
+def exact_marginals(
+    graph: FactorGraph,
+    *,
+    memory: int = DEFAULT_MEMORY,
+    max_configurations: int = MAX_CONFIGURATIONS,
+    progress: Tick | None = None,
+) -> Marginals:
+    """Compute exact marginals: by elimination and a backward pass, or by enumeration if the width is too large.
+
+    Parameters
+    ----------
+    memory : bytes that elimination may use.
+    max_configurations : largest number of configurations to enumerate.
+    progress : called with the number of configurations just enumerated.
+
+    Raises
+    ------
+    ModelTooLarge : neither algorithm takes the model; the message gives its width.
+    NoConfiguration : no configuration is possible.
+    """
+    try:
+        return Marginals(*Elimination(graph, memory).marginals(), "elimination")
+    except ModelTooLarge:
+        if graph.size > max_configurations:
+            raise
+    return _by_enumeration(graph, max_configurations, progress)
+
+
+def _by_enumeration(graph: FactorGraph, max_configurations: int, progress: Tick | None) -> Marginals:
+    offsets = np.concatenate([[0], np.cumsum(graph.cardinalities)])
+    weights = np.zeros(offsets[-1])  # times exp(-highest)
+    highest, start = -math.inf, 0
+    for block in Enumeration(graph, max_configurations).blocks():
+        top = float(block.max())
+        if top > highest:
+            weights *= math.exp(highest - top)
+            highest = top
+        if highest > -math.inf:
+            mass = np.exp(block - highest)
+            states = np.unravel_index(np.arange(start, start + block.size), graph.cardinalities)
+            for low, own, k in zip(offsets, states, graph.cardinalities, strict=False):
+                weights[low : low + k] += np.bincount(own, mass, k)
+        start += block.size
+        if progress:
+            progress(block.size)
+    if highest == -math.inf:
+        raise NoConfiguration()
+    total = weights[: graph.cardinalities[0]].sum()
+    return Marginals(highest + math.log(total), weights / total, "enumeration")
