@@ -35,8 +35,6 @@ def test_names_of_variables_and_states(cli, tmp_path):
     assert list(found.table.columns) == ["variable", "name", "state", "label"]
     labels = ["no", "no", *["yes"] * 6]
     assert found.facts()["assignment"] == dict(zip(ASIA, labels, strict=True))
-        zip(ASIA, ["no", "no", "yes", "yes", "yes", "yes", "yes", "yes"], strict=True)
-    )
     assert "asia=no tub=no smoke=yes" in found.summary()
     assert (tmp_path / "asia.MPE").read_text() == "MPE\n8 1 1 0 0 0 0 0 0\n"
     result = cli("map", MODELS / "asia.bif", "--evidence", "xray=yes", "--uai", "shell.MPE", "--no-out")
