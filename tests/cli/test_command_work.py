@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import threadpoolctl
 
-from tests.cli.test_dp_test import table, write_csv, write_release
+from tests.commands.test_dp_test import table, write_csv, write_release
 from tests.conftest import MODELS, ROOT
 from thesis_cli.base.errors import WorkFailed
 from thesis_cli.cli import app, command_work

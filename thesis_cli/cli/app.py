@@ -43,9 +43,6 @@ for _name, _module, _function in (  # not yet moved to thesis_cli/commands
     ("sample", "sample", "sample"),
     ("spin-glass", "spin_glass", "spin_glass"),
     ("dp-release", "dp_release", "dp_release"),
-    ("dp-query", "dp_query", "dp_query"),
-    ("dp-test", "dp_test", "dp_test"),
-    ("dp-audit", "dp_audit", "dp_audit"),
 ):
     OWN[_name] = Own(_module, _function, _name)
 

@@ -75,12 +75,13 @@ class Result:
         """How the result came about: the request, settings, facts, time, versions, machine and commit."""
         from thesis_cli.base.provenance import provenance
 
+        origin = {key: value for key, value in provenance().items() if key != "argv"}  # it may hold a password
         return {
             "asked": settings_of(self.request),
             "settings": self.settings,
             **self.facts(),
             "seconds": round(self.seconds, 3),
-            **provenance(),
+            **origin,
         }
 
     @presentation

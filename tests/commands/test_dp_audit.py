@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 
+import thesis_cli
 from thesis_cli.privacy import mechanism
 from thesis_cli.privacy.mechanism import OpenDPGaussian, OpenDPLaplace
 
@@ -32,7 +33,7 @@ def test_few_runs_tell_nothing(audit, tmp_path):
     result = audit("--runs", 400, "--whole-runs", 60, "--confidence", 1 - 1e-7)
     assert (result.status, result.err) == (0, "wrote results/runs/dp-audit.csv\n")
     lines = result.out.splitlines()
-    assert [line.split()[0] for line in lines] == ["claim", "scalar", "whole", "bounds"]
+    assert [line.split()[0] for line in lines] == ["claim", "scalar", "whole", "bounds", "cost"]
     assert lines[0].startswith("claim   epsilon 1 at delta 1e-06  (OpenDP 0.16.0 make_gaussian")
     assert "0 repeats in 400 runs: too few runs to tell" in lines[1]
     assert "0 repeats in 60 runs: too few runs to tell" in lines[2]
@@ -45,6 +46,23 @@ def test_few_runs_tell_nothing(audit, tmp_path):
     assert float(rows[0]["mu"]) >= float(rows[0]["gdp_mu"])
     settings = json.loads((tmp_path / "results/runs/dp-audit.json").read_text())["settings"]
     assert (settings["epsilon"], settings["delta"], settings["noise"]) == (1.0, 1e-6, "gaussian")
+
+
+def test_python_gives_the_same_rows(audit, monkeypatch):
+    """Of noise from a generator that starts anew; the true noise has no seed."""
+    results = []
+    for call in (
+        lambda: json.loads(audit("--runs", 44, "--whole-runs", 40, "--json", "--quiet").out),
+        lambda: thesis_cli.dp_audit(runs=44, whole_runs=40),
+    ):
+        monkeypatch.setattr(Fast, "rng", np.random.default_rng(5))
+        monkeypatch.setattr(mechanism, "OpenDPGaussian", Fast)
+        results.append(call())
+    shell, python = results
+    assert shell["audits"] == [path.summary() for path in python.paths]
+    assert (shell["verdict"], shell["delta"]) == (python.verdict, python.settings["delta"])
+    assert python.table.path.tolist() == ["scalar", "whole"]
+    assert thesis_cli.dp_audit(runs=40, whole_runs=40, noise="laplace").settings["delta"] == 0
 
 
 def test_laplace(audit):
@@ -96,12 +114,13 @@ def test_noise_that_breaks_its_claim_is_status_1(audit, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--epsilon", "0"], "error: epsilon is 0; a number above 0 is wanted"),
+        (["--epsilon", "0"], "error: --epsilon is 0; "),
         (["--delta", "0"], "error: delta is 0 with Gaussian noise"),
-        (["--delta", "1"], "error: delta is 1; "),
-        (["--features", "3"], "error: 3 features; an even number from 2 on is wanted"),
-        (["--confidence", "1"], "error: a confidence of 1; "),
-        (["--runs", "39"], "error: Invalid value for '--runs'"),
+        (["--delta", "1"], "error: --delta is 1; "),
+        (["--delta", "0.1", "--noise", "laplace"], "error: --delta does not go with --noise laplace"),
+        (["--features", "3"], "error: --features is 3; "),
+        (["--confidence", "1"], "error: --confidence is 1; "),
+        (["--runs", "39"], "error: --runs is 39; "),
         (["--out", "x.txt"], "error: --out x.txt"),
     ],
 )

@@ -6,11 +6,14 @@ import sqlite3
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import thesis_cli
+from thesis_cli.privacy import table as privacy_table
 from thesis_cli.privacy.mechanism import Budget, Choice
 from thesis_cli.privacy.release import ReleaseRequest, private_record, release_features, synthetic
-from thesis_cli.privacy.release_files import record_text, rows_text
+from thesis_cli.privacy.release_files import read_release, record_text, rows_text
 from thesis_cli.privacy.schema import Boolean, Integer, Real, Schema
 from thesis_cli.studies.privacy.seeded import SeededGaussian, SeededLaplace
 
@@ -20,7 +23,8 @@ SMALL = Schema((Boolean("smoker"), Integer("children", 0, 3)))
 
 @pytest.fixture
 def dp(cli):
-    return lambda *arguments: cli("dp-test", *arguments)
+    """With a seed, unless one is given: a test at level 0.05 is wrong once in twenty times."""
+    return lambda *arguments: cli("dp-test", *arguments, *(() if "--seed" in arguments else ("--seed", 0)))
 
 
 def table(seed, count, shift=0.0):
@@ -68,7 +72,7 @@ def test_a_table_of_the_same_population_and_one_of_another(dp, tmp_path):
     result = dp("r.csv", "same.csv")
     assert (result.status, result.err) == (0, "wrote results/runs/dp-test-r.csv\n")
     lines = result.out.splitlines()
-    assert [line.split("  ")[0] for line in lines] == ["noisy mean", "permutation", "verdict"]
+    assert [line.split("  ")[0] for line in lines] == ["noisy mean", "permutation", "verdict", "cost"]
     assert lines[1].endswith("(released rows, a rough guide)")
     assert "no difference found (p = 0." in lines[2]
     assert lines[2].endswith("at level 0.05, by noisy mean)")
@@ -116,8 +120,8 @@ def test_what_the_tests_are_given(dp, tmp_path, monkeypatch, noise):
 def test_json_file_and_seed(dp, tmp_path):
     write_release(tmp_path / "r.csv")
     write_csv(tmp_path / "other.csv", table(5, 200, 0.02))
-    found = json.loads(dp("r.csv", "other.csv", "--json", "--seed", 3, "--alpha", 0.999).out)
-    assert (found["alpha"], found["differ"], found["seed"]) == (0.999, found["tests"][0]["p_value"] <= 0.999, 3)
+    found = json.loads(dp("r.csv", "other.csv", "--json", "--seed", 3, "--level", 0.999).out)
+    assert (found["level"], found["differ"], found["seed"]) == (0.999, found["tests"][0]["p_value"] <= 0.999, 3)
     assert [test["test"] for test in found["tests"]] == ["noisy mean", "permutation"]
     for test in found["tests"]:
         assert test["mmd"] == math.sqrt(max(0, test["mmd_squared"]))
@@ -128,8 +132,12 @@ def test_json_file_and_seed(dp, tmp_path):
     with open(tmp_path / "results/runs/dp-test-r.csv") as file:
         rows = list(csv.DictReader(file))
     assert [row["test"] for row in rows] == ["noisy mean", "permutation"]
+    python = thesis_cli.dp_test("r.csv", "other.csv", level=0.999, seed=3)
+    assert (python.differ, python.facts()["tests"]) == (found["differ"], found["tests"])
+    objects = thesis_cli.dp_test(read_release("r.csv"), pd.read_csv("other.csv"), level=0.999, seed=3)
+    assert objects.table.equals(python.table)
     settings = json.loads((tmp_path / "results/runs/dp-test-r.json").read_text())["settings"]
-    assert (settings["release"], settings["other"], settings["alpha"]) == ("r.csv", "other.csv", 0.05)
+    assert (settings["release"], settings["other"], settings["seed"]) == ("r.csv", "other.csv", 3)
 
 
 @pytest.mark.parametrize(("method", "schema"), [("subspace", SCHEMA), ("exponential", SMALL)])
@@ -138,9 +146,9 @@ def test_other_methods_have_permutations_only(dp, tmp_path, method, schema):
     write_csv(tmp_path / "other.csv", table(5, 100))
     result = dp("r.csv", "other.csv")
     assert result.status == 0
-    assert f"a release by {method} has permutations only: no vector of features\n" in result.err
-    assert [line.split("  ")[0] for line in result.out.splitlines()] == ["permutation", "verdict"]
-    assert result.out.splitlines()[-1].endswith("by permutation)")
+    assert f"a release by {method} has no vector of features: permutations only\n" in result.err
+    assert [line.split("  ")[0] for line in result.out.splitlines()] == ["permutation", "verdict", "cost"]
+    assert result.out.splitlines()[1].endswith("by permutation)")
 
 
 def test_weights(dp, tmp_path):
@@ -152,14 +160,14 @@ def test_weights(dp, tmp_path):
     (tmp_path / "r.csv").write_text(rows_text(weighted, weighted=True))
     write_csv(tmp_path / "other.csv", table(5, 100))
     result = dp("r.csv", "other.csv", "--json")
-    assert "permutations of 120 rows drawn by their weights\n" in result.err
+    assert "permutations use 120 rows drawn by their weights\n" in result.err
     assert json.loads(result.out)["tests"][1]["p_value"] > 0.001
     (tmp_path / "r.csv").write_text(rows_text(weighted, weighted=False))
     assert json.loads(dp("r.csv", "other.csv", "--json").out)["tests"][1]["p_value"] < 0.001
     negative = replace(weighted, weights=weighted.weights - 1e-3)
     (tmp_path / "r.csv").write_text(rows_text(negative, weighted=True))
     result = dp("r.csv", "other.csv", "--json")
-    assert "no permutations: weights below 0 make no sample\n" in result.err
+    assert "no permutations: rows with weights below 0 are no sample\n" in result.err
     assert [test["test"] for test in json.loads(result.out)["tests"]] == ["noisy mean"]
 
 
@@ -168,7 +176,7 @@ def test_a_raw_release_in_a_span_has_no_test(dp, tmp_path):
     write_csv(tmp_path / "other.csv", table(5, 100))
     result = dp("r.csv", "other.csv", "--quiet")
     assert (result.status, result.out) == (2, "")
-    assert result.err == "error: r.csv: neither test fits a release with weights below 0; plain rows are wanted\n"
+    assert result.err == "error: rows with weights below 0 allow no permutations; give a release of plain rows\n"
 
 
 def test_a_database_and_large_tables(dp, tmp_path):
@@ -182,7 +190,7 @@ def test_a_database_and_large_tables(dp, tmp_path):
     result = dp("r.csv", "sqlite:///t.db", "--query", "SELECT * FROM people", "--permutations", 9, "--json")
     found = json.loads(result.out)
     assert [(test["rows"], test["other_rows"]) for test in found["tests"]] == [(3000, 2500), (60, 2000)]
-    assert "permutations of 2000 of the 2500 rows of the other table, drawn at random\n" in result.err
+    assert "permutations use 2000 of the 2500 rows of the other table, drawn at random\n" in result.err
 
 
 @pytest.mark.parametrize(
@@ -190,11 +198,11 @@ def test_a_database_and_large_tables(dp, tmp_path):
     [
         (["nowhere.csv", "other.csv"], "error: nowhere.json: the record of the release cannot be read"),
         (["r.csv", "nowhere.csv"], "error: nowhere.csv: no such file"),
-        (["r.csv", "one.csv"], "error: one.csv: it has fewer than two rows; two or more are wanted"),
-        (["r.csv", "empty.csv"], "error: empty.csv: it has fewer than two rows; two or more are wanted"),
+        (["r.csv", "one.csv"], "error: one.csv: the table has one row"),
+        (["r.csv", "empty.csv"], "error: empty.csv: the table has no rows"),
         (["r.csv", "narrow.csv"], "error: narrow.csv: the table has no column 'children'"),
-        (["r.csv", "other.csv", "--alpha", "0"], "error: --alpha 0; a number between 0 and 1 is wanted"),
-        (["r.csv", "other.csv", "--permutations", "0"], "error: Invalid value for '--permutations'"),
+        (["r.csv", "other.csv", "--level", "0"], "error: --level is 0; "),
+        (["r.csv", "other.csv", "--permutations", "0"], "error: --permutations is 0; "),
         (["r.csv", "other.csv", "--out", "r.csv"], "error: --out r.csv would overwrite the input"),
         (["r.csv", "other.csv", "--out", "other.csv"], "error: --out other.csv would overwrite the input"),
         (["r.csv", "other.csv", "--query", "SELECT 1"], "error: other.csv: --query is for a database"),
@@ -220,3 +228,16 @@ def test_no_password_is_written(dp, tmp_path):
     result = dp("r.csv", "postgresql://me:secret@127.0.0.1:1/none?connect_timeout=2", "--query", "SELECT 1")
     assert result.status == 2
     assert "secret" not in result.err + result.out
+
+
+def test_no_password_is_recorded(tmp_path, monkeypatch):
+    """Nor shown, where the database answers."""
+    made = write_release(tmp_path / "r.csv")
+    frame = pd.DataFrame(table(5, 50))
+    monkeypatch.setattr(privacy_table, "QueryTable", lambda url, query: privacy_table.FrameTable(frame))
+    url = "postgresql://me:secret@127.0.0.1/none?password=secret"
+    found = thesis_cli.dp_test(made, url, query="SELECT 1")
+    assert found.settings["other"] == "postgresql://me:***@127.0.0.1/none?***"
+    assert "secret" not in str(found.to_dict()) + found.summary() + repr(found)
+    for path in found.save(tmp_path / "t.csv"):
+        assert "secret" not in path.read_text()

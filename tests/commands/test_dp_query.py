@@ -6,7 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import thesis_cli
 from tests.privacy.test_query import PROMISE, release, table, write_release
+from thesis_cli.base.errors import InputError
+from thesis_cli.commands.core.result import csv_text
 from thesis_cli.privacy.release_files import rows_text
 
 
@@ -30,14 +33,19 @@ def test_summary_file_and_record(cli, tmp_path):
     assert lines[6] == f"{'histogram(married)':<{width}}(of {t.married.count() / 4:.3g}% of the weight)"
     assert lines[9] == f"{'count(True)':<{width}}= 1000"
     promise = "from 400 released rows, for N = 1,000 private ones: epsilon = 1, delta = 1e-06 (replace one row)"
-    assert lines[10:] == [f"{'estimates':<{width}}{promise}"]
+    assert lines[10] == f"{'estimates':<{width}}{promise}"
 
     found = pd.read_csv("results/runs/dp-query-r.csv", keep_default_na=False)
     assert list(found.columns) == ["query", "group", "statistic", "value", "share"]
     assert found.statistic.tolist() == ["mean"] * 5 + ["share"] * 2 + ["count"]
     assert found.group.tolist() == ["", "north", "south", "west", "nowhere", "False", "True", ""]
     record = json.loads((tmp_path / "results/runs/dp-query-r.json").read_text())
-    assert record["settings"] == {"release": "r.csv", "promise": PROMISE, "define": [], "weights": None}
+    queries = ["mean(age)", "mean(wage, by=region)", "histogram(married)", "count(True)"]
+    assert record["settings"] == {"release": "r.csv", "queries": queries, "define": None}
+    assert (record["promise"], record["weights"]) == (PROMISE, None)
+    python = thesis_cli.dp_query("r.csv", queries)
+    assert csv_text(python.table) == (tmp_path / "results/runs/dp-query-r.csv").read_text()
+    assert python.summary().splitlines() == lines[:11]
 
 
 def test_json_of_weights_that_are_no_distribution(cli, tmp_path):
@@ -70,12 +78,27 @@ def test_scores_of_a_holdout_are_for_the_terminal_alone(cli, tmp_path):
     found = json.loads(cli(*arguments, "--json").out)
     assert len(found["holdout"]["not_private"]) == 8
     record = json.loads((tmp_path / "results/runs/dp-query-r.json").read_text())
-    assert "real" not in json.dumps(record["settings"])
+    assert "real" not in json.dumps(record)
+    assert "holdout" not in json.dumps(record)
     scored = (tmp_path / "results/runs/dp-query-r.csv").read_text()
     without = cli(*arguments[:4], *arguments[-2:])
     assert (tmp_path / "results/runs/dp-query-r.csv").read_text() == scored
     kept = [line.split() for line in result.out.splitlines() if "NOT PRIVATE" not in line]
-    assert kept == [line.split() for line in without.out.splitlines()]
+    assert kept[:-1] == [line.split() for line in without.out.splitlines()[:-1]]
+
+
+def test_python_takes_a_release_and_a_holdout_as_objects(tmp_path):
+    made, real = release(), pd.DataFrame(release(seed=5).columns)
+    found = thesis_cli.dp_query(made, "regress(wage, age)", holdout=real)
+    assert found.settings["release"] == "<Release>"
+    assert found.answers[0].scored[0].statistic == "rows of the holdout"
+    assert found.to_dict()["holdout"]["not_private"][0]["value"] == real.wage.notna().sum()
+    for path in found.save(tmp_path / "q.csv"):
+        assert "holdout" not in path.read_text()
+    with pytest.raises(InputError, match="histogram"):
+        found.figure()
+    with pytest.raises(InputError, match="<int> is no release"):
+        thesis_cli.dp_query(7, "mean(age)")
 
 
 def test_a_holdout_in_a_database(cli, tmp_path):
@@ -110,17 +133,17 @@ def test_a_dollar_in_a_figure_is_no_formula(cli, tmp_path):
     [
         (["nowhere.csv", "mean(age)"], "error: nowhere.json: the record of the release cannot be read"),
         (["alone.csv", "mean(age)"], "error: alone.json: the record of the release cannot be read"),
-        (["bare.csv", "mean(age)"], "error: bare.csv: its record has no promise"),
-        (["r.csv"], "error: Missing argument"),
+        (["bare.csv", "mean(age)"], "error: the record of the release has no promise"),
+        (["r.csv"], "error: QUERIES is missing"),
         (["r.csv", "mean(agee)"], "error: mean(agee): unknown column 'agee'; 'age' is nearest"),
         (["r.csv", "mean(age"], "error: mean(age: it cannot be read at '(age'"),
         (["r.csv", "mean(x)", "--define", "x"], "error: no definition: 'x'"),
         (["r.csv", "mean(age)", "--out", "x.txt"], "error: --out x.txt"),
         (["r.csv", "mean(age)", "--out", "r.csv"], "error: --out r.csv would overwrite the input"),
         (["r.csv", "mean(age)", "--out", "r.CSV"], "error: --out r.CSV would overwrite the input"),
-        (["r.csv", "mean(age)", "--holdout-query", "x"], "error: --holdout-query without --holdout"),
+        (["r.csv", "mean(age)", "--holdout-query", "x"], "error: --holdout-query does not go without --holdout"),
         (["r.csv", "mean(age)", "--figure", "f.pdf"], "error: --figure f.pdf"),
-        (["r.csv", "mean(age)", "--figure", "f.png"], "error: --figure has nothing to draw"),
+        (["r.csv", "mean(age)", "--figure", "f.png"], "error: no query gives a figure"),
         (["r.csv", "mean(age)", "--holdout", "r.csv"], "error: --holdout has no model to score"),
         (["r.csv", "regress(age, wage)", "--holdout", "no.csv"], "error: no.csv: no such file"),
         (["r.csv", "regress(age, wage)", "--holdout", "other.csv"], "error: other.csv: the table has no column 'wage'"),

@@ -1,0 +1,203 @@
+"""`thesis-cli dp-query`: estimate population statistics from a private release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import finite
+from thesis_cli.base.progress import Progress
+from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.fields import argument, option, settings_of
+from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.shared.releases import ReleaseSource, open_release, release_argument
+from thesis_cli.commands.shared.tables import TableSource, read_rows, table_label
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from thesis_cli.privacy.query import Answer, AnswerRow
+    from thesis_cli.privacy.weighted_sample import WeightedSample
+
+NO_FILE = "the scores are printed, and no file holds them"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryRequest(Request):
+    """Answer questions about a population from a private release. All answers are estimates, and cost no privacy."""
+
+    release: ReleaseSource = release_argument()
+    queries: tuple[str, ...] = argument("Statistics, such as mean(age).", metavar="QUERY")
+    define: tuple[str, ...] | None = option(
+        None, "Definition of another column, 'name = expression'.", metavar="DEFINITION"
+    )
+    holdout: TableSource | None = option(
+        None,
+        "Table of real rows, clamped to the schema, on which regressions and classifications are scored. The scores"
+        " are NOT private: they are printed for those who may see the table, and written to no file.",
+        metavar="TABLE",
+        names="file",
+        objects=True,
+        recorded=False,
+        not_swept=NO_FILE,
+    )
+    holdout_query: str | None = option(
+        None, "SELECT that gives the holdout, if it is a database.", recorded=False, not_swept=NO_FILE
+    )
+
+    def check(self) -> None:
+        if not self.queries:
+            raise InputError("no query is given", "add one, such as mean(age)")
+        if self.holdout_query and self.holdout is None:
+            raise InputError("--holdout-query does not go without --holdout", "give the URL of a database there")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class QueryResult(Result):
+    """Answers to queries; the table has a row for each number.
+
+    Attributes
+    ----------
+    answers : one for each query.
+    promise : budget, neighbouring tables and number of private rows of the release.
+    rows : number of released rows.
+    weights : a note on the weights; None if they are probabilities.
+    """
+
+    answers: Sequence[Answer]
+    promise: Mapping[str, Any]
+    rows: int
+    weights: str | None
+
+    @presentation
+    def lines(self) -> list[tuple[str, str]]:
+        """The answers, and what they are estimated from; scores on a holdout are marked as not private."""
+        lines = [line for answer in self.answers for line in _lines(answer)]
+        if self.weights:
+            lines.append(("weights", self.weights))
+        promise = self.promise
+        source = (
+            f"from {self.rows:,} released rows, for N = {promise['rows']:,} private ones: "
+            f"epsilon = {promise['epsilon']:.6g}, delta = {promise['delta']:.6g} ({promise['neighbours']})"
+        )
+        return [*lines, ("estimates", source)]
+
+    @presentation
+    def facts(self) -> Mapping[str, Any]:
+        """The answers, without scores on a holdout: those are written to no file."""
+        found = [asdict(row) for answer in self.answers for row in answer.rows]
+        return {"promise": dict(self.promise), "weights": self.weights, "answers": found}
+
+    @presentation
+    def to_dict(self) -> dict[str, Any]:
+        """Settings and facts, and the scores on a holdout."""
+        found = super().to_dict()
+        holdout = getattr(self.request, "holdout", None)
+        if holdout is not None:
+            scores = [asdict(row) for answer in self.answers for row in answer.scored]
+            found["holdout"] = {"table": table_label(holdout), "not_private": finite(scores)}
+        return found
+
+    @presentation
+    def figure(self) -> Figure:
+        """A panel for each histogram.
+
+        Raises
+        ------
+        InputError : no query is a histogram.
+        """
+        from thesis_cli.commands.shared.release_figures import histograms_figure
+
+        drawn = [answer for answer in self.answers if answer.subject]
+        if not drawn:
+            raise InputError("no query gives a figure", "add histogram(x)")
+        return histograms_figure(drawn)
+
+
+def run(request: QueryRequest, progress: Progress) -> QueryResult:
+    """Answer the queries from the released rows and their weights."""
+    import pandas as pd
+
+    from thesis_cli.privacy.query import ask
+    from thesis_cli.privacy.weighted_sample import WeightedSample
+
+    release = open_release(request.release)
+    promise = release.record.get("promise")
+    if not isinstance(promise, dict) or not {"epsilon", "delta", "neighbours", "rows"} <= promise.keys():
+        raise InputError("the record of the release has no promise", "give a release that dp-release wrote")
+    sample, judge = WeightedSample.of_release(release), None
+    if request.holdout is not None:
+        rows = read_rows(request.holdout, sample.schema, request.holdout_query)
+        judge = WeightedSample.of_rows(sample.schema, rows)
+    for text in request.define or ():
+        sample, judge = sample.define(text), judge and judge.define(text)
+    answers = [ask(sample, text, promise["rows"], judge) for text in request.queries]
+    if judge and not any(answer.scored for answer in answers):
+        raise InputError("--holdout has no model to score", "add a query regress(...) or classify(...)")
+    return QueryResult(
+        table=pd.DataFrame([asdict(row) for answer in answers for row in answer.rows]),
+        request=request,
+        settings=settings_of(request),
+        answers=answers,
+        promise=promise,
+        rows=len(sample.weights),
+        weights=None if sample.is_distribution() else _about_weights(sample),
+    )
+
+
+@presentation
+def _about_weights(sample: WeightedSample) -> str:
+    negative, total = int((sample.weights < 0).sum()), float(sample.weights.sum())
+    return (
+        f"{negative:,} of {sample.weights.size:,} are negative, the sum is {total:.6g}; mean, prob and count use them"
+        " as they are, all else replaces negative ones by 0 and scales the others to sum 1"
+    )
+
+
+@presentation
+def _lines(answer: Answer) -> list[tuple[str, str]]:
+    """One line for a single number; otherwise one for the query, and one for each of its numbers."""
+    first = answer.rows[0]
+    if len(answer.rows) == 1 and not first.group:
+        return [(answer.query, f"{_value(first)}{_share(first)}")]
+    if len({row.share for row in answer.rows}) == 1:
+        lines = [(answer.query, _share(first).strip())]
+        lines += [(f"  {row.group or row.statistic}", _value(row)) for row in answer.rows]
+    else:
+        lines = [(answer.query, "")]
+        lines += [(f"  {row.group or row.statistic}", f"{_value(row)}{_share(row)}") for row in answer.rows]
+    return lines + [(f"  {row.statistic} (NOT PRIVATE)", _value(row)) for row in answer.scored]
+
+
+@presentation
+def _value(row: AnswerRow) -> str:
+    return f"= {'undefined' if math.isnan(row.value) else f'{row.value:.6g}'}"
+
+
+@presentation
+def _share(row: AnswerRow) -> str:
+    return f"  (of {100 * row.share:.3g}% of the weight)" * (row.share < 1 - 1e-12)
+
+
+COMMAND = Command(
+    QueryRequest,
+    run,
+    examples=(
+        "dp-query data/releases/people.csv 'mean(income)' 'prob(age > 65 and region == \"south\")'",
+        "dp-query data/releases/people.csv 'quantile(income, 0.9, by=region)' 'histogram(age)' --figure age.png",
+        "dp-query data/releases/people.csv --define 'l = log(income)' 'regress(l, age, education, region)'",
+    ),
+    notes=(
+        "Statistics: mean(x), var(x), sd(x), median(x), quantile(x, q), corr(x, y), prob(condition),"
+        " count(condition), histogram(x, bins=10), regress(y, x1, x2, ...),"
+        " classify(condition, x1, x2, ..., ridge=1e-4). Each takes where=condition, and those that are one number"
+        " take by=column. A release has no extremes, so there is no min and no max.",
+        "Expressions: numbers, names of columns (in backquotes unless they are identifiers), + - * / // % **,"
+        ' comparisons, and, or, not, in ("a", "b"), abs, exp, log, sqrt, min, max (of two or more), True, False,'
+        " missing(column).",
+    ),
+)

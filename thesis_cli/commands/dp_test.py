@@ -1,0 +1,171 @@
+"""`thesis-cli dp-test`: test whether another table comes from the population of a private release."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.progress import Progress
+from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.common import seed_option, seed_or_fresh
+from thesis_cli.commands.core.fields import argument, given, option, settings_of
+from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.shared.releases import ReleaseSource, open_release, release_argument
+from thesis_cli.commands.shared.tables import TableSource, read_rows, table_label
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from thesis_cli.privacy.kernels import Rows
+    from thesis_cli.privacy.release_files import Release
+    from thesis_cli.privacy.two_sample import TwoSampleResult
+
+logger = logging.getLogger("thesis_cli")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopulationTestRequest(Request):
+    """Test whether another table comes from the population of the released one, by maximum mean discrepancy (MMD).
+
+    A release by random features is tested with its noisy vector, and the test allows for the noise. The rows of any
+    release are also compared by permutations, which is a rough guide. The other table is read without adding noise,
+    so the result is for those who may see that table. The test costs the released table no privacy.
+    """
+
+    release: ReleaseSource = release_argument()
+    other: TableSource = argument(
+        "Table to compare: a CSV or Parquet file, or the URL of a database, with the same columns.",
+        names="file",
+        objects=True,
+    )
+    query: str | None = option(None, "SELECT that gives OTHER, if it is a database.")
+    level: float = option(
+        0.05, "Level of the test: the largest probability of telling equal populations apart.", above=0, below=1
+    )
+    permutations: int = option(1000, "Permutations of the rows.", least=1, most=10**6)
+    seed: int | None = seed_option()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PopulationTestResult(Result):
+    """What the tests found.
+
+    Attributes
+    ----------
+    tests : the tests that the release allows; the first one gives the verdict.
+    """
+
+    tests: Sequence[TwoSampleResult]
+
+    @property
+    def differ(self) -> bool:
+        """Whether the populations differ, by the first test at the level that was asked for."""
+        return bool(self.tests[0].p_value <= self.settings["level"])
+
+    @presentation
+    def lines(self) -> list[tuple[str, str]]:
+        """A line for each test, and the verdict."""
+        verdict = "the populations differ" if self.differ else "no difference found"
+        first, level = self.tests[0], self.settings["level"]
+        reason = f"(p {_p_value(first)}, at level {level:g}, by {first.test})"
+        return [*map(_line, self.tests), ("verdict", f"{verdict} {reason}")]
+
+    @presentation
+    def facts(self) -> Mapping[str, Any]:
+        """The verdict, and the numbers of each test."""
+        return {"differ": self.differ, "tests": [_row(test) for test in self.tests]}
+
+
+def run(request: PopulationTestRequest, progress: Progress) -> PopulationTestResult:
+    """Run the tests that the release allows."""
+    import numpy as np
+    import pandas as pd
+
+    release = open_release(request.release)
+    other = read_rows(request.other, release.schema, request.query)
+    if len(other) < 2:
+        raise InputError("the table has one row", "give two or more", source=table_label(request.other))
+    seed = seed_or_fresh(request.seed)
+    by_vector, by_rows = np.random.default_rng(seed).spawn(2)
+    tests = []
+    if release.record["method"] == "features":
+        tests.append(_by_vector(release, other, by_vector))
+    else:
+        logger.info("a release by %s has no vector of features: permutations only", release.record["method"])
+    if (release.weights >= 0).all():
+        tests.append(_by_rows(release, other, request.permutations, by_rows))
+    elif not tests or "permutations" in given(request):
+        raise InputError("rows with weights below 0 allow no permutations", "give a release of plain rows")
+    else:
+        logger.info("no permutations: rows with weights below 0 are no sample")
+    return PopulationTestResult(
+        table=pd.DataFrame([_row(test) for test in tests]),
+        request=request,
+        settings=settings_of(request, seed=seed),
+        tests=tests,
+    )
+
+
+def _by_vector(release: Release, other: Rows, rng: np.random.Generator) -> TwoSampleResult:
+    import numpy as np
+
+    from thesis_cli.privacy.release import release_features
+    from thesis_cli.privacy.two_sample import noisy_mean_test
+
+    record, mechanism = release.record, release.record["mechanism"]
+    return noisy_mean_test(
+        release_features(record),
+        np.array(record["vector"], np.float64),
+        mechanism["scale"],
+        record["promise"]["rows"],
+        other,
+        rng,
+        noise="laplace" if mechanism["norm"] == 1 else "gaussian",
+    )
+
+
+def _by_rows(release: Release, other: Rows, permutations: int, rng: np.random.Generator) -> TwoSampleResult:
+    """Compare rows; rows with different weights are drawn by their weights first."""
+    from thesis_cli.privacy.two_sample import MOST, permutation_test
+
+    points, weights = release.points, release.weights
+    if weights.min() < weights.max():
+        points = points[rng.choice(len(points), min(len(points), MOST), p=weights / weights.sum())]
+        logger.info("permutations use %d rows drawn by their weights", len(points))
+    for name, rows in (("the release", points), ("the other table", other)):
+        if len(rows) > MOST:
+            logger.info("permutations use %d of the %d rows of %s, drawn at random", MOST, len(rows), name)
+    return permutation_test(release.kernel, points, other, permutations, rng)
+
+
+def _row(result: TwoSampleResult) -> dict[str, object]:
+    return {"mmd": math.sqrt(max(0.0, result.mmd_squared)), **asdict(result)}
+
+
+@presentation
+def _line(result: TwoSampleResult) -> tuple[str, str]:
+    mmd = math.sqrt(max(0.0, result.mmd_squared))
+    kind = "released rows, a rough guide" if result.test == "permutation" else "released vector"
+    return result.test, f"MMD {mmd:.4g}, statistic {result.statistic:.4g}, p {_p_value(result)}  ({kind})"
+
+
+@presentation
+def _p_value(result: TwoSampleResult) -> str:
+    """`= 0.03`, or a bound if the draws resolve no smaller value."""
+    least = 1 / (1 + result.draws)
+    return f"<= {least:.2g}" if result.p_value <= least else f"= {result.p_value:.4g}"
+
+
+COMMAND = Command(
+    PopulationTestRequest,
+    run,
+    examples=(
+        "dp-test data/releases/people.csv data/tables/people.csv",
+        "dp-test data/releases/people.csv data/tables/people.csv --level 0.01 --seed 1 --json",
+    ),
+)
