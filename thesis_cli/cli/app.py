@@ -41,7 +41,6 @@ for _name, _module, _function in (  # not yet moved to thesis_cli/commands
     ("estimate-z", "estimate_z", "estimate_z"),
     ("renyi", "renyi", "renyi"),
     ("sample", "sample", "sample"),
-    ("spin-glass", "spin_glass", "spin_glass"),
     ("dp-release", "dp_release", "dp_release"),
 ):
     OWN[_name] = Own(_module, _function, _name)

@@ -6,11 +6,12 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from thesis_cli.base.errors import InputError, NoConfiguration, UnsuitableModel
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Progress, silent
+from thesis_cli.commands.core.fields import option
 from thesis_cli.inference.names import SolverName
 
 if TYPE_CHECKING:
@@ -74,10 +75,20 @@ class Bounds(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A way to bound or approximate ln Z: what it gives, and the function that does the work."""
+    """A way to bound or approximate ln Z.
+
+    Attributes
+    ----------
+    side : which side of ln Z the result is on.
+    bound : the function that does the work.
+    solved : whether it solves MAP problems, and so heeds `--solver`.
+    sampled : whether it solves them under random noise, and so heeds `--samples` and `--alpha`.
+    """
 
     side: Side
     bound: Callable[[FactorGraph, BoundOptions, Progress], Bounds]
+    solved: bool = False
+    sampled: bool = False
 
 
 def bounds(model: Model, name: BoundName, options: BoundOptions, progress: Progress = silent) -> Bounds:
@@ -106,12 +117,14 @@ def _lower(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bou
 
 
 def _subset(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
-    from thesis_cli.perturbation.subsets import edges, with_subset_variables
+    from thesis_cli.perturbation.subsets import edges, undetermined, with_subset_variables
 
     subsets = edges(graph) if options.subsets is None else options.subsets
     if not subsets:
         raise InputError("--subset names no variables", "name some, as in 0,1")
     larger, noisy = with_subset_variables(graph, subsets)
+    if free := undetermined(larger, noisy):
+        raise InputError(f"variable {free[0]} is in no --subset", "each variable must be in one")
     return _sampled(larger, "subset", options, progress, noisy)
 
 
@@ -199,14 +212,71 @@ def _trw(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bound
 
 METHODS: dict[BoundName, Method] = {
     "trw": Method("upper", _trw),
-    "max-marginal": Method("lower", _max_marginal),
-    "unary": Method("upper", _upper),
-    "average": Method("lower", _lower),
-    "subset": Method("upper", _subset),
-    "clamp": Method("upper", _clamped),
+    "max-marginal": Method("lower", _max_marginal, solved=True),
+    "unary": Method("upper", _upper, solved=True, sampled=True),
+    "average": Method("lower", _lower, solved=True, sampled=True),
+    "subset": Method("upper", _subset, solved=True, sampled=True),
+    "clamp": Method("upper", _clamped, solved=True, sampled=True),
     "bethe": Method("neither", _bethe),
 }
+"""In the order in which `auto` tries them."""
 assert tuple(METHODS) == get_args(BoundName)
+
+SOLVED = tuple(name for name, method in METHODS.items() if method.solved)
+SAMPLED = tuple(name for name, method in METHODS.items() if method.sampled)
+CONCENTRATED = ("unary", "average", "subset")
+"""Methods that `--confidence-method concentration` covers."""
+
+
+def any_alpha_option(**about: Any) -> Any:
+    """Whether to take alphas without a sure variance; its type is `bool`."""
+    return option(False, "Accept exponents for which e^(-alpha U) may have no finite variance.", **about)
+
+
+def interval_option(**about: Any) -> Any:
+    """The interval of sampled bounds; its type is `IntervalName`."""
+    text = "Interval: normal, by the delta method; or concentration, which holds for any number of samples at alpha 0."
+    return option("normal", text, **about)
+
+
+def check_interval(interval: IntervalName, alphas: Sequence[float] | None) -> None:
+    """Refuse intervals by concentration for other exponents than 0 (`InputError`)."""
+    if interval == "concentration" and alphas and any(alphas):
+        raise InputError("--confidence-method concentration does not go with --alpha other than 0", "leave --alpha out")
+
+
+def variables_of(graph: FactorGraph, texts: Sequence[Any]) -> tuple[int, ...]:
+    """Indices of variables given by numbers or names, some of them joined by commas.
+
+    Raises
+    ------
+    InputError : there is no such variable.
+    """
+    from thesis_cli.models.names import index_of
+
+    names = graph.names.variables if graph.names else ()
+    found: list[int] = []
+    for text in texts:
+        words = [str(text)] if str(text) in names else str(text).split(",")
+        found += [index_of(word.strip(), names, len(graph.cardinalities), "variable") for word in words]
+    return tuple(found)
+
+
+def exact_bound(graph: FactorGraph, memory: int, max_configurations: int, progress: Progress) -> list[Estimate]:
+    """The exact ln Z as an estimate; none, and a message that says why, if the model is too large."""
+    from thesis_cli.inference.exact import exact_log_partition_function
+    from thesis_cli.perturbation.estimate import exact_estimate
+
+    try:
+        with progress(graph.size, "configurations") as tick:
+            log_z, method = exact_log_partition_function(
+                graph, memory=memory, max_configurations=max_configurations, progress=tick
+            )
+    except ModelTooLarge as error:
+        logger.info("no exact ln Z: %s", error.problem)
+        return []
+    _check_possible(log_z)
+    return [exact_estimate(log_z, "lnZ", method)]
 
 
 def _solver(graph: FactorGraph, options: BoundOptions) -> MapSolver:
@@ -230,11 +300,8 @@ def _check_alphas(solver: MapSolver, options: BoundOptions, noisy: Sequence[int]
     variables = range(len(graph.cardinalities)) if noisy is None else noisy
     terms = sum(graph.cardinalities[i] > 1 for i in variables)
     check_alphas(np.array(options.alphas), terms, options.any_alpha)
-    if options.interval == "concentration":
-        if any(options.alphas):
-            raise InputError("--confidence-method is concentration", "it takes --alpha 0 alone")
-        if solver.guarantee != "exact":
-            raise InputError("--confidence-method is concentration", f"it needs an exact solver, not {solver.name}")
+    if options.interval == "concentration" and solver.guarantee != "exact":
+        raise InputError("--confidence-method is concentration", f"it needs an exact solver, not {solver.name}")
     for alpha in options.alphas:
         if (needed := 10 * (second_moment(alpha, terms) - 1)) > options.samples:
             logger.warning("%s samples may be far too few for alpha = %g: up to %.1g", options.samples, alpha, needed)

@@ -1,0 +1,259 @@
+"""`thesis-cli bound`: bound or approximate the partition function of a model."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from thesis_cli.base.cores import jobs_or_all
+from thesis_cli.base.errors import InputError, ModelTooLarge, about
+from thesis_cli.base.progress import Progress
+from thesis_cli.base.wording import counted
+from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.common import (
+    FormatName,
+    SolverName,
+    bytes_of,
+    confidence_option,
+    evidence_option,
+    format_option,
+    jobs_option,
+    max_configurations_option,
+    memory_option,
+    model_argument,
+    seed_option,
+    seed_or_fresh,
+    solver_option,
+)
+from thesis_cli.commands.core.fields import given, heeding, option, settings_of
+from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.shared.bounds_figure import intervals_figure
+from thesis_cli.commands.shared.low_rank import (
+    CONCENTRATED,
+    METHODS,
+    SAMPLED,
+    SOLVED,
+    BoundName,
+    BoundOptions,
+    IntervalName,
+    any_alpha_option,
+    bounds,
+    check_interval,
+    exact_bound,
+    interval_option,
+    variables_of,
+)
+from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
+from thesis_cli.commands.shared.uai_file import check_uai, uai_option, write_uai
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from thesis_cli.models.factor_graph import FactorGraph
+    from thesis_cli.perturbation.estimate import Estimate
+
+logger = logging.getLogger("thesis_cli")
+
+MOST_PROBLEMS = 10_000
+"""Max-marginals that `auto` computes; for more, samples give the lower bound."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundRequest(Request):
+    """Bound or approximate ln Z of a model: by MAP calls with and without noise, by TRW or by Bethe."""
+
+    model: ModelSource = model_argument()
+    method: Literal["auto", BoundName] = option(
+        "auto",
+        "Method. Upper bounds: trw, unary (noise on variables), subset (noise on sets of them), clamp (unary, summed "
+        "over the states of some variables). Lower bounds: max-marginal, average (the noise of unary, divided by the "
+        "number of variables). Approximation: bethe. auto takes an upper and a lower bound.",
+    )
+    alpha: tuple[float, ...] = option(
+        (0.0,),
+        "Exponent of the bound; 0 is the Gumbel trick. All exponents share the MAP calls.",
+        above=-1,
+        most=1000,
+        methods=SAMPLED,
+    )
+    samples: int = option(100, "Number of perturbations.", least=1, most=10**8, methods=SAMPLED)
+    subset: tuple[str, ...] | None = option(
+        None,
+        "Variables that share noise, numbers or names, as in 0,1.",
+        metavar="VARIABLES",
+        default_text="each pair of neighbours",
+        methods=("subset",),
+        objects=True,
+    )
+    clamp: tuple[str, ...] | None = option(
+        None,
+        "Variables to hold at each of their states, numbers or names, as in 0,5.",
+        metavar="VARIABLES",
+        methods=("clamp",),
+        objects=True,
+    )
+    any_alpha: bool = any_alpha_option(methods=SAMPLED)
+    confidence: float = confidence_option(methods=SAMPLED)
+    confidence_method: IntervalName = interval_option(methods=CONCENTRATED)
+    solver: SolverName = solver_option(methods=SOLVED)
+    quantity: Literal["lnZ", "log10Z"] = option("lnZ", "Quantity to bound.")
+    exact: bool = option(False, "Add the exact answer, if it can be computed.")
+    uai: Path | None = uai_option("PR")
+    evidence: tuple[str, ...] | None = evidence_option()
+    format: FormatName | None = format_option()
+    max_configurations: int = max_configurations_option()
+    memory: float = memory_option()
+    seed: int | None = seed_option()
+    jobs: int | None = jobs_option()
+
+    def check(self) -> None:
+        """Refuse options that no method takes together."""
+        check_interval(self.confidence_method, self.alpha)
+        if not self.exact and "max_configurations" in given(self):
+            raise InputError("--max-configurations does not go without --exact", "add --exact")
+        if not self.exact and self.method != "auto" and not METHODS[self.method].solved and "memory" in given(self):
+            raise InputError(f"--memory does not go with --method {self.method}", f"it is for {', '.join(SOLVED)}")
+        if self.method == "clamp" and self.clamp is None:
+            raise InputError("--method clamp needs --clamp", "name variables, as in --clamp 0,5")
+        if self.method == "auto":
+            heeding(self, tuple(METHODS))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BoundResult(Result):
+    """Bounds on ln Z or log10 Z.
+
+    Attributes
+    ----------
+    estimates : the exact answer first, if there is one; then one for each method and exponent.
+    map_calls : number of MAP problems solved; all exponents of a method share them.
+    description : of the model.
+    """
+
+    estimates: tuple[Estimate, ...]
+    map_calls: int
+    description: str
+
+    @presentation
+    def lines(self) -> list[tuple[str, str]]:
+        """The model and a line for each bound."""
+        lines = [("model", f"{self.settings['model']}: {self.description}")]
+        lines += [(e.target, f"{e.text()}  ({e.method}, {e.kind})") for e in self.estimates]
+        return [*lines, ("work", counted(self.map_calls, "MAP call"))]
+
+    @presentation
+    def facts(self) -> Mapping[str, Any]:
+        """The bounds, for JSON."""
+        return {"estimates": [e.row() for e in self.estimates], "map_calls": self.map_calls}
+
+    @presentation
+    def figure(self) -> Figure:
+        """Each bound with its interval, beside the exact answer if there is one."""
+        return intervals_figure(self.estimates)
+
+
+def run(request: BoundRequest, progress: Progress) -> BoundResult:
+    """Choose the methods and carry them out."""
+    import pandas as pd
+
+    from thesis_cli.models.factor_graph import FactorGraph
+    from thesis_cli.models.uai_results import partition_function
+
+    check_uai(request.uai, request)
+    seed, source = seed_or_fresh(request.seed), label(request.model)
+    model = open_model(request.model, request.format, request.evidence)
+    estimates: list[Estimate] = []
+    calls, methods = 0, [str(request.method)]
+    with about(source):
+        if not isinstance(model, FactorGraph):
+            raise InputError("is a vector, which has no variables to bound by", "use estimate-z")
+        options = _options(request, model, seed)
+        if request.exact:
+            estimates += exact_bound(model, options.memory, request.max_configurations, progress)
+        if request.method == "auto":
+            methods, found, calls = _automatic(request, model, options, progress)
+            estimates += found
+        else:
+            found, calls = bounds(model, request.method, options, progress)
+            estimates += found
+    write_uai(request.uai, partition_function(estimates[0].value))
+    if request.quantity == "log10Z":
+        estimates = [e.in_log10() for e in estimates]
+    return BoundResult(
+        table=pd.DataFrame([{"model": source, "seed": seed, **e.row()} for e in estimates]),
+        request=request,
+        settings=settings_of(request, model=source, seed=seed, method=" and ".join(methods)),
+        estimates=tuple(estimates),
+        map_calls=calls,
+        description=model.describe(),
+    )
+
+
+def _options(request: BoundRequest, model: FactorGraph, seed: int) -> BoundOptions:
+    subsets = None if request.subset is None else [variables_of(model, [one]) for one in request.subset]
+    return BoundOptions(
+        samples=request.samples,
+        seed=seed,
+        jobs=jobs_or_all(request.jobs),
+        solver=request.solver,
+        memory=bytes_of(request.memory),
+        alphas=tuple(dict.fromkeys(request.alpha)),
+        confidence=request.confidence,
+        interval=request.confidence_method,
+        any_alpha=request.any_alpha,
+        subsets=subsets,
+        clamp=variables_of(model, request.clamp or ()),
+    )
+
+
+def _automatic(
+    request: BoundRequest, model: FactorGraph, options: BoundOptions, progress: Progress
+) -> tuple[list[str], list[Estimate], int]:
+    """An upper and a lower bound, each by the first method that heeds the options and takes the model."""
+    chosen: list[str] = []
+    estimates: list[Estimate] = []
+    calls = 0
+    candidates = _candidates(request, model)
+    for side in ("upper", "lower"):
+        names = [name for name in candidates if METHODS[name].side == side]
+        for name in names:
+            try:
+                found = bounds(model, name, options, progress)
+            except ModelTooLarge as error:
+                if name == names[-1]:
+                    raise
+                logger.info("not %s: %s", name, error.problem)
+                continue
+            chosen.append(name)
+            estimates += found.estimates
+            calls += found.map_calls
+            break
+    return chosen, estimates, calls
+
+
+def _candidates(request: BoundRequest, model: FactorGraph) -> list[BoundName]:
+    """Methods that heed the options, without those that lack something or take too long."""
+    from thesis_cli.perturbation.max_marginals import problems
+
+    heed = heeding(request, tuple(METHODS))
+    left_out = {"clamp"} if request.clamp is None else set()
+    if {"average", "max-marginal"} <= set(heed) and (count := problems(model)) > MOST_PROBLEMS:
+        logger.info("not max-marginal: it takes %s MAP calls", f"{count:,}")
+        left_out.add("max-marginal")
+    return [name for name in METHODS if name in heed and name not in left_out]
+
+
+COMMAND = Command(
+    BoundRequest,
+    run,
+    examples=(
+        "bound data/models/ising-4x4.uai --exact",
+        "bound data/models/ising-4x4.uai --method unary --alpha 0 --alpha -0.1 --samples 1000",
+        "bound data/models/ising-4x4.uai --method clamp --clamp 5,10 --exact",
+        "bound data/models/asia.bif --evidence xray=yes --method bethe --quantity log10Z",
+    ),
+)
