@@ -87,7 +87,11 @@ def _command(name: str) -> Any:
     else:
         found = registry.command_named(name)
         alone.command(name, epilog=epilog(found))(shell_command(name, found))
-    return typer.main.get_command(alone)
+    made = typer.main.get_command(alone)
+    for parameter in made.params:
+        if parameter.param_type_name == "argument":  # recent releases of Typer show its type, which is always text
+            parameter.display_type = lambda ctx: None  # type: ignore[attr-defined]
+    return made
 
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]

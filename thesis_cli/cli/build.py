@@ -20,7 +20,7 @@ from thesis_cli.commands.core.fields import OptionField
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 NO_OUT = typer.Option("--no-out", help="Write no file.")
-FIGURE = typer.Option(help="File for the figure, .png; a .pdf goes beside it.", show_default=False)
+FIGURE = typer.Option(help="File for the figure, .png; a .pdf goes beside it.", metavar="FILE", show_default=False)
 
 
 def shell_command(name: str, command: Command) -> Callable[..., None]:
@@ -34,7 +34,7 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
         files = [_flag("no_out", Annotated[bool, NO_OUT])]
         if not writes:
             about = f"File for the result, {command.suffix}; the record goes beside it, .json."
-            files.insert(0, _optional("out", typer.Option(help=about, show_default=False)))
+            files.insert(0, _optional("out", typer.Option(help=about, metavar="FILE", show_default=False)))
     if command.draws and "figure" not in command.fields:
         files.append(_optional("figure", FIGURE))
 
