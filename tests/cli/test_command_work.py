@@ -52,7 +52,7 @@ def run(folder, command, parameters, seed=None, cores=1):
         ("estimate-z", {"model": "ising-4x4.uai", "trick": "all", "exact": True, "debias": False}, 1),
         ("estimate-z", {"model": "ising-4x4.uai", "method": "unary", "alpha": -0.1}, 1),
         ("estimate-z", {"target": "line.csv", "samples": 20, "exact": True}, 1),
-        ("renyi", {"model": "asia.uai", "alpha": [0.5, 2, "inf"], "samples": 40}, 0),
+        ("renyi", {"model": "asia.uai", "order": [0.5, 2, "inf"], "samples": 40}, 0),
         ("map", {"model": "asia.uai"}, None),
         ("sample", {"model": "asia.uai", "count": 20}, 5),
         ("sample", {"model": "ising-4x4.uai", "count": 5, "method": "perturb"}, 5),

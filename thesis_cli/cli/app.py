@@ -39,7 +39,6 @@ OWN = {
 
 for _name, _module, _function in (  # not yet moved to thesis_cli/commands
     ("estimate-z", "estimate_z", "estimate_z"),
-    ("renyi", "renyi", "renyi"),
     ("sample", "sample", "sample"),
     ("dp-release", "dp_release", "dp_release"),
 ):
