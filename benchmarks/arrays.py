@@ -18,10 +18,10 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from thesis_cli.cli.sweep_file import read_sweep
 from thesis_cli.reproduction import arrays, store
 from thesis_cli.reproduction.arrays import ArrayEngine
 from thesis_cli.reproduction.runner import complete
+from thesis_cli.reproduction.sweep_file import read_sweep
 from thesis_cli.reproduction.task_file import TaskFile
 
 TASKS = 1_000_000

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 import threadpoolctl
+from thesis_cli.cli.command_work import COMMANDS, CommandWork, arguments, options_of
 
 from tests.commands.test_dp_test import table, write_csv, write_release
 from tests.conftest import MODELS, ROOT
 from thesis_cli.base.errors import WorkFailed
 from thesis_cli.cli import app, command_work
-from thesis_cli.cli.command_work import COMMANDS, CommandWork, arguments, options_of
 from thesis_cli.reproduction import store
 from thesis_cli.reproduction.store import Task, task_key
 from thesis_cli.reproduction.worker import run_task

@@ -14,7 +14,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction import arrays, slurm, store
 from thesis_cli.reproduction.arrays import HELD, Array, Refused
-from thesis_cli.reproduction.slurm import Group, Request, Slurm
+from thesis_cli.reproduction.slurm import Group, JobRequest, Slurm
 from thesis_cli.reproduction.task_file import Entry, TaskFile
 
 COMMANDS = ("sbatch", "squeue", "scontrol", "sacct", "srun", "scancel")
@@ -89,7 +89,7 @@ def submitted(commands, tasks, request, groups, parallel=0):
 
 
 def test_a_request_reaches_the_script(commands, tasks):
-    request = Request(7, "3G", 2, ("module load python", "cd /scratch"), {"partition": "long", "account": "me"})
+    request = JobRequest(7, "3G", 2, ("module load python", "cd /scratch"), {"partition": "long", "account": "me"})
     found, made, lines = submitted(commands, tasks, request, [[0, 3], [1, 4], [2, 5]], parallel=2)
     assert found == "4711"
     options = {line.removeprefix("#SBATCH --") for line in lines if line.startswith("#SBATCH")}
@@ -116,7 +116,7 @@ def test_a_request_reaches_the_script(commands, tasks):
 
 
 def test_each_job_finds_its_group(commands, tasks):
-    _, made, _ = submitted(commands, tasks, Request(), [[0, 3], [1, 4], [2, 5]])
+    _, made, _ = submitted(commands, tasks, JobRequest(), [[0, 3], [1, 4], [2, 5]])
     for job, group in enumerate(made.groups):
         delayed = pickle.loads((made.folder / f"4711_{job}_submitted.pkl").read_bytes())
         assert delayed.args == (group,)
@@ -126,12 +126,12 @@ def test_each_job_finds_its_group(commands, tasks):
 
 
 def test_no_limit_on_jobs_is_none(commands, tasks):
-    _, _, lines = submitted(commands, tasks, Request(), [[i] for i in range(6)])
+    _, _, lines = submitted(commands, tasks, JobRequest(), [[i] for i in range(6)])
     assert "#SBATCH --array=0-5%6" in lines
 
 
 def test_an_array_of_one_is_a_plain_job(commands, tasks):
-    found, made, lines = submitted(commands, tasks, Request(1), [[0, 1]])
+    found, made, lines = submitted(commands, tasks, JobRequest(1), [[0, 1]])
     assert found == "4711"
     assert not any("--array" in line for line in lines)
     assert "#SBATCH --signal=USR2@15" in lines
@@ -142,21 +142,21 @@ def test_a_refusal_is_one_line_of_sbatch(commands, tasks, capfd):
     pytest.importorskip("submitit")
     commands.says("sbatch", err="sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: not submitted\n", status=1)
     with pytest.raises(Refused, match=r"^sbatch: error: AssocMaxSubmitJobLimit; sbatch: error: not submitted$"):
-        Slurm(Request()).submit(array(tasks, [[0], [1]]), tasks.work)
+        Slurm(JobRequest()).submit(array(tasks, [[0], [1]]), tasks.work)
     assert capfd.readouterr() == ("", "")  # the driver tells, if it has to
 
 
 @pytest.mark.parametrize(("told", "most"), [("MaxArraySize            = 40", 40), ("nothing", 1001), ("", 1001)])
 def test_the_site_limits_arrays(commands, told, most):
     commands.says("scontrol", f"Configuration data as of now\nMaxJobCount = 10\n{told}\nSchedulerParameters=a=1,b=2\n")
-    system = Slurm(Request())
+    system = Slurm(JobRequest())
     assert [system.most_jobs, system.most_jobs] == [most, most]
     assert commands.log == ["scontrol show config"]
 
 
 def test_a_controller_that_is_away_does_not_set_the_limit(commands):
     commands.says("scontrol", err="no contact", status=1)
-    system = Slurm(Request())
+    system = Slurm(JobRequest())
     assert system.most_jobs == 1001
     commands.says("scontrol", "MaxArraySize = 40\n")
     assert system.most_jobs == 40
@@ -176,7 +176,7 @@ QUEUE = """\
 
 def test_the_queue_is_read(commands, caplog):
     commands.says("squeue", QUEUE)
-    found = Slurm(Request()).queue()
+    found = Slurm(JobRequest()).queue()
     assert {name: jobs for name, jobs in found.items() if name.startswith("thesis-cli")} == {
         "thesis-cli-a": {0: "RUNNING", 3: "PENDING"},
         "thesis-cli-b": {0: "COMPLETING"},
@@ -220,7 +220,7 @@ def test_an_empty_queue_and_none_are_told_apart(commands, monkeypatch):
 
 
 def test_jobs_are_cancelled_by_number(commands, tasks):
-    system = Slurm(Request())
+    system = Slurm(JobRequest())
     made = array(tasks, [[0], [1]], job_id="4711")
     system.cancel(made, 1)
     single = Array(made.folder, made.results, [[0, 1]])
@@ -229,7 +229,7 @@ def test_jobs_are_cancelled_by_number(commands, tasks):
 
 
 def test_a_job_has_a_story(commands, tasks):
-    system, made = Slurm(Request()), array(tasks, [[0], [1]], job_id="4711")
+    system, made = Slurm(JobRequest()), array(tasks, [[0], [1]], job_id="4711")
     assert system.story(made, 1) == ", and said nothing"
     log_of_end = made.folder / f"{made.id()}_0_0_log.out"
     word = "slurmstepd: error: *** STEP 7.0 ON a CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***"
@@ -251,15 +251,15 @@ def test_a_job_has_a_story(commands, tasks):
 def test_what_is_missing_is_named(commands, monkeypatch):
     monkeypatch.setitem(sys.modules, "submitit", None)
     with pytest.raises(InputError, match=r"submitit is not installed; pip install 'thesis-cli\[cluster\]'"):
-        Slurm(Request())
+        Slurm(JobRequest())
     commands.lacks("sbatch", "squeue")
     with pytest.raises(InputError, match=r"no Slurm on this host \(sbatch, squeue not found\); log in where"):
-        Slurm(Request())
+        Slurm(JobRequest())
     monkeypatch.undo()
 
 
 def test_the_line_of_a_dry_run():
-    request = Request(7, "3G", 2, sbatch={"partition": "long"})
+    request = JobRequest(7, "3G", 2, sbatch={"partition": "long"})
     options = "--time=7 --mem=3G --nodes=1 --ntasks=1 --cpus-per-task=2 --partition=long"
     assert request.line(40, 0) == f"sbatch --array=0-39 {options}"
     assert request.line(40, 5) == f"sbatch --array=0-39%5 {options}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, NamedTuple
@@ -18,38 +19,38 @@ from thesis_cli.commands.core import registry
 
 
 class Own(NamedTuple):
-    """A command that is no function of Python: the module with its function and EXAMPLES, and one line of help."""
+    """A command that only the shell has: the module of `thesis_cli.cli` that defines it, and one line of help."""
 
     module: str
-    function: str
     help: str
 
 
 OWN = {
-    "sweep": Own("sweep", "sweep", "Run a command over a grid of its options, here or on a cluster, into one table."),
-    "status": Own("status", "status", "Count the finished and unfinished tasks of sweeps and experiments."),
-    "collect": Own("sweep", "collect", "Merge the finished tasks of a sweep into its table."),
-    "run-task": Own("sweep", "run_task", "Run tasks of a task file, as a job of any batch system does."),
-    "reproduce": Own("experiments", "reproduce", "Run experiments, draw their figures and check the claims."),
-    "plot": Own("experiments", "plot", "Redraw figures from their CSV files alone."),
-    "claims": Own("experiments", "claims", "Hold the statements of the sources against the results."),
-    "list": Own("experiments", "list_experiments", "List the experiments of this checkout."),
+    "sweep": Own("sweep", "Run a command over a grid of its options, here or on a cluster, into one table."),
+    "status": Own("status", "Count the finished and unfinished tasks of sweeps and experiments."),
+    "collect": Own("sweep", "Merge the finished tasks of a sweep into its table."),
+    "run-task": Own("sweep", "Run tasks of a task file, as a job of any batch system does."),
+    "reproduce": Own("experiments", "Run experiments, draw their figures and check the claims."),
+    "plot": Own("experiments", "Redraw figures from their CSV files alone."),
+    "claims": Own("experiments", "Compare the statements of the sources with the results."),
+    "list": Own("experiments", "List the experiments of this checkout."),
 }
-"""Modules of `thesis_cli.cli`."""
 
-for _name, _module, _function in (  # not yet moved to thesis_cli/commands
-    ("estimate-z", "estimate_z", "estimate_z"),
-    ("sample", "sample", "sample"),
-    ("dp-release", "dp_release", "dp_release"),
-):
-    OWN[_name] = Own(_module, _function, _name)
+LEGACY = {  # not yet moved to thesis_cli/commands
+    name: name.replace("-", "_")
+    for name in (
+        *("estimate-z", "renyi", "sample", "spin-glass", "dp-release"),
+        *("dp-query", "dp-test", "dp-audit", "synthesize", "make-corpus"),
+    )
+    if name not in registry.entries()
+}
 
 
 class Commands(TyperGroup):
     """The commands by name; a command is imported when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*registry.entries(), *OWN]
+        return [*registry.entries(), *LEGACY, *OWN]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return _command(cmd_name) if cmd_name in self.list_commands(ctx) else None
@@ -76,13 +77,15 @@ app = typer.Typer(
 @cache
 def _command(name: str) -> Any:
     """A command as Typer makes it."""
-    from thesis_cli.cli.build import epilog, shell_command
+    from thesis_cli.cli.build import epilog, own_command, shell_command
 
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    if name in OWN:
-        module = importlib.import_module(f"thesis_cli.cli.{OWN[name].module}")
-        examples = module.EXAMPLES if isinstance(module.EXAMPLES, str) else module.EXAMPLES[name]
-        alone.command(name, epilog=examples)(getattr(module, OWN[name].function))
+    if name in LEGACY:
+        module = importlib.import_module(f"thesis_cli.cli.{LEGACY[name]}")
+        alone.command(name, epilog=module.EXAMPLES)(getattr(module, LEGACY[name]))
+    elif name in OWN:
+        own = importlib.import_module(f"thesis_cli.cli.{OWN[name].module}").COMMANDS[name]
+        alone.command(name, epilog=epilog(own))(own_command(name, own))
     else:
         found = registry.command_named(name)
         alone.command(name, epilog=epilog(found))(shell_command(name, found))
@@ -124,33 +127,34 @@ def command() -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit status. An error is one line on standard error."""
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    debug = "--debug" in arguments[: arguments.index("--")] if "--" in arguments else "--debug" in arguments
     if sys.stdout is None:  # the caller closed it
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         status = command()(arguments, prog_name="thesis-cli", standalone_mode=False)
         sys.stdout.flush()
-        if status == INTERRUPTED:  # some releases of Typer turn Ctrl-C into this status without a word
+        if status == INTERRUPTED:  # some releases of Typer return this status for Ctrl-C
             raise KeyboardInterrupt
     except UsageError as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "thesis-cli")
         complaint = error.format_message().rstrip(".").replace("Value error, ", "")  # type: ignore[attr-defined]
-        return _fail(f"{complaint}; see {where} --help", 2)
+        return _fail(f"{complaint}; see {where} --help", 2, debug)
     except (KeyboardInterrupt, typer.Abort):
         resumed = "; the same command goes on from here" * (arguments[0] in ("reproduce", "sweep"))
-        return _fail(f"interrupted{resumed}", INTERRUPTED)
+        return _fail(f"interrupted{resumed}", INTERRUPTED, debug)
     except (BrokenPipeError, SystemExit):  # some releases of Typer turn the first into the second
-        # The reader of a pipe has gone: nothing is left to say, and no traceback at shutdown either.
+        # The reader of a pipe has gone: print nothing more, and no traceback at shutdown either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (InputError, WorkFailed, OSError, MemoryError) as error:
-        if "--debug" in arguments:
-            raise
-        return _fail(describe(error), 2 if isinstance(error, InputError) else 1)
+        return _fail(describe(error), 2 if isinstance(error, InputError) else 1, debug)
     return int(status or 0)
 
 
-def _fail(message: str, status: int) -> int:
-    """Print one line, without what a terminal would obey."""
+def _fail(message: str, status: int, debug: bool) -> int:
+    """Print one line, without control characters; under --debug after the traceback of the error at hand."""
+    if debug:
+        traceback.print_exc()
     line = "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
     print(f"error: {line}", file=sys.stderr)  # noqa: T201
     return status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ import typer
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable
 from thesis_cli.cli import options, output
+from thesis_cli.cli.own import OwnCommand, Shared
 from thesis_cli.commands.core.command import Command, default_text
 from thesis_cli.commands.core.fields import OptionField
 
@@ -26,8 +27,6 @@ FIGURE = typer.Option(help="File for the figure, .png; a .pdf goes beside it.", 
 def shell_command(name: str, command: Command) -> Callable[..., None]:
     """A function whose signature Typer turns into the options of a command."""
     own = [_parameter(field) for field in command.fields.values()]
-    shared = [("as_json", options.Json), ("quiet", options.Quiet), ("verbose", options.Verbose)]
-    flags = [_flag(key, hint) for key, hint in (*shared, ("debug", options.Debug))]
     files = []
     writes = command.saves and "out" in command.fields
     if command.saves:
@@ -40,7 +39,7 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
 
     def call(**values: Any) -> None:
         options.set_messages(values["quiet"], values["verbose"])
-        request = command.request(**_set(command, values))
+        request = command.request(**_set(command.fields, values))
         if command.default_out and values["out"] is None:
             request = dataclasses.replace(request, **{"out": command.default_out(request)})
         table: Path | None = None
@@ -62,7 +61,25 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
         if result.status:
             raise typer.Exit(result.status)
 
-    parameters = [*own, *files, *flags]
+    return _with_signature(call, name, command, [*own, *files, *_shared(json=True)])
+
+
+def own_command(name: str, own: OwnCommand) -> Callable[..., None]:
+    """The same for a command that only the shell has."""
+
+    def call(**values: Any) -> None:
+        options.set_messages(values["quiet"], values["verbose"])
+        request = own.request(**_set(own.fields, values))
+        own.call(request, Shared(values.get("as_json", False), values["quiet"], values["debug"]))
+
+    parameters = [*map(_parameter, own.fields.values()), *_shared(own.json)]
+    return _with_signature(call, name, own, parameters)
+
+
+def _with_signature(
+    call: Callable[..., None], name: str, command: Command | OwnCommand, parameters: list[inspect.Parameter]
+) -> Callable[..., None]:
+    """A function with the name, help and signature that Typer reads."""
     call.__name__ = name.replace("-", "_")
     call.__doc__ = "\n\n".join([inspect.getdoc(command.request) or "", *command.notes])
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -70,12 +87,21 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
     return call
 
 
-def epilog(command: Command) -> str:
+def _shared(json: bool) -> list[inspect.Parameter]:
+    """The options that all commands share."""
+    flags = [("as_json", options.Json)] * json
+    flags += [("quiet", options.Quiet), ("verbose", options.Verbose), ("debug", options.Debug)]
+    return [_flag(name, hint) for name, hint in flags]
+
+
+def epilog(command: Command | OwnCommand) -> str:
     """The examples, as the help shows them."""
-    return "\b\nExamples, in a checkout:\n" + "\n".join(f"  thesis-cli {line}" for line in command.examples)
+    lines = ["Examples, in a checkout:", *(f"  thesis-cli {line}" for line in command.examples)]
+    more = command.more if isinstance(command, OwnCommand) else ""
+    return "\b\n" + "\n".join([*lines, more] if more else lines)
 
 
-def _set(command: Command, values: dict[str, Any]) -> dict[str, Any]:
+def _set(fields: Mapping[str, OptionField], values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of fields that the command line sets.
 
     Raises
@@ -83,7 +109,7 @@ def _set(command: Command, values: dict[str, Any]) -> dict[str, Any]:
     InputError : an argument is missing.
     """
     found = {}
-    for field in command.fields.values():
+    for field in fields.values():
         value = values[field.name]
         if value is None or (isinstance(value, list | tuple) and not value):
             if field.required:

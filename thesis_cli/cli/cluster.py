@@ -1,62 +1,38 @@
-"""Options that say where tasks run: in processes here, or in jobs of a cluster."""
+"""Options that choose where tasks run: in processes here, or in jobs of a cluster."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
+from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import nearest
 from thesis_cli.cli import options
+from thesis_cli.commands.core.common import jobs_option
+from thesis_cli.commands.core.fields import option
+from thesis_cli.commands.core.request import Request
 
 if TYPE_CHECKING:
     from thesis_cli.reproduction.arrays import Queue
     from thesis_cli.reproduction.engines import Engine
-    from thesis_cli.reproduction.slurm import Request
-
-EngineName = Annotated[
-    Literal["local", "slurm", "none"],
-    typer.Option(help="Processes here, jobs of Slurm, or none: task files are written and nothing is run."),
-]
-Partition = Annotated[str | None, typer.Option(help="Of jobs.", show_default="the site's")]
-Time = Annotated[int | None, typer.Option(min=1, help="Limit of a job, minutes.", show_default="30")]
-Mem = Annotated[str | None, typer.Option(help="Memory of a job, as Slurm writes it.", show_default="4G")]
-Cpus = Annotated[int | None, typer.Option(min=1, help="Cores of a job.", show_default="1")]
-ArrayLimit = Annotated[int | None, typer.Option(min=1, help="Jobs that may run at once.", show_default="no limit")]
-TargetMinutes = Annotated[
-    float | None,
-    typer.Option(min=0.01, help="How long a job is to last: tasks are grouped by measured times.", show_default="10"),
-]
-Retries = Annotated[
-    int | None, typer.Option(min=1, help="How often a task is submitted whose jobs are killed.", show_default="3")
-]
-Settle = Annotated[
-    float | None,
-    typer.Option(min=0, help="Seconds after which a file written on a node is seen here.", show_default="60"),
-]
-Setup = Annotated[
-    list[str] | None, typer.Option(help="Line of shell before the work, such as 'module load python'; repeatable.")
-]
-Sbatch = Annotated[list[str] | None, typer.Option(help="Further option of sbatch, such as account=NAME; repeatable.")]
-Detach = Annotated[bool, typer.Option("--detach", help="Submit and do not wait.")]
+    from thesis_cli.reproduction.slurm import JobRequest
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How tasks are put into jobs. A flag beats the file of a sweep, which beats these.
+    """How tasks are put into jobs: a flag beats the file of a sweep, which beats these defaults.
 
     Attributes
     ----------
-    time : minutes.
-    mem : per job, as Slurm writes it.
+    time : limit of a job, in minutes.
+    mem : memory of a job, as Slurm writes it.
     cpus : cores of a job.
-    array_limit : jobs at once; 0 for no limit.
-    settle : seconds that a result may take to be seen by the driver.
+    array_limit : jobs that may run at once; 0 for no limit.
+    target_minutes : planned length of a job.
+    settle : seconds until a result is visible to the driver.
     setup : lines of shell before the work.
     sbatch : further options by their long names.
     """
@@ -70,91 +46,117 @@ class Settings:
     retries: int = 3
     settle: float = 60.0
     setup: tuple[str, ...] = ()
-    sbatch: Mapping[str, Any] | None = None
+    sbatch: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def request(self) -> Request:
-        from thesis_cli.reproduction.slurm import Request
+    def request(self) -> JobRequest:
+        from thesis_cli.reproduction.slurm import JobRequest
 
         partition = {"partition": self.partition} if self.partition else {}
-        return Request(self.time, self.mem, self.cpus, self.setup, {**partition, **(self.sbatch or {})})
+        return JobRequest(self.time, self.mem, self.cpus, self.setup, {**partition, **self.sbatch})
 
 
-def flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of a command's parameters that are settings."""
-    return {field.name: given[field.name] for field in fields(Settings)}
+@dataclass(frozen=True, kw_only=True)
+class EngineRequest(Request):
+    """Options of commands that run tasks."""
+
+    engine: Literal["local", "slurm", "none"] = option(
+        "local", "Where tasks run: processes here, jobs of Slurm, or nowhere (only the task file is written)."
+    )
+    jobs: int | None = jobs_option()
+    partition: str | None = option(None, "Partition of the jobs.", default_text="the site's")
+    time: int | None = option(None, "Time limit of a job, in minutes.", least=1, default_text=f"{Settings.time}")
+    mem: str | None = option(None, "Memory of a job, as Slurm writes it.", metavar="SIZE", default_text=Settings.mem)
+    cpus: int | None = option(None, "Cores of a job.", least=1, default_text=f"{Settings.cpus}")
+    array_limit: int | None = option(None, "Jobs that may run at once.", least=1, default_text="no limit")
+    target_minutes: float | None = option(
+        None,
+        "Planned length of a job, in minutes: tasks are grouped by their measured times.",
+        least=0.01,
+        default_text=f"{Settings.target_minutes:g}",
+    )
+    retries: int | None = option(
+        None, "Times that a task is submitted if its jobs are killed.", least=1, default_text=f"{Settings.retries}"
+    )
+    settle: float | None = option(
+        None,
+        "Seconds until a file that a node writes is visible here.",
+        least=0,
+        default_text=f"{Settings.settle:g}",
+    )
+    setup: tuple[str, ...] | None = option(
+        None, "Line of shell that a job runs before its work, such as 'module load python'.", metavar="LINE"
+    )
+    sbatch: tuple[str, ...] | None = option(
+        None, "Further option of sbatch, such as account=NAME.", metavar="NAME=VALUE"
+    )
+    detach: bool = option(False, "Submit the jobs and do not wait for them.")
+
+    def check(self) -> None:
+        """Refuse words that Slurm cannot take, and --detach without it."""
+        for name, word in (("--partition", self.partition), ("--mem", self.mem)):
+            if word is not None and not re.fullmatch(r"\S+", word):
+                raise InputError(f"{name} is {word!r}", "it must be one word")
+        if self.mem is not None and not re.fullmatch(r"[1-9]\d*[KMGT]?B?", self.mem, re.IGNORECASE):
+            raise InputError(f"--mem is {self.mem}", "it must be a size such as 4G")
+        _checked_options(_pairs(self.sbatch or ()))
+        if self.detach and self.engine != "slurm":
+            raise InputError(f"--detach does not go with --engine {self.engine}", "it is for --engine slurm")
 
 
-def settings(table: Mapping[str, Any], flags: Mapping[str, Any]) -> Settings:
-    """Settings from a sweep's table and from flags, which are None where they are not given.
+def settings(table: Mapping[str, Any], flags: EngineRequest | None = None) -> Settings:
+    """The settings of jobs, from the table of a sweep's file and from flags.
 
     Raises
     ------
-    InputError : an unknown key, or a value that Slurm could not take.
+    InputError : the table has an unknown key, or a value that Slurm cannot take.
     """
-    known = {field.name: field.default for field in fields(Settings)}
+    names = Settings.__dataclass_fields__
     found: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            remedy = f"{(near[0] if near else ', '.join(known)).replace('_', '-')} is known"
-            raise InputError(f"slurm.{key}: unknown key", remedy)
-        found[name] = _checked(f"slurm.{key}", name, value)
-    for name, value in flags.items():
+        if name not in names:
+            known = [known.replace("_", "-") for known in names]
+            raise InputError(f"slurm.{key}: unknown key", nearest(key, known))
+        try:
+            asked = EngineRequest(**({} if name == "sbatch" else {name: value}))
+            found[name] = _checked_options(value) if name == "sbatch" else getattr(asked, name)
+        except InputError as error:
+            raise InputError(f"slurm.{key}: {error.problem}", error.remedy) from None
+    for name in names:
+        value = getattr(flags, name, None)
         if value is not None:
-            found[name] = _checked(f"--{name.replace('_', '-')}", name, _pairs(value) if name == "sbatch" else value)
+            found[name] = _pairs(value) if name == "sbatch" else value
     return Settings(**found)
 
 
-def _checked(where: str, name: str, value: Any) -> Any:
-    """A value of the type that its setting has."""
-    least = {"time": 1, "cpus": 1, "array_limit": 1, "retries": 1, "target_minutes": 0.01, "settle": 0}
-    if name in least:
-        whole = name not in ("target_minutes", "settle")
-        number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-        if not (number and least[name] <= value < math.inf):
-            kind = "whole number" if whole else "number"
-            raise InputError(f"{where} = {value!r}", f"a {kind} from {least[name]} is wanted")
-        return value
-    if name == "setup":
-        lines = [value] if isinstance(value, str) else value
-        if not isinstance(lines, list | tuple) or not all(isinstance(line, str) for line in lines):
-            raise InputError(f"{where} = {value!r}", "lines of shell are wanted")
-        return tuple(lines)
-    if name == "sbatch":
-        if not isinstance(value, Mapping):
-            raise InputError(f"{where} = {value!r}", 'options of sbatch are wanted, such as { account = "NAME" }')
-        for option, setting in value.items():
-            named = re.fullmatch(r"[a-z][a-z-]*", option) and isinstance(setting, str | int | float)
-            if not named or setting is False or not str(setting) or not str(setting).isprintable():
-                raise InputError(f"{where} {option}={setting}", "NAME=VALUE is wanted, such as account=NAME")
-        return dict(value)
-    if not isinstance(value, str) or not value or re.search(r"\s", value):
-        raise InputError(f"{where} = {value!r}", "a word is wanted")
-    if name == "mem" and not re.fullmatch(r"[1-9]\d*[KMGT]?B?", value, re.IGNORECASE):
-        raise InputError(f"{where} = {value!r}", "a size is wanted, such as 4G")
-    return value
+def _checked_options(given: Any) -> dict[str, Any]:
+    """Options of sbatch: names, and values of one line."""
+    if not isinstance(given, Mapping):
+        raise InputError(f"--sbatch is {given!r}", 'it must be a table such as { account = "NAME" }')
+    for name, value in given.items():
+        named = re.fullmatch(r"[a-z][a-z-]*", name) and isinstance(value, str | int | float)
+        if not named or value is False or not str(value) or not str(value).isprintable():
+            raise InputError(f"--sbatch is {name}={value}", "it must be NAME=VALUE, such as account=NAME")
+    return dict(given)
 
 
-def _pairs(given: list[str]) -> dict[str, str]:
+def _pairs(given: tuple[str, ...]) -> dict[str, str]:
     return dict(text.removeprefix("--").partition("=")[::2] for text in given)
 
 
-def engine(name: str, jobs: int | None, wanted: Settings, detach: bool) -> Engine:
-    """What runs the tasks.
+def engine(asked: EngineRequest, wanted: Settings) -> Engine:
+    """The engine that runs the tasks.
 
     Raises
     ------
-    InputError : there is no Slurm here, or options do not go together.
+    InputError : there is no Slurm here.
     """
     from thesis_cli.reproduction.engines import LocalEngine, NoEngine
 
-    if detach and name != "slurm":
-        raise InputError(f"--detach with --engine {name}", "--engine slurm is wanted")
-    if name == "local":
-        return LocalEngine(options.jobs_or_all(jobs), wanted.retries)
-    if name == "none":
+    if asked.engine == "local":
+        return LocalEngine(jobs_or_all(asked.jobs), wanted.retries)
+    if asked.engine == "none":
         return NoEngine()
     from thesis_cli.reproduction.arrays import ArrayEngine
     from thesis_cli.reproduction.slurm import Slurm
@@ -164,16 +166,16 @@ def engine(name: str, jobs: int | None, wanted: Settings, detach: bool) -> Engin
         target_minutes=wanted.target_minutes,
         parallel=wanted.array_limit,
         retries=wanted.retries,
-        detach=detach,
+        detach=asked.detach,
         settle=wanted.settle,
     )
 
 
 def queue() -> Queue:
-    """Jobs of this user; none where there is no Slurm, or while it does not answer."""
+    """Jobs of this user; empty if there is no Slurm, or while it does not answer."""
     from thesis_cli.reproduction.slurm import queue as ask
 
     found = ask()
     if found is None:
-        options.logger.warning("Slurm does not answer; which tasks run is not known")
+        options.logger.warning("Slurm does not answer; which tasks run is unknown")
     return found or {}

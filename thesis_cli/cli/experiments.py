@@ -5,163 +5,138 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.progress import Tick
+from thesis_cli.base.wording import counted
 from thesis_cli.cli import cluster, options, output
+from thesis_cli.cli.cluster import EngineRequest
+from thesis_cli.cli.own import OwnCommand, Shared
+from thesis_cli.commands.core.fields import argument, option
+from thesis_cli.commands.core.request import Request
 
 if TYPE_CHECKING:
     from thesis_cli.reproduction.claims import Verdict
     from thesis_cli.reproduction.registry import Checkout
 
-_REPRODUCE = """\b
-Examples, in a checkout:
-  thesis-cli reproduce
-  thesis-cli reproduce fig-2-1 --preset paper --jobs 2
-On a cluster:
-  thesis-cli reproduce --preset paper --engine slurm --partition short --time 30 --array-limit 50
-"""
-_PLOT = """\b
-Examples, in a checkout:
-  thesis-cli plot fig-2-1
-  thesis-cli plot --all
-"""
-_CLAIMS = """\b
-Examples, in a checkout:
-  thesis-cli claims
-  thesis-cli claims fig-2-1 --json
-"""
-_LIST = """\b
-Examples, in a checkout:
-  thesis-cli list
-  thesis-cli list --json
-"""
 
-EXAMPLES = {"reproduce": _REPRODUCE, "plot": _PLOT, "claims": _CLAIMS, "list": _LIST}
-
-Ids = Annotated[list[str] | None, typer.Argument(help="Experiments; none means all.", show_default=False)]
+def _ids() -> Any:
+    return argument("Ids of experiments.", default=None, default_text="all", metavar="[ID...]")
 
 
-def reproduce(
-    ids: Ids = None,
-    preset: Annotated[str, typer.Option(help="quick: seconds; paper: the sizes of the sources.")] = "quick",
-    refresh: Annotated[bool, typer.Option("--refresh", help="Compute anew what older code computed.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Root of all random numbers.")] = 0,
-    jobs: options.Jobs = None,
-    engine: cluster.EngineName = "local",
-    partition: cluster.Partition = None,
-    time: cluster.Time = None,
-    mem: cluster.Mem = None,
-    cpus: cluster.Cpus = None,
-    array_limit: cluster.ArrayLimit = None,
-    target_minutes: cluster.TargetMinutes = None,
-    retries: cluster.Retries = None,
-    settle: cluster.Settle = None,
-    setup: cluster.Setup = None,
-    sbatch: cluster.Sbatch = None,
-    detach: cluster.Detach = False,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-) -> None:
-    """Run experiments, draw their figures and check the claims. What is done already is not done again."""
-    flags = cluster.flags(locals())
-    options.set_messages(quiet, verbose)
+def _preset(default: str = "paper") -> Any:
+    return option(default, "Sizes: quick takes seconds, paper has those of the sources.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproduceRequest(EngineRequest):
+    """Run experiments, draw their figures and check the claims.
+
+    Tasks that are done already are not run again.
+    """
+
+    ids: tuple[str, ...] | None = _ids()
+    preset: str = _preset("quick")
+    refresh: bool = option(False, "Run tasks again whose results come from older code.")
+    seed: int = option(0, "Seed of all random numbers.", least=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotRequest(Request):
+    """Redraw figures, PDF and PNG, from the CSV files alone."""
+
+    ids: tuple[str, ...] | None = _ids()
+    all: bool = option(False, "Draw every figure.")
+    preset: str = _preset()
+
+    def check(self) -> None:
+        """Refuse both ids and --all, and neither."""
+        if bool(self.ids) == self.all:
+            raise InputError("--all and ids together" if self.all else "no figure is named", "give ids, or --all")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimsRequest(Request):
+    """Compare the statements of the sources with the results.
+
+    The exit status is 1 if a statement does not hold and docs/errata.md does not explain it.
+    """
+
+    ids: tuple[str, ...] | None = _ids()
+    preset: str = _preset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListRequest(Request):
+    """List the experiments of this checkout."""
+
+
+def reproduce(asked: ReproduceRequest, shared: Shared) -> None:
+    """Run what is missing, then judge the claims."""
     from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.runner import reproduce as run
 
     checkout = find_checkout()
-    wanted = cluster.settings({}, flags)
-    runs = cluster.engine(engine, jobs, wanted, detach)
-
-    def bar(total: int, title: str) -> AbstractContextManager[Tick]:
-        return options.progress(total, "task", quiet, title)
-
+    wanted = cluster.settings({}, asked)
+    engine = cluster.engine(asked, wanted)
+    how: dict[str, Any] = {"seed": asked.seed, "refresh": asked.refresh, "bar": options.task_bars(shared.quiet)}
     failed = waiting = 0
-    chosen = checkout.select(ids or [])
-    if engine == "slurm" and not detach and len(chosen) > 1:  # all are in the queue before the first is waited for
-        submitter = cluster.engine(engine, jobs, wanted, detach=True)
+    chosen = checkout.select(list(asked.ids or ()))
+    if asked.engine == "slurm" and not asked.detach and len(chosen) > 1:  # submit all before waiting for the first
+        submitter = cluster.engine(replace(asked, detach=True), wanted)
         for path in chosen.values():
-            run(path, preset, checkout, submitter, seed=seed, refresh=refresh, bar=bar)
+            run(path, asked.preset, checkout, submitter, **how)
     for name, path in chosen.items():
-        done = run(path, preset, checkout, runs, seed=seed, refresh=refresh, bar=bar)
+        done = run(path, asked.preset, checkout, engine, **how)
         for parameters, error in done.errors:
-            options.logger.error("%s failed at %s%s", name, parameters, error)
+            options.logger.error("%s failed at %s: %s", name, parameters, error)
         failed += len(done.errors)
         waiting += done.waiting
         options.logger.info("%-22s %4d tasks run, %4d kept, %6.1f s", name, done.computed, done.kept, done.seconds)
     if waiting:
-        options.logger.info(
-            "%d tasks have no result yet; the same command, without --detach or --engine none, waits for them", waiting
-        )
-    verdicts = _judge(checkout, preset)
-    _report(verdicts, checkout, preset, ids, as_json)
+        same = "the same command without --detach or --engine none waits for them"
+        options.logger.info("%s without a result yet; %s", counted(waiting, "task"), same)
+    verdicts = _judge(checkout, asked.preset)
+    _report(verdicts, checkout, asked.preset, asked.ids, shared.as_json)
     if failed:
-        options.logger.error("error: %d tasks failed; the same command runs them again", failed)
-    if failed or any(v.unexplained for v in _only(verdicts, ids)):
+        options.logger.error("error: %s failed; the same command runs them again", counted(failed, "task"))
+    if failed or any(v.unexplained for v in _only(verdicts, asked.ids)):
         raise typer.Exit(1)
 
 
-def plot(
-    ids: Ids = None,
-    every: Annotated[bool, typer.Option("--all", help="Draw every figure.")] = False,
-    preset: Annotated[str, typer.Option(help="Whose results to draw.")] = "paper",
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-) -> None:
-    """Redraw figures, PDF and PNG, from the CSV files alone."""
-    options.set_messages(quiet, verbose)
-    if bool(ids) == every:
-        raise InputError("which figure is wanted?", "name experiments, or give --all")
+def plot(asked: PlotRequest, shared: Shared) -> None:
+    """Draw figures and print their files."""
     from thesis_cli.reproduction.figures import draw
     from thesis_cli.reproduction.registry import find_checkout, load
 
     checkout = find_checkout()
-    for name, path in checkout.select(ids or []).items():
+    for name, path in checkout.select(list(asked.ids or ())).items():
         experiment = load(path)
-        experiment.settings(preset)
-        if every and not (checkout.results(preset) / f"{name}.csv").is_file():
-            options.logger.warning("%s has no result at preset %s", name, preset)
+        experiment.settings(asked.preset)
+        if asked.all and not (checkout.results(asked.preset) / f"{name}.csv").is_file():
+            options.logger.warning("%s has no result at preset %s", name, asked.preset)
             continue
-        for figure in draw(experiment, checkout.results(preset)):
+        for figure in draw(experiment, checkout.results(asked.preset)):
             typer.echo(output.short(figure))
 
 
-def claims(
-    ids: Ids = None,
-    preset: Annotated[str, typer.Option(help="Whose results to judge.")] = "paper",
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-) -> None:
-    """Hold the statements of the sources against the results. Exit status 1 if one fails without a finding."""
-    options.set_messages(quiet, verbose)
+def claims(asked: ClaimsRequest, shared: Shared) -> None:
+    """Judge the claims from the CSV files and print the verdicts."""
     from thesis_cli.reproduction.registry import find_checkout
 
     checkout = find_checkout()
-    checkout.select(ids or [])
-    verdicts = _judge(checkout, preset)
-    _report(verdicts, checkout, preset, ids, as_json)
-    if any(v.unexplained for v in _only(verdicts, ids)):
+    checkout.select(list(asked.ids or ()))
+    verdicts = _judge(checkout, asked.preset)
+    _report(verdicts, checkout, asked.preset, asked.ids, shared.as_json)
+    if any(v.unexplained for v in _only(verdicts, asked.ids)):
         raise typer.Exit(1)
 
 
-def list_experiments(
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-) -> None:
-    """List the experiments of this checkout."""
-    options.set_messages(quiet, verbose)
+def list_experiments(asked: ListRequest, shared: Shared) -> None:
+    """Print ids, titles, sources and which results there are."""
     from thesis_cli.reproduction.registry import find_checkout, load
 
     checkout = find_checkout()
@@ -179,10 +154,10 @@ def list_experiments(
                 "results": done,
             }
         )
-        if not as_json:
+        if not shared.as_json:
             state = f"results: {', '.join(done) or 'none'}"
             typer.echo(f"{experiment.id:<22} {experiment.title} ({experiment.source}; {state})")
-    if as_json:
+    if shared.as_json:
         output.print_json({"experiments": rows})
 
 
@@ -204,7 +179,7 @@ def _only(verdicts: Sequence[Verdict], ids: Sequence[str] | None) -> list[Verdic
 def _report(
     verdicts: Sequence[Verdict], checkout: Checkout, preset: str, ids: Sequence[str] | None, as_json: bool
 ) -> None:
-    """Write claims.csv, of all experiments, and print the table of those asked for."""
+    """Write claims.csv with the claims of all experiments, and print those of the experiments that were chosen."""
     from thesis_cli.reproduction.claims import FAILS, HOLDS, NOT_RUN, write_csv
 
     if any(v.verdict != NOT_RUN for v in verdicts):
@@ -241,3 +216,16 @@ def _print_claims(verdicts: Sequence[Verdict]) -> None:
             if v.verdict != "holds" and v.finding:
                 typer.echo(f"    see docs/errata.md, {v.finding}")
     typer.echo("")
+
+
+COMMANDS = {
+    "reproduce": OwnCommand(
+        ReproduceRequest,
+        reproduce,
+        examples=("reproduce", "reproduce fig-2-1 --preset paper --jobs 2"),
+        more="On a cluster:\n  thesis-cli reproduce --preset paper --engine slurm --partition short --array-limit 50",
+    ),
+    "plot": OwnCommand(PlotRequest, plot, examples=("plot fig-2-1", "plot --all"), json=False),
+    "claims": OwnCommand(ClaimsRequest, claims, examples=("claims", "claims fig-2-1 --json")),
+    "list": OwnCommand(ListRequest, list_experiments, examples=("list", "list --json")),
+}

@@ -6,8 +6,8 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -124,3 +124,10 @@ def bars_unless(quiet: bool) -> Progress:
     if quiet or not sys.stderr.isatty():  # even a bar that is not shown makes a lock, which a killed process leaves
         return silent
     return bars
+
+
+def task_bars(quiet: bool) -> Callable[[int, str], AbstractContextManager[Tick]]:
+    """Bars that count tasks, by their number and the name of the run; silent as for `bars_unless`."""
+    if bars_unless(quiet) is silent:
+        return silent
+    return lambda total, name: bars(total, "task", name)

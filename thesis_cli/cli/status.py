@@ -1,72 +1,66 @@
-"""`thesis-cli status`: how far sweeps and experiments have come."""
+"""`thesis-cli status`: how many tasks of sweeps and experiments are done."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.cli import cluster, options, output, sweep
+from thesis_cli.cli.own import OwnCommand, Shared
+from thesis_cli.commands.core.fields import argument, option
+from thesis_cli.commands.core.request import Request
 
 if TYPE_CHECKING:
     from thesis_cli.reproduction.survey import Survey
     from thesis_cli.reproduction.task_file import TaskFile
 
-_STATUS = """\b
-Examples, in a checkout:
-  thesis-cli status
-  thesis-cli sweep data/sweeps/glasses.toml --engine none
-  thesis-cli status data/sweeps/glasses.toml --failed
-"""
-EXAMPLES = {"status": _STATUS}
 LINES = 5
-"""Of an error."""
+"""Lines of an error that are printed."""
 COLUMNS = ("done", "running", "waiting", "failed", "missing")
 
-Runs = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="TOML files of sweeps, folders of their results, ids of experiments.",
-        show_default="sweeps under results/runs, and all experiments that were begun",
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class StatusRequest(Request):
+    """Count tasks that are done, running, waiting in a queue, failed and missing, and estimate the time left."""
+
+    runs: tuple[str, ...] | None = argument(
+        "TOML files of sweeps, folders of their results, or ids of experiments.",
+        default=None,
+        default_text="all that were begun here",
+        metavar="[RUN...]",
+    )
+    failed: bool = option(False, "List the tasks that failed, with the last lines of their errors.")
 
 
-def status(
-    runs: Runs = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Which tasks failed, and their last lines.")] = False,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-) -> None:
-    """Count the tasks that are done, running, waiting in a queue, failed and missing, and estimate the time left."""
-    options.set_messages(quiet, verbose)
+def status(asked: StatusRequest, shared: Shared) -> None:
+    """Survey runs and print the counts."""
     from thesis_cli.reproduction.arrays import arrays_of
     from thesis_cli.reproduction.survey import survey
 
-    found = list(_named(runs) if runs else _all())
+    found = list(_named(asked.runs) if asked.runs else _all())
     queue = cluster.queue() if any(arrays_of(tasks) for _, tasks in found) else {}
     surveys = [(name, survey(tasks, queue)) for name, tasks in found]
-    errors = [(name, _errors(tasks)) for name, tasks in found] if failed else []
-    if as_json:
+    errors = [(name, _errors(tasks)) for name, tasks in found] if asked.failed else []
+    if shared.as_json:
         rows: list[dict[str, object]] = [{"run": name, **asdict(s)} for name, s in surveys]
         for row, (_, wrong) in zip(rows, errors, strict=False):
             row["errors"] = wrong
         output.print_json({"runs": rows})
         return
     if not surveys:
-        typer.echo("nothing was run here: no results/runs/*/tasks.json, no experiment was begun")
+        typer.echo("nothing was run here: no results/runs/*/tasks.json, and no experiment was begun")
         return
     _print(surveys)
     for name, wrong in errors:
         for error in wrong:
             typer.echo(f"\n{name}, task {error['task']}: {error['parameters']}, seed {error['seed']}")
-            typer.echo("\n".join(f"    {line}" for line in str(error["error"]).rstrip().splitlines()[-LINES:]))
+            lines = str(error["error"]).rstrip().splitlines()
+            typer.echo("\n".join(f"    {line}" for line in lines[0 if shared.debug else -LINES :]))
 
 
 def _print(surveys: list[tuple[str, Survey]]) -> None:
@@ -89,7 +83,7 @@ def _duration(s: Survey) -> str:
 
 
 def _errors(tasks: TaskFile) -> list[dict[str, object]]:
-    """Tasks that failed when they were last tried, with what they said."""
+    """Tasks that failed at their last try, with their errors."""
     finished, broken = tasks.finished(), tasks.failed()
     places = [i for i in tasks.indices(broken) if tasks.keys[i] not in finished]
     return [
@@ -103,16 +97,16 @@ def _errors(tasks: TaskFile) -> list[dict[str, object]]:
     ]
 
 
-def _named(runs: list[str]) -> Iterator[tuple[str, TaskFile]]:
+def _named(runs: Sequence[str]) -> Iterator[tuple[str, TaskFile]]:
     for run in runs:
         found = _read(run)
         if not found:
-            raise InputError(f"{run} has not been run", f"thesis-cli reproduce {run}")
+            raise InputError(f"{run} has not been run", f"run thesis-cli reproduce {run}")
         yield from found
 
 
 def _all() -> Iterator[tuple[str, TaskFile]]:
-    """Whatever was begun here; what cannot be read hides no other."""
+    """All runs that were begun here; those that cannot be read are warned of."""
     from thesis_cli.reproduction.registry import find_checkout
 
     sweeps = [str(file.parent) for file in sorted(Path("results/runs").glob("*/tasks.json"))]
@@ -128,7 +122,7 @@ def _all() -> Iterator[tuple[str, TaskFile]]:
 
 
 def _read(run: str) -> list[tuple[str, TaskFile]]:
-    """Tasks of a sweep, or those of an experiment, for each preset and seed."""
+    """The tasks of a sweep, or of an experiment for each preset and seed."""
     from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.task_file import TaskFile
     from thesis_cli.reproduction.worker import ExperimentWork
@@ -143,3 +137,16 @@ def _read(run: str) -> list[tuple[str, TaskFile]]:
         raise InputError(f"there is no file or folder {run}, and {error.problem}", error.remedy) from None
     files = sorted((checkout.store / run).glob("*.json"))
     return [(f"{run} {file.stem}", TaskFile(file, work)) for file in files]
+
+
+COMMANDS = {
+    "status": OwnCommand(
+        StatusRequest,
+        status,
+        examples=(
+            "status",
+            "sweep data/sweeps/glasses.toml --engine none",
+            "status data/sweeps/glasses.toml --failed",
+        ),
+    )
+}

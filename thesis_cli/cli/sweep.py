@@ -1,200 +1,168 @@
-"""`thesis-cli sweep | collect | run-task`: a command over a grid of its own options."""
+"""`thesis-cli sweep | collect | run-task`: one command over a grid of its own options."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.base.files import check_writable
-from thesis_cli.base.progress import Tick
 from thesis_cli.cli import cluster, options, output
+from thesis_cli.cli.cluster import EngineRequest
+from thesis_cli.cli.own import OwnCommand, Shared
+from thesis_cli.commands.core.fields import argument, option
+from thesis_cli.commands.core.request import Request
 
 if TYPE_CHECKING:
-    from thesis_cli.cli.sweep_file import Sweep
-    from thesis_cli.reproduction.engines import Engine
     from thesis_cli.reproduction.run_folder import RunFolder
+    from thesis_cli.reproduction.runner import Outcome
+    from thesis_cli.reproduction.sweep_file import Sweep
     from thesis_cli.reproduction.task_file import TaskFile, Work
 
-_SWEEP = """\b
-Examples, in a checkout:
-  thesis-cli sweep data/sweeps/glasses.toml --dry-run
-  thesis-cli sweep data/sweeps/glasses.toml --jobs 2
-On a cluster:
-  thesis-cli sweep glasses.toml --engine slurm --partition short --time 30 --array-limit 50
-"""
-_COLLECT = """\b
-Examples, in a checkout:
-  thesis-cli sweep data/sweeps/glasses.toml
-  thesis-cli collect data/sweeps/glasses.toml
-  thesis-cli collect results/runs/glasses --json
-"""
-_RUN_TASK = """\b
-Examples, in a checkout:
-  thesis-cli sweep data/sweeps/glasses.toml --engine none
-  thesis-cli run-task results/runs/glasses/tasks.json 3
-In an array of 100 jobs, which share all tasks:
-  thesis-cli run-task tasks.json $SLURM_ARRAY_TASK_ID --of 100
-"""
-EXAMPLES = {"sweep": _SWEEP, "collect": _COLLECT, "run-task": _RUN_TASK}
-
 MANY = 10**6
-"""Tasks that are asked about."""
+"""Larger sweeps need --yes."""
 SHOWN = 5
 """Tasks that a dry run prints."""
 
-SweepFile = Annotated[Path, typer.Argument(help="TOML file: command, seeds, [options], [grid], [slurm].")]
-TableOut = Annotated[
-    Path | None,
-    typer.Option(
-        help="Where the table goes: .csv; results of tasks go into the folder of its name.",
-        show_default="results/runs/SWEEP.csv",
-    ),
-]
 
-
-def sweep(
-    file: SweepFile,
-    out: TableOut = None,
-    engine: cluster.EngineName = "local",
-    partition: cluster.Partition = None,
-    time: cluster.Time = None,
-    mem: cluster.Mem = None,
-    cpus: cluster.Cpus = None,
-    array_limit: cluster.ArrayLimit = None,
-    target_minutes: cluster.TargetMinutes = None,
-    retries: cluster.Retries = None,
-    settle: cluster.Settle = None,
-    setup: cluster.Setup = None,
-    sbatch: cluster.Sbatch = None,
-    detach: cluster.Detach = False,
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="Compute anew what older code or other inputs gave.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the tasks and the sbatch line; write nothing.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Go on with more than {MANY:,} tasks.")] = False,
-    jobs: options.Jobs = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class SweepRequest(EngineRequest):
     """Run a command over a grid of its options, here or on a cluster, into one table.
 
-    What is done already is not done again.
+    Tasks that are done already are not run again.
     """
-    flags = cluster.flags(locals())
-    options.set_messages(quiet, verbose)
-    from thesis_cli.cli.sweep_file import read_sweep
-    from thesis_cli.reproduction.run_folder import check_free
 
-    found = read_sweep(file)
+    file: Path = argument("TOML file with command, seeds, [options], [grid] and [slurm].")
+    out: Path | None = option(
+        None,
+        "File for the table, .csv; the results of tasks go into a folder of that name.",
+        default_text="results/runs/SWEEP.csv",
+    )
+    refresh: bool = option(False, "Run tasks again whose results come from older code or other inputs.")
+    dry_run: bool = option(False, "Print the tasks and the sbatch line; write nothing.")
+    yes: bool = option(False, f"Run more than {MANY:,} tasks.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectRequest(Request):
+    """Merge the finished tasks of a sweep into its table; run nothing.
+
+    The exit status is 1 if a task has no result.
+    """
+
+    run: Path = argument("TOML file of a sweep, or the folder of its results.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunTaskRequest(Request):
+    """Run tasks of a task file, as a job of any batch system does.
+
+    Tasks that have a result are not run again.
+    """
+
+    file: Path = argument("tasks.json of a sweep, or the task file of an experiment.")
+    index: tuple[int, ...] = argument("Places of tasks in the file; the first is 0.", least=0, metavar="INDEX...")
+    of: int | None = option(
+        None, "Number of jobs that share all tasks: also run every task that comes OF places later.", least=1
+    )
+    cores: int = option(1, "Cores that a task may use.", least=1)
+
+
+def sweep(asked: SweepRequest, shared: Shared) -> None:
+    """Run what is missing of a sweep, or print what would be run."""
+    from thesis_cli.reproduction.run_folder import check_free
+    from thesis_cli.reproduction.runner import complete
+    from thesis_cli.reproduction.sweep_file import read_sweep
+
+    found = read_sweep(asked.file)
     try:
-        wanted = cluster.settings(found.slurm, {})
+        wanted = cluster.settings(found.slurm, asked)
     except InputError as error:
-        raise error.at(file) from None
-    wanted = cluster.settings(found.slurm, flags)
-    folder = _folder(found, out, wanted.cpus)
+        raise error.at(asked.file) from None
+    folder = _folder(found, asked.out, wanted.cpus)
     check_writable("--out", folder.table, ".csv")
     _check_apart(found, folder.table)
-    if dry_run:
-        _show(found, folder, wanted, engine)
+    if asked.dry_run:
+        _show(found, folder, wanted, asked.engine)
         return
-    if len(found) > MANY and not yes:
-        raise InputError(f"{len(found):,} tasks", "--yes is wanted for so many", source=file)
-    runs = cluster.engine(engine, jobs, wanted, detach)
+    if len(found) > MANY and not asked.yes:
+        raise InputError(f"{len(found):,} tasks", "give --yes to run so many", source=asked.file)
+    engine = cluster.engine(asked, wanted)
     check_free(folder.tasks)
     folder.save()
     tasks = tasks_of(folder, found)
-    _finish(folder, tasks, runs, refresh=refresh, quiet=quiet, as_json=as_json, name=file.stem)
+    bar = options.task_bars(shared.quiet)
+    outcome = complete(tasks, engine, refresh=asked.refresh, bar=bar, name=asked.file.stem)
+    _finish(folder, tasks, outcome, shared)
 
 
-def collect(
-    run: Annotated[Path, typer.Argument(help="A sweep's TOML file, or the folder of its results.")],
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-) -> None:
-    """Merge what is finished of a sweep into its table, and run nothing. Exit status 1 if some task has no result."""
-    options.set_messages(quiet, verbose)
+def collect(asked: CollectRequest, shared: Shared) -> None:
+    """Merge what is finished."""
     from thesis_cli.reproduction.table import publish
 
-    folder = folder_of(run)
+    folder = folder_of(asked.run)
     tasks = tasks_of(folder)
     done, rows = publish(tasks, folder.table)
     missing = len(tasks) - done
-    _report(folder, tasks, rows, {"kept": done, "without result": missing}, as_json)
+    _report(folder, tasks, rows, {"kept": done, "without result": missing}, shared.as_json)
     if missing:
         raise WorkFailed(f"{missing:,} of {len(tasks):,} tasks have no result")
 
 
-def run_task(
-    file: Annotated[
-        Path,
-        typer.Argument(exists=True, dir_okay=False, help="tasks.json of a sweep, or the task file of an experiment."),
-    ],
-    indices: Annotated[list[int], typer.Argument(help="Places of tasks in it, the first is 0.", metavar="INDEX...")],
-    of: Annotated[
-        int | None, typer.Option(min=1, help="Also every OFth task behind: one of OF jobs that share all.")
-    ] = None,
-    cores: Annotated[int, typer.Option(min=1, help="That the task may use.")] = 1,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-) -> None:
-    """Run tasks of a task file, as a job of any batch system does. A task that has a result is passed over."""
-    options.set_messages(quiet, verbose)
+def run_task(asked: RunTaskRequest, shared: Shared) -> None:
+    """Run tasks by their places."""
     from thesis_cli.reproduction import store
     from thesis_cli.reproduction.task_file import head, read_tasks
     from thesis_cli.reproduction.worker import run_task as run
 
+    file, of = asked.file, asked.of
+    if not file.is_file():
+        raise InputError("is no file", "give the tasks.json of a sweep", source=file)
     command, total = head(file)
-    for index in indices:
-        if not 0 <= index < (of or total):
-            raise InputError(f"no task {index}", f"places from 0 to {(of or total) - 1} are wanted", source=file)
-    places = {place for index in indices for place in range(index, total, of or total)}
-    work = _work(file, command, cores)
+    for index in asked.index:
+        if index >= (of or total):
+            raise InputError(f"no task {index}", f"places go from 0 to {(of or total) - 1}", source=file)
+    places = {place for index in asked.index for place in range(index, total, of or total)}
+    work = _work(file, command, asked.cores)
     failed = 0
     for place, task in zip(sorted(places), read_tasks(file, work, places, file.absolute().parent), strict=True):
         if task.command != command:
-            raise InputError(f"task {place} is of {task.command}, the first of {command}", "one is wanted", source=file)
+            problem = f"task {place} is of {task.command}, the first task of {command}"
+            raise InputError(problem, "all tasks must be of one command", source=file)
         if store.read(task.file):
-            options.logger.info("task %d was done before", place)
+            options.logger.info("task %d has a result", place)
         elif error := run(task, work):
             failed += 1
-            options.logger.error("task %d failed: %s", place, _brief(error))
+            options.logger.error("task %d failed: %s", place, error if shared.debug else _brief(error))
     if failed:
         raise WorkFailed(f"{failed} of {len(places)} tasks failed")
 
 
 def folder_of(run: Path) -> RunFolder:
-    """The folder of a sweep, by its file, by its table or by itself.
+    """The folder of a sweep, given its file, its table or the folder.
 
     Raises
     ------
-    InputError : it has not been run.
+    InputError : the sweep has not been run.
     """
     from thesis_cli.reproduction.run_folder import RunFolder
 
     place = run.with_suffix("") if run.suffix == ".csv" else run
     if run.suffix == ".toml":
-        from thesis_cli.cli.sweep_file import read_sweep
+        from thesis_cli.reproduction.sweep_file import read_sweep
 
         place = _folder(read_sweep(run), None, 1).path
         if not place.exists():
-            raise InputError("has not been run", f"thesis-cli sweep {run}, or the folder of its results", source=run)
+            raise InputError("has not been run", f"run thesis-cli sweep {run}, or name its folder", source=run)
     folder = RunFolder.load(place)
     if not folder.tasks.is_file():
-        raise InputError("it has no tasks.json", "thesis-cli sweep writes it", source=place)
+        raise InputError("has no tasks.json", "thesis-cli sweep writes it", source=place)
     return folder
 
 
@@ -207,8 +175,8 @@ def _folder(found: Sweep, out: Path | None, cores: int) -> RunFolder:
 
 
 def tasks_of(folder: RunFolder, found: Sweep | None = None) -> TaskFile:
-    """The tasks of a sweep, written anew if its file is given."""
-    from thesis_cli.cli.command_work import CommandWork
+    """The tasks of a sweep; written anew if the sweep is given."""
+    from thesis_cli.reproduction.command_work import CommandWork
     from thesis_cli.reproduction.task_file import TaskFile
 
     work = CommandWork(folder.command, folder.base, folder.cores)
@@ -216,43 +184,42 @@ def tasks_of(folder: RunFolder, found: Sweep | None = None) -> TaskFile:
 
 
 def _work(file: Path, command: str, cores: int) -> Work:
-    """How the tasks of a file are carried out."""
-    from thesis_cli.cli.command_work import COMMANDS, CommandWork
+    """What carries out the tasks of a file."""
+    from thesis_cli.commands.core.registry import entries
+    from thesis_cli.reproduction.command_work import CommandWork
     from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.run_folder import RunFolder
     from thesis_cli.reproduction.worker import ExperimentWork
 
     folder = file.absolute().parent
-    if command in COMMANDS:
+    if command in entries():
         base = RunFolder.load(folder).base if (folder / "run.json").exists() else folder
         return CommandWork(command, base, cores)
     return ExperimentWork(find_checkout(folder).select([command])[command])
 
 
-def _finish(
-    folder: RunFolder, tasks: TaskFile, runs: Engine, *, refresh: bool, quiet: bool, as_json: bool, name: str
-) -> None:
-    """Run what is missing, merge what there is, and say so."""
-    from thesis_cli.reproduction.runner import complete
+def _finish(folder: RunFolder, tasks: TaskFile, outcome: Outcome, shared: Shared) -> None:
+    """Merge the results and print the summary.
+
+    Raises
+    ------
+    WorkFailed : tasks failed.
+    """
     from thesis_cli.reproduction.table import publish
 
-    def bar(total: int, title: str) -> AbstractContextManager[Tick]:
-        return options.progress(total, "task", quiet, title)
-
-    outcome = complete(tasks, runs, refresh=refresh, bar=bar, name=name)
     failed = len(outcome.errors)
     rows = publish(tasks, folder.table)[1]
     counts = {"run now": outcome.computed, "kept": outcome.kept, "failed": failed, "without result": outcome.waiting}
-    _report(folder, tasks, rows, counts, as_json)
+    _report(folder, tasks, rows, counts, shared.as_json)
     if failed:
         parameters, error = outcome.errors[0]
-        options.logger.error("task %s failed: %s", parameters, _brief(error))
+        options.logger.error("task %s failed: %s", parameters, error if shared.debug else _brief(error))
         how = f"thesis-cli status {shlex.quote(output.short(folder.path))} --failed"
-        raise WorkFailed(f"{failed:,} of {len(tasks):,} tasks failed; {how} tells how")
+        raise WorkFailed(f"{failed:,} of {len(tasks):,} tasks failed; {how} shows why")
 
 
 def _report(folder: RunFolder, tasks: TaskFile, rows: int, counts: Mapping[str, int], as_json: bool) -> None:
-    """What became of tasks, and where their table is."""
+    """Print how many tasks have a result, and where the table is."""
     if as_json:
         named = {name.replace(" ", "_"): count for name, count in counts.items()}
         table = {"rows": rows, "table": str(folder.table) if rows else None, "task_file": str(folder.tasks)}
@@ -264,28 +231,28 @@ def _report(folder: RunFolder, tasks: TaskFile, rows: int, counts: Mapping[str, 
 
 
 def _brief(error: str) -> str:
-    """The end of what went wrong: the last words, and how to run the task by hand."""
+    """The last two lines of a task's error: what went wrong, and the command that repeats it."""
     return "; ".join(error.strip().splitlines()[-2:])
 
 
 def _check_apart(found: Sweep, table: Path) -> None:
-    """Refuse a table that would overwrite what a task reads."""
+    """Refuse a table that would overwrite a file that a task reads."""
     made = [table.resolve(), table.with_suffix(".json").resolve()]
     names = {file.name for file in made}
     listed = (value for grid in found.grids for values in grid.values() for value in values)
     for value in chain(found.fixed.values(), listed):
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and Path(text).name in names and (found.folder / text).resolve() in made:
-                raise InputError(f"--out {table} would overwrite the input {text}", "another --out is wanted")
+                raise InputError(f"--out {table} would overwrite the input {text}", "give another --out")
 
 
 def _show(found: Sweep, folder: RunFolder, wanted: cluster.Settings, engine: str) -> None:
-    """What would be done."""
-    from thesis_cli.cli.command_work import arguments
+    """Print what would be run."""
+    from thesis_cli.reproduction.parameters import shell_words
 
     typer.echo(f"{len(found):,} tasks, run in {output.short(found.folder)}:")
     for place, entry in enumerate(islice(found.entries(), SHOWN)):
-        typer.echo(f"{place:6}  {shlex.join(['thesis-cli', *arguments(*entry)])}")
+        typer.echo(f"{place:6}  {shlex.join(['thesis-cli', *shell_words(*entry)])}")
     if len(found) > SHOWN:
         typer.echo(f"   ...  and {len(found) - SHOWN:,} more")
     typer.echo(f"table {output.short(folder.table)}")
@@ -295,6 +262,30 @@ def _show(found: Sweep, folder: RunFolder, wanted: cluster.Settings, engine: str
         jobs = first_jobs(len(found))
         typer.echo(wanted.request.line(jobs, wanted.array_limit))
         if jobs < len(found):
-            typer.echo(
-                f"{jobs} tasks go first; the others by their times, in jobs of {wanted.target_minutes:g} minutes"
-            )
+            typer.echo(f"{jobs} tasks run first; their times group the rest into jobs of {wanted.target_minutes:g} min")
+
+
+COMMANDS = {
+    "sweep": OwnCommand(
+        SweepRequest,
+        sweep,
+        examples=("sweep data/sweeps/glasses.toml --dry-run", "sweep data/sweeps/glasses.toml --jobs 2"),
+        more="On a cluster:\n  thesis-cli sweep glasses.toml --engine slurm --partition short --array-limit 50",
+    ),
+    "collect": OwnCommand(
+        CollectRequest,
+        collect,
+        examples=(
+            "sweep data/sweeps/glasses.toml",
+            "collect data/sweeps/glasses.toml",
+            "collect results/runs/glasses --json",
+        ),
+    ),
+    "run-task": OwnCommand(
+        RunTaskRequest,
+        run_task,
+        examples=("sweep data/sweeps/glasses.toml --engine none", "run-task results/runs/glasses/tasks.json 3"),
+        more="In one of 100 jobs that share all tasks:\n  thesis-cli run-task tasks.json $SLURM_ARRAY_TASK_ID --of 100",
+        json=False,
+    ),
+}

@@ -35,7 +35,7 @@ PATIENCE = 60
 
 
 @dataclass(frozen=True)
-class Request:
+class JobRequest:
     """What a job asks for.
 
     Attributes
@@ -82,7 +82,7 @@ class Slurm:
     InputError : something that is needed is not here.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: JobRequest) -> None:
         lacking = [name for name in ("sbatch", "squeue", "srun", "scontrol") if shutil.which(name) is None]
         if lacking:
             raise InputError(

@@ -1,0 +1,202 @@
+"""The parameters of a command's tasks: which there are, their values, the request that they make."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import nearest
+from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.fields import OptionField
+from thesis_cli.commands.core.registry import command_named
+from thesis_cli.commands.core.request import Request
+
+SHELL_ONLY = ("out", "no_out", "figure", "json", "quiet", "verbose", "debug", "help")
+"""Options that only the shell has."""
+PATHS = ("file", "release", "object")
+"""What fields name that a task reads."""
+
+
+def swept_command(name: str) -> Command:
+    """A command whose tasks give a table.
+
+    Raises
+    ------
+    InputError : there is none of that name, or it cannot be swept.
+    """
+    command = command_named(name)
+    if command.not_swept:
+        raise InputError(f"{name} cannot be swept", command.not_swept)
+    return command
+
+
+def field_named(command: Command, key: str) -> OptionField:
+    """A field of a command by the name of its option, without the dashes in front.
+
+    Raises
+    ------
+    InputError : there is none, or no task may set it.
+    """
+    name, fields = normal(key), command.fields
+    field = fields.get(name)
+    if field is None and name not in SHELL_ONLY:
+        raise InputError(f"no option {key!r}", nearest(name, _settable(command)))
+    if field is None or field.about.names == "output":
+        raise InputError(f"{key} is not for tasks", "a task writes its table and nothing else")
+    if field.about.not_swept:
+        raise InputError(f"{key} is not for tasks", field.about.not_swept)
+    return field
+
+
+def _settable(command: Command) -> Iterator[str]:
+    for name, field in command.fields.items():
+        if not field.about.not_swept and field.about.names != "output":
+            yield name
+
+
+def coerced(field: OptionField, value: Any) -> Any:
+    """A value of TOML or JSON as the field takes it.
+
+    Raises
+    ------
+    InputError : it takes another.
+    """
+    values = value if isinstance(value, list) else [value]
+    if isinstance(value, list) and (field.many == 1 or not value):
+        remedy = "give one value; several go under [grid]" if value else "give a value, or leave it out"
+        raise InputError(f"{field.shell_name} is {shown(value)}", remedy)
+    if field.about.objects or field.about.names:
+        for one in values:
+            if not isinstance(one, str):
+                raise InputError(f"{field.shell_name} is {shown(one)}", "it must be text")
+            if one == "-":
+                raise InputError(f"{field.shell_name} is -, standard input", "a task needs a file")
+    return field.coerce(value)
+
+
+def request_of(
+    command: Command, parameters: Mapping[str, Any], seed: int | None, folder: Path, cores: int = 1
+) -> Request:
+    """The request of a task.
+
+    Parameters
+    ----------
+    parameters : values by the names of fields.
+    folder : what relative paths among them start from.
+    cores : that the task may use.
+
+    Raises
+    ------
+    InputError : an unknown option, a value or combination that the command refuses, or an option is missing.
+    """
+    values: dict[str, Any] = {}
+    for key, value in parameters.items():
+        field = field_named(command, key)
+        found = coerced(field, value)
+        values[field.name] = found
+        if field.about.names in PATHS:
+            several = isinstance(found, tuple)
+            located = tuple(located_in(folder, str(one)) for one in (found if several else (found,)))
+            values[field.name] = located if several else located[0]
+    for field in command.fields.values():
+        if field.required and field.name not in values:
+            raise InputError(f"{field.shell_name} is missing", "see the --help of the command")
+    given = {"seed": seed, "jobs": cores}
+    own = {name: value for name, value in given.items() if name in command.fields and value is not None}
+    return command.request(**values, **own)
+
+
+def located_in(folder: Path, text: str) -> str:
+    """A path, an object or the URL of a database, with its relative path joined to a folder.
+
+    `mine:thing` becomes `FOLDER/mine.py:thing` if there is such a file. What is neither, such as the
+    `xray=yes` of evidence, remains as it is.
+    """
+    if match := re.match(r"(sqlite(?:\+\w+)?:///)(?!/|:)(.+)", text):
+        return match[1] + os.path.join(folder, match[2])
+    if re.match(r"\w+(\+\w+)?://", text):
+        return text
+    path = os.path.join(folder, text)
+    if os.path.exists(path):
+        return path
+    module, colon, name = text.rpartition(":")
+    if colon:
+        file = os.path.join(folder, _file_of(module))
+        return f"{file}:{name}" if os.path.isfile(file) else text
+    return text if "=" in text else path
+
+
+def files_of(command: Command, parameters: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """The files that a task reads, as far as its parameters name them; not all need exist."""
+    for key, value in parameters.items():
+        field = field_named(command, key)
+        if field.about.names not in PATHS:
+            continue
+        for text in value if isinstance(value, list) else [value]:
+            found = located_in(folder, str(text))
+            yield found
+            if ":" in found:
+                yield found.rpartition(":")[0]
+                yield found.partition(":///")[2].partition("?")[0]
+            if field.about.names == "release":
+                yield f"{os.path.splitext(found)[0]}.json"
+
+
+def paths_named(command: Command, parameters: Mapping[str, Any]) -> list[str]:
+    """The parameters that name what a task reads."""
+    fields = (field_named(command, key) for key in parameters)
+    return [field.name for field in fields if field.about.names in PATHS]
+
+
+def _file_of(module: str) -> str:
+    return module if module.endswith(".py") else f"{module.replace('.', '/')}.py"
+
+
+def plain(value: Any) -> Any:
+    """A value of TOML as JSON has it: `inf` as text."""
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def shell_words(command: str, parameters: Mapping[str, Any], seed: int | None) -> list[str]:
+    """The command line of a task, without the name of the program; arguments come last, after `--`.
+
+    Raises
+    ------
+    InputError : an unknown option.
+    """
+    known = swept_command(command)
+    words, places = [command], dict[str, list[str]]()
+    for key, value in parameters.items():
+        field = field_named(known, key)
+        texts = [str(one) for one in (value if isinstance(value, list) else [value])]
+        if field.about.positional:
+            places[field.name] = texts
+        elif field.flag:
+            if value is not field.default:
+                words.append(field.shell_name if value else f"--no-{field.shell_name[2:]}")
+        elif field.many > 1:
+            words += [field.shell_name, *texts]
+        else:
+            words += [f"{field.shell_name}={text}" for text in texts]
+    if seed is not None:
+        words.append(f"--seed={seed}")
+    positional = [text for name in known.fields for text in places.get(name, ())]
+    return [*words, "--", *positional] if positional else words
+
+
+def normal(key: str) -> str:
+    """A name with underscores."""
+    return key.replace("-", "_")
+
+
+def shown(value: object) -> str:
+    """A value in a message."""
+    return json.dumps(value, default=str, ensure_ascii=False)[:60]

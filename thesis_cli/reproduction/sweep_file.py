@@ -1,0 +1,243 @@
+"""A sweep: one command over a grid of its own options, read from a TOML file.
+
+    command = "spin-glass"
+    seeds = 20                        # 0 to 19, or a list
+    out = "glasses.csv"
+    [options]                         # the same for every task
+    samples = 100
+    [grid]                            # or [[grid]], several times: one grid after the other
+    alpha = [0, -0.1]
+    coupling = { from = 0.1, to = 2.0, count = 20 }     # log = true: spaced geometrically
+    [slurm]
+    partition = "short"
+
+Options and arguments have their names on the command line, without the dashes in front. A list
+under [options] repeats the option, or gives several arguments. `{ files = "models/*.uai" }` lists
+files by name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.registry import entries
+from thesis_cli.reproduction.grid_values import check_keys, grid_values
+from thesis_cli.reproduction.parameters import (
+    coerced,
+    field_named,
+    normal,
+    plain,
+    request_of,
+    shown,
+    swept_command,
+)
+from thesis_cli.reproduction.task_file import Entry
+
+KEYS = ("command", "seeds", "out", "options", "grid", "slurm")
+MOST_TASKS = 10**9
+MOST_CHECKED = 10_000
+"""Combinations that are checked before anything runs; of larger grids only the first is."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The tasks of a sweep, and the rest of its file.
+
+    Attributes
+    ----------
+    path : the file; relative paths in it start from its folder.
+    command : the name of the command.
+    fixed : values of options that all tasks share.
+    grids : values of each other option; the tasks of a grid are all combinations.
+    seeds : of each combination; None if the command takes none.
+    out : file for the table of all tasks.
+    slurm : the table of that name, as it stands in the file.
+    """
+
+    path: Path
+    command: str
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    grids: Sequence[Mapping[str, Sequence[Any]]] = ({},)
+    seeds: Sequence[int] | None = None
+    out: Path | None = None
+    slurm: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        return self.path.absolute().parent
+
+    def __len__(self) -> int:
+        return _count(self.grids, self.seeds)
+
+    def entries(self) -> Iterator[Entry]:
+        """The tasks, one by one: in a grid the last option varies fastest, and the seed faster still."""
+        for grid in self.grids:
+            for values in itertools.product(*grid.values()):
+                parameters = {**self.fixed, **dict(zip(grid, values, strict=True))}
+                for seed in (None,) if self.seeds is None else self.seeds:
+                    yield Entry(self.command, parameters, seed)
+
+
+def read_sweep(path: Path) -> Sweep:
+    """Read a sweep and check every value of every option; no task is run.
+
+    Raises
+    ------
+    InputError : naming the file, the key, and what would be right.
+    """
+    try:
+        return _sweep(path, _toml(path))
+    except InputError as error:
+        raise error.at(path) from None
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"cannot be read ({(error.strerror or '').lower()})", "give a TOML file") from None
+    except UnicodeDecodeError:
+        raise InputError("not text", "give a TOML file in UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        message, _, place = str(error).partition(" (at line ")
+        line = re.match(r"\d+", place)
+        raise InputError(f"not TOML: {message}", source=path, line=int(line[0]) if line else None) from None
+
+
+def _sweep(path: Path, content: dict[str, Any]) -> Sweep:
+    if "command" not in content:
+        check_keys(content, KEYS)
+        raise InputError("no command", f"command must be one of {', '.join(entries())}")
+    name = content["command"]
+    if not isinstance(name, str):
+        raise InputError(f"command is {shown(name)}", f"it must be one of {', '.join(entries())}")
+    with _at("command"):
+        command = swept_command(name)
+    for key in content:
+        if key not in KEYS and normal(key) in command.fields and normal(key) != "seed":
+            raise InputError(f"{key} is at the top", "options go under [options] or [grid]")
+    check_keys(content, KEYS)
+    folder = path.absolute().parent
+    fixed: dict[str, Any] = {}
+    for key, value in _table("options", content.get("options", {})).items():
+        with _at(f"options.{key}"):
+            option = _new_name(command, key, fixed)
+            coerced(command.fields[option], plain(value))
+            fixed[option] = plain(value)
+    grids = _grids(content.get("grid", {}), fixed, command, folder)
+    seeds = _seeds(content.get("seeds"), "seed" in command.fields)
+    if (count := _count(grids, seeds)) > MOST_TASKS:
+        raise InputError(f"{count:,} tasks", f"a sweep has at most {MOST_TASKS:,}")
+    slurm = _table("slurm", content.get("slurm", {}))
+    return Sweep(path, name, fixed, grids, seeds, _out(content.get("out"), folder), slurm)
+
+
+def _new_name(command: Command, key: str, others: Iterable[str]) -> str:
+    """The name of an option that is not among others yet."""
+    name = field_named(command, key).name
+    if name in others:
+        raise InputError("given twice", "give it once, under [options] or in a grid")
+    return name
+
+
+def _grids(given: Any, fixed: Mapping[str, Any], command: Command, folder: Path) -> list[dict[str, Sequence[Any]]]:
+    """One grid, or several that have no task in common."""
+    tables = given if isinstance(given, list) else [given]
+    if not tables:
+        raise InputError("grid is an empty list", "it must be a table of options")
+    grids: list[dict[str, Sequence[Any]]] = []
+    parsed: list[dict[str, set[str]]] = []
+    for number, table in enumerate(tables, 1):
+        where = f"grid[{number}]" if isinstance(given, list) else "grid"
+        grid, texts = dict[str, Sequence[Any]](), dict[str, set[str]]()
+        for key, listed in _table(where, table).items():
+            with _at(f"{where}.{key}"):
+                name = _new_name(command, key, {**fixed, **grid})
+                grid[name] = plain(grid_values(listed, folder))
+                texts[name] = _different(command, name, grid[name])
+        for other, earlier in enumerate(parsed, 1):
+            if earlier.keys() == texts.keys() and all(earlier[name] & texts[name] for name in texts):
+                raise InputError(f"grid[{other}] and grid[{number}] have a task in common", "list each task once")
+        with _at(where if grid else "options"):
+            _check_combinations(command, fixed, grid, folder)
+        grids.append(grid)
+        parsed.append(texts)
+    return grids
+
+
+def _different(command: Command, name: str, values: Sequence[Any]) -> set[str]:
+    """What the command takes the values of a grid for; no two may be the same."""
+    found: set[str] = set()
+    for value in values:
+        text = repr(coerced(command.fields[name], value))
+        if text in found:
+            raise InputError(f"{shown(value)} is listed twice", "list each value once")
+        found.add(text)
+    return found
+
+
+def _check_combinations(
+    command: Command, fixed: Mapping[str, Any], grid: Mapping[str, Sequence[Any]], folder: Path
+) -> None:
+    """Refuse a grid with a task that the command refuses."""
+    count = math.prod(map(len, grid.values()))
+    for values in itertools.islice(itertools.product(*grid.values()), count if count <= MOST_CHECKED else 1):
+        request_of(command, {**fixed, **dict(zip(grid, values, strict=True))}, None, folder)
+
+
+def _seeds(given: Any, taken: bool) -> Sequence[int] | None:
+    """The seeds of a sweep: 0 alone if none are given, as a task must be repeatable."""
+    if not taken:
+        if given is not None:
+            raise InputError("seeds: the command has no --seed", "leave them out")
+        return None
+    if given is None:
+        return range(1)
+    if isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= MOST_TASKS:
+        return range(given)
+    if not isinstance(given, list) or not given:
+        raise InputError(f"seeds is {shown(given)}", f"give a number from 1 to {MOST_TASKS:,}, or a list of seeds")
+    for seed in given:
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise InputError(f"seeds: {shown(seed)}", "a seed must be a whole number, 0 or more")
+    twice = next((seed for seed, following in itertools.pairwise(sorted(given)) if seed == following), None)
+    if twice is not None:
+        raise InputError(f"seeds: {twice} is listed twice", "list each seed once")
+    return tuple(given)
+
+
+def _out(given: Any, folder: Path) -> Path | None:
+    if given is None:
+        return None
+    if not isinstance(given, str) or not given.lower().endswith(".csv"):
+        raise InputError(f"out is {shown(given)}", "it must be a file name that ends in .csv")
+    return folder / given
+
+
+def _count(grids: Iterable[Mapping[str, Sequence[Any]]], seeds: Sequence[int] | None) -> int:
+    return sum(math.prod(map(len, grid.values())) for grid in grids) * (1 if seeds is None else len(seeds))
+
+
+def _table(name: str, found: Any) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise InputError(f"{name} is not a table", f"write [{name}]")
+    return found
+
+
+@contextmanager
+def _at(where: str) -> Iterator[None]:
+    """Add the key to errors."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error.problem}", error.remedy) from None
