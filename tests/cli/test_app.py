@@ -1,5 +1,6 @@
 """The program as a whole: start-up, help, usage errors, how it ends."""
 
+import importlib
 import os
 import re
 import shlex
@@ -13,17 +14,15 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import MODELS, ROOT
-from thesis_cli.cli import estimate_z, experiments, map_state, status, sweep
+from thesis_cli.cli import app
+from thesis_cli.commands.core.registry import command_named, entries
 
 HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm", "opendp")
-COMMANDS = (
-    *("estimate-z", "renyi", "map", "sample", "spin-glass", "dp-release", "dp-query", "dp-test", "dp-audit"),
-    *("synthesize", "make-corpus", "sweep", "status", "collect", "run-task", "reproduce", "plot", "claims", "list"),
-)
+COMMANDS = (*entries(), *app.OWN)
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["--help"], ["estimate-z", "--help"], ["dp-release", "--help"], ["reproduce", "--help"]]
+    "arguments", [[], ["--help"], ["map", "--help"], ["synthesize", "--help"], ["reproduce", "--help"]]
 )
 def test_help_imports_nothing_heavy(arguments):
     code = f"import sys; from thesis_cli.cli.app import main; main({arguments})"
@@ -52,12 +51,12 @@ def test_no_arguments_show_the_help(cli):
     [
         ["nonsense"],
         ["--nonsense"],
-        ["estimate-z"],
-        ["estimate-z", "a", "b"],
-        ["estimate-z", "a", "--samples", "-1"],
-        ["estimate-z", "a", "--samples", "many"],
-        ["estimate-z", "a", "--trick", "hat"],
-        ["estimate-z", "a", "--jobs", "0"],
+        ["map"],
+        ["map", "a", "b"],
+        ["map", "a", "--memory", "-1"],
+        ["map", "a", "--memory", "much"],
+        ["map", "a", "--solver", "hat"],
+        ["synthesize", "a", "--jobs", "0"],
         ["reproduce", "--jobs"],
         ["plot"],
         ["plot", "--all", "fig-2-1"],
@@ -70,19 +69,17 @@ def test_bad_usage_is_one_line_and_status_2(cli, arguments):
     assert re.fullmatch(r"error: [^\n]+\n", result.err)
 
 
-def lines(text):
-    return [line.strip() for line in text.splitlines() if line.strip().startswith("thesis-cli ")]
+@pytest.mark.parametrize("arguments", [["map", "no.uai"], ["map", "a", "--memory", "x"], ["map", "a", "--no"], ["plot"]])
+def test_debug_adds_the_traceback(cli, arguments):
+    plain, more = cli(*arguments), cli(*arguments, "--debug")
+    assert (plain.status, plain.err.count("\n")) == (2, 1)
+    assert more.status == 2
+    assert more.err.startswith("Traceback")
+    assert more.err.endswith(f"\n{plain.err}")
 
 
-def examples():
-    texts = (
-        estimate_z.EXAMPLES,
-        map_state.EXAMPLES,
-        experiments.PLOT_EXAMPLES,
-        experiments.CLAIMS_EXAMPLES,
-        experiments.LIST_EXAMPLES,
-    )
-    return [line for text in texts for line in lines(text)]
+def test_debug_as_an_argument_is_no_option(cli):
+    assert cli("map", "--", "--debug").err.count("\n") == 1
 
 
 @pytest.fixture
@@ -94,20 +91,19 @@ def checkout(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("line", examples())
-def test_the_examples_of_the_help_run_as_they_stand(cli, checkout, tmp_path, line):
-    result = cli(*shlex.split(line)[1:], *(["--out", tmp_path / "x.csv"] if "data/models" in line else []))
-    assert result.status == 0, result.err
+def examples(name):
+    """Command lines of the help."""
+    if name in entries():
+        return command_named(name).examples
+    return importlib.import_module(f"thesis_cli.cli.{app.OWN[name].module}").COMMANDS[name].examples
 
 
-@pytest.mark.parametrize(
-    "text", [sweep.SWEEP_EXAMPLES, sweep.COLLECT_EXAMPLES, sweep.RUN_TASK_EXAMPLES, status.EXAMPLES]
-)
-def test_the_examples_of_sweeps_run_one_after_another(cli, checkout, text):
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "reproduce"])
+def test_the_examples_of_the_help_run_one_after_another(cli, checkout, name):
     """And leave nothing among the data."""
     before = sorted((ROOT / "data").rglob("*"))
-    for line in lines(text.partition("\nOn a cluster:")[0].partition("\nIn an array")[0]):
-        result = cli(*shlex.split(line)[1:])
+    for line in examples(name):
+        result = cli(*shlex.split(line))
         assert result.status == 0, (line, result.err)
     assert sorted((ROOT / "data").rglob("*")) == before
 
@@ -124,7 +120,7 @@ def test_a_closed_pipe_is_silent_and_no_claim_that_fails(command):
     ("redirection", "message"), [("- <&-", "error: standard input: is closed"), ("nowhere >&-", "error: nowhere")]
 )
 def test_closed_descriptors(tmp_path, redirection, message):
-    line = f"{shlex.quote(sys.executable)} -m thesis_cli estimate-z {redirection}"
+    line = f"{shlex.quote(sys.executable)} -m thesis_cli map {redirection}"
     done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith(message)

@@ -13,7 +13,8 @@ from thesis_cli.reproduction.parameters import located_in, request_of, shell_wor
     ("text", "found"),
     [
         ("a.uai", "{}/a.uai"),
-        ("no.uai", "{}/no.uai"),
+        ("no.uai", "no.uai"),
+        ("here.uai", "{}/here.uai"),
         ("./below/../a.uai", "{}/./below/../a.uai"),
         ("/a.uai", "/a.uai"),
         ("xray=yes", "xray=yes"),
@@ -28,7 +29,10 @@ from thesis_cli.reproduction.parameters import located_in, request_of, shell_wor
         ("postgresql://user@host/x", "postgresql://user@host/x"),
     ],
 )
-def test_relative_paths_start_from_the_folder(tmp_path, text, found):
+def test_relative_paths_start_from_the_folder(tmp_path, monkeypatch, text, found):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "here.uai").touch()  # a task does not read it
+    monkeypatch.chdir(tmp_path / "elsewhere")
     (tmp_path / "below").mkdir()
     for name in ("a.uai", "odd=name.evid", "mine.py", "below/mine.py"):
         (tmp_path / name).touch()
@@ -36,8 +40,9 @@ def test_relative_paths_start_from_the_folder(tmp_path, text, found):
 
 
 def test_a_request_is_made_of_values_seed_and_cores(tmp_path):
-    made = request_of(TOY, {"model": "m", "order": [1, "inf"], "any-order": True}, 7, tmp_path, 3)
-    assert (made.model, made.order, made.any_order) == (f"{tmp_path}/m", (1.0, float("inf")), True)
+    (tmp_path / "m.uai").touch()
+    made = request_of(TOY, {"model": "m.uai", "order": [1, "inf"], "any-order": True}, 7, tmp_path, 3)
+    assert (made.model, made.order, made.any_order) == (f"{tmp_path}/m.uai", (1.0, float("inf")), True)
     assert (made.seed, made.jobs, made.samples) == (7, 3, 10)
 
 

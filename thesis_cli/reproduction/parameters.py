@@ -115,21 +115,19 @@ def request_of(
 def located_in(folder: Path, text: str) -> str:
     """A path, an object or the URL of a database, with its relative path joined to a folder.
 
-    `mine:thing` becomes `FOLDER/mine.py:thing` if there is such a file. What is neither, such as the
-    `xray=yes` of evidence, remains as it is.
+    `mine:thing` becomes `FOLDER/mine.py:thing` if there is such a file. Text that names nothing,
+    such as the `xray=yes` of evidence, remains as it is, unless the working folder has such a file.
     """
     if match := re.match(r"(sqlite(?:\+\w+)?:///)(?!/|:)(.+)", text):
         return match[1] + os.path.join(folder, match[2])
     if re.match(r"\w+(\+\w+)?://", text):
         return text
     path = os.path.join(folder, text)
-    if os.path.exists(path):
+    if os.path.exists(path) or os.path.exists(text):
         return path
     module, colon, name = text.rpartition(":")
-    if colon:
-        file = os.path.join(folder, _file_of(module))
-        return f"{file}:{name}" if os.path.isfile(file) else text
-    return text if "=" in text else path
+    file = os.path.join(folder, _file_of(module))
+    return f"{file}:{name}" if colon and os.path.isfile(file) else text
 
 
 def files_of(command: Command, parameters: Mapping[str, Any], folder: Path) -> Iterator[str]:

@@ -31,7 +31,7 @@ class Command:
         a field `out`, it fills in the name, and the command writes the file itself.
     suffix : of that file.
     default_out : the file that a command which does not save writes itself if `--out` is not given.
-    swept : why the command cannot be swept; empty if it can.
+    not_swept : why the command cannot be swept; empty if it can.
     """
 
     request: type[Request]
