@@ -69,7 +69,7 @@ def test_bad_usage_is_one_line_and_status_2(cli, arguments):
     assert re.fullmatch(r"error: [^\n]+\n", result.err)
 
 
-@pytest.mark.parametrize("arguments", [["map", "no.uai"], ["map", "a", "--memory", "x"], ["map", "a", "--no"], ["plot"]])
+@pytest.mark.parametrize("arguments", [["map", "no.uai"], ["map", "a", "--memory", "x"], ["map", "--no"], ["plot"]])
 def test_debug_adds_the_traceback(cli, arguments):
     plain, more = cli(*arguments), cli(*arguments, "--debug")
     assert (plain.status, plain.err.count("\n")) == (2, 1)
