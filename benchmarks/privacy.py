@@ -62,7 +62,9 @@ def main():
     print(f"  {'noise on 1,000 features, OpenDP':<58} {seconds(lambda: noise.add(mean, sensitivity, budget)):8.3f} s")
     noised = noise.add(mean, sensitivity, budget)
     unit = np.tile([0.0, 1.0], (5, 1))
-    took = seconds(lambda: synthesise(noised.values, features, unit, (), 1000, rng, noise=noised.scale, uniform=True))
+    took = seconds(
+        lambda: synthesise(noised.values, features, unit, (), 1000, rng, noise=noised.calibration.scale, uniform=True)
+    )
     print(f"  {'1,000 synthetic rows of 1,000 features':<58} {took:8.3f} s")
 
 

@@ -133,7 +133,7 @@ def test_a_dollar_in_a_figure_is_no_formula(cli, tmp_path):
     [
         (["nowhere.csv", "mean(age)"], "error: nowhere.json: the record of the release cannot be read"),
         (["alone.csv", "mean(age)"], "error: alone.json: the record of the release cannot be read"),
-        (["bare.csv", "mean(age)"], "error: the record of the release has no promise"),
+        (["bare.csv", "mean(age)"], "error: bare.json: promise.epsilon is missing"),
         (["r.csv"], "error: QUERIES is missing"),
         (["r.csv", "mean(agee)"], "error: mean(agee): unknown column 'agee'; 'age' is nearest"),
         (["r.csv", "mean(age"], "error: mean(age: it cannot be read at '(age'"),

@@ -13,7 +13,8 @@ import thesis_cli
 from thesis_cli.privacy import table as privacy_table
 from thesis_cli.privacy.mechanism import Budget, Choice
 from thesis_cli.privacy.release import ReleaseRequest, private_record, release_features, synthetic
-from thesis_cli.privacy.release_files import read_release, record_text, rows_text
+from thesis_cli.privacy.release_files import read_release, rows_text
+from thesis_cli.privacy.release_record import Record
 from thesis_cli.privacy.schema import Boolean, Integer, Real, Schema
 from thesis_cli.studies.privacy.seeded import SeededGaussian, SeededLaplace
 
@@ -61,7 +62,7 @@ def write_release(path, method="features", noise="gaussian", weights="uniform", 
     )
     made = synthetic(record, 60, weights)
     path.write_text(rows_text(made, weighted=weights != "uniform"))
-    path.with_suffix(".json").write_text(record_text(made.record))
+    path.with_suffix(".json").write_text(made.record.to_json())
     return made
 
 
@@ -103,15 +104,15 @@ def test_what_the_tests_are_given(dp, tmp_path, monkeypatch, noise):
     keeping("permutation_test")
     assert dp("r.csv", "other.csv", "--permutations", 77).status == 0
     (features, vector, scale, count, rows, _), options = kept[0]
-    record = json.loads((tmp_path / "r.json").read_text())
+    record = Record.from_json((tmp_path / "r.json").read_text())
     assert features.frequencies.tolist() == release_features(record).frequencies.tolist()
-    assert (vector.tolist(), count) == (record["vector"], 3000)
-    assert scale == record["mechanism"]["scale"]
+    assert (vector.tolist(), count) == (list(record.vector), 3000)
+    assert scale == record.mechanism.scale
     assert options == {"noise": noise}
     assert rows.reals.tolist() == SCHEMA.encode(other).reals.tolist()
     (kernel, points, rows, permutations, _), _ = kept[1]
     assert permutations == 77
-    assert kernel.gamma.tolist() == record["kernel"]["gamma"]
+    assert kernel.gamma.tolist() == list(record.kernel.gamma)
     np.testing.assert_allclose(points.reals[:, 0], made.points.reals[:, 0], atol=1e-5)
     assert points.codes.tolist() == made.points.codes.tolist()
     assert rows.codes.tolist() == SCHEMA.encode(other).codes.tolist()

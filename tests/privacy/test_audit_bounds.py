@@ -36,7 +36,7 @@ def audited(noises, factor, delta, confidence):
 def test_the_real_gaussian_passes_and_planted_scales_fail():
     """At delta = 0.1, where 5e4 runs a side tell a tenth with 7 sigma to spare."""
     found, noises = noise_of_opendp(OpenDPGaussian(), Budget(1.0, 0.1))
-    claimed = found.sensitivity / found.scale
+    claimed = found.calibration.sensitivity / found.calibration.scale
     real = audited(noises, 1.0, 0.1, CONFIDENCE)
     assert 0.8 * claimed < real.gdp.mu <= claimed
     assert real.gdp.epsilon <= 1

@@ -1,5 +1,4 @@
 import itertools
-import json
 import math
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from thesis_cli.privacy.embedding import squared_distance
 from thesis_cli.privacy.exponential import candidate, databases, enumerate_domain, images, scores, small_database
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Choice
+from thesis_cli.privacy.release_record import Selection
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
 from thesis_cli.privacy.subspace import uniform
 
@@ -126,19 +126,10 @@ def test_what_the_mechanism_is_given_and_what_is_released():
     kernel, domain = tiny(6)
     table = domain[np.array([0, 0, 0, 2, 5, 5])]
     chooser = Chooser(17)
-    found, record = small_database(kernel, domain, [table[:1], table[1:]], 6, 3, 0.5, choose=chooser)
+    found, selection = small_database(kernel, domain, [table[:1], table[1:]], 6, 3, 0.5, choose=chooser)
     [(given, sensitivity, epsilon)] = chooser.calls
     assert (len(given), epsilon) == (math.comb(8, 3), 0.5)
-    assert record == {
-        "points": 3,
-        "domain": 6,
-        "candidates": math.comb(8, 3),
-        "mechanism": "fixed",
-        "scale": 4 * sensitivity,
-        "epsilon": 0.5,
-        "delta": 0.0,
-        "sensitivity": sensitivity,
-    }
+    assert selection == Selection(3, 6, math.comb(8, 3), "fixed", 4 * sensitivity, 0.5, 0.0, sensitivity)
     expected = domain[candidate(17, 6, 3)]
     assert (found.reals.tolist(), found.codes.tolist()) == (expected.reals.tolist(), expected.codes.tolist())
 
@@ -149,8 +140,8 @@ def test_no_byte_released_changes_with_the_table_while_the_choice_is_held():
     released = set()
     for _ in range(4):
         table = domain[rng.integers(0, len(domain), 50)]
-        rows, record = small_database(kernel, domain, [table], 50, 2, 1.0, choose=Chooser(1234))
-        released.add(rows.reals.tobytes() + rows.codes.tobytes() + json.dumps(record, sort_keys=True).encode())
+        rows, selection = small_database(kernel, domain, [table], 50, 2, 1.0, choose=Chooser(1234))
+        released.add(rows.reals.tobytes() + rows.codes.tobytes() + repr(selection).encode())
     assert len(released) == 1
 
 
@@ -158,10 +149,10 @@ def test_the_real_mechanism_prefers_near_tables():
     """A budget so large that it takes the best, and one so small that it takes any."""
     kernel, domain = tiny(5)
     table = domain[np.array([1, 1, 4, 4] * 25)]
-    found, record = small_database(kernel, domain, [table], 100, 4, 1e4)
+    found, selection = small_database(kernel, domain, [table], 100, 4, 1e4)
     assert found.reals.tolist() == domain[np.array([1, 1, 4, 4])].reals.tolist()
-    assert record["epsilon"] <= 1e4
-    assert "permute-and-flip" in record["mechanism"]
+    assert selection.epsilon <= 1e4
+    assert "permute-and-flip" in selection.mechanism
     drawn = {small_database(kernel, domain, [table], 100, 4, 1e-3)[0].reals.tobytes() for _ in range(60)}
     assert len(drawn) > 10
 

@@ -132,7 +132,7 @@ def test_opendp_draws_with_the_scale_and_the_grid_of_the_record(noise, handed):
     assert f"L{found.norm}Distance" in metric
     assert "size=3" in str(domain)
     assert (scale, 2.0**k) == (found.scale, found.granularity)
-    assert noised.record() == vars(found)
+    assert noised.calibration == found
     assert (noised.values / found.granularity % 1 == 0).all()
     assert 0 < found.granularity * 3 <= 0.01 * 2**-39
 
@@ -140,14 +140,14 @@ def test_opendp_draws_with_the_scale_and_the_grid_of_the_record(noise, handed):
 @pytest.mark.parametrize("noise", [OpenDPGaussian(), OpenDPLaplace()], ids=["gaussian", "laplace"])
 def test_noise_has_the_distribution_of_its_record(noise):
     noised = noise.repeat(0.25, 0.01, ONE, DRAWS)
-    law = stats.norm if noised.norm == 2 else stats.laplace
-    assert stats.kstest((noised.values - 0.25) / noised.scale, law.cdf).pvalue > 1e-6
-    assert noised.scale == noise.calibrate(1, 0.01, ONE).scale
+    law = stats.norm if noised.calibration.norm == 2 else stats.laplace
+    assert stats.kstest((noised.values - 0.25) / noised.calibration.scale, law.cdf).pvalue > 1e-6
+    assert noised.calibration.scale == noise.calibrate(1, 0.01, ONE).scale
 
 
 def test_coordinates_of_one_vector_have_independent_noise():
     values = OpenDPGaussian().add(np.zeros(DRAWS), 1.0, ONE)
-    z = values.values / values.scale
+    z = values.values / values.calibration.scale
     assert abs(z[1:] @ z[:-1]) / DRAWS < 5 / math.sqrt(DRAWS)
     assert stats.kstest(z, stats.norm.cdf).pvalue > 1e-6
 
@@ -249,15 +249,15 @@ def test_seeded_noise_is_marked_and_repeats():
         one, two = (
             SeededGaussian(np.random.default_rng(3), formula).add(np.ones(4), 0.1, Budget(0.5, 1e-6)) for _ in range(2)
         )
-        assert one.mechanism.startswith(NOT_PRIVATE)
+        assert one.calibration.mechanism.startswith(NOT_PRIVATE)
         np.testing.assert_array_equal(one.values, two.values)
         z = np.random.default_rng(3).standard_normal(4)
-        np.testing.assert_allclose(one.values, 1 + one.scale * z)
+        np.testing.assert_allclose(one.values, 1 + one.calibration.scale * z)
     scales = [SeededGaussian(None, f).calibrate(4, 0.1, Budget(0.5, 1e-6)) for f in ("opendp", "analytic", "classical")]
     real = OpenDPGaussian().calibrate(4, 0.1, Budget(0.5, 1e-6))
     assert [c.scale for c in scales] == [real.scale, real.analytic_scale, real.classical_scale]
     laplace = SeededLaplace(np.random.default_rng(3)).add(np.ones(4), 0.1, ONE)
-    assert laplace.mechanism.startswith(NOT_PRIVATE)
+    assert laplace.calibration.mechanism.startswith(NOT_PRIVATE)
     np.testing.assert_allclose(laplace.values, 1 + np.random.default_rng(3).laplace(0, 0.2, 4))
     assert not any(n.calibrate(1, 1.0, ONE).mechanism.startswith(NOT_PRIVATE) for n in NOISES[:2])
 

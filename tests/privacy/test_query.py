@@ -7,12 +7,14 @@ import pytest
 from scipy.special import expit
 from scipy.stats import mannwhitneyu
 
+from tests.privacy.test_release_record import record_of
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import regression
 from thesis_cli.privacy.embedding import squared_distance
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.query import MOST_BINS, ask
-from thesis_cli.privacy.release_files import FORMAT, Release, record_path, record_text, rows_text
+from thesis_cli.privacy.release_files import Release, record_path, rows_text
+from thesis_cli.privacy.release_record import Promise
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
 from thesis_cli.privacy.weighted_sample import WeightedSample, push_forward, push_forward_distance
 
@@ -52,7 +54,7 @@ def release(rows=400, seed=0, weights="uniform"):
         "simplex": rng.dirichlet(np.ones(rows)),
         "raw": rng.normal(0.9, 1.2, rows) / rows,
     }[weights]
-    record = {"format": FORMAT, "schema": SCHEMA.to_toml(), "promise": PROMISE}
+    record = record_of(SCHEMA, promise=Promise(**PROMISE))
     return Release(SCHEMA, SCHEMA.encode(columns), given, record)
 
 
@@ -60,7 +62,7 @@ def write_release(path, **options):
     """The CSV file of a release at `path`, and its record."""
     made = release(**options)
     path.write_text(rows_text(made, weighted=options.get("weights", "uniform") != "uniform"))
-    record_path(path).write_text(record_text(made.record))
+    record_path(path).write_text(made.record.to_json())
     return made
 
 

@@ -1,6 +1,6 @@
 import itertools
-import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +12,8 @@ from thesis_cli.privacy.embedding import mean_at, squared_distance
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanism import Budget, Choice, OpenDPGaussian, OpenDPLaplace
 from thesis_cli.privacy.release import ReleaseRequest, private_record, release_features, synthetic
-from thesis_cli.privacy.release_files import record_text, rows_text
+from thesis_cli.privacy.release_files import rows_text
+from thesis_cli.privacy.release_record import Promise, Record
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
 from thesis_cli.privacy.subspace import Subspace
 
@@ -62,7 +63,7 @@ def test_no_byte_depends_on_the_table_but_through_the_noisy_vector(method, noise
             found.append((vectors.tobytes(),))
             releases.append(synthetic(record, 9, "simplex", public=asked.public))
         texts = [rows_text(made, weighted=weighted) for made in releases for weighted in (False, True)]
-        found.append((record_text(record), *texts))
+        found.append((record.to_json(), *texts))
     if method != "exponential":
         assert len(set(found[::2])) == 3  # the tables do differ
         found = found[1::2]
@@ -71,10 +72,10 @@ def test_no_byte_depends_on_the_table_but_through_the_noisy_vector(method, noise
 
 def test_rows_are_made_of_what_was_released_alone():
     record = private_record([table(MIXED, 50, 1)], 50, request("features"), free, noise=Recorder())
-    again = json.loads(record_text(record))
+    again = Record.from_json(record.to_json())
     assert again == record
     assert rows_text(synthetic(record, 9), weighted=True) == rows_text(synthetic(again, 9), weighted=True)
-    changed = {**record, "vector": [-x for x in record["vector"]]}
+    changed = replace(record, vector=tuple(-x for x in record.vector))
     assert rows_text(synthetic(changed, 9), weighted=False) != rows_text(synthetic(record, 9), weighted=False)
 
 
@@ -112,7 +113,7 @@ def test_the_sensitivity_that_the_noise_is_given_covers_every_neighbour(method, 
 def test_the_sensitivities_are_reached():
     """By opposite features, and by two far rows that are public points."""
     features = request("features", Schema((Real("x", 0, 1),)), 2)
-    frequency = release_features(vars(features) | {"schema": features.schema.to_toml()}).frequencies[0, 0]
+    frequency = features.embedding().frequencies[0, 0]
     assert abs(frequency) < math.pi  # so that the worst of the box are its ends
     ends = Rows.of_reals(np.array([[0.0], [1.0]]))
     public = ReleaseRequest(LINE, BUDGET, "subspace", public=ends)
@@ -168,22 +169,21 @@ def test_what_refuses_the_budget_stops_the_release():
 def test_the_ledger_is_told_the_rho_of_gaussian_noise(method):
     spent = []
     record = private_record([table(MIXED, 50, 0)], 50, request(method), lambda *given: spent.append(given))
-    assert spent == [(BUDGET, record["mechanism"]["rho"])]
+    assert spent == [(BUDGET, record.mechanism.rho)]
     assert 0 < spent[0][1] < 1
 
 
 def test_the_record_says_what_was_done():
     record = private_record([table(MIXED, 50, 0)], 50, request("features"), free)
-    promise = {"epsilon": 1, "delta": 1e-6, "neighbours": "tables of the same number of rows that differ in one row"}
-    assert record["promise"] == promise | {"rows": 50}
-    assert "OpenDP" in record["mechanism"]["mechanism"]
-    assert record["mechanism"]["sensitivity"] == pytest.approx(2 / 50, rel=1e-9)
-    assert record["kernel"]["gamma"] == MIXED.kernel().gamma.tolist()
-    assert Schema.parse(record["schema"]) == MIXED
-    assert len(record["vector"]) == 20
+    assert record.promise == Promise(1, 1e-6, "tables of the same number of rows that differ in one row", 50)
+    assert "OpenDP" in record.mechanism.mechanism
+    assert record.mechanism.sensitivity == pytest.approx(2 / 50, rel=1e-9)
+    assert list(record.kernel.gamma) == MIXED.kernel().gamma.tolist()
+    assert record.schema == MIXED
+    assert len(record.vector) == 20
     laplace = private_record([table(MIXED, 50, 0)], 50, request("features", noise="laplace"), free)
-    assert laplace["promise"]["delta"] == 0
-    assert laplace["mechanism"]["sensitivity"] == pytest.approx(math.sqrt(20) * 2 / 50, rel=1e-9)
+    assert laplace.promise.delta == 0
+    assert laplace.mechanism.sensitivity == pytest.approx(math.sqrt(20) * 2 / 50, rel=1e-9)
     assert isinstance(release.NOISES["gaussian"](), OpenDPGaussian)
     assert isinstance(release.NOISES["laplace"](), OpenDPLaplace)
 
@@ -191,7 +191,7 @@ def test_the_record_says_what_was_done():
 def test_noise_has_no_seed_and_public_draws_have():
     private = table(MIXED, 50, 0)
     first, second = (private_record([private], 50, request("features"), free) for _ in range(2))
-    assert first["vector"] != second["vector"]
+    assert first.vector != second.vector
     np.testing.assert_array_equal(release_features(first).frequencies, release_features(second).frequencies)
     assert ReleaseRequest(MIXED, BUDGET).entropy != ReleaseRequest(MIXED, BUDGET).entropy
 
@@ -207,7 +207,7 @@ def far_less_noise(method, schema, private, **options):
 def test_without_noise_features_give_the_table_back():
     private = table(MIXED, 400, 5)
     _, record = far_less_noise("features", MIXED, private, size=600)
-    record["mechanism"]["scale"] = 0.0
+    record = replace(record, mechanism=replace(record.mechanism, scale=0.0))
     made = synthetic(record, 200)
     kernel = MIXED.kernel()
     random = table(MIXED, 200, 9)
@@ -215,10 +215,10 @@ def test_without_noise_features_give_the_table_back():
     found = squared_distance(kernel, made.points, equal[0], private, equal[1])
     assert found < 0.05 * squared_distance(kernel, random, equal[0], private, equal[1])
     np.testing.assert_array_equal(made.weights, equal[0])
-    assert made.record["objective"] < 1e-3
+    assert made.record.objective < 1e-3
     weighted = synthetic(record, 50, "simplex")
-    missed = weighted.weights @ release_features(record).embed(weighted.points) - record["vector"]
-    assert weighted.record["objective"] == pytest.approx(missed @ missed, rel=1e-6)
+    missed = weighted.weights @ release_features(record).embed(weighted.points) - record.vector
+    assert weighted.record.objective == pytest.approx(missed @ missed, rel=1e-6)
 
 
 def test_without_noise_a_subspace_gives_the_projection():
@@ -229,7 +229,7 @@ def test_without_noise_a_subspace_gives_the_projection():
     space = Subspace.of(kernel, asked.public)
     values = mean_at(kernel, [private], asked.public)
     np.testing.assert_allclose(kernel.matrix(asked.public, made.points) @ made.weights, values, atol=1e-8)
-    assert space.count == len(record["vector"])
+    assert space.count == len(record.vector)
     simplex = synthetic(record, weights="simplex", public=asked.public)
     assert (simplex.weights >= 0).all()
     assert simplex.weights.sum() == pytest.approx(1)
@@ -246,11 +246,11 @@ def test_the_exponential_mechanism_gives_the_nearest_small_table_at_a_large_epsi
     made = synthetic(record)
     assert made.columns["c"].tolist() == ["a", "b"]
     assert made.columns["b"].tolist() == [False, True]
-    assert record["promise"]["delta"] == 0
+    assert record.promise.delta == 0
 
 
 BAD = [
-    (lambda: private_record([], 0, request("features"), free), "a table of 0 rows; one or more are wanted"),
+    (lambda: private_record([], 0, request("features"), free), "the table has 0 rows"),
     (lambda: private_record([table(MIXED, 3, 0)], 4, request("features"), free), "3 rows where 4 were announced"),
     (lambda: private_record([table(MIXED, 3, 0)], 3, request("features", size=3), free), "3 features; an even number"),
     (lambda: private_record([table(MIXED, 3, 0)], 3, request("features", budget=Budget(1)), free), "delta is 0 with"),
@@ -267,13 +267,13 @@ def test_bad_input(make, message):
 def test_bad_settings_of_rows():
     weight = Schema((Boolean("weight"),))
     _, named = far_less_noise("features", weight, table(weight, 5, 0))
-    with pytest.raises(InputError, match="weights beside a column 'weight'"):
+    with pytest.raises(InputError, match="column 'weight'"):
         synthetic(named, weights="simplex")
     _, features = far_less_noise("features", MIXED, table(MIXED, 5, 0))
-    with pytest.raises(InputError, match="raw weights of a release by features; uniform or simplex weights"):
+    with pytest.raises(InputError, match="no raw weights"):
         synthetic(features, weights="raw")
     asked, record = far_less_noise("public", MIXED, table(MIXED, 5, 0))
-    with pytest.raises(InputError, match="in the span of public rows; the same --public"):
+    with pytest.raises(InputError, match="--public"):
         synthetic(record)
     with pytest.raises(InputError, match="not the public rows of the release"):
         synthetic(record, public=asked.public[:-1])

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.privacy.test_release_record import record_of
 from tests.privacy.test_schema import schemas
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.release_files import FORMAT, Release, read_record, read_release, record_text, rows_text
+from thesis_cli.privacy.release_files import Release, read_record, read_release, rows_text
 from thesis_cli.privacy.schema import Category, Integer, Real, Schema
 
 SCHEMA = Schema((Real("x", 0, 100), Integer("n", 0, 9, missing=True), Category("c", ("a", "b, c"))))
@@ -17,13 +18,13 @@ SCHEMA = Schema((Real("x", 0, 100), Integer("n", 0, 9, missing=True), Category("
 def made(schema, count, seed=0):
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, schema.cardinalities, (count, len(schema.cardinalities)))
-    record = {"format": FORMAT, "schema": schema.to_toml(), "vector": rng.normal(size=3).tolist()}
+    record = record_of(schema, vector=tuple(rng.normal(size=4).tolist()))
     return Release(schema, Rows(rng.random((count, schema.reals)), codes), rng.normal(size=count), record)
 
 
 def write(release, path, weighted):
     path.write_text(rows_text(release, weighted=weighted), newline="")
-    path.with_suffix(".json").write_text(record_text(release.record))
+    path.with_suffix(".json").write_text(release.record.to_json())
     return path
 
 
@@ -50,7 +51,7 @@ def test_numbers_are_written_short():
         Schema((Real("x", 0, 3000), Real("y", 1e-3, 1e6, log=True), Real("z", 0, 1, missing=True))),
         Rows(np.array([[1 / 3, 0.5, 1 / 7]] * 2), np.array([[0], [1]])),
         np.array([0.25, 0.75]),
-        {},
+        record_of(SCHEMA),
     )
     assert rows_text(release, weighted=True) == ("x,y,z,weight\n1000.0,31.6228,0.14286,0.25\n1000.0,31.6228,,0.75\n")
 
@@ -59,14 +60,14 @@ def test_numbers_are_written_short():
     ("name", "text", "message"),
     [
         ("r.json", None, "the record of the release cannot be read"),
-        ("r.json", "{", "it is no record of a release"),
-        ("r.json", "[]", "it is no record of a release"),
-        ("r.json", json.dumps({"format": "other"}), "it is no record of a release"),
+        ("r.json", "{", "not the record of a release"),
+        ("r.json", "[]", "not the record of a release"),
+        ("r.json", json.dumps({"format": "other"}), "not the record of a release"),
         ("r.csv", None, "no such file"),
         ("r.csv", "x,n,c,weight\n", "the release has no rows"),
         ("r.csv", "x,n,c\n1,2,e\n", "column 'c': row 1 cannot be read"),
-        ("r.csv", "x,n,c,weight\n1,2,a,heavy\n", "a weight that is no number"),
-        ("r.csv", "x,n,c,weight\n1,2,a,nan\n", "a weight that is no number"),
+        ("r.csv", "x,n,c,weight\n1,2,a,heavy\n", "a weight is not a number"),
+        ("r.csv", "x,n,c,weight\n1,2,a,nan\n", "a weight is not a number"),
     ],
 )
 def test_bad_files(tmp_path, name, text, message):

@@ -32,7 +32,7 @@ class Recorder:
     def add(self, vector, l2_sensitivity, budget):
         self.calls.append((vector.copy(), l2_sensitivity, budget))
         values = vector if self.answer is None else self.answer[: vector.size]
-        return Noised(**vars(self.calibrate(vector.size, l2_sensitivity, budget)), values=values)
+        return Noised(values, self.calibrate(vector.size, l2_sensitivity, budget))
 
 
 def gram_schmidt(kernel, points):

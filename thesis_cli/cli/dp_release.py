@@ -9,6 +9,7 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.mechanism import Budget
     from thesis_cli.privacy.release import ReleaseRequest, Weights
     from thesis_cli.privacy.release_files import Release
+    from thesis_cli.privacy.release_record import Record
     from thesis_cli.privacy.schema import Schema
 
 EXAMPLES = """\b
@@ -152,13 +154,13 @@ def dp_release(
         from thesis_cli.privacy.release_files import read_record
 
         record, out = read_record(again), out or again.with_suffix(".csv")
-        _check_count(record["method"], kind, rows)
+        _check_count(record.method, kind, rows)
         check_writable("--out", out, ".csv")
-    from thesis_cli.privacy.release_files import record_text, rows_text
+    from thesis_cli.privacy.release_files import rows_text
 
     try:
         release = _rows(record, rows or ROWS, kind, most, public, time_limit, cores, quiet)
-        write_atomic({out: rows_text(release, weighted=weighted), _record_of(out): record_text(release.record)})
+        write_atomic({out: rows_text(release, weighted=weighted), _record_of(out): release.record.to_json()})
     except KeyboardInterrupt:
         if again is None:
             command = f"thesis-cli dp-release --again {_record_of(out)}"
@@ -280,10 +282,9 @@ def _measured(
     out: Path,
     jobs: int,
     quiet: bool,
-) -> dict[str, Any]:
+) -> Record:
     """The record of a release, which is on the disk, too."""
     from thesis_cli.privacy.release import private_record
-    from thesis_cli.privacy.release_files import record_text
     from thesis_cli.privacy.table import open_table, rows
 
     table = open_table(source, query)
@@ -295,12 +296,12 @@ def _measured(
     with options.progress(count, "rows", quiet) as tick, account.guarded():
         blocks = rows(table, asked.schema, unknown=unknown)
         record = private_record(blocks, count, asked, account.spend, jobs=jobs, progress=tick)
-        write_atomic({_record_of(out): record_text(record)})
+        write_atomic({_record_of(out): record.to_json()})
     return record
 
 
 def _rows(
-    record: dict[str, Any],
+    record: Record,
     count: int,
     weights: Weights,
     most: float,
@@ -312,9 +313,8 @@ def _rows(
     from tqdm import tqdm
 
     from thesis_cli.privacy.release import synthetic
-    from thesis_cli.privacy.schema import Schema
 
-    points = _public_rows(Schema.parse(record["schema"]), public)
+    points = _public_rows(record.schema, public)
     with tqdm(desc="rows", disable=True if quiet else None, file=sys.stderr, leave=False, bar_format=BAR) as bar:
 
         def show(objective: float) -> None:
@@ -328,27 +328,27 @@ def _rows(
 
 def _report(release: Release, total: Total | None, out: Path, figure: Path | None, as_json: bool) -> None:
     record = release.record
-    promise, mechanism = record["promise"], record["mechanism"]
+    promise = record.promise
     if as_json:
         spent = total and vars(total)
         output.print_json(
             {
                 "rows": len(release.points),
-                "promise": promise,
-                "mechanism": mechanism,
+                "promise": asdict(promise),
+                "mechanism": asdict(record.mechanism),
                 "spent": spent,
                 "out": str(out),
             }
         )
         return
     lines = [
-        ("promise", f"{_pair(promise)}-differential privacy of each of the {promise['rows']:,} rows"),
-        ("method", f"{record['method']}: {record['basis']}, {record['size']}"),
-        ("mechanism", mechanism["mechanism"]),
+        ("promise", f"{_pair(vars(promise))}-differential privacy of each of the {promise.rows:,} rows"),
+        ("method", f"{record.method}: {record.basis}, {record.size}"),
+        ("mechanism", record.mechanism.mechanism),
     ]
-    if "vector" in record:
-        size, scale = len(record["vector"]), mechanism["scale"]
-        noise = f"scale {scale:.4g} on each of {size} coordinates; sensitivity {mechanism['sensitivity']:.4g}"
+    if record.vector is not None:
+        size, scale, sensitivity = len(record.vector), record.mechanism.scale, record.mechanism.sensitivity
+        noise = f"scale {scale:.4g} on each of {size} coordinates; sensitivity {sensitivity:.4g}"
         lines.append(("noise", noise))
     if total is not None:
         lines.append(("spent", f"{_pair(vars(total))} by all releases of the table so far, {total.rule} composition"))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from thesis_cli.privacy.query import Answer, AnswerRow
+    from thesis_cli.privacy.release_record import Promise
     from thesis_cli.privacy.weighted_sample import WeightedSample
 
 NO_FILE = "the scores are printed, and no file holds them"
@@ -69,7 +70,7 @@ class QueryResult(Result):
     """
 
     answers: Sequence[Answer]
-    promise: Mapping[str, Any]
+    promise: Promise
     rows: int
     weights: str | None
 
@@ -81,8 +82,8 @@ class QueryResult(Result):
             lines.append(("weights", self.weights))
         promise = self.promise
         source = (
-            f"from {self.rows:,} released rows, for N = {promise['rows']:,} private ones: "
-            f"epsilon = {promise['epsilon']:.6g}, delta = {promise['delta']:.6g} ({promise['neighbours']})"
+            f"from {self.rows:,} released rows, for N = {promise.rows:,} private ones: "
+            f"epsilon = {promise.epsilon:.6g}, delta = {promise.delta:.6g} ({promise.neighbours})"
         )
         return [*lines, ("estimates", source)]
 
@@ -90,7 +91,7 @@ class QueryResult(Result):
     def facts(self) -> Mapping[str, Any]:
         """The answers, without scores on a holdout: those are written to no file."""
         found = [asdict(row) for answer in self.answers for row in answer.rows]
-        return {"promise": dict(self.promise), "weights": self.weights, "answers": found}
+        return {"promise": asdict(self.promise), "weights": self.weights, "answers": found}
 
     @presentation
     def to_dict(self) -> dict[str, Any]:
@@ -126,16 +127,14 @@ def run(request: QueryRequest, progress: Progress) -> QueryResult:
     from thesis_cli.privacy.weighted_sample import WeightedSample
 
     release = open_release(request.release)
-    promise = release.record.get("promise")
-    if not isinstance(promise, dict) or not {"epsilon", "delta", "neighbours", "rows"} <= promise.keys():
-        raise InputError("the record of the release has no promise", "give a release that dp-release wrote")
+    promise = release.record.promise
     sample, judge = WeightedSample.of_release(release), None
     if request.holdout is not None:
         rows = read_rows(request.holdout, sample.schema, request.holdout_query)
         judge = WeightedSample.of_rows(sample.schema, rows)
     for text in request.define or ():
         sample, judge = sample.define(text), judge and judge.define(text)
-    answers = [ask(sample, text, promise["rows"], judge) for text in request.queries]
+    answers = [ask(sample, text, promise.rows, judge) for text in request.queries]
     if judge and not any(answer.scored for answer in answers):
         raise InputError("--holdout has no model to score", "add a query regress(...) or classify(...)")
     return QueryResult(

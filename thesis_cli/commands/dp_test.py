@@ -93,10 +93,10 @@ def run(request: PopulationTestRequest, progress: Progress) -> PopulationTestRes
     seed = seed_or_fresh(request.seed)
     by_vector, by_rows = np.random.default_rng(seed).spawn(2)
     tests = []
-    if release.record["method"] == "features":
+    if release.record.method == "features":
         tests.append(_by_vector(release, other, by_vector))
     else:
-        logger.info("a release by %s has no vector of features: permutations only", release.record["method"])
+        logger.info("a release by %s has no vector of features: permutations only", release.record.method)
     if (release.weights >= 0).all():
         tests.append(_by_rows(release, other, request.permutations, by_rows))
     elif not tests or "permutations" in given(request):
@@ -117,15 +117,15 @@ def _by_vector(release: Release, other: Rows, rng: np.random.Generator) -> TwoSa
     from thesis_cli.privacy.release import release_features
     from thesis_cli.privacy.two_sample import noisy_mean_test
 
-    record, mechanism = release.record, release.record["mechanism"]
+    vector, noise = release.record.noisy_vector
     return noisy_mean_test(
-        release_features(record),
-        np.array(record["vector"], np.float64),
-        mechanism["scale"],
-        record["promise"]["rows"],
+        release_features(release.record),
+        np.array(vector),
+        noise.scale,
+        release.record.promise.rows,
         other,
         rng,
-        noise="laplace" if mechanism["norm"] == 1 else "gaussian",
+        noise=noise.noise,
     )
 
 

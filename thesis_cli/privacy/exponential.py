@@ -18,6 +18,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import mechanism
 from thesis_cli.privacy.kernels import Codes, Kernel, Rows
 from thesis_cli.privacy.mechanism import Choice
+from thesis_cli.privacy.release_record import Selection
 from thesis_cli.privacy.schema import Category, Column, Integer, Real, Schema
 from thesis_cli.privacy.subspace import counted_blocks
 
@@ -83,7 +84,7 @@ def small_database(
     *,
     choose: Choose = mechanism.choose,
     limit: int = CANDIDATES,
-) -> tuple[Rows, dict[str, Any]]:
+) -> tuple[Rows, Selection]:
     """A table of M = `count` rows of the domain, chosen epsilon-privately for being near to the private one.
 
     Parameters
@@ -96,7 +97,7 @@ def small_database(
     Returns
     -------
     rows : the candidate, shape (M, ...), sorted as the domain is.
-    record : how it was chosen, and what that cost: `candidates`, their number.
+    selection : how it was chosen.
 
     Raises
     ------
@@ -118,17 +119,17 @@ def small_database(
     sensitivity = score_sensitivity(vectors, rows)
     histogram = _histogram(domain, counted_blocks(blocks, rows))
     choice = choose(scores(vectors, histogram, count), sensitivity, epsilon)
-    record = {
-        "points": count,
-        "domain": size,
-        "candidates": candidates,
-        "mechanism": choice.mechanism,
-        "scale": choice.scale,
-        "epsilon": choice.epsilon,
-        "delta": 0.0,
-        "sensitivity": sensitivity,
-    }
-    return domain[candidate(choice.index, size, count)], record
+    found = Selection(
+        points=count,
+        domain=size,
+        candidates=candidates,
+        mechanism=choice.mechanism,
+        scale=choice.scale,
+        epsilon=choice.epsilon,
+        delta=0.0,
+        sensitivity=sensitivity,
+    )
+    return domain[candidate(choice.index, size, count)], found
 
 
 def images(kernel: Kernel, domain: Rows) -> Floats:

@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import version
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 
 Measurement = Any
-"""Of OpenDP."""
+"""A measurement of OpenDP."""
+NoiseName = Literal["gaussian", "laplace"]
 
 GRANULARITY_BITS = 40
 """Rounding adds 2^-40 of itself to a sensitivity, and two draws are next to never the same."""
@@ -81,18 +82,23 @@ class Calibration:
     analytic_scale: float | None = None
     classical_scale: float | None = None
 
+    @property
+    def noise(self) -> NoiseName:
+        """Law of the noise."""
+        return "laplace" if self.norm == 1 else "gaussian"
 
-@dataclass(frozen=True, kw_only=True)
-class Noised(Calibration):
-    """A vector with noise on it, shape (F,), and how the noise was found."""
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise on each coordinate."""
+        return self.scale * (math.sqrt(2) if self.norm == 1 else 1)
+
+
+@dataclass(frozen=True)
+class Noised:
+    """A vector with noise on it, shape (F,), and the noise's calibration."""
 
     values: Floats
-
-    def record(self) -> dict[str, Any]:
-        """All but the values."""
-        found = asdict(self)
-        del found["values"]
-        return found
+    calibration: Calibration
 
 
 class Noise(Protocol):
@@ -124,7 +130,7 @@ class Adding(ABC):
     def add(self, vector: Floats, l2_sensitivity: float, budget: Budget) -> Noised:
         checked = _checked(vector)
         found = self.calibrate(checked.size, l2_sensitivity, budget)
-        return Noised(**vars(found), values=self._draw(checked, found))
+        return Noised(self._draw(checked, found), found)
 
 
 class _OpenDPNoise(Adding):
@@ -138,7 +144,7 @@ class _OpenDPNoise(Adding):
         One call of OpenDP draws them all: its noise is independent between coordinates, and the scale is that of F = 1.
         """
         found = self.calibrate(1, l2_sensitivity, budget)
-        return Noised(**vars(found), values=self._draw(_checked(np.full(runs, float(value))), found))
+        return Noised(self._draw(_checked(np.full(runs, float(value))), found), found)
 
 
 class OpenDPGaussian(_OpenDPNoise):

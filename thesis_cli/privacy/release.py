@@ -1,7 +1,7 @@
-r"""A private release, in two stages that share a record and nothing else.
+r"""A private release, in two stages that share only a record.
 
-`private_record` sees the table: it draws the noise, and what it returns is public. `synthetic` makes rows of that
-record alone, so whatever it does is post-processing, may be done again with other settings, and costs no privacy.
+`private_record` reads the table and draws the noise; the record that it returns is public. `synthetic` makes rows from
+that record alone. It is post-processing: it may be repeated with other settings, and it costs no privacy.
 
 Three methods embed the table: random features (Thesis Algorithm 3), the span of public points (Algorithm 2), and the
 exponential mechanism over all small tables (section 4.3.4).
@@ -13,35 +13,34 @@ import hashlib
 import math
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
+from thesis_cli.privacy import exponential, mechanism
 from thesis_cli.privacy.features import Features, draw_features
 from thesis_cli.privacy.kernels import Codes, Rows
-from thesis_cli.privacy.mechanism import Budget, Noise, OpenDPGaussian, OpenDPLaplace
+from thesis_cli.privacy.mechanism import Budget, Calibration, Choice, Noise, NoiseName, OpenDPGaussian, OpenDPLaplace
 from thesis_cli.privacy.points import Progress as Objective
 from thesis_cli.privacy.points import synthesise
-from thesis_cli.privacy.release_files import FORMAT, WEIGHT, Release
+from thesis_cli.privacy.release_files import WEIGHT, Release
+from thesis_cli.privacy.release_record import KernelRecord, Method, Promise, Record, Selection, SmallTable
 from thesis_cli.privacy.schema import Schema
 from thesis_cli.privacy.subspace import Subspace, counted_blocks, reweighted, uniform
 
-Method = Literal["features", "subspace", "exponential"]
-NoiseName = Literal["gaussian", "laplace"]
 Weights = Literal["uniform", "simplex", "l1", "raw"]
 Spend = Callable[[Budget, float | None], None]
-"""Called with the budget, and rho if the release has one, when the noise is about to be drawn."""
+"""Called with the budget, and rho if the release has one, just before the noise is drawn."""
 
 SIZES: dict[Method, int] = {"features": 1000, "subspace": 1000, "exponential": 3}
-"""Random features, points drawn from the schema, or rows of a small table, where nothing else is asked for."""
+"""Default numbers of random features, of points drawn from the schema, and of rows of a small table."""
 
 NOISES: dict[NoiseName, Callable[[], Noise]] = {"gaussian": OpenDPGaussian, "laplace": OpenDPLaplace}
-
 
 WEIGHTS: dict[Method, tuple[Weights, ...]] = {
     "features": ("uniform", "simplex"),
@@ -58,30 +57,30 @@ PUBLIC = "rows of a public file, SHA-256 "
 
 
 class Embedding(Protocol):
-    """Takes a row to a vector, and a table to the mean of its rows' vectors; public."""
+    """Public map from a row to a vector; a table goes to the mean of its rows' vectors."""
 
     @property
     def count(self) -> int:
         """Length of the vector."""
 
     def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
-        """Of a private table."""
+        """Vector of a private table."""
 
     def l2_sensitivity(self, rows: int) -> float:
-        """Of the mean, rounding included."""
+        """Sensitivity of the mean of N = `rows` rows, rounding included."""
 
 
 @dataclass(frozen=True)
 class ReleaseRequest:
-    """What is asked of a release, all of it public and chosen without the table.
+    """Settings of a release; all of them are public and chosen without the table.
 
     Attributes
     ----------
     size : number J of random features, of public points if they are drawn from the schema, or of rows of a small
         table (exponential).
-    public : public rows, whose span the subspace method takes instead.
-    entropy : of the public random draws (features, points, starts). They are no part of the noise: the promise holds
-        for any value, and the record tells it.
+    public : public rows whose span the subspace method takes, instead of points drawn from the schema.
+    entropy : seed of the public random draws (features, points, starts). They are not part of the noise: the promise
+        holds for any value, and the record contains it.
     """
 
     schema: Schema
@@ -92,6 +91,13 @@ class ReleaseRequest:
     public: Rows | None = None
     entropy: int = field(default_factory=lambda: secrets.randbits(128))
 
+    def embedding(self) -> Embedding:
+        """Public embedding of the methods that add noise to a vector."""
+        if self.method == "features":
+            return _features(self.schema, self.size, self.entropy)
+        points = _uniform_rows(self.schema, self.size, self.entropy) if self.public is None else self.public
+        return Subspace.of(self.schema.kernel(), points)
+
 
 def private_record(
     blocks: Iterable[Rows],
@@ -100,47 +106,70 @@ def private_record(
     spend: Spend,
     *,
     noise: Noise | None = None,
-    choose: Callable[..., Any] | None = None,
+    choose: exponential.Choose | None = None,
     jobs: int = 1,
     progress: Tick | None = None,
-) -> dict[str, Any]:
-    """Embed the table, make the embedding private, and tell how.
+) -> Record:
+    """Embed the table and make the embedding private.
 
     Parameters
     ----------
-    blocks, count : the private table, and its number N of rows, which is public.
+    blocks, count : private table, and its number N of rows, which is public.
     spend : called after the table has been read and before noise is drawn; if it raises, nothing is released.
-    noise, choose : what draws the noise, or chooses for the exponential mechanism; OpenDP by default.
+    noise, choose : source of the noise, or of the exponential mechanism's choice; OpenDP by default.
     jobs : threads.
     progress : called with the number of rows just done.
 
     Returns
     -------
-    record : of what JSON can hold; "vector" (or "rows") is the output of the mechanism, and the rest is public.
+    record : public; only its vector (or rows), the output of the mechanism, depends on the table.
 
     Raises
     ------
-    InputError : no rows, another number of rows than `count`, a budget or a size that does not fit.
+    InputError : no rows, another number of rows than `count`, or a budget or a size that does not fit.
     """
     if count < 1:
-        raise InputError(f"a table of {count} rows", "one or more are wanted")
-    counted, public = counted_blocks(blocks, count), _public(request, count)
+        raise InputError(f"the table has {count} rows", "it must have at least one")
+    counted, kernel = counted_blocks(blocks, count), request.schema.kernel()
+    size, basis = request.size, BASES[request.method]
+    if request.public is not None:
+        size, basis = len(request.public), f"{PUBLIC}{_digest(request.public)}"
+    versions = {name: version(name) for name in ("thesis-cli", "opendp", "numpy")}
+    how: Calibration | Selection
+    vector, rows = None, None
     if request.method == "exponential":
-        found = _exponential(counted, count, request, spend, choose, jobs, progress)
+        found, how = _small_table(counted, count, request, spend, choose or mechanism.choose)
+        rows = SmallTable.of(found)
     else:
-        embedding = _embedding(request)
-        noise = noise or NOISES[request.noise]()
+        embedding, noise = request.embedding(), noise or NOISES[request.noise]()
         sensitivity = embedding.l2_sensitivity(count)
         calibration = noise.calibrate(embedding.count, sensitivity, request.budget)
         mean = embedding.mean(counted, jobs, progress)
         spend(request.budget, calibration.rho)
         noised = noise.add(mean, sensitivity, request.budget)
-        found = {"mechanism": noised.record(), "vector": noised.values.tolist()}
-    return {**public, **found}
+        how, vector = noised.calibration, tuple(noised.values.tolist())
+    return Record(
+        promise=_promise(request, count),
+        method=request.method,
+        size=size,
+        basis=basis,
+        entropy=request.entropy,
+        kernel=KernelRecord(tuple(kernel.gamma.tolist()), tuple(kernel.rho.tolist())),
+        schema_text=request.schema.to_toml(),
+        public=(
+            "the schema: columns, types, bounds, levels, kernel",
+            "the number of rows of the table",
+            "the budget, the method and its size, the entropy of public random draws, public rows if there are any",
+        ),
+        versions=versions,
+        mechanism=how,
+        vector=vector,
+        rows=rows,
+    )
 
 
 def synthetic(
-    record: dict[str, Any],
+    record: Record,
     count: int = 1000,
     weights: Weights = "uniform",
     *,
@@ -150,14 +179,14 @@ def synthetic(
     jobs: int = 1,
     progress: Objective | None = None,
 ) -> Release:
-    """Rows of a record: post-processing, which sees no table.
+    """Make rows from a record. This is post-processing, without the table.
 
     Parameters
     ----------
-    count : number of rows; not of a subspace release with weights, which has one for each public point.
-    weights : "uniform" for plain rows, "simplex" for a probability each, and of a subspace release "l1" with
-        sum |w| <= `most` (Theorem 13) or "raw" as published, too.
-    public : the public rows of a subspace release that was made with some.
+    count : number of rows. A subspace release with weights ignores it: it has one row for each public point.
+    weights : "uniform" for plain rows, "simplex" for probabilities; for a subspace release also "l1" with
+        sum |w| <= `most` (Theorem 13), or "raw" as published.
+    public : public rows of a subspace release that was made with some.
     time_limit : seconds, after which the best rows so far are taken.
     progress : called with the squared distance to the private embedding.
 
@@ -165,14 +194,15 @@ def synthetic(
     ------
     InputError : weights that the method does not have; other public rows than the release was made with.
     """
-    schema, method = Schema.parse(record["schema"]), record["method"]
-    check_rows(schema, method, weights, most, time_limit)
-    if method == "exponential":
-        points = Rows(np.array(record["rows"]["reals"], np.float64), np.array(record["rows"]["codes"], np.int64))
+    schema = record.schema
+    check_rows(schema, record.method, weights, most, time_limit)
+    if record.rows is not None:
+        points = record.rows.rows()
         return Release(schema, points, uniform(points), record)
-    vector, rng = np.array(record["vector"]), _generator(record, "rows")
-    if method == "subspace":
-        space = Subspace.of(schema.kernel(), _public_points(record, schema, public))
+    values, noise = record.noisy_vector
+    vector, rng = np.array(values), _generator(record.entropy, "rows")
+    if record.method == "subspace":
+        space = Subspace.of(schema.kernel(), _public_points(record, public))
         constraint = "simplex" if weights == "uniform" else weights
         found = reweighted(space.kernel, space.points, space.basis, vector, constraint, most)
         if weights == "uniform":
@@ -186,13 +216,13 @@ def synthetic(
         schema.cardinalities,
         count,
         rng,
-        noise=record["mechanism"]["scale"] * (math.sqrt(2) if record["mechanism"]["norm"] == 1 else 1),
+        noise=noise.deviation,
         time_limit=time_limit,
         uniform=weights == "uniform",
         jobs=jobs,
         progress=progress,
     )
-    return Release(schema, made.rows, made.weights, {**record, "objective": made.objective})
+    return Release(schema, made.rows, made.weights, replace(record, objective=made.objective))
 
 
 def check_rows(
@@ -201,96 +231,55 @@ def check_rows(
     """Refuse what `synthetic` would refuse (`InputError`), before a budget is spent."""
     if weights not in WEIGHTS[method]:
         known = " or ".join(WEIGHTS[method])
-        raise InputError(f"{weights} weights of a release by {method}", f"{known} weights are to be had")
+        raise InputError(f"a release by {method} has no {weights} weights", f"they must be {known}")
     if weights != "uniform" and WEIGHT in schema.names:
-        raise InputError(f"weights beside a column {WEIGHT!r}", "plain rows, or a query that renames it, are wanted")
+        raise InputError(f"the schema has a column {WEIGHT!r}", "release rows without weights, or rename it")
     if not 1 <= most < math.inf:
-        raise InputError(f"a bound of {most:g} on the sum of absolute weights", "1 or above is wanted")
+        raise InputError(f"the bound on the sum of absolute weights is {most:g}", "it must be at least 1")
     if time_limit is not None and not time_limit > 0:
-        raise InputError(f"a time limit of {time_limit:g} s", "more than 0 is wanted")
+        raise InputError(f"the time limit is {time_limit:g} s", "it must be above 0")
 
 
-def release_features(record: dict[str, Any]) -> Features:
-    """The random features of a release that was made with some; they are drawn from its public entropy."""
-    schema = Schema.parse(record["schema"])
-    return draw_features(schema.kernel(), schema.cardinalities, record["size"], _generator(record, "features"))
+def release_features(record: Record) -> Features:
+    """Random features of a release by features, drawn from its public entropy."""
+    return _features(record.schema, record.size, record.entropy)
 
 
-def _embedding(request: ReleaseRequest) -> Embedding:
-    kernel, cardinalities = request.schema.kernel(), request.schema.cardinalities
-    if request.method == "features":
-        return draw_features(kernel, cardinalities, request.size, _generator(vars(request), "features"))
-    public = request.public
-    return Subspace.of(
-        kernel, _uniform_rows(request.schema, request.size, request.entropy) if public is None else public
-    )
+def _features(schema: Schema, size: int, entropy: int) -> Features:
+    return draw_features(schema.kernel(), schema.cardinalities, size, _generator(entropy, "features"))
 
 
-def _exponential(
-    blocks: Iterable[Rows],
-    count: int,
-    request: ReleaseRequest,
-    spend: Spend,
-    choose: Callable[..., Any] | None,
-    jobs: int,
-    progress: Tick | None,
-) -> dict[str, Any]:
-    from thesis_cli.privacy import exponential, mechanism
+def _small_table(
+    blocks: Iterable[Rows], count: int, request: ReleaseRequest, spend: Spend, choose: exponential.Choose
+) -> tuple[Rows, Selection]:
+    def chosen(scores: Floats, sensitivity: float, epsilon: float) -> Choice:
+        spend(Budget(request.budget.epsilon), None)
+        return choose(scores, sensitivity, epsilon)
 
     domain = exponential.enumerate_domain(request.schema)
-
-    def chosen(*arguments: Any) -> Any:
-        spend(Budget(request.budget.epsilon), None)
-        return (choose or mechanism.choose)(*arguments)
-
-    rows, found = exponential.small_database(
-        request.schema.kernel(), domain, blocks, count, request.size, request.budget.epsilon, choose=chosen
-    )
-    return {"mechanism": found, "rows": {"reals": rows.reals.tolist(), "codes": rows.codes.tolist()}}
+    kernel, epsilon = request.schema.kernel(), request.budget.epsilon
+    return exponential.small_database(kernel, domain, blocks, count, request.size, epsilon, choose=chosen)
 
 
-def _public(request: ReleaseRequest, count: int) -> dict[str, Any]:
-    """All of the record that is known before the table is read, but for its number of rows."""
-    kernel, budget = request.schema.kernel(), request.budget
-    size, basis = request.size, BASES[request.method]
-    if request.public is not None:
-        size, basis = len(request.public), f"{PUBLIC}{_digest(request.public)}"
-    return {
-        "format": FORMAT,
-        "promise": {
-            "epsilon": budget.epsilon,
-            "delta": 0.0 if request.method == "exponential" or request.noise == "laplace" else budget.delta,
-            "neighbours": "tables of the same number of rows that differ in one row",
-            "rows": count,
-        },
-        "method": request.method,
-        "size": size,
-        "basis": basis,
-        "entropy": request.entropy,
-        "kernel": {"gamma": kernel.gamma.tolist(), "rho": kernel.rho.tolist()},
-        "schema": request.schema.to_toml(),
-        "public": [
-            "the schema: columns, types, bounds, levels, kernel",
-            "the number of rows of the table",
-            "the budget, the method and its size, the entropy of public random draws, public rows if there are any",
-        ],
-        "versions": {name: version(name) for name in ("thesis-cli", "opendp", "numpy")},
-    }
+def _promise(request: ReleaseRequest, count: int) -> Promise:
+    pure = request.method == "exponential" or request.noise == "laplace"
+    neighbours = "tables of the same number of rows that differ in one row"
+    return Promise(request.budget.epsilon, 0.0 if pure else request.budget.delta, neighbours, count)
 
 
-def _public_points(record: dict[str, Any], schema: Schema, public: Rows | None) -> Rows:
-    if not record["basis"].startswith(PUBLIC):
-        return _uniform_rows(schema, record["size"], record["entropy"])
+def _public_points(record: Record, public: Rows | None) -> Rows:
+    if not record.basis.startswith(PUBLIC):
+        return _uniform_rows(record.schema, record.size, record.entropy)
     if public is None:
-        raise InputError("the release is in the span of public rows", "the same --public file is wanted")
-    if record["basis"] != PUBLIC + _digest(public):
-        raise InputError("these are not the public rows of the release", "the same --public file is wanted")
+        raise InputError("the release is in the span of public rows", "--public must name their file")
+    if record.basis != PUBLIC + _digest(public):
+        raise InputError("these are not the public rows of the release", "--public must name their file")
     return public
 
 
 def _uniform_rows(schema: Schema, count: int, entropy: int) -> Rows:
-    """Draws from the schema's box: a public distribution."""
-    rng = _generator({"entropy": entropy}, "points")
+    """Public points, drawn uniformly from the schema's box."""
+    rng = _generator(entropy, "points")
     codes = rng.integers(0, schema.cardinalities, (count, len(schema.cardinalities)))
     return Rows(rng.random((count, schema.reals)), codes)
 
@@ -299,11 +288,11 @@ def _digest(rows: Rows) -> str:
     return hashlib.sha256(rows.reals.tobytes() + rows.codes.tobytes()).hexdigest()
 
 
-def _generator(record: dict[str, Any], use: str) -> np.random.Generator:
-    return np.random.default_rng([record["entropy"], *use.encode()])
+def _generator(entropy: int, use: str) -> np.random.Generator:
+    return np.random.default_rng([entropy, *use.encode()])
 
 
 def _systematic(weights: Floats, count: int, rng: np.random.Generator) -> Codes:
-    """Indices, `count` of them, each as often as near to its share as whole numbers allow."""
+    """Indices, `count` of them; each occurs as often as its share of `count`, up to rounding."""
     ends = np.cumsum(weights) / weights.sum()
     return np.minimum(np.searchsorted(ends, (np.arange(count) + rng.random()) / count), len(weights) - 1)

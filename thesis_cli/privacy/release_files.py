@@ -1,24 +1,22 @@
-"""A release on disk: rows in a CSV file, and beside it, in JSON, the record of how they were made."""
+"""A release on disk: rows in a CSV file, and beside it their record in JSON."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.release_record import NOT_A_RECORD, Record
 from thesis_cli.privacy.schema import Real, Schema, Values
 from thesis_cli.privacy.table import open_table, rows
 
-FORMAT = "thesis-cli private release 1"
 WEIGHT = "weight"
 """Name of the column of weights, in a CSV file that has one."""
 DIGITS = 5
@@ -31,16 +29,16 @@ class Release:
 
     Attributes
     ----------
-    schema : of the columns.
-    points : the rows, encoded, M of them.
-    weights : of the rows, of any sign for a release in the span of points (Algorithm 2), shape (M,).
-    record : as `release` makes it.
+    schema : columns of the rows.
+    points : encoded rows, M of them.
+    weights : weights of the rows, shape (M,); of any sign for a release in the span of points (Algorithm 2).
+    record : promise and origin of the rows.
     """
 
     schema: Schema
     points: Rows
     weights: Floats
-    record: dict[str, Any]
+    record: Record
 
     @property
     def kernel(self) -> Kernel:
@@ -54,13 +52,8 @@ class Release:
 
 
 def record_path(path: str | Path) -> Path:
-    """Of the record that belongs to a CSV file."""
+    """Path of the record that belongs to a CSV file."""
     return Path(path).with_suffix(".json")
-
-
-def record_text(record: dict[str, Any]) -> str:
-    """The record as JSON."""
-    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
 
 def rows_text(release: Release, *, weighted: bool) -> str:
@@ -76,39 +69,37 @@ def rows_text(release: Release, *, weighted: bool) -> str:
     return out.getvalue()
 
 
-def read_record(path: str | Path) -> dict[str, Any]:
-    """The record of a release, by the name of its CSV file or its own.
+def read_record(path: str | Path) -> Record:
+    """Read the record of a release, given its path or that of the CSV file.
 
     Raises
     ------
-    InputError : no such file, or no record.
+    InputError : there is no such file, or it is no record.
     """
     found = record_path(path)
     try:
-        record: dict[str, Any] = json.loads(found.read_text(encoding="utf-8"))
-        if record["format"] != FORMAT:
-            raise ValueError
+        text = found.read_text(encoding="utf-8")
     except OSError as error:
         problem = f"the record of the release cannot be read ({error.strerror})"
         raise InputError(problem, "dp-release writes it beside the CSV file", source=found) from None
-    except (KeyError, TypeError, ValueError, RecursionError):  # also of text that is no JSON
-        raise InputError("it is no record of a release", "one that dp-release wrote is wanted", source=found) from None
-    return record
+    except UnicodeDecodeError:
+        raise InputError(*NOT_A_RECORD, source=found) from None
+    return Record.from_json(text, found)
 
 
 def read_release(path: str | Path) -> Release:
-    """A release, by the name of its CSV file or of its record; weights are equal if the file has none.
+    """Read a release, given the path of its CSV file or of its record; without a column of weights, they are equal.
 
     Raises
     ------
-    InputError : one of both files is lacking, or is not what dp-release writes.
+    InputError : one of the two files is missing, or is not what dp-release writes.
     """
     record = read_record(path)
-    schema = Schema.parse(record["schema"])
+    schema = record.schema
     table = open_table(str(Path(path).with_suffix(".csv")), named=True)
     points = Rows.concatenate(list(rows(table, schema)) or [_no_rows(schema)])
     if not len(points):
-        raise InputError("the release has no rows", "one or more are wanted", source=table.source)
+        raise InputError("the release has no rows", "it must have at least one", source=table.source)
     if WEIGHT in table.columns and WEIGHT not in schema.names:
         weights = np.concatenate([_numbers(part[WEIGHT], table.source) for part in table.chunks(names=[WEIGHT])])
     else:
@@ -126,7 +117,7 @@ def _numbers(texts: Values, source: str) -> Floats:
     except ValueError:
         found = np.array([math.nan])
     if not np.isfinite(found).all():
-        raise InputError(f"a {WEIGHT} that is no number", "the file that dp-release wrote is wanted", source=source)
+        raise InputError(f"a {WEIGHT} is not a number", "the file must be one that dp-release wrote", source=source)
     return np.asarray(found)
 
 

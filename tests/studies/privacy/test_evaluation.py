@@ -157,7 +157,7 @@ class Silent:
 
     def add(self, vector, l2_sensitivity, budget):
         self.vector = vector
-        return Noised(**vars(self.calibrate(vector.size, l2_sensitivity, budget)), values=vector)
+        return Noised(vector, self.calibrate(vector.size, l2_sensitivity, budget))
 
 
 def release(rows, noise, *, joint=True, count=2000, bins=5):

@@ -34,8 +34,8 @@ def columns_figure(release: Release) -> Figure:
         _draw_column(ax, column, release.columns[column.name], weights / weights.sum())
     for ax in axes.flat[len(columns) :]:
         ax.remove()
-    promise = release.record["promise"]
-    figure.suptitle(rf"synthetic rows, $\varepsilon$ = {promise['epsilon']:g}, $\delta$ = {promise['delta']:g}")
+    promise = release.record.promise
+    figure.suptitle(rf"synthetic rows, $\varepsilon$ = {promise.epsilon:g}, $\delta$ = {promise.delta:g}")
     return figure
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from thesis_cli.base.arrays import Floats
@@ -62,5 +62,5 @@ def subspace_release(
         raise InputError(f"the table has {count} rows", "it must have at least one")
     space = Subspace.of(kernel, points)
     noised = noise.add(space.mean(counted_blocks(blocks, count)), space.l2_sensitivity(count), budget)
-    record = {"points": len(points), "basis": space.count, "weights": weights, **noised.record()}
+    record = {"points": len(points), "basis": space.count, "weights": weights, **asdict(noised.calibration)}
     return SubspaceRelease(points, reweighted(kernel, points, space.basis, noised.values, weights, most), record)

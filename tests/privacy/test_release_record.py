@@ -1,0 +1,159 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.privacy.mechanism import Calibration
+from thesis_cli.privacy.release_record import (
+    FORMAT,
+    KernelRecord,
+    Promise,
+    Record,
+    Selection,
+    SmallTable,
+)
+from thesis_cli.privacy.schema import Boolean, Real, Schema
+
+SCHEMA = Schema((Real("x", 0, 1), Boolean("é")))
+NOISE = Calibration(mechanism="none", scale=1, granularity=0.0, epsilon=1.0, delta=1e-6, sensitivity=0.5)
+CHOICE = Selection(1, 2, 3, "best", 1.0, 1.0, 0.0, 0.5)
+WRITTEN = """\
+{
+ "format": "thesis-cli private release 1",
+ "promise": {
+  "epsilon": 1,
+  "delta": 1e-06,
+  "neighbours": "one row",
+  "rows": 9
+ },
+ "method": "features",
+ "size": 2,
+ "basis": "random features",
+ "entropy": 340282366920938463463374607431768211455,
+ "kernel": {
+  "gamma": [
+   8.0
+  ],
+  "rho": []
+ },
+ "schema": "[columns.x]\\ntype = \\"real\\"\\nlow = 0\\nhigh = 1\\n\\n[columns.\\"é\\"]\\ntype = \\"boolean\\"\\n",
+ "public": [
+  "all"
+ ],
+ "versions": {
+  "numpy": "2"
+ },
+ "mechanism": {
+  "mechanism": "none",
+  "scale": 1,
+  "granularity": 0.0,
+  "epsilon": 1.0,
+  "delta": 1e-06,
+  "sensitivity": 0.5,
+  "norm": 2,
+  "rho": null,
+  "analytic_scale": null,
+  "classical_scale": null
+ },
+ "vector": [
+  0.25,
+  -1e-300
+ ]
+}
+"""
+
+
+def record_of(schema, **changes):
+    """The record of a release of a schema's rows, with some fields as given."""
+    record = Record(
+        promise=Promise(1, 1e-6, "one row", 9),
+        method="features",
+        size=len(changes.get("vector", "ab") or "abc"),
+        basis="random features",
+        entropy=2**128 - 1,
+        kernel=KernelRecord((8.0,), ()),
+        schema_text=schema.to_toml(),
+        public=("all",),
+        versions={"numpy": "2"},
+        mechanism=NOISE,
+        vector=(0.25, -1e-300),
+    )
+    return replace(record, **changes)
+
+
+def chosen():
+    rows = SmallTable(((0.5,), (0.25,)), ((0,), (1,)))
+    return record_of(SCHEMA, method="exponential", mechanism=CHOICE, vector=None, rows=rows)
+
+
+def test_what_is_written():
+    assert record_of(SCHEMA).to_json() == WRITTEN
+
+
+@pytest.mark.parametrize("record", [record_of(SCHEMA), record_of(SCHEMA, objective=0.5), chosen()])
+def test_a_record_is_read_as_it_was_written(record):
+    text = record.to_json()
+    read = Record.from_json(text)
+    assert read == record
+    assert read.to_json() == text
+    assert read.schema == SCHEMA
+
+
+def test_the_noise_of_a_release():
+    assert record_of(SCHEMA).noisy_vector == ((0.25, -1e-300), NOISE)
+    with pytest.raises(InputError, match="no noisy vector"):
+        _ = chosen().noisy_vector
+
+
+BAD = [
+    ((), ("promise",), None, "promise is missing"),
+    ((), ("promise", "rows"), None, "promise.rows is missing"),
+    ((), ("mechanism", "norm"), None, "mechanism.norm is missing"),
+    ((), ("promise", "rows"), 1.5, "promise.rows is 1.5"),
+    ((), ("promise", "rows"), -1, "promise.rows is -1"),
+    ((), ("promise", "rows"), True, "promise.rows is true"),
+    ((), ("promise", "epsilon"), "1", 'promise.epsilon is "1"'),
+    ((), ("promise",), [], "promise is \\[\\]; it must be an object"),
+    ((), ("method",), "feature", "'features'"),
+    ((), ("method",), [], "method is"),
+    ((), ("entropy",), None, "entropy is missing"),
+    ((), ("schema",), "[columns]", "schema: the schema has no columns"),
+    ((), ("public",), "all", "public is"),
+    ((), ("versions", "numpy"), 2, "versions.numpy is 2"),
+    ((), ("vector",), [0.5, "x"], r"vector\[1\] is"),
+    ((), ("vector",), [0.5, float("inf")], r"vector\[1\] is Infinity"),
+    ((), ("vector",), [0.5], "vector has 1 numbers; .* size = 2"),
+    ((), ("vector",), None, "by features has vector|vector and no rows"),
+    ((), ("more",), 1, "more is an unknown key"),
+    ((), ("mechanism", "sccale"), 1, "mechanism.sccale is an unknown key; 'scale'"),
+    ((), ("method",), "exponential", "method 'exponential'"),
+    ("chosen", ("rows", "codes"), [[0]], "rows do not fit"),
+    ("chosen", ("rows", "reals"), [[0.5, 0.5]] * 2, "rows do not fit"),
+]
+
+
+@pytest.mark.parametrize(("which", "path", "value", "message"), BAD, ids=[".".join(p) + str(v) for _, p, v, _ in BAD])
+def test_what_is_wrong_is_one_line_that_names_file_and_key(which, path, value, message):
+    content = json.loads((chosen() if which else record_of(SCHEMA)).to_json())
+    inner = content
+    for key in path[:-1]:
+        inner = inner[key]
+    if value is None:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    with pytest.raises(InputError, match=message) as caught:
+        Record.from_json(json.dumps(content), "r.json")
+    assert str(caught.value).startswith("r.json: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", '{"format": "other"}', "[" * 100_000])
+def test_a_file_that_is_no_record(text):
+    with pytest.raises(InputError, match=r"^r.json: it is not the record of a release"):
+        Record.from_json(text, "r.json")
+
+
+def test_the_format_has_a_name():
+    assert json.loads(WRITTEN)["format"] == FORMAT

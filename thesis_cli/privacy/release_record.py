@@ -1,0 +1,279 @@
+"""Public record of a release: its promise, how it was made, and the output of the mechanism; JSON on disk.
+
+`Record.to_json` and `Record.from_json` write and read the whole of it. A record that comes from a file is checked field
+by field, and an error names the file and the key.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import nearest
+from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.mechanism import Calibration
+from thesis_cli.privacy.schema import Schema
+
+FORMAT = "thesis-cli private release 1"
+NOT_A_RECORD = "it is not the record of a release", "it must be a file that dp-release wrote"
+
+Method = Literal["features", "subspace", "exponential"]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Differential privacy that the release promises.
+
+    Attributes
+    ----------
+    epsilon, delta : budget that the release spends.
+    neighbours : which pairs of tables the promise is about.
+    rows : number N of private rows.
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class KernelRecord:
+    """Parameters of the kernel, as in `Kernel`."""
+
+    gamma: tuple[float, ...]
+    rho: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Choice of a small table by the exponential mechanism.
+
+    Attributes
+    ----------
+    points, domain, candidates : rows of each small table, rows of the domain, and number of small tables.
+    mechanism : name of the mechanism that chose.
+    scale : scale of its noise.
+    epsilon, delta : privacy that it proves.
+    sensitivity : sensitivity of each score.
+    """
+
+    points: int
+    domain: int
+    candidates: int
+    mechanism: str
+    scale: float
+    epsilon: float
+    delta: float
+    sensitivity: float
+
+
+@dataclass(frozen=True)
+class SmallTable:
+    """Encoded rows that the exponential mechanism chose: `Rows` as JSON holds them."""
+
+    reals: tuple[tuple[float, ...], ...]
+    codes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, rows: Rows) -> SmallTable:
+        """Rows as JSON holds them."""
+        return cls(tuple(map(tuple, rows.reals.tolist())), tuple(map(tuple, rows.codes.tolist())))
+
+    def rows(self) -> Rows:
+        """Encoded rows, M of them."""
+        return Rows(np.array(self.reals, np.float64), np.array(self.codes, np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """Everything that a release makes public, in the order of the file.
+
+    Attributes
+    ----------
+    promise : differential privacy of the release.
+    method, size, basis : how the table was embedded; `size` counts random features, public points or rows.
+    entropy : seed of the public random draws, which are not part of the noise.
+    kernel : kernel on encoded rows.
+    schema_text : the schema in TOML; `schema` is the parsed one. Its key in the file is `schema`.
+    public : what was public before the release, in words.
+    versions : versions of this program and of its libraries.
+    mechanism : noise on the vector, or the choice of a small table.
+    vector : noisy embedding, if the method makes one.
+    rows : the small table, if the exponential mechanism chose one.
+    objective : squared distance of the synthetic rows to `vector`, where rows were fitted.
+    """
+
+    promise: Promise
+    method: Method
+    size: int
+    basis: str
+    entropy: int
+    kernel: KernelRecord
+    schema_text: str = field(metadata={"key": "schema"})
+    public: tuple[str, ...]
+    versions: Mapping[str, str]
+    mechanism: Calibration | Selection
+    vector: tuple[float, ...] | None = None
+    rows: SmallTable | None = None
+    objective: float | None = None
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Columns of the release."""
+        return Schema.parse(self.schema_text)
+
+    @property
+    def noisy_vector(self) -> tuple[tuple[float, ...], Calibration]:
+        """The noisy embedding and its noise.
+
+        Raises
+        ------
+        InputError : the release has none; the exponential mechanism chose a table.
+        """
+        if self.vector is None or not isinstance(self.mechanism, Calibration):
+            raise InputError(f"a release by {self.method} has no noisy vector", "it must be by features or subspace")
+        return self.vector, self.mechanism
+
+    def to_json(self) -> str:
+        """Text of the record's file."""
+        return json.dumps({"format": FORMAT, **_written(self)}, indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, source: str | Path = "the record") -> Record:
+        """Read the text of a record's file.
+
+        Parameters
+        ----------
+        source : file that errors name.
+
+        Raises
+        ------
+        InputError : the text is no record; names the key that is wrong, unknown or missing.
+        """
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError):
+            raise InputError(*NOT_A_RECORD, source=source) from None
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise InputError(*NOT_A_RECORD, source=source)
+        try:
+            record: Record = _read(cls, {key: value for key, value in content.items() if key != "format"}, "")
+            record._check()
+        except InputError as error:
+            raise InputError(error.problem, error.remedy, source=source) from None
+        return record
+
+    def _check(self) -> None:
+        try:
+            schema = self.schema
+        except InputError as error:
+            raise InputError(f"schema: {error.problem}", error.remedy) from None
+        chosen = self.method == "exponential"
+        if chosen != isinstance(self.mechanism, Selection):
+            raise InputError(f"mechanism does not belong to method {self.method!r}", "both must be of one release")
+        if (self.vector is None) != chosen or (self.rows is None) == chosen:
+            key, other = ("rows", "vector") if chosen else ("vector", "rows")
+            raise InputError(f"a release by {self.method} has {key} and no {other}", "both must be of one release")
+        if self.method == "features" and self.vector is not None and len(self.vector) != self.size:
+            raise InputError(f"vector has {len(self.vector)} numbers", f"it must have size = {self.size} of them")
+        if self.rows is not None:
+            widths = {(len(r), len(c)) for r, c in zip(self.rows.reals, self.rows.codes, strict=False)}
+            if len(self.rows.reals) != len(self.rows.codes) or widths != {(schema.reals, len(schema.cardinalities))}:
+                raise InputError("rows do not fit the schema", "each must have all coordinates of the schema")
+
+
+def _written(value: object) -> Any:
+    """A value as JSON holds it; fields that are None by default are left out while they are None."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        found = {}
+        for f in dataclasses.fields(value):
+            content = getattr(value, f.name)
+            if not (content is None and isinstance(value, Record)):
+                found[f.metadata.get("key", f.name)] = _written(content)
+        return found
+    if isinstance(value, tuple):
+        return [_written(x) for x in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _read(kind: Any, value: object, key: str) -> Any:
+    """A value of some type out of JSON.
+
+    Raises
+    ------
+    InputError : it has another type; names its key.
+    """
+    if isinstance(kind, UnionType):
+        return _read_union(get_args(kind), value, key)
+    if dataclasses.is_dataclass(kind):
+        return _read_fields(kind, value, key)
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise _wrong(key, value, nearest(str(value), get_args(kind)))
+        return value
+    if get_origin(kind) is tuple:
+        if not isinstance(value, list):
+            raise _wrong(key, value, "it must be a list")
+        return tuple(_read(get_args(kind)[0], x, f"{key}[{i}]") for i, x in enumerate(value))
+    if get_origin(kind) is Mapping:
+        if not isinstance(value, dict):
+            raise _wrong(key, value, "it must be an object")
+        return {name: _read(str, x, f"{key}.{name}") for name, x in value.items()}
+    return _read_scalar(kind, value, key)
+
+
+def _read_union(kinds: tuple[Any, ...], value: object, key: str) -> Any:
+    """None, or the one of several dataclasses that the most keys belong to."""
+    if type(None) in kinds:
+        if value is None:
+            return None
+        kinds = tuple(kind for kind in kinds if kind is not type(None))
+    keys = set(value) if isinstance(value, dict) else set()
+    if len(kinds) > 1:
+        kinds = (max(kinds, key=lambda kind: len(keys & {f.name for f in dataclasses.fields(kind)})),)
+    return _read(kinds[0], value, key)
+
+
+def _read_fields(kind: Any, value: object, key: str) -> Any:
+    if not isinstance(value, dict):
+        raise _wrong(key, value, "it must be an object")
+    hints, found = get_type_hints(kind), {}
+    keys = {f.metadata.get("key", f.name): f for f in dataclasses.fields(kind)}
+    within = f"{key}." if key else ""
+    for name in value:
+        if name not in keys:
+            raise InputError(f"{within}{name} is an unknown key", nearest(name, keys))
+    for name, f in keys.items():
+        if name in value:
+            found[f.name] = _read(hints[f.name], value[name], within + name)
+        elif f.default is dataclasses.MISSING or kind is not Record:
+            raise InputError(f"{within}{name} is missing", "a release has it")
+    return kind(**found)
+
+
+def _read_scalar(kind: Any, value: object, key: str) -> Any:
+    if kind is str:
+        fits, what = isinstance(value, str), "a text"
+    elif kind is int:
+        fits, what = isinstance(value, int) and not isinstance(value, bool) and value >= 0, "a whole number from 0"
+    else:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        fits, what = number and math.isfinite(value), "a number"  # type: ignore[arg-type]
+    if not fits:
+        raise _wrong(key, value, f"it must be {what}")
+    return value
+
+
+def _wrong(key: str, value: object, remedy: str) -> InputError:
+    return InputError(f"{key} is {json.dumps(value, ensure_ascii=False)[:60]}", remedy)
