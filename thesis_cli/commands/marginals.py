@@ -59,7 +59,7 @@ class MarginalsRequest(Request):
     uai: Path | None = uai_option("MAR")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class MarginalsResult(Result):
     """The marginals of all variables.
 
