@@ -6,24 +6,22 @@ total is the one of smaller epsilon. It holds for budgets fixed beforehand. Eith
 it holds too where budgets depend on earlier releases (Rogers et al. 2016; Feldman and Zrnic 2021); the smaller of both
 then holds at twice the delta.
 
-A spend is on the disk before its noise is drawn, so a release that fails has spent. The lock and the pid in it tell
-processes of one machine apart.
+A spend is on the disk before its noise is drawn, so a release that fails has spent. A lock keeps apart the processes
+of one machine.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.locks import locked
 from thesis_cli.privacy.mechanism import Budget, zcdp_epsilon
 
 FORMAT = "thesis-cli privacy ledger 1"
@@ -127,7 +125,7 @@ class Ledger:
         """
         if rho is not None and not 0 <= rho < math.inf:
             raise InputError(f"rho is {rho:g}", "a number from 0 is wanted")
-        with self._locked():
+        with locked(self.path, "wait until that release has spent"):
             accounts = self.accounts()
             account = accounts.get(table) or self._opened(table, limit)
             if limit not in (None, account.limit):
@@ -172,71 +170,6 @@ class Ledger:
             os.fsync(directory)
         finally:
             os.close(directory)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold the lock file. One process can make it, and its pid is in it; the kernel's lock guards its removal."""
-        lock = self.path.with_name(self.path.name + ".lock")
-        while (handle := self._taken(lock)) is None:
-            self._remove_stale(lock)
-        try:
-            yield
-        finally:
-            lock.unlink()
-            os.close(handle)
-
-    def _taken(self, lock: Path) -> int | None:
-        try:
-            handle = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
-        except FileExistsError:
-            return None
-        if _guarded(handle, lock):
-            try:
-                os.write(handle, str(os.getpid()).encode())
-            except OSError as error:
-                lock.unlink()
-                os.close(handle)
-                raise OSError(error.errno, error.strerror, str(lock)) from error
-            return handle
-        os.close(handle)
-        return None
-
-    def _remove_stale(self, lock: Path) -> None:
-        """Remove a lock whose process is gone."""
-        try:
-            handle = os.open(lock, os.O_RDWR)
-        except FileNotFoundError:
-            return
-        try:
-            guarded, pid = _guarded(handle, lock), os.read(handle, 32).decode(errors="replace")
-            if guarded and not _runs(pid):
-                lock.unlink()
-            elif lock.exists():
-                raise self._error(f"in use by process {pid or '?'}", f"if that is no release, remove {lock}")
-        finally:
-            os.close(handle)
-
-
-def _guarded(handle: int, path: Path) -> bool:
-    """Whether the kernel's lock on the open file is ours now, and the file still has its name."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return os.path.samestat(os.fstat(handle), os.stat(path))
-    except (BlockingIOError, FileNotFoundError):
-        return False
-
-
-def _runs(pid: str) -> bool:
-    """Whether a process with this pid runs. A lock without one was left by a process that died while making it."""
-    if not pid:
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except (PermissionError, ValueError):
-        return True
-    return True
 
 
 def _parse(found: Any) -> dict[str, Account]:

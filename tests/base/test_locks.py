@@ -1,0 +1,116 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.locks import locked
+
+HOLDING = """
+import sys, time
+from pathlib import Path
+from thesis_cli.base.locks import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+COUNTING = """
+import sys, time
+from pathlib import Path
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.locks import locked
+path, done = Path(sys.argv[1]), 0
+while done < 50:
+    try:
+        with locked(path):
+            number = int(path.read_text())
+            time.sleep(0.0005)
+            path.write_text(str(number + 1))
+            done += 1
+    except InputError:
+        time.sleep(0.001)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """A process that holds the lock of a file, and the file."""
+    path = tmp_path / "table.csv"
+    with subprocess.Popen([sys.executable, "-c", HOLDING, path], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"held\n"
+        yield process, path
+        process.kill()
+
+
+def take(path):
+    with locked(path):
+        return True
+
+
+def refused(path, match):
+    with pytest.raises(InputError, match=match) as caught:
+        take(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_held_lock_names_its_holder(holder):
+    process, path = holder
+    refused(path, f"in use by process {process.pid}; wait")
+    (path.parent / ".table.csv.lock").write_text("")
+    refused(path, "in use by another process")
+
+
+def test_threads_of_one_process_exclude_each_other(tmp_path):
+    path, found = tmp_path / "t", []
+    with locked(path):
+        thread = threading.Thread(target=lambda: refused(path, f"process {os.getpid()}") or found.append("refused"))
+        thread.start()
+        thread.join()
+        refused(path, "in use")
+    assert found == ["refused"]
+    assert take(path)
+
+
+def test_the_kernel_releases_the_lock_of_a_killed_process(holder):
+    """Also of a zombie: its parent has not waited for it."""
+    process, path = holder
+    os.kill(process.pid, signal.SIGKILL)
+    status = Path(f"/proc/{process.pid}/stat")
+    for _ in range(500):
+        if not status.exists() or status.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            break
+        time.sleep(0.01)
+    assert take(path)
+
+
+def test_what_a_dead_process_left_in_the_lock_file_holds_nothing(tmp_path):
+    (tmp_path / ".t.lock").write_text(str(os.getpid()))
+    assert take(tmp_path / "t")
+    assert [path.name for path in tmp_path.iterdir()] == [".t.lock"]
+    assert (tmp_path / ".t.lock").read_text() == ""
+
+
+def test_an_error_releases_the_lock(tmp_path):
+    with pytest.raises(ZeroDivisionError), locked(tmp_path / "t"):
+        raise ZeroDivisionError
+    assert take(tmp_path / "t")
+
+
+def test_processes_lose_no_update(tmp_path):
+    path = tmp_path / "count"
+    path.write_text("0")
+    others = [subprocess.Popen([sys.executable, "-c", COUNTING, path]) for _ in range(4)]
+    assert [other.wait() for other in others] == [0] * 4
+    assert path.read_text() == "200"
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        take(tmp_path / "file" / "t")
