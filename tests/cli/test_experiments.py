@@ -46,12 +46,12 @@ def test_a_claim_that_fails_without_a_finding_is_status_1(cli, toy):
     assert cli("claims", "--preset", "quick").status == 1
 
 
-def test_a_task_that_fails_is_status_1_and_says_how_to_go_on(cli, toy):
+def test_a_task_that_fails_is_status_1_and_names_what_goes_on(cli, toy):
     (toy / "experiments" / "fail-2").touch()
     result = cli("reproduce", "--jobs", 1)
     assert result.status == 1
     assert "told to fail" in result.err
-    assert "error: 1 tasks failed; the same command runs them again" in result.err
+    assert "error: 1 task failed" in result.err
     (toy / "experiments" / "fail-2").unlink()
     assert cli("reproduce", "--jobs", 1).status == 0
 
@@ -69,19 +69,21 @@ def test_plot_redraws_from_the_csv_alone(cli, toy):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "fragments"),
     [
-        (["reproduce", "nope"], "error: no experiment is called nope; one of toy\n"),
-        (["reproduce", "--preset", "huge"], "error: toy has no preset huge; one of quick, paper\n"),
-        (["claims", "--preset", "huge"], "error: toy has no preset huge; one of quick, paper\n"),
-        (["claims", "nope"], "error: no experiment is called nope; one of toy\n"),
-        (["plot", "toy"], "results/toy.csv: no such result; thesis-cli reproduce toy makes it\n"),
+        (["reproduce", "nope"], ["no experiment", "nope", "toy"]),
+        (["reproduce", "--preset", "huge"], ["toy has no preset huge", "quick, paper"]),
+        (["claims", "--preset", "huge"], ["toy has no preset huge", "quick, paper"]),
+        (["claims", "nope"], ["no experiment", "nope"]),
+        (["plot", "toy"], ["results/toy.csv: ", "thesis-cli reproduce toy"]),
+        (["plot"], ["no figure", "--all"]),
+        (["plot", "toy", "--all"], ["--all"]),
     ],
 )
-def test_bad_input(cli, toy, arguments, message):
+def test_bad_input(cli, toy, arguments, fragments):
     result = cli(*arguments)
     assert result.status == 2
-    assert result.err.endswith(message)
+    assert all(fragment in result.err for fragment in fragments), result.err
     assert result.err.count("\n") == 1
 
 
@@ -89,10 +91,8 @@ def test_outside_a_checkout(cli, monkeypatch, tmp_path):
     monkeypatch.setattr(registry, "__file__", str(tmp_path / "lib" / "thesis_cli" / "reproduction" / "registry.py"))
     for command in ("reproduce", "claims", "list"):
         result = cli(command)
-        assert (result.status, result.err) == (
-            2,
-            "error: there are no experiments here; run this in a checkout of the project\n",
-        )
+        assert result.status == 2
+        assert "checkout" in result.err
 
 
 def test_committed_claims_are_those_of_the_committed_results(cli, tmp_path):
@@ -112,10 +112,9 @@ def test_a_broken_experiment_is_named_in_one_line(cli, toy):
     (toy / "experiments" / "broken.py").write_text("x = 1\ny = x / 0\n")
     result = cli("list")
     assert result.status == 2
-    assert result.err == (
-        f"error: {toy}/experiments/broken.py:2: cannot be imported (ZeroDivisionError: division by zero); "
-        "an experiment is wanted\n"
-    )
+    assert result.err.startswith(f"error: {toy}/experiments/broken.py:2: ")
+    assert "ZeroDivisionError: division by zero" in result.err
+    assert result.err.count("\n") == 1
 
 
 def test_a_damaged_result_is_one_line_and_reproduce_mends_it(cli, toy):

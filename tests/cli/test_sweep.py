@@ -13,8 +13,8 @@ import time
 import pytest
 
 from tests.conftest import MODELS, ROOT
-from thesis_cli.cli import output
 from thesis_cli.cli import sweep as module
+from thesis_cli.commands import map_state
 from thesis_cli.reproduction import registry, run_folder
 
 MODEL, OTHER = (f"MARKOV\n1\n2\n1\n1 0\n2\n{values}\n" for values in ("1 2", "2 1"))
@@ -26,10 +26,11 @@ model = ["a.uai", "b.uai", "c.uai", "d.uai"]
 solver = ["auto", "elimination"]
 """
 SEEDED = """
-command = "estimate-z"
+command = "renyi"
 seeds = 3
 [options]
 samples = 10
+order = 2
 [grid]
 model = { files = "[ad].uai" }
 """
@@ -65,10 +66,13 @@ def rows(file):
         return list(csv.DictReader(text))
 
 
-def one_line(result, status, message):
+def refused(result, status, *fragments):
+    """One line on standard error that has all fragments."""
     assert result.status == status, result.err
-    assert result.err == f"error: {message}\n"
+    assert re.fullmatch(r"error: [^\n]+\n", result.err)
     assert result.out == ""
+    for fragment in fragments:
+        assert fragment in result.err
 
 
 def results(folder):
@@ -181,9 +185,8 @@ def test_changed_inputs_are_warned_of_and_computed_anew(cli, here):
     (here / "a.uai").write_text(OTHER)
     result = cli("sweep", "s.toml", "--jobs", 1)
     assert result.status == 0
-    assert result.err == (
-        "warning: s: 2 stored results were computed by older code or from other inputs; --refresh computes them anew\n"
-    )
+    assert result.err.startswith("warning: s: 2 ")
+    assert "--refresh" in result.err
     assert (here / "results/runs/s.csv").read_bytes() == before
     result = cli("sweep", "s.toml", "--jobs", 1, "--refresh")
     assert (result.status, result.err) == (0, "")
@@ -215,14 +218,14 @@ def test_a_task_that_fails_stops_no_other(cli, here):
     assert result.status == 1
     assert "8 in results/runs/s/tasks.json: 6 run now, 0 kept, 2 failed\n" in result.out
     first, last = result.err.splitlines()
-    assert first.startswith('task {"model": "b.uai", "solver": "auto"} failed: b.uai:')
+    assert first.startswith(f'task {{"model": "b.uai", "solver": "auto"}} failed: {here}/b.uai:')
     assert first.endswith(f"; cd {here} && thesis-cli map --solver=auto -- b.uai")
-    assert last == "error: 2 of 8 tasks failed; thesis-cli status results/runs/s --failed tells how"
+    assert last.startswith("error: 2 of 8 tasks failed; thesis-cli status results/runs/s --failed")
     assert [row["model"][0] for row in rows(here / "results/runs/s.csv")] == list("aaccdd")
 
     told = cli("status", "--failed")
     assert told.out.splitlines()[1].split() == ["s", "8", "6", "0", "0", "2", "0", "nothing", "runs"]
-    assert "s, task 2: {'model': 'b.uai', 'solver': 'auto'}, seed None\n    b.uai:" in told.out
+    assert f"s, task 2: {{'model': 'b.uai', 'solver': 'auto'}}, seed None\n    {here}/b.uai:" in told.out
     assert "-- b.uai\n" in told.out
     (run,) = json.loads(cli("status", "--failed", "--json").out)["runs"]
     assert [error["task"] for error in run["errors"]] == [2, 3]
@@ -247,18 +250,19 @@ def test_all_tasks_fail(cli, here):
         break_model(here, name)
     result = cli("sweep", "s.toml", "--jobs", 2)
     assert result.status == 1
-    assert result.err.endswith("error: 8 of 8 tasks failed; thesis-cli status results/runs/s --failed tells how\n")
+    assert "error: 8 of 8 tasks failed; thesis-cli status results/runs/s --failed" in result.err
     assert result.err.count("\n") == 2
     assert not (here / "results/runs/s.csv").exists()
 
 
 def test_an_error_of_the_program_itself_is_two_lines_and_its_traceback_is_kept(cli, here, monkeypatch):
-    monkeypatch.setattr(output, "out_file", lambda *_: 1 / 0)
+    monkeypatch.setattr(map_state, "open_model", lambda *_: 1 / 0)
     result = cli("sweep", "s.toml", "--jobs", 1)
     assert result.status == 1
     assert "} failed: ZeroDivisionError: division by zero; cd " in result.err
     assert result.err.count("\n") == 2
     assert "Traceback" in next(here.rglob("*.error")).read_text()
+    assert "Traceback" in cli("sweep", "s.toml", "--jobs", 1, "--debug").err
 
 
 def test_a_damaged_result_is_computed_anew(cli, here):
@@ -289,7 +293,7 @@ def test_what_is_removed_comes_again(cli, here, lost):
         gone = runs / name
         shutil.rmtree(gone) if gone.is_dir() else gone.unlink(missing_ok=True)
     if lost.startswith("s/run.json"):
-        one_line(cli("sweep", "s.toml"), 2, f"{runs}/s: is there, and no folder of a sweep; another --out is wanted")
+        refused(cli("sweep", "s.toml"), 2, f"{runs}/s: ", "--out")
         return
     assert cli("sweep", "s.toml", "--jobs", 1).status == 0
     assert (runs / "s.csv").read_bytes() == before
@@ -378,8 +382,7 @@ def test_beside_a_run_that_goes_on(cli, here, undisturbed):
         for text in (SLOW, SLOW.replace("= 8", "= 3")):
             (here / "s.toml").write_text(text)
             tasks = (here / "results/runs/s/tasks.json").read_bytes()
-            who = f"{here}/results/runs/s/tasks.json (process {process.pid})"
-            one_line(cli("sweep", "s.toml"), 2, f"another run works on {who}; wait for it, or end it")
+            refused(cli("sweep", "s.toml"), 2, f"{here}/results/runs/s/tasks.json", f"process {process.pid}")
             assert (here / "results/runs/s/tasks.json").read_bytes() == tasks
     finally:
         process.send_signal(signal.SIGCONT)
@@ -407,7 +410,7 @@ def test_tasks_one_by_one(cli, here):
     file = "results/runs/s/tasks.json"
     assert cli("run-task", file, 5, 1, 5).status == 0
     assert len(results(here)) == 2
-    assert cli("run-task", file, 1, 2, "-v").err.count("was done before") == 1
+    assert cli("run-task", file, 1, 2, "-v").err.count("has a result") == 1
     result = cli("collect", "results/runs/s", "--json")
     assert (result.status, result.err) == (1, "error: 5 of 8 tasks have no result\n")
     assert json.loads(result.out) == {
@@ -439,14 +442,14 @@ def test_a_task_that_fails_by_itself(cli, here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([8], "results/runs/s/tasks.json: no task 8; places from 0 to 7 are wanted"),
-        ([0, 9], "results/runs/s/tasks.json: no task 9; places from 0 to 7 are wanted"),
-        (["--", -1], "results/runs/s/tasks.json: no task -1; places from 0 to 7 are wanted"),
-        ([3, "--of", 3], "results/runs/s/tasks.json: no task 3; places from 0 to 2 are wanted"),
+        ([8], "results/runs/s/tasks.json: no task 8; places go from 0 to 7"),
+        ([0, 9], "results/runs/s/tasks.json: no task 9; places go from 0 to 7"),
+        (["--", -1], "INDEX is -1;"),
+        ([3, "--of", 3], "results/runs/s/tasks.json: no task 3; places go from 0 to 2"),
         ([-1], "No such option: -1; see thesis-cli run-task --help"),
-        (["x"], "Invalid value for 'INDEX...': "),
-        ([], "Missing argument 'INDEX...'"),
-        ([0, "--of", 0], "Invalid value for '--of': "),
+        (["x"], "INDEX is x;"),
+        ([], "INDEX is missing;"),
+        ([0, "--of", 0], "--of is 0;"),
     ],
 )
 def test_bad_places(cli, here, arguments, message):
@@ -462,31 +465,26 @@ def test_bad_task_files(cli, here):
     cli("sweep", "s.toml", "--engine", "none")
     file = here / "results/runs/s/tasks.json"
     text = file.read_text()
-    wanted = "a task a line is wanted, with command, parameters and seed, as thesis-cli sweep writes them"
-    for content, message in (
-        (json.dumps(json.loads(text), indent=4), f"results/runs/s/tasks.json:2: no task; {wanted}"),
-        (json.dumps(json.loads(text)), f"results/runs/s/tasks.json: no list of tasks; {wanted}"),
-        (text[:-2], "results/runs/s/tasks.json: its end is missing; the command that wrote it writes it anew"),
+    for content, place in (
+        (json.dumps(json.loads(text), indent=4), "results/runs/s/tasks.json:2: "),
+        (json.dumps(json.loads(text)), "results/runs/s/tasks.json: "),
+        (text[:-2], "results/runs/s/tasks.json: "),
     ):
         file.write_text(content)
-        one_line(cli("run-task", "results/runs/s/tasks.json", 7), 2, message)
+        refused(cli("run-task", "results/runs/s/tasks.json", 7), 2, place)
         for command in ("collect", "status"):
-            one_line(cli(command, "s.toml"), 2, message.replace("results", f"{here}/results", 1))
+            refused(cli(command, "s.toml"), 2, f"{here}/{place}")
     file.write_text(text.replace('"map"', '"renyi"', 2).replace('"renyi"', '"map"', 1))
-    message = "results/runs/s/tasks.json: task 1 is of renyi, the first of map; one is wanted"
-    one_line(cli("run-task", "results/runs/s/tasks.json", 1), 2, message)
+    refused(cli("run-task", "results/runs/s/tasks.json", 1), 2, "task 1 is of renyi", "map")
     file.write_text(text.replace('"map"', '"dance"'))
-    one_line(cli("run-task", file, 0), 2, "there are no experiments here; run this in a checkout of the project")
+    refused(cli("run-task", file, 0), 2, "checkout")
     assert "0 run now" in cli("sweep", "s.toml", "--engine", "none").out
     assert file.read_text() == text
 
 
-@pytest.mark.parametrize(("name", "what"), [("nothing.json", "does not exist"), (".", "is a directory")])
-def test_no_task_file(cli, here, name, what):
-    result = cli("run-task", name, 0)
-    assert result.status == 2
-    said = re.escape(f"{name!r} {what}; see thesis-cli run-task --help")
-    assert re.fullmatch(rf"error: Invalid value for [^\n]*{said}\n", result.err)
+@pytest.mark.parametrize("name", ["nothing.json", "."])
+def test_no_task_file(cli, here, name):
+    refused(cli("run-task", name, 0), 2, f"{name}: is no file")
 
 
 # Before anything runs.
@@ -509,9 +507,9 @@ def test_a_dry_run_writes_nothing(cli, here):
 
 
 @pytest.mark.parametrize("flags", [[], ["--engine", "none"], ["--refresh", "--json"]])
-def test_more_than_a_million_tasks_want_a_yes(cli, here, flags):
+def test_more_than_a_million_tasks_need_a_yes(cli, here, flags):
     (here / "s.toml").write_text(SLOW.replace("= 8", "= 1_000_001"))
-    one_line(cli("sweep", "s.toml", *flags), 2, "s.toml: 1,000,001 tasks; --yes is wanted for so many")
+    refused(cli("sweep", "s.toml", *flags), 2, "s.toml: 1,000,001 tasks; ", "--yes")
     assert not (here / "results").exists()
     assert cli("sweep", "s.toml", "--dry-run").out.startswith("1,000,001 tasks, run in")
 
@@ -529,23 +527,23 @@ def test_it_is_refused_in_little_memory(here):
     code = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))"
     code += "; from thesis_cli.cli.app import main; main(['sweep', 's.toml'])"
     done = subprocess.run([sys.executable, "-c", code], cwd=here, capture_output=True, text=True, check=False)
-    assert done.stderr == "error: s.toml: 900,000,000 tasks; --yes is wanted for so many\n"
+    assert done.stderr.startswith("error: s.toml: 900,000,000 tasks; ")
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--out", "t.txt"], "--out {}/t.txt; a file name that ends in .csv is wanted"),
-        (["--out", "folder.csv"], "--out {}/folder.csv is a folder; a file is wanted"),
-        (["--out", "a.uai/t.csv"], "--out {}/a.uai/t.csv: {}/a.uai cannot be written to; another --out is wanted"),
-        (["--out", "taken.csv"], "{}/taken: is there, and no folder of a sweep; another --out is wanted"),
+        (["--out", "t.txt"], "--out {}/t.txt does not end in .csv"),
+        (["--out", "folder.csv"], "--out {}/folder.csv is a folder"),
+        (["--out", "a.uai/t.csv"], "--out {}/a.uai/t.csv: {}/a.uai cannot be written to"),
+        (["--out", "taken.csv"], "{}/taken: "),
     ],
 )  # fmt: skip
 def test_bad_places_of_the_table(cli, here, flags, message):
     (here / "folder.csv").mkdir()
     (here / "taken").write_text("mine")
     before = state(here)
-    one_line(cli("sweep", "s.toml", "--jobs", 1, *flags), 2, message.format(here, here))
+    refused(cli("sweep", "s.toml", "--jobs", 1, *flags), 2, message.format(here, here))
     assert state(here) == before
 
 
@@ -554,18 +552,17 @@ def test_a_table_that_would_overwrite_an_input_is_refused(cli, here, out):
     (here / "below").mkdir()
     shutil.copy(MODELS / "line.csv", here / out)
     (here / "t.toml").write_text(
-        f'command = "estimate-z"\n[options]\nsamples = 5\n[grid]\nmodel = ["a.uai", "./{out.split("/")[-1]}"]\n'
+        f'command = "renyi"\n[options]\nsamples = 5\n[grid]\nmodel = ["a.uai", "./{out.split("/")[-1]}"]\n'
     )
     result = cli("sweep", "t.toml", "--out", out)
     assert result.status == 2
-    assert re.fullmatch(r"error: --out .* would overwrite the input \./in\.\w+; another --out is wanted\n", result.err)
+    assert re.fullmatch(r"error: --out .* would overwrite the input \./in\.\w+; [^\n]*\n", result.err)
 
 
 def test_a_record_that_would_overwrite_an_input_is_refused(cli, here):
     shutil.copy(ROOT / "data/tasks/candy.json", here)
     (here / "t.toml").write_text('out = "candy.csv"\ncommand = "synthesize"\n[options]\ntasks = "candy.json"\n')
-    message = f"--out {here}/candy.csv would overwrite the input candy.json; another --out is wanted"
-    one_line(cli("sweep", "t.toml"), 2, message)
+    refused(cli("sweep", "t.toml"), 2, f"--out {here}/candy.csv would overwrite the input candy.json")
 
 
 def test_bad_sweep_files(cli, here):
@@ -575,12 +572,12 @@ def test_bad_sweep_files(cli, here):
     (here / "folder.toml").mkdir()
     before = state(here)
     for name, message in (
-        ("none.toml", "none.toml: cannot be read (no such file or directory); a TOML file is wanted"),
-        ("folder.toml", "folder.toml: cannot be read (is a directory); a TOML file is wanted"),
-        ("binary.toml", "binary.toml: not text; a TOML file in UTF-8 is wanted"),
+        ("none.toml", "none.toml: cannot be read (no such file or directory)"),
+        ("folder.toml", "folder.toml: cannot be read (is a directory)"),
+        ("binary.toml", "binary.toml: not text"),
     ):
-        one_line(cli("sweep", name), 2, message)
-        one_line(cli("collect", name), 2, message)
+        refused(cli("sweep", name), 2, message)
+        refused(cli("collect", name), 2, message)
     for name, message in (("empty.toml", "no command; "), ("typo.toml", "unknown key 'gird'; 'grid' is nearest")):
         result = cli("sweep", name)
         assert result.status == 2
@@ -594,12 +591,13 @@ def test_a_folder_of_another_version_is_refused_by_all(cli, here):
     file = here / "results/runs/s/run.json"
     file.write_text(file.read_text().replace('"layout": 1', '"layout": 2').replace(run_folder.__version__, "9.9"))
     before = state(here)
-    message = "s: written by thesis-cli 9.9, whose folders have another layout (2, not 1)"
-    message += "; that version, or another --out is wanted"
+    place, layouts = "results/runs/s: ", "(2, not 1)"
     for command in (["sweep", "s.toml"], ["collect", "s.toml"], ["status", "s.toml"]):
-        one_line(cli(*command), 2, f"{here}/results/runs/{message}")
-    one_line(cli("run-task", file.with_name("tasks.json"), 0), 2, f"{here}/results/runs/{message}")
-    assert cli("status").err == f"warning: results/runs/{message}\n"
+        refused(cli(*command), 2, f"{here}/{place}", "thesis-cli 9.9", layouts)
+    refused(cli("run-task", file.with_name("tasks.json"), 0), 2, f"{here}/{place}", layouts)
+    warning = cli("status").err
+    assert warning.startswith(f"warning: {place}")
+    assert layouts in warning
     assert state(here) == before
 
 
@@ -624,9 +622,8 @@ def test_summaries_as_json(cli, here):
 
 
 def test_status_of_nothing(cli, here):
-    nothing = "nothing was run here: no results/runs/*/tasks.json, no experiment was begun\n"
-    assert cli("status").out == nothing
-    assert cli("status", "--failed").out == nothing
+    assert cli("status").out.startswith("nothing was run here")
+    assert cli("status", "--failed").out.startswith("nothing was run here")
     assert json.loads(cli("status", "--json").out) == {"runs": []}
 
 
@@ -643,28 +640,24 @@ def test_status_of_runs_of_one_name(cli, here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["status", "nope"],
-            "there is no file or folder nope, and there are no experiments here; run this in a checkout of the project",
-        ),
-        (["status", "s.toml"], "s.toml: has not been run; thesis-cli sweep s.toml, or the folder of its results"),
-        (["collect", "s.toml"], "s.toml: has not been run; thesis-cli sweep s.toml, or the folder of its results"),
-        (["collect", "nope"], "nope: no folder of a sweep (it has no run.json)"),
-        (["collect", "nope.csv"], "nope: no folder of a sweep (it has no run.json)"),
-        (["collect", "a.uai"], "a.uai: no folder of a sweep (it has no run.json)"),
-        (["status", "."], ".: no folder of a sweep (it has no run.json)"),
+        (["status", "nope"], "there is no file or folder nope"),
+        (["status", "s.toml"], "s.toml: has not been run"),
+        (["collect", "s.toml"], "s.toml: has not been run"),
+        (["collect", "nope"], "nope: no folder of a sweep"),
+        (["collect", "nope.csv"], "nope: no folder of a sweep"),
+        (["collect", "a.uai"], "a.uai: no folder of a sweep"),
+        (["status", "."], ".: no folder of a sweep"),
     ],
 )  # fmt: skip
 def test_no_run(cli, here, arguments, message):
-    one_line(cli(*arguments), 2, message)
+    refused(cli(*arguments), 2, message)
 
 
 def test_a_run_that_was_killed_before_its_tasks_were_written(cli, here):
     cli("sweep", "s.toml", "--engine", "none")
     (here / "results/runs/s/tasks.json").unlink()
-    message = f"{here}/results/runs/s: it has no tasks.json; thesis-cli sweep writes it"
     for command in ("collect", "status"):
-        one_line(cli(command, "s.toml"), 2, message)
+        refused(cli(command, "s.toml"), 2, f"{here}/results/runs/s: ", "tasks.json")
     assert cli("status").status == 0
 
 

@@ -302,7 +302,7 @@ JOB = """
 import os, signal, sys
 from dataclasses import dataclass
 from pathlib import Path
-from thesis_cli.base.provenance import atomic
+from thesis_cli.base.files import atomic
 from thesis_cli.reproduction.slurm import Group
 
 folder, when, ending = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
