@@ -1,4 +1,5 @@
-"""`thesis-cli renyi`: estimate Renyi, Shannon and other entropies of a model, with errors or bounds.
+"""`thesis-cli renyi`: estimate Renyi, Shannon and other entropies of a model, with errors or
+bounds.
 
 Each method is a function in `shared/entropies.py`; this file decides which of them carry out a
 request.
@@ -328,15 +329,15 @@ def run(request: RenyiRequest, progress: Progress) -> RenyiResult:
 
 def _known_log_z(model: Model, request: RenyiRequest, progress: Progress) -> float | None:
     """ln Z, if it was given or asked for, or if the model is a vector of probabilities."""
-    from thesis_cli.commands.shared import entropies
+    from thesis_cli.commands.shared import known_log_z
 
     if request.probabilities:
         with progress(model.size, "configurations") as tick:
-            return entropies.sum_of_probabilities(model, request.strict, request.max_configurations, tick)
+            return known_log_z.sum_of_probabilities(model, request.strict, request.max_configurations, tick)
     if request.log_z == "exact":
         with progress(model.size, "configurations") as tick:
-            return entropies.exact_log_z(model, bytes_of(request.memory), request.max_configurations, tick)
-    entropies.warn_of_probabilities(model)
+            return known_log_z.exact_log_z(model, bytes_of(request.memory), request.max_configurations, tick)
+    known_log_z.warn_of_probabilities(model)
     return None if request.log_z is None else float(request.log_z)
 
 
@@ -351,7 +352,8 @@ def _integrand(request: RenyiRequest, model: Model) -> Model:
 
 
 def _entropies(model: Model, request: RenyiRequest, settings: EntropySettings, progress: Progress) -> Rows:
-    """All methods of the request; for a model too large for its noise, the exact answer or bounds."""
+    """All methods of the request; for a model too large for its noise, the exact answer or
+    bounds."""
     from thesis_cli.commands.shared.entropies import Methods, logger, rows
 
     methods = Methods(

@@ -1,4 +1,5 @@
-"""The methods of `renyi`: noise on every configuration, exact, low-rank bounds, and message passing."""
+"""The methods of `renyi`: noise on every configuration, exact, low-rank bounds, and message
+passing."""
 
 from __future__ import annotations
 
@@ -8,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.base.presentation import presentation
 from thesis_cli.base.progress import Progress
 
@@ -34,9 +34,6 @@ CURVE = 60
 
 DOUBTFUL = 6.0
 """Standard errors between a given ln Z and its estimate above which a warning appears."""
-
-NEARLY_ONE = 1e-9
-"""Largest |ln of the sum of probabilities| without a warning."""
 
 logger = logging.getLogger("thesis_cli")
 
@@ -93,7 +90,8 @@ class Methods(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """One number: its order (None for an integral), the estimate, and the effect of a control variate."""
+    """One number: its order (None for an integral), the estimate, and the effect of a control
+    variate."""
 
     order: float | None
     estimate: Estimate
@@ -184,49 +182,6 @@ def approximate(graph: FactorGraph, settings: EntropySettings, name: Approximati
 
     values = approximate_entropies(graph, settings.orders, name, seed=settings.seed, memory=settings.memory)
     return [Row(order, value) for order, value in zip(settings.orders, values, strict=True)]
-
-
-def sum_of_probabilities(model: Model, strict: bool, max_configurations: int, tick: Tick) -> float:
-    """ln of the sum of a vector of probabilities.
-
-    A sum other than 1 brings a warning or, if `strict`, an `InputError`.
-    """
-    from thesis_cli.inference.enumeration import log_partition_function
-
-    log_sum = log_partition_function(model, max_configurations=max_configurations, progress=tick)
-    if log_sum == -math.inf:
-        raise NoConfiguration("all probabilities are 0", "some must be above 0")
-    if abs(log_sum) > NEARLY_ONE:
-        total = f"{math.exp(log_sum):.12g}" if log_sum < 700 else f"e^{log_sum:.6g}"
-        if strict:
-            raise InputError(
-                f"the probabilities sum to {total}", "they must sum to 1; without --strict they are scaled"
-            )
-        logger.warning("the probabilities sum to %s; they are scaled to 1", total)
-    return log_sum
-
-
-def warn_of_probabilities(model: Model) -> None:
-    """Warn if a vector of log-potentials looks like one of probabilities."""
-    from thesis_cli.models.factor_graph import LogPotentials
-
-    if isinstance(model, LogPotentials) and model.values[0] >= 0:
-        values = model.values[:]
-        if values.min() >= 0 and abs(float(values.sum()) - 1) < 1e-6:
-            logger.warning("the log-potentials sum to 1; if they are probabilities, add --probabilities")
-
-
-def exact_log_z(model: Model, memory: int, max_configurations: int, tick: Tick) -> float:
-    """ln Z by any exact algorithm; a message names it."""
-    from thesis_cli.inference.exact import exact_log_partition_function
-
-    log_z, method = exact_log_partition_function(
-        model, memory=memory, max_configurations=max_configurations, progress=tick
-    )
-    if log_z == -math.inf:
-        raise NoConfiguration()
-    logger.info("ln Z = %.12g (%s)", log_z, method)
-    return log_z
 
 
 def exact(model: Model, settings: EntropySettings, orders: Sequence[float], tick: Tick) -> list[Row]:
@@ -338,7 +293,8 @@ def low_rank_bounds(solvers: TemperedSolvers, settings: EntropySettings, tick: T
 
 
 def low_rank_bracket(solvers: TemperedSolvers, settings: EntropySettings, tick: Tick) -> list[Row]:
-    """Bounds on Shannon's entropy of p, and one on that of the maximiser, which has another distribution."""
+    """Bounds on Shannon's entropy of p, and one on that of the maximiser, which has another
+    distribution."""
     from thesis_cli.entropy.low_rank import shannon_sandwich
     from thesis_cli.perturbation.low_rank import low_rank_maxima
     from thesis_cli.perturbation.low_rank_bounds import entropy_bound

@@ -16,7 +16,8 @@ TICKS = {"0": 0.0, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0, r"$
 
 
 def draw_profile(rows: Sequence[Row], curve: Sequence[Row], exact_curve: Sequence[Row], title: str) -> Figure:
-    """The whole curve with its pointwise band, and the estimates at the orders that were asked for."""
+    """The whole curve with its pointwise band, and the estimates at the orders that were asked
+    for."""
     figure, axes = panels(1, 1, height=3.4)
     places, estimates = _places(curve), [row.estimate for row in curve]
     name = f"{estimates[0].method}, {100 * estimates[0].confidence:.12g}% pointwise"
