@@ -20,7 +20,7 @@ from scipy.special import digamma, polygamma
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.models.factor_matrix import factor_matrix
-from thesis_cli.perturbation.racing import race
+from thesis_cli.perturbation.racing import RaceRules, race
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 from thesis_cli.studies.perturbation.power_kernels import log_z_on_grid
 
@@ -62,7 +62,7 @@ def hard_data(rng, factors, sigma):
 def run(seed, part, bound, delta, sigma, factors, races, samples):
     """What races do, and the errors of ln Z estimators from `samples` maxima (none if that is 0)."""
     data, racing, grouping = seed.spawn(3)
-    found = race(hard_data(np.random.default_rng(data), factors, sigma), races, delta, racing, bound=bound)
+    found = race(hard_data(np.random.default_rng(data), factors, sigma), races, delta, racing, RaceRules(bound))
     wrong = found.losses > 0
     spread = found.values.var()
     fourth = ((found.values - found.values.mean()) ** 4).mean()

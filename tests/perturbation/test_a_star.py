@@ -10,6 +10,7 @@ from thesis_cli.models.proposals import Normal, Uniform
 from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import Mixture, Regression, published_regression, tempered
 from thesis_cli.perturbation import a_star as module
+from thesis_cli.perturbation import groups
 from thesis_cli.perturbation.a_star import a_star, successive
 
 SEED = np.random.SeedSequence
@@ -129,7 +130,7 @@ def test_successive_points_are_a_poisson_process(target):
     ids=["published", "2 features", "4 features", "mixture", "3 dimensions", "tempered"],
 )
 def test_the_compiled_search_is_the_plain_one(target, monkeypatch):
-    monkeypatch.setattr(module, "GROUPS", 2)
+    monkeypatch.setattr(groups, "GROUPS", 2)
     compiled, plain = a_star(target, 12, SEED(7)), a_star(Plain(target), 12, SEED(7))
     np.testing.assert_allclose(compiled.values, plain.values, rtol=1e-11)
     np.testing.assert_allclose(compiled.locations, plain.locations, rtol=1e-11, atol=1e-12)

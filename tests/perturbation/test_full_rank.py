@@ -32,7 +32,7 @@ def test_the_compiled_race_is_the_plain_one(size, seed, top):
         best, winner = start.copy(), np.full(4, -1)
         function(np.random.default_rng(seed), waits, top, 1000, best, winner)
         results.append((best, winner))
-    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-15)
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-14)
     np.testing.assert_array_equal(results[0][1], results[1][1])
 
 

@@ -162,11 +162,11 @@ class RacingCalls(Calls):
         return f"{counted(self._matrix.states, 'state')}, {counted(self._matrix.factors, 'factor')}"
 
     def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
-        from thesis_cli.perturbation.racing import race
+        from thesis_cli.perturbation.racing import RaceRules, race
 
         found = race(
-            self._matrix, count, self._delta, seed,
-            bound=self._bound, jobs=self._jobs, memory=self._memory, progress=tick,
+            self._matrix, count, self._delta, seed, RaceRules(self._bound),
+            jobs=self._jobs, memory=self._memory, progress=tick,
         )  # fmt: skip
         if tick is not None:
             self._maxima = found

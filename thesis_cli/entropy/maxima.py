@@ -4,7 +4,6 @@ enumerated."""
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,12 +12,13 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError, NoConfiguration
+from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
 from thesis_cli.entropy.exact import AS_INFINITE
 from thesis_cli.entropy.names import Design
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.models.factor_graph import Model
-from thesis_cli.perturbation.full_rank import GROUPS
+from thesis_cli.perturbation.groups import groups
 
 BLOCK = 2**20
 """Configurations that are sorted at a time: 8 MiB of potentials."""
@@ -150,11 +150,11 @@ def entropy_maxima(
     enumeration = Enumeration(model, max_configurations)
     values = np.full((count, finite.size), -np.inf)
     at_one, potential, highest = np.full(count, -np.inf), np.full(count, -np.inf), -np.inf
-    slices = [slice(part[0], part[-1] + 1) for part in np.array_split(np.arange(count), min(GROUPS, count))]
+    slices = groups(count)
     design_seed, *children = seed.spawn(1 + len(slices))
     streams = [np.random.default_rng(child) for child in children]
     strata = _Strata(count, noise.design, np.random.default_rng(design_seed))
-    with ThreadPoolExecutor(jobs) as pool:
+    with Threads(jobs) as threads:
 
         def race(levels: Floats, columns: Floats, top: Floats, where: Floats) -> None:
             from thesis_cli.entropy import staircase_kernels
@@ -166,7 +166,8 @@ def entropy_maxima(
                     stream, levels, first[rows], finite[: columns.shape[1]], columns[rows], top[rows], where[rows]
                 )
 
-            list(pool.map(climb, slices, streams) if jobs > 1 else map(climb, slices, streams))
+            for _ in threads.map(climb, slices, streams):
+                pass
 
         for block in enumeration.blocks(BLOCK):
             levels = np.sort(block[block > -np.inf])[::-1].copy()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.base.parallel import Threads
 from thesis_cli.inference.pairwise import Pairwise, lifted, pairwise
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph
@@ -87,9 +87,9 @@ def over_rows(work: Callable[[slice], None], batch: int, jobs: int) -> None:
     """Do `work` on slices that cover the rows of a batch, `jobs` of them at a time."""
     size = max(1, min(1024, math.ceil(batch / (4 * jobs))))
     parts = [slice(start, min(start + size, batch)) for start in range(0, batch, size)]
-    with ThreadPoolExecutor(jobs) as pool:
-        for done in [pool.submit(work, part) for part in parts]:
-            done.result()
+    with Threads(jobs) as threads:
+        for _ in threads.map(work, parts):
+            pass
 
 
 class MaxProduct:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,9 +17,11 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, NoConfiguration
+from thesis_cli.base.parallel import Threads
+from thesis_cli.base.progress import Tick
 from thesis_cli.models.targets import Target, compiled
 from thesis_cli.perturbation.boxes import BUDGET, LEAST, MOST_BOXES, Boxes, check, too_loose
-from thesis_cli.perturbation.full_rank import GROUPS
+from thesis_cli.perturbation.groups import rounds, streams
 
 STEP = 16
 """Samples in one call of the compiled kernel, after which Ctrl-C is heard."""
@@ -138,7 +139,7 @@ def a_star(
     *,
     jobs: int = 1,
     budget: int = BUDGET,
-    progress: Callable[[int], object] | None = None,
+    progress: Tick | None = None,
 ) -> TargetMaxima:
     """Exact samples of a target with their perturbed values, from independent Gumbel processes.
 
@@ -163,19 +164,16 @@ def a_star(
     dimension = target.proposal.low.size
     values, ratios, locations = np.empty(count), np.empty(count), np.empty((count, dimension))
     counts = np.zeros((count, 3), np.int64)
-    groups = np.array_split(np.arange(count), min(GROUPS, count))
     search = _compiled_search if compiled(target) is not None else _plain_search
-    searches = [search(target, np.random.default_rng(child), budget) for child in seed.spawn(len(groups))]
+    searches = [search(target, rng, budget) for rng in streams(count, seed)]
 
-    def draw(group: int, part: slice) -> None:
-        searches[group](values[part], locations[part], ratios[part], counts[part])
+    def draw(search: _Search, part: slice) -> int:
+        search(values[part], locations[part], ratios[part], counts[part])
+        return int(part.stop - part.start)
 
-    with ThreadPoolExecutor(jobs) as pool:
-        for start in range(0, len(groups[0]), STEP):
-            parts = [slice(g[start], g[start : start + STEP][-1] + 1) for g in groups if start < g.size]
-            for part, _ in zip(parts, (pool.map if jobs > 1 else map)(draw, range(len(parts)), parts), strict=True):
-                if progress:
-                    progress(part.stop - part.start)
+    with Threads(jobs) as threads:
+        for parts in rounds(count, STEP):
+            threads.run(draw, searches[: len(parts)], parts, progress=progress)
     return TargetMaxima(values, locations, ratios + target.proposal.log_density(locations), *counts.T.copy())
 
 
@@ -208,7 +206,9 @@ def _compiled_search(target: Target, rng: np.random.Generator, budget: int) -> _
 
     def draw(values: Floats, locations: Floats, ratios: Floats, counts: Ints) -> None:
         x = np.empty(shape[1])
-        end, at, ratio = kernels.search(rng, arrays, tree, budget, values, locations, ratios, counts, x)
+        end, at, ratio = kernels.search(
+            rng, arrays, tree, budget, kernels.Samples(values, locations, ratios, counts), x
+        )
         if end == kernels.EMPTY:
             raise NoConfiguration(*NOTHING)
         if end == kernels.SPENT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -14,6 +15,22 @@ from thesis_cli.perturbation.boxes import HALF_STEP, LEAST, NARROWEST, SLACK, WA
 
 Tree = tuple[Floats, Floats, Floats, Floats, Ints, Ints, Ints, Ints]
 """low, high (N, D), bound, waste, first child, parent (N,), halvings (N, D), number of boxes (1,): as of `Boxes`."""
+
+
+class Samples(NamedTuple):
+    """What `search` finds for a group of samples.
+
+    Attributes
+    ----------
+    values, locations, ratios : max {o - ln T}, where it is, and o there, shapes (G,), (G, D), (G,).
+    counts : evaluations, bounds and splits, shape (G, 3).
+    """
+
+    values: Floats
+    locations: Floats
+    ratios: Floats
+    counts: Ints
+
 
 DONE, EMPTY, SPENT, REFUSED = range(4)
 
@@ -67,10 +84,7 @@ def search(
     target: Compiled,
     tree: Tree,
     budget: int,
-    values: Floats,
-    locations: Floats,
-    ratios: Floats,
-    counts: Ints,
+    samples: Samples,
     x: Floats,
 ) -> tuple[int, int, float]:
     """The highest perturbed value of each of some independent Gumbel processes.
@@ -80,15 +94,15 @@ def search(
     rng : source of the clocks and points.
     target, tree : the tree may have grown before; it grows on.
     budget : most evaluations of o in one sample.
-    values, locations, ratios : max {o - ln T}, where, and o there, shapes (G,), (G, D), (G,); filled.
-    counts : evaluations, bounds and splits, shape (G, 3); filled.
-    x : the last point, shape (D,); filled.
+    samples : what is found; written.
+    x : the last point, shape (D,); written.
 
     Returns
     -------
     tuple : how it ended; the box that it ended in; and o at the point that was refused, or the best so far.
     """
     low, high, bounds, waste, children, _, halvings, size = tree
+    values, locations, ratios, counts = samples
     best = -np.inf
     for g in range(values.size):
         best = -np.inf

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,16 +10,14 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, NoConfiguration
+from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.models.factor_graph import Model
-
-GROUPS = 32
-"""Perturbations share this many random streams at most, so that cores can share the work."""
+from thesis_cli.perturbation.groups import rounds, streams
 
 CLOCKS = 2**25
-"""Draws in one call of the compiled kernel, a tenth of a second, after which Ctrl-C is heard."""
-
+"""Most draws in one call of the compiled kernel, a tenth of a second; Ctrl-C takes effect between calls."""
 
 Race = Callable[[np.random.Generator, slice], None]
 """Lets the clocks of a block join the races of consecutive perturbations."""
@@ -115,14 +112,14 @@ def run_races(
     count : number M of perturbations; each group of them has a random stream.
     seed, jobs, progress : as for `perturbed_maxima`.
     """
-    groups = np.array_split(np.arange(count), min(GROUPS, count))
-    streams = [np.random.default_rng(child) for child in seed.spawn(len(groups))]
-    with ThreadPoolExecutor(jobs) as pool:
-        each = pool.map if jobs > 1 else map
+    generators = streams(count, seed)
+    with Threads(jobs) as threads:
         for size, race in races:
-            step = max(1, CLOCKS // size)
-            for first in range(0, len(groups[0]), step):
-                parts = [slice(g[first], g[first : first + step][-1] + 1) for g in groups if first < g.size]
-                for part, _ in zip(parts, each(race, streams, parts), strict=True):
-                    if progress:
-                        progress((part.stop - part.start) * size)
+            run = partial(_ran, race, size)
+            for parts in rounds(count, max(1, CLOCKS // size)):
+                threads.run(run, generators[: len(parts)], parts, progress=progress)
+
+
+def _ran(race: Race, size: int, stream: np.random.Generator, part: slice) -> int:
+    race(stream, part)
+    return int(part.stop - part.start) * size

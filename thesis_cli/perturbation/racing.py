@@ -11,8 +11,6 @@ factors, because a difference of two log-factors varies less than they do.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,9 +19,11 @@ from scipy.special import stdtrit
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
+from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
 from thesis_cli.models.factor_matrix import FactorMatrix
-from thesis_cli.perturbation.full_rank import GROUPS
+from thesis_cli.perturbation.groups import rounds, streams
+from thesis_cli.perturbation.race_arrays import Field, Outcome
 
 BOUNDS = ("normal", "bernstein-serfling")
 
@@ -66,17 +66,37 @@ class RacingMaxima:
         return int((self.losses > 0).sum())
 
 
+@dataclass(frozen=True)
+class RaceRules:
+    """What shapes a race.
+
+    Attributes
+    ----------
+    bound : how a state that is behind is recognised, one of `BOUNDS`.
+    first_batch : factors before the first look, at least 2; with no more factors than that, all are summed.
+    log_prior : ln f_0(x), known at no cost, shape (K,); -inf where a state is impossible. Zero by default.
+    width : a range that contains each state's log-factors, largest minus smallest, for `bernstein-serfling`; by
+        default each state's own range in the matrix.
+    exact_value : sum all factors of a winner found on fewer. Otherwise its value is an estimate, with noise of its own.
+    """
+
+    bound: str = "normal"
+    first_batch: int = FIRST_BATCH
+    log_prior: Floats | None = None
+    width: float | None = None
+    exact_value: bool = True
+
+
+DEFAULT_RULES = RaceRules()
+
+
 def race(
     matrix: FactorMatrix,
     count: int,
     delta: float,
     seed: np.random.SeedSequence,
+    rules: RaceRules = DEFAULT_RULES,
     *,
-    bound: str = "normal",
-    first_batch: int = FIRST_BATCH,
-    log_prior: Floats | None = None,
-    width: float | None = None,
-    exact_value: bool = True,
     jobs: int = 1,
     memory: int = DEFAULT_MEMORY,
     progress: Tick | None = None,
@@ -101,12 +121,7 @@ def race(
     count : number M of perturbations.
     delta : bound on the probability that a race is wrong, in (0, 1).
     seed : root of the random streams.
-    bound : one of `BOUNDS`.
-    first_batch : factors before the first look, at least 2; with no more than these, all are summed.
-    log_prior : ln f_0(x), known at no cost, shape (K,); -inf where a state is impossible. Zero by default.
-    width : a range that contains each state's log-factors, largest minus smallest, for `bernstein-serfling`; by
-        default each state's own range in the matrix.
-    exact_value : sum all factors of a winner found on fewer. Otherwise its value is an estimate, with noise of its own.
+    rules : the bound that leaves states out, and more.
     jobs : threads.
     memory : a matrix within so many bytes is copied, factor by factor; a larger one is read where it lies.
     progress : called with the number of perturbations just done.
@@ -120,58 +135,33 @@ def race(
         raise InputError(f"{count} perturbations", "at least one is wanted")
     if not 0 < delta < 1:
         raise InputError(f"delta is {delta:g}", "a probability between 0 and 1 is wanted")
-    if bound not in BOUNDS:
-        raise InputError(f"the bound is '{bound}'", f"one of {', '.join(BOUNDS)}")
-    if first_batch < 2:
-        raise InputError(f"the first batch has {first_batch} factors", "at least 2 are wanted")
-    prior = _prior(log_prior, matrix.states)
-    widths = matrix.widths if width is None else _widths(width, matrix)
-    ends = _ends(first_batch, matrix.factors)
+    if rules.bound not in BOUNDS:
+        raise InputError(f"the bound is '{rules.bound}'", f"it must be one of {', '.join(BOUNDS)}")
+    if rules.first_batch < 2:
+        raise InputError(f"the first batch has {rules.first_batch} factors", "it must have at least 2")
+    prior = _prior(rules.log_prior, matrix.states)
+    widths = matrix.widths if rules.width is None else _widths(rules.width, matrix)
+    ends = _ends(rules.first_batch, matrix.factors)
     pairs = max(1, int((prior > -np.inf).sum()) - 1)
-    spread, reach = _bounds(bound, ends, matrix.factors, max(delta / (pairs * max(1, ends.size)), LEAST_LEVEL))
-    rows = _rows(matrix, memory)
+    level = max(delta / (pairs * max(1, ends.size)), LEAST_LEVEL)
+    spread, reach = _bounds(rules.bound, ends, matrix.factors, level)
+    field = Field(_rows(matrix, memory), matrix.totals, prior, ends, spread, reach, widths)
     values, losses = np.empty(count), np.empty(count)
     states, evaluations, looks = (np.empty(count, np.int64) for _ in range(3))
 
     def run(stream: np.random.Generator, part: slice) -> int:
         from thesis_cli.perturbation import racing_kernels
 
-        racing_kernels.race(
-            stream,
-            rows,
-            matrix.totals,
-            prior,
-            ends,
-            spread,
-            reach,
-            widths,
-            exact_value,
-            values[part],
-            states[part],
-            evaluations[part],
-            looks[part],
-            losses[part],
-        )
+        outcome = Outcome(values[part], states[part], evaluations[part], looks[part], losses[part])
+        racing_kernels.race(stream, field, rules.exact_value, outcome)
         return int(part.stop - part.start)
 
-    with ThreadPoolExecutor(jobs) as pool:
-        for streams, parts in _parts(count, seed, max(1, WORK // matrix.values.size)):
-            for done in (pool.map if jobs > 1 else map)(run, streams, parts):
-                if progress:
-                    progress(done)
+    generators = streams(count, seed)
+    with Threads(jobs) as threads:
+        for parts in rounds(count, max(1, WORK // matrix.values.size)):
+            threads.run(run, generators[: len(parts)], parts, progress=progress)
     share = float(evaluations.mean()) / matrix.values.size
     return RacingMaxima(values, states, evaluations, looks, losses, share)
-
-
-def _parts(
-    count: int, seed: np.random.SeedSequence, step: int
-) -> Iterator[tuple[list[np.random.Generator], list[slice]]]:
-    """Rounds of at most `step` perturbations of each group, with the groups' streams."""
-    groups = np.array_split(np.arange(count), min(GROUPS, count))
-    streams = [np.random.default_rng(child) for child in seed.spawn(len(groups))]
-    for first in range(0, len(groups[0]), step):
-        live = [(stream, g[first : first + step]) for stream, g in zip(streams, groups, strict=True) if first < g.size]
-        yield [stream for stream, _ in live], [slice(int(part[0]), int(part[-1]) + 1) for _, part in live]
 
 
 def _prior(log_prior: Floats | None, states: int) -> Floats:

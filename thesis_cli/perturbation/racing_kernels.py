@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.perturbation.clock_kernels import HALF_STEP
+from thesis_cli.perturbation.race_arrays import Field, Outcome
 
 
 @njit(cache=True, nogil=True)
-def race(
-    rng: np.random.Generator,
-    rows: npt.NDArray[Any],
-    totals: Floats,
-    prior: Floats,
-    ends: Ints,
-    spread: Floats,
-    reach: Floats,
-    widths: Floats,
-    exact: bool,
-    values: Floats,
-    states: Ints,
-    evaluations: Ints,
-    looks: Ints,
-    losses: Floats,
-) -> None:
+def race(rng: np.random.Generator, field: Field, exact: bool, outcome: Outcome) -> None:
     """Race the states once for each perturbation of a group.
 
     At look t the states still in have been evaluated on the same ends[t] factors. State x is out if the leader's
@@ -38,14 +20,12 @@ def race(
     Parameters
     ----------
     rng : for each perturbation draws K uniforms for its noise, then one for each factor that is seen.
-    rows : log-factors, shape (S, K).
-    totals, prior : phi(x) = sum_s ln f_s(x), and ln f_0(x), which is known without cost and may be -inf; shape (K,).
-    ends : factors seen at each look, increasing and below S, shape (L,).
-    spread, reach : of the bounds, shape (L,).
-    widths : range of the log-factors of each state, shape (K,); that of a difference is at most the sum of two.
+    field : the states and what decides between them.
     exact : give the sum over all factors for a winner found on fewer, at their cost.
-    values, states, evaluations, looks, losses : what `RacingMaxima` has, shape (G,); written.
+    outcome : what each race of the group gave; written.
     """
+    rows, totals, prior, ends, spread, reach, widths = field
+    values, states, evaluations, looks, losses = outcome
     s, k = rows.shape
     order = np.arange(s)
     noisy = np.empty(k)
@@ -116,23 +96,10 @@ def race(
         losses[m] = np.max(totals + noisy) - (totals[winner] + noisy[winner])
 
 
-def race_reference(
-    rng: np.random.Generator,
-    rows: npt.NDArray[Any],
-    totals: Floats,
-    prior: Floats,
-    ends: Ints,
-    spread: Floats,
-    reach: Floats,
-    widths: Floats,
-    exact: bool,
-    values: Floats,
-    states: Ints,
-    evaluations: Ints,
-    looks: Ints,
-    losses: Floats,
-) -> None:
+def race_reference(rng: np.random.Generator, field: Field, exact: bool, outcome: Outcome) -> None:
     """`race` in plain NumPy."""
+    rows, totals, prior, ends, spread, reach, widths = field
+    values, states, evaluations, looks, losses = outcome
     s, k = rows.shape
     order = np.arange(s)
     for m in range(values.size):
