@@ -128,7 +128,7 @@ class MakeCorpusResult(Result):
         corpus = Path(path)
         files: dict[Path, str | bytes] = {
             corpus: dump_corpus(self.corpus),
-            corpus.with_suffix(".json"): to_json(self.record()),
+            corpus.with_suffix(".json"): to_json(self.sidecar()),
         }
         write_atomic(files)
         return list(files)

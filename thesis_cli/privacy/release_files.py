@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.privacy.columns import Column
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.release_record import NOT_A_RECORD, Record
 from thesis_cli.privacy.schema import Real, Schema, Values
 from thesis_cli.privacy.table import open_table, rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WEIGHT = "weight"
 """Name of the column of weights, in a CSV file that has one."""
@@ -56,17 +59,19 @@ def record_path(path: str | Path) -> Path:
     return Path(path).with_suffix(".json")
 
 
+def rows_frame(release: Release, *, weighted: bool) -> pd.DataFrame:
+    """The rows, with reals rounded as in the file, and a column `weight` if `weighted`."""
+    import pandas as pd
+
+    decoded = release.columns
+    columns = {column.name: _rounded(column, decoded[column.name]) for column in release.schema.columns}
+    return pd.DataFrame({**columns, WEIGHT: release.weights} if weighted else columns)
+
+
 def rows_text(release: Release, *, weighted: bool) -> str:
     """The rows as CSV, with a column `weight` if `weighted`."""
-    decoded = release.columns
-    columns = {column.name: _texts(column, decoded[column.name]) for column in release.schema.columns}
-    if weighted:
-        columns[WEIGHT] = list(map(repr, release.weights.tolist()))
-    out = io.StringIO(newline="\n")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return out.getvalue()
+    text: str = rows_frame(release, weighted=weighted).to_csv(index=False, lineterminator="\n")
+    return text
 
 
 def read_record(path: str | Path) -> Record:
@@ -121,9 +126,11 @@ def _numbers(texts: Values, source: str) -> Floats:
     return np.asarray(found)
 
 
-def _texts(column: object, values: Values) -> list[str]:
-    if isinstance(column, Real):
-        digits = max(0, DIGITS - math.floor(math.log10(column.high - column.low)))
-        numbers = [float(f"{x:.{DIGITS + 1}g}") if column.log else round(x, digits) for x in values.tolist()]
-        return ["" if math.isnan(x) else repr(x) for x in numbers]
-    return ["" if x is None else str(x) for x in values.tolist()]
+def _rounded(column: Column, values: Values) -> Values:
+    """Reals of few digits; other values are as they are."""
+    if not isinstance(column, Real):
+        return values
+    if column.log:
+        return np.array([float(f"{x:.{DIGITS + 1}g}") for x in values.tolist()], np.float64)
+    digits = max(0, DIGITS - math.floor(math.log10(column.high - column.low)))
+    return np.array([round(x, digits) for x in values.tolist()], np.float64)

@@ -71,7 +71,7 @@ class Result:
         return found
 
     @presentation
-    def record(self) -> dict[str, Any]:
+    def sidecar(self) -> dict[str, Any]:
         """How the result came about: the request, settings, facts, time, versions, machine and commit."""
         from thesis_cli.base.provenance import provenance
 
@@ -93,7 +93,7 @@ class Result:
         OSError : naming the file that could not be written.
         """
         csv = Path(path)
-        files = {csv: csv_text(self.table), csv.with_suffix(".json"): to_json(self.record())}
+        files = {csv: csv_text(self.table), csv.with_suffix(".json"): to_json(self.sidecar())}
         write_atomic(files)
         return list(files)
 

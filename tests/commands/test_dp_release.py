@@ -10,10 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import thesis_cli
 from tests.privacy.test_subspace import Recorder
-from thesis_cli.cli import dp_release
+from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.commands import dp_release
+from thesis_cli.commands.core.registry import command_named
+from thesis_cli.commands.core.result import csv_text
 from thesis_cli.privacy import release
+from thesis_cli.privacy import table as privacy_table
 from thesis_cli.privacy.ledger import Ledger
+from thesis_cli.privacy.release_record import Record
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = """\
@@ -39,8 +45,9 @@ OUT = "results/runs/dp-release-people.csv"
 
 
 @pytest.fixture
-def people(tmp_path):
+def people(tmp_path, monkeypatch):
     """200 rows, a schema, and 9 public rows, in the folder where the program runs."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "schema.toml").write_text(SCHEMA)
     write(tmp_path / "people.csv", 200, 1)
     write(tmp_path / "public.csv", 9, 2)
@@ -76,17 +83,20 @@ def test_rows_of_the_schema_and_a_record(cli, people):
 
 
 def test_no_option_seeds_a_release(cli):
-    assert "seed" not in cli("dp-release", "--help").out.lower().replace("no option seeds", "")
+    assert "seed" not in cli("dp-release", "--help").out.lower()
+    assert not [name for name in command_named("dp-release").fields if "seed" in name or "entropy" in name]
 
 
 def test_what_is_printed_as_json(cli, people):
     result = cli("dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--json", "--out", "r.csv")
     found = json.loads(result.out)
     assert (found["rows"], found["promise"]["delta"], found["out"]) == (30, 1e-3, "r.csv")
+    assert (found["method"], found["size"], found["table"]) == ("features", 40, "people.csv")
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("--public", "public.csv"), ("--method", "subspace"), ("--noise", "laplace"), ("--weighted",)]
+    "options",
+    [(), ("--public", "public.csv"), ("--method", "subspace"), ("--noise", "laplace"), ("--weights", "simplex")],
 )
 def test_not_a_byte_changes_with_the_table_when_the_noise_does_not(cli, people, monkeypatch, options):
     """Nor a word of what is printed: the noise is a fake that forgets what it is given."""
@@ -95,17 +105,20 @@ def test_not_a_byte_changes_with_the_table_when_the_noise_does_not(cli, people, 
     monkeypatch.setattr(release, "NOISES", dict.fromkeys(release.NOISES, lambda: noise))
     monkeypatch.setattr(secrets, "randbits", lambda bits: 7)
     size = () if "--public" in options else ("--size", 40)
-    arguments = "people.csv", "--schema", "schema.toml", *BUDGET, *size, "--rows", 30, "--ledger", "ledger.json"
+    budget = BUDGET[:2] if "laplace" in options else BUDGET
+    arguments = "people.csv", "--schema", "schema.toml", *budget, *size, "--rows", 30, "--ledger", "ledger.json"
     found = []
     for seed in (1, 2):
         write(people / "people.csv", 200, seed)
         result = cli("dp-release", *arguments, "--limit", 2, 0.1, "--figure", "results/runs/f.png", *options)
         files = sorted(people.glob("results/runs/*"))
         assert len(files) == 4
-        found.append((result, [file.read_bytes() for file in files if file.suffix != ".pdf"]))
+        printed = [line for line in result.out.splitlines() if not line.startswith("cost ")]
+        shown = result.status, printed, result.err
+        found.append((shown, [file.read_bytes() for file in files if file.suffix != ".pdf"]))
         for file in (*files, people / "ledger.json"):
             file.unlink()
-    assert found[0][0].status == 0
+    assert found[0][0][0] == 0
     assert found[0] == found[1]
     assert noise.calls[0][0].tolist() != noise.calls[1][0].tolist()
 
@@ -118,9 +131,10 @@ def test_a_template_is_made_of_names_alone(cli, people):
     write(people / "people.csv", 5, 3)
     cli("dp-release", "people.csv", "--init-schema", "again.toml")
     assert (people / "again.toml").read_text() == first
-    assert cli("dp-release", "people.csv", "--init-schema", "new.toml").err == (
-        "error: --init-schema new.toml exists; another name is wanted, or remove it\n"
-    )
+    assert "--init-schema new.toml exists" in cli("dp-release", "people.csv", "--init-schema", "new.toml").err
+    found = thesis_cli.dp_release(pd.read_csv("people.csv"), init_schema="frame.toml")
+    assert found.template == (people / "frame.toml").read_text() != first
+    assert found.table.storage.tolist() == ["real", "integer", "text", "text"]
     unfinished = cli("dp-release", "people.csv", "--schema", "new.toml", *FAST)
     assert "new.toml: column 'wage': it has no type" in unfinished.err
 
@@ -130,7 +144,7 @@ def test_a_ledger_adds_up_and_refuses(cli, people):
     assert "its epsilon and delta are wanted" in cli(*arguments, "--out", "a.csv").err
     first = cli(*arguments, "--out", "a.csv", "--limit", 1.7, 1e-2)
     assert "by all releases of the table so far" in first.out
-    second = cli(*arguments, "--out", "b.csv", "--noise", "laplace", "--epsilon", 0.5)
+    second = cli(*arguments, "--out", "b.csv", "--noise", "laplace", "--epsilon", 0.5, "--delta", 0)
     assert second.status == 0
     third = cli(*arguments, "--out", "c.csv")
     assert (third.status, third.out) == (2, "")
@@ -149,7 +163,7 @@ def test_rows_made_anew_cost_nothing_and_need_no_table(cli, people):
     cli(*arguments)
     record = (people / "a.json").read_bytes()
     os.remove(people / "people.csv")
-    result = cli("dp-release", "--again", "a.json", "--rows", 20, "--weighted", "--out", "b.csv", "--quiet")
+    result = cli("dp-release", "--again", "a.json", "--rows", 20, "--weights", "simplex", "--out", "b.csv", "--quiet")
     assert (result.status, result.err) == (0, "")
     rows = read(people / "b.csv")
     assert len(rows) == 20
@@ -160,14 +174,12 @@ def test_rows_made_anew_cost_nothing_and_need_no_table(cli, people):
 
 def test_points_with_weights_in_the_span_of_public_rows(cli, people):
     arguments = "dp-release", "people.csv", "--schema", "schema.toml", *BUDGET, "--public", "public.csv", "--quiet"
-    assert cli(*arguments, "--out", "a.csv", "--weighted", "--weights", "raw").status == 0
+    assert cli(*arguments, "--out", "a.csv", "--weights", "raw").status == 0
     rows = read(people / "a.csv")
     assert [row["years"] for row in rows] == [row["years"] for row in read(people / "public.csv")]
-    refused = cli(*arguments, "--out", "c.csv", "--weighted", "--rows", 5)
-    assert (refused.status, refused.err) == (
-        2,
-        "error: --rows of a release by subspace; it has the rows it has; --size is their number\n",
-    )
+    refused = cli(*arguments, "--out", "c.csv", "--weights", "simplex", "--rows", 5)
+    assert refused.status == 2
+    assert "--rows does not go with weights" in refused.err
     again = "dp-release", "--again", "a.json", "--out", "b.csv", "--rows", 50, "--quiet"
     assert "--public" in cli(*again).err
     assert cli(*again, "--public", "public.csv").status == 0
@@ -196,9 +208,7 @@ def test_a_query_of_a_database(cli, people):
 
 def test_a_delta_of_one_row_is_warned_of(cli, people):
     arguments = "people.csv", "--schema", "schema.toml", "--epsilon", 1, "--delta", 0.005, "--size", 40, "--rows", 30
-    assert cli("dp-release", *arguments).err == (
-        "warning: delta 0.005 is 1/N or more: it would allow to publish a row as it is\n"
-    )
+    assert cli("dp-release", *arguments).err.startswith("warning: delta 0.005 is 1/N or more")
 
 
 @pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), MemoryError(), KeyboardInterrupt()])
@@ -223,7 +233,8 @@ def test_interrupted_rows_keep_the_record(cli, people, monkeypatch):
         patch.setattr(release, "synthesise", interrupt)
         result = cli("dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--out", "a.csv")
     assert (result.status, result.out) == (130, "")
-    assert "the budget is spent, and the noisy embedding kept: thesis-cli dp-release --again a.json" in result.err
+    assert "the budget (1, 0.001) counts as spent; a.json keeps the noisy embedding" in result.err
+    assert "thesis-cli dp-release --again a.json makes its rows" in result.err
     assert not (people / "a.csv").exists()
     assert cli("dp-release", "--again", "a.json", "--quiet").status == 0
     assert len(read(people / "a.csv")) == 1000
@@ -231,30 +242,32 @@ def test_interrupted_rows_keep_the_record(cli, people, monkeypatch):
 
 BAD = [
     (["nowhere.csv"], "nowhere.csv: no such file"),
-    (["people.csv", "--epsilon", "0"], "epsilon is 0"),
-    (["people.csv", "--delta", "0"], "delta is 0 with Gaussian noise"),
-    (["people.csv", "--delta", "1"], "delta is 1"),
-    (["people.csv", "--size", "7"], "7 features; an even number"),
+    (["people.csv", "--epsilon", "0"], "--epsilon is 0"),
+    (["people.csv", "--delta", "0"], "delta is 0"),
+    (["people.csv", "--delta", "1"], "--delta is 1"),
+    (["people.csv", "--noise", "laplace"], "--delta does not go with --noise laplace"),
+    (["people.csv", "--size", "7"], "7 features"),
     (["people.csv", "--schema", "nowhere.toml"], "nowhere.toml: it cannot be read"),
-    (["people.csv", "--weights", "raw"], "--weights or --most without --weighted"),
-    (["people.csv", "--weights", "raw", "--weighted"], "no raw weights"),
-    (["people.csv", "--time-limit", "0"], "time limit is 0"),
-    (
-        ["people.csv", "--weighted", "--method", "subspace", "--weights", "l1", "--most", "0.5"],
-        "0.5; it must be at least 1",
-    ),
-    (["people.csv", "--public", "schema.toml"], "--public and --size"),
-    (["people.csv", "--method", "exponential"], "wage"),
-    (["people.csv", "--name", "x"], "--limit or --name without --ledger"),
-    (["people.csv", "--again", "a.json"], "--again with a table"),
+    (["people.csv", "--weights", "raw", "--method", "features"], "no raw weights"),
+    (["people.csv", "--weights", "raw", "--time-limit", "9"], "--weights raw does not go with --time-limit"),
+    (["people.csv", "--time-limit", "0"], "--time-limit is 0"),
+    (["people.csv", "--weights", "l1", "--most", "0.5"], "--most is 0.5"),
+    (["people.csv", "--most", "2"], "--most does not go with --weights uniform"),
+    (["people.csv", "--public", "public.csv"], "--size does not go with --public"),
+    (["people.csv", "--public", "public.csv", "--method", "features"], "--public does not go with --method features"),
+    (["people.csv", "--method", "exponential", "--delta", "0"], "wage"),
+    (["people.csv", "--method", "exponential"], "--delta does not go with --method exponential"),
+    (["people.csv", "--name", "x"], "--name does not go without --ledger"),
+    (["people.csv", "--limit", "1", "0.1"], "--limit does not go without --ledger"),
+    (["people.csv", "--again", "a.json"], "TABLE does not go with --again"),
+    (["--again", "a.json", "--ledger", "l.json"], "--ledger does not go with --again"),
+    (["--again", "half.json"], "half.json: it is not the record of a release"),
+    (["people.csv", "--init-schema", "a.toml"], "does not go with --init-schema"),
     (["people.csv", "--figure", "a.pdf"], "--figure a.pdf"),
     (["people.csv", "--out", "a.txt"], "--out a.txt"),
     (["people.csv", "--ledger", "schema.toml", "--limit", "1", "0.1"], "schema.toml"),
     (["empty.csv"], "empty.csv: the table has no rows"),
-    (
-        ["people.csv", "--out", "half.csv"],
-        "half.json is a release without rows; thesis-cli dp-release --again half",
-    ),
+    (["people.csv", "--out", "half.csv"], "half.json is a release without rows; thesis-cli dp-release --again half"),
     (["wrong.csv"], "wrong.csv: column 'years': row 2 cannot be read"),
     (["unknown.csv"], "unknown.csv: column 'region': row 1 cannot be read"),
     (["nan.csv"], "nan.csv: column 'wage': row 1 has no value"),
@@ -294,11 +307,79 @@ def test_a_release_is_not_overwritten(cli, people):
     assert (people / OUT).read_bytes() == before
 
 
+def test_python_writes_nothing_and_keeps_the_record(people, monkeypatch):
+    """The shell writes the same rows, where noise and public draws are the same."""
+    made = {"schema": "schema.toml", "epsilon": 1, "delta": 1e-3, "size": 40, "rows": 30}
+    answer = np.random.default_rng(0).normal(size=40) / 10
+    monkeypatch.setattr(release, "NOISES", dict.fromkeys(release.NOISES, lambda: Recorder(answer)))
+    monkeypatch.setattr(secrets, "randbits", lambda bits: 7)
+    before = sorted(people.rglob("*"))
+    frame = pd.read_csv("people.csv", keep_default_na=False)
+    found = thesis_cli.dp_release(frame, **made)
+    assert sorted(people.rglob("*")) == before
+    assert found.settings["table"] == "<DataFrame>"
+    written = thesis_cli.dp_release("people.csv", **made, out="a.csv")
+    assert (people / "a.csv").read_text() == csv_text(found.table) == csv_text(written.table)
+    assert Record.from_json((people / "a.json").read_text()) == found.record
+    assert [path.name for path in found.save(people / "b.csv")] == ["b.csv", "b.json"]
+    for kind in ("csv", "json"):
+        assert (people / f"a.{kind}").read_bytes() == (people / f"b.{kind}").read_bytes()
+    more = thesis_cli.dp_release(again=found, rows=50, weights="simplex")
+    assert (len(more.table), list(more.table)) == (50, ["wage", "years", "region", "weight"])
+    with pytest.raises(InputError, match="--again is <int>"):
+        thesis_cli.dp_release(again=7)
+
+
+def test_what_stops_a_release_that_keeps_no_file_says_so(people, monkeypatch):
+    monkeypatch.setattr(release, "synthesise", lambda *given, **options: 1 / 0)
+    given = {"schema": "schema.toml", "epsilon": 1, "delta": 1e-3, "size": 40}
+    with pytest.raises(ZeroDivisionError) as error:
+        thesis_cli.dp_release("people.csv", **given)
+    assert "no file keeps the noisy embedding" in error.value.__notes__[0]
+
+    def full(*given, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(release, "synthesise", full)
+    with pytest.raises(WorkFailed, match=r"out of memory; the budget .* --again 'a b.json' makes its rows"):
+        thesis_cli.dp_release("people.csv", **given, out="a b.csv")
+
+
+def test_the_record_of_another_release_is_not_overwritten(cli, people):
+    arguments = "dp-release", "people.csv", "--schema", "schema.toml", *FAST
+    cli(*arguments, "--out", "a.csv")
+    cli(*arguments, "--out", "b.csv")
+    assert "b.json is the record of another release" in cli("dp-release", "--again", "a.json", "--out", "b.csv").err
+    assert cli("dp-release", "--again", "a.json", "--rows", 5, "--out", "a.csv").status == 0
+    assert len(read(people / "a.csv")) == 5
+
+
+def test_auto_takes_the_method_that_heeds_the_options():
+    def method(**values):
+        given = {"table": "t.csv", "schema": "s.toml", "epsilon": 1, "delta": 1e-3, **values}
+        return dp_release.ReleaseRequest(**given).chosen_method()
+
+    assert method() == method(weights="simplex") == method(time_limit=9) == "features"
+    assert method(public="p.csv") == method(weights="raw") == method(weights="l1", most=2) == "subspace"
+
+
+def test_no_password_is_recorded_or_shown(people, monkeypatch):
+    frame = pd.read_csv("people.csv", keep_default_na=False)
+    monkeypatch.setattr(privacy_table, "QueryTable", lambda url, query: privacy_table.FrameTable(frame))
+    url = "postgresql://me:secret@host/base?password=secret"
+    given = {"schema": "schema.toml", "epsilon": 1, "delta": 1e-3, "size": 40, "rows": 9, "query": "SELECT 1"}
+    found = thesis_cli.dp_release(url, **given, ledger="l.json", limit=(2, 0.1), out="a.csv")
+    assert found.settings["table"] == "postgresql://me:***@host/base?***"
+    assert "base" in Ledger(people / "l.json").accounts()
+    files = [people / name for name in ("a.csv", "a.json", "l.json")]
+    shown = [found.summary(), str(found.to_dict()), *(file.read_text() for file in files)]
+    assert "secret" not in "".join(shown)
+
+
 def test_the_examples_of_the_help_run_as_they_stand(cli, tmp_path):
     """In the order in which they are needed."""
     (tmp_path / "data").symlink_to(ROOT / "data")
-    lines = [line.strip() for line in dp_release.EXAMPLES.splitlines() if line.strip().startswith("thesis-cli ")]
-    assert len(lines) > 2
-    for line in lines:
-        result = cli(*shlex.split(line)[1:], "--quiet")
-        assert result.status == 0, (line, result.err)
+    for name in ("dp-release", "dp-query", "dp-test"):
+        for line in command_named(name).examples:
+            result = cli(*shlex.split(line), "--quiet")
+            assert result.status == 0, (line, result.err)

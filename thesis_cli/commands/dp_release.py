@@ -1,0 +1,377 @@
+"""`thesis-cli dp-release`: release a synthetic table with differential privacy.
+
+The noise is OpenDP's, from the randomness of the operating system: no field is a seed.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from thesis_cli.base.cores import jobs_or_all
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import check_writable, write_atomic
+from thesis_cli.base.progress import COUNTED, Progress
+from thesis_cli.base.wording import without_secrets
+from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.common import jobs_option
+from thesis_cli.commands.core.fields import argument, check_methods, fields_of, given, heeding, option, settings_of
+from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.shared.release_budget import Spending
+from thesis_cli.commands.shared.release_result import ReleaseResult, release_files
+from thesis_cli.commands.shared.tables import TableSource, read_rows
+
+if TYPE_CHECKING:
+    from thesis_cli.privacy.ledger import Total
+    from thesis_cli.privacy.release import ReleaseRequest as Plan
+    from thesis_cli.privacy.release_record import Record
+    from thesis_cli.privacy.schema import Schema
+
+    SchemaSource = str | Path | Schema
+    """The path of a schema in TOML, or a schema."""
+    RecordSource = str | Path | Record | ReleaseResult
+    """The path of the record of a release, a record, or what `dp_release` returns."""
+else:
+    SchemaSource = RecordSource = str
+
+logger = logging.getLogger("thesis_cli")
+
+ROWS = 1000
+NO_LEDGER = (
+    "the lock of a ledger holds on one machine only; divide the budget before the sweep: its tasks spend at most the"
+    " sum of their epsilons, and of their deltas"
+)
+AGAIN = frozenset({"again", "rows", "weights", "most", "public", "time_limit", "jobs", "out"})
+"""Fields that go with `again`."""
+TEMPLATE = frozenset({"init_schema", "table", "query"})
+"""Fields that go with `init_schema`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRequest(Request):
+    """Release a synthetic table with differential privacy, through its noisy kernel mean embedding.
+
+    The result is a table of rows, and a record with the noisy embedding and all that is public. Both may be given away.
+    """
+
+    table: TableSource | None = argument(
+        "Private table: a CSV or Parquet file, or the URL of a database.", None, names="file", objects=True
+    )
+    schema: SchemaSource | None = option(
+        None, "Public description of the columns, in TOML.", metavar="FILE", names="file", objects=True
+    )
+    epsilon: float | None = option(None, "Privacy budget epsilon that this release spends.", above=0)
+    delta: float = option(
+        0.0,
+        "Privacy budget delta; Gaussian noise needs one well below 1/N.",
+        least=0,
+        below=1,
+        methods=("features", "subspace"),
+    )
+    query: str | None = option(None, "SELECT that gives the table, if it is a database.")
+    init_schema: Path | None = option(
+        None,
+        "File for a schema to fill in, made from names and types of the columns and never from values; nothing is"
+        " released.",
+        names="output",
+        not_swept="a task writes its table and no other file",
+    )
+    method: Literal["auto", "features", "subspace", "exponential"] = option(
+        "auto", "Embedding of the table; auto takes features, or subspace if an option needs it."
+    )
+    noise: Literal["gaussian", "laplace"] = option(
+        "gaussian", "Noise; laplace promises delta 0 and is larger.", methods=("features", "subspace")
+    )
+    size: int | None = option(
+        None,
+        "Number of features, of points drawn from the schema (subspace), or of rows (exponential).",
+        least=1,
+        most=10**5,
+        default_text="1000; 3 for exponential",
+    )
+    public: TableSource | None = option(
+        None,
+        "Table of rows that are public already, with the same schema; their span replaces points from the schema.",
+        metavar="FILE",
+        names="file",
+        objects=True,
+        methods=("subspace",),
+    )
+    rows: int | None = option(
+        None,
+        "Rows of the synthetic table.",
+        least=1,
+        most=10**6,
+        methods=("features", "subspace"),
+        default_text="1000; subspace with --weights: one for each point",
+    )
+    weights: Literal["uniform", "simplex", "l1", "raw"] = option(
+        "uniform",
+        "Weights of the rows: uniform writes plain rows, simplex probabilities; l1 (see --most) and raw are for a"
+        " subspace and may be negative.",
+        methods=("features", "subspace"),
+    )
+    most: float = option(
+        1.0, "Bound C on the sum of absolute weights (Theorem 13), for --weights l1.", least=1, methods=("subspace",)
+    )
+    unknown: Literal["error", "missing"] = option(
+        "error", "Meaning of a value that cannot be read, in a column that may have missing ones."
+    )
+    ledger: Path | None = option(
+        None,
+        "File of what each table has spent; a release that would exceed the table's limit is refused.",
+        names="output",
+        not_swept=NO_LEDGER,
+    )
+    name: str | None = option(
+        None, "Name of the table in the ledger.", default_text="that of its file", not_swept=NO_LEDGER
+    )
+    limit: tuple[float, float] | None = option(
+        None,
+        "Epsilon and delta of all releases of the table together; the first release sets them.",
+        metavar="EPSILON DELTA",
+        least=0,
+        not_swept=NO_LEDGER,
+    )
+    again: RecordSource | None = option(
+        None,
+        "Record of a release, to make rows from it again: this costs no privacy and needs no table.",
+        metavar="FILE",
+        names="file",
+        objects=True,
+    )
+    time_limit: float | None = option(
+        None, "Seconds for making the rows; the best rows so far are taken.", above=0, methods=("features",)
+    )
+    jobs: int | None = jobs_option()
+    out: Path | None = option(
+        None,
+        "File for the rows, .csv; the record goes beside it, .json, as soon as the budget is spent.",
+        names="output",
+        default_text="results/runs/dp-release-TABLE.csv; Python writes no file",
+        not_swept="out at the top of the file is for all tasks",
+    )
+
+    def check(self) -> None:
+        """Refuse fields that do not go with `init_schema` or `again`, and a release that lacks something."""
+        for mode, fields in (("init_schema", TEMPLATE), ("again", AGAIN)):
+            if getattr(self, mode) is not None:
+                option_name = fields_of(type(self))[mode].shell_name
+                for name in given(self):
+                    if name not in fields:
+                        other = fields_of(type(self))[name].shell_name
+                        raise InputError(f"{other} does not go with {option_name}", "leave one of them out")
+                break
+        else:
+            self._check_release()
+        if self.weights != "l1" and self.most != 1:
+            raise InputError(f"--most does not go with --weights {self.weights}", "it is for l1")
+        if self.again is None and self.table is None:
+            raise InputError("TABLE is missing", "give a private table")
+
+    def _check_release(self) -> None:
+        for name in ("schema", "epsilon"):
+            if getattr(self, name) is None:
+                raise InputError(f"--{name} is missing", "a release needs it")
+        if self.noise == "laplace" and self.delta:
+            raise InputError("--delta does not go with --noise laplace", "Laplace noise promises delta 0")
+        if self.public is not None and self.size is not None:
+            raise InputError("--size does not go with --public", "the public rows have a size already")
+        if self.ledger is None:
+            for name in ("limit", "name"):
+                if getattr(self, name) is not None:
+                    raise InputError(f"--{name} does not go without --ledger", "give the file of a ledger")
+        self.chosen_method()
+
+    def chosen_method(self) -> Literal["features", "subspace", "exponential"]:
+        """The method, or the first that heeds every option that was given."""
+        if self.method != "auto":
+            return self.method
+        methods = heeding(self, ["features", "subspace"])
+        if self.weights in ("l1", "raw") and "subspace" not in methods:
+            raise InputError(f"--weights {self.weights} does not go with --time-limit", "it is for subspace")
+        return "subspace" if self.weights in ("l1", "raw") or "features" not in methods else "features"
+
+    @property
+    def stem(self) -> str:
+        """Name of the table without folder, suffix and parameters of a URL; empty for an object of Python."""
+        text = without_secrets(str(self.table)).partition("?")[0] if isinstance(self.table, str | Path) else ""
+        return Path(text).stem
+
+
+def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
+    """Release the table, make rows again from a record, or make a template of a schema."""
+    if request.init_schema is not None:
+        return _init_schema(request)
+    if request.again is None:
+        plan = _plan(request)
+        if request.out is not None:
+            _check_unpaid(request.out)
+        spending = _spending(request, plan)
+        with spending.guarded():
+            record = _measured(request, plan, spending, progress)
+            return _result(request, record, spending.total, progress)
+    record = _record(request.again)
+    check_methods(request, record.method)
+    _check_weighted_rows(request, record.method)
+    if request.out is not None:
+        check_writable("--out", request.out, ".csv")
+        _check_same(request.out.with_suffix(".json"), record)
+    return _result(request, record, None, progress)
+
+
+def _init_schema(request: ReleaseRequest) -> ReleaseResult:
+    import pandas as pd
+
+    from thesis_cli.privacy.schema import template
+    from thesis_cli.privacy.table import open_table
+
+    assert request.init_schema is not None
+    assert request.table is not None
+    if request.init_schema.exists():
+        raise InputError(f"--init-schema {request.init_schema} exists", "give another name, or remove it")
+    columns = open_table(request.table, request.query).columns
+    text = template(columns)
+    write_atomic({request.init_schema: text})
+    table = pd.DataFrame({"column": list(columns), "storage": list(columns.values())})
+    return ReleaseResult(table=table, request=request, settings=settings_of(request), template=text)
+
+
+def _plan(request: ReleaseRequest) -> Plan:
+    """What the release does, all of it public; refuses before anything is spent."""
+    from thesis_cli.privacy import release
+    from thesis_cli.privacy.mechanism import Budget
+    from thesis_cli.privacy.schema import Schema
+
+    assert request.schema is not None
+    assert request.epsilon is not None
+    budget = Budget(request.epsilon, request.delta)
+    schema = request.schema if isinstance(request.schema, Schema) else Schema.load(request.schema)
+    method = request.chosen_method()
+    release.check_rows(schema, method, request.weights, request.most, request.time_limit)
+    _check_weighted_rows(request, method)
+    size = request.size or release.SIZES[method]
+    public = None if request.public is None else read_rows(request.public, schema)
+    return release.ReleaseRequest(schema, budget, method, request.noise, size, public)
+
+
+def _spending(request: ReleaseRequest, plan: Plan) -> Spending:
+    from thesis_cli.privacy.mechanism import Budget
+
+    name = request.name or request.stem
+    if request.ledger is not None and not name:
+        raise InputError("--ledger does not go with a table that has no name", "give --name")
+    note = plan.method if request.out is None else f"{plan.method}, {request.out.name}"
+    return Spending(request.ledger, name, request.limit and Budget(*request.limit), note)
+
+
+def _check_weighted_rows(request: ReleaseRequest, method: str) -> None:
+    if request.rows is not None and method == "subspace" and request.weights != "uniform":
+        raise InputError("--rows does not go with weights in a subspace", "each of its points is a row")
+
+
+def _check_unpaid(out: Path) -> None:
+    """Refuse to overwrite a release: its budget would have been spent for nothing."""
+    record = out.with_suffix(".json")
+    check_writable("--out", out, ".csv")
+    if record.exists() and not out.exists():
+        raise InputError(f"{record} is a release without rows", f"thesis-cli dp-release --again {record} makes them")
+    for path in (out, record):
+        if path.exists():
+            raise InputError(f"{path} exists, and its budget was spent", "give another --out, or remove it")
+
+
+def _record(source: RecordSource) -> Record:
+    from thesis_cli.privacy.release_files import read_record
+    from thesis_cli.privacy.release_record import Record
+
+    if isinstance(source, str | Path):
+        return read_record(source)
+    record = getattr(source, "record", source)
+    if not isinstance(record, Record):
+        raise InputError(f"--again is <{type(source).__name__}>", "it must be the record of a release")
+    return record
+
+
+def _check_same(file: Path, record: Record) -> None:
+    """Refuse to overwrite the record of another release."""
+    from thesis_cli.privacy.release_files import read_record
+
+    if file.exists() and replace(read_record(file), objective=None) != replace(record, objective=None):
+        raise InputError(f"{file} is the record of another release", "give another --out")
+
+
+def _measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: Progress) -> Record:
+    """The record of a new release; if a file is named, it is written before this returns."""
+    from thesis_cli.privacy.release import private_record
+    from thesis_cli.privacy.table import open_table, rows
+
+    assert request.table is not None
+    table = open_table(request.table, request.query)
+    count = table.count()
+    if not count:
+        raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
+    if plan.budget.delta * count >= 1:
+        logger.warning("delta %g is 1/N or more: such a promise allows publishing a row as it is", plan.budget.delta)
+    with progress(count, "rows") as tick:
+        blocks = rows(table, plan.schema, unknown=request.unknown)
+        jobs = jobs_or_all(request.jobs)
+        record = private_record(blocks, count, plan, spending.spend, jobs=jobs, progress=tick)
+    if request.out is not None:
+        file = request.out.with_suffix(".json")
+        write_atomic({file: record.to_json()})
+        spending.kept = file
+    return record
+
+
+def _result(request: ReleaseRequest, record: Record, total: Total | None, progress: Progress) -> ReleaseResult:
+    """Rows of a record: post-processing, which sees no private table."""
+    from thesis_cli.privacy.release import synthetic
+    from thesis_cli.privacy.release_files import rows_frame
+
+    public = None if request.public is None else read_rows(request.public, record.schema)
+    with progress(COUNTED, "steps") as tick:
+        release = synthetic(
+            record,
+            request.rows or ROWS,
+            request.weights,
+            most=request.most,
+            public=public,
+            time_limit=request.time_limit,
+            jobs=jobs_or_all(request.jobs),
+            progress=lambda objective: tick(1),
+        )
+    if request.out is not None:
+        write_atomic(release_files(release, request.out, request.weights != "uniform"))
+    return ReleaseResult(
+        table=rows_frame(release, weighted=request.weights != "uniform"),
+        request=request,
+        settings=settings_of(request, method=record.method, size=record.size),
+        release=release,
+        total=total,
+        out=request.out,
+    )
+
+
+def _default_out(request: ReleaseRequest) -> Path | None:
+    """The file that the shell writes if none is named: of a record its own, otherwise one under results/runs."""
+    if request.init_schema is not None:
+        return None
+    if request.again is not None:
+        return Path(str(request.again)).with_suffix(".csv")
+    return Path("results/runs") / f"dp-release-{request.stem}.csv"
+
+
+COMMAND = Command(
+    ReleaseRequest,
+    run,
+    examples=(
+        "dp-release data/tables/people.csv --init-schema schema.toml",
+        "dp-release data/tables/people.csv --schema data/tables/people.toml --epsilon 1 --delta 1e-6 --out r.csv",
+        "dp-release --again data/releases/people.json --rows 500 --weights simplex --out weighted.csv",
+    ),
+    saves=False,
+    default_out=_default_out,
+)

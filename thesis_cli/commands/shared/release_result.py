@@ -1,0 +1,118 @@
+"""What dp-release returns: the rows and the record of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import check_writable, write_atomic
+from thesis_cli.commands.core.result import Result, presentation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from thesis_cli.privacy.ledger import Total
+    from thesis_cli.privacy.release_files import Release
+    from thesis_cli.privacy.release_record import Record
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReleaseResult(Result):
+    """Rows that were released; the table holds them, decoded.
+
+    Attributes
+    ----------
+    release : rows, weights and record; None if only a template of a schema was made.
+    total : what all releases of the table have spent; None without a ledger.
+    out : file of the rows; None if none was written.
+    template : the schema to fill in; empty unless it was asked for.
+    """
+
+    release: Release | None = None
+    total: Total | None = None
+    out: Path | None = None
+    template: str = ""
+
+    @property
+    def record(self) -> Record:
+        """Everything that the release makes public."""
+        if self.release is None:
+            raise InputError("a schema was made, and no release", "leave init_schema out")
+        return self.release.record
+
+    @presentation
+    def lines(self) -> list[tuple[str, str]]:
+        """Promise, mechanism, noise, budget and files."""
+        if self.release is None:
+            made = "made from the names and types of the columns alone; complete what is marked TODO"
+            return [("schema", f"{self.settings['init_schema']}: {made}")]
+        record, promise = self.record, self.record.promise
+        lines = [
+            ("promise", f"{_pair(promise)}-differential privacy of each of the {promise.rows:,} rows"),
+            ("method", f"{record.method}: {record.basis}, {record.size}"),
+            ("mechanism", record.mechanism.mechanism),
+        ]
+        if record.vector is not None:
+            scale, sensitivity = record.mechanism.scale, record.mechanism.sensitivity
+            noise = f"scale {scale:.4g} on each of {len(record.vector)} coordinates; sensitivity {sensitivity:.4g}"
+            lines.append(("noise", noise))
+        if self.total is not None:
+            rule = f"{self.total.rule} composition"
+            lines.append(("spent", f"{_pair(self.total)} by all releases of the table so far, {rule}"))
+        rows = f"{len(self.release.points):,} rows"
+        if self.out is None:
+            return [*lines, ("release", rows)]
+        return [*lines, ("release", f"{self.out}, {rows}"), ("record", str(self.out.with_suffix(".json")))]
+
+    @presentation
+    def facts(self) -> Mapping[str, Any]:
+        """Promise, mechanism and what is spent."""
+        if self.release is None:
+            return {}
+        return {
+            "rows": len(self.release.points),
+            "promise": asdict(self.record.promise),
+            "mechanism": asdict(self.record.mechanism),
+            "spent": self.total and asdict(self.total),
+        }
+
+    @presentation
+    def figure(self) -> Figure:
+        """A histogram of each column, drawn from the release alone.
+
+        Raises
+        ------
+        InputError : only a template of a schema was made.
+        """
+        from thesis_cli.commands.shared.release_figures import columns_figure
+
+        if self.release is None:
+            raise InputError("a schema has no figure", "leave --figure out")
+        return columns_figure(self.release)
+
+    @presentation
+    def save(self, path: str | Path) -> list[Path]:
+        """Write the rows as CSV and the record beside them: both or, if that fails, neither."""
+        out = Path(path)
+        if self.release is None:
+            write_atomic({out: self.template})
+            return [out]
+        check_writable("out", out, ".csv")
+        files = release_files(self.release, out, self.settings["weights"] != "uniform")
+        write_atomic(files)
+        return list(files)
+
+
+def release_files(release: Release, out: Path, weighted: bool) -> dict[Path, str | bytes]:
+    """Contents of the files of a release: rows and record."""
+    from thesis_cli.privacy.release_files import rows_text
+
+    return {out: rows_text(release, weighted=weighted), out.with_suffix(".json"): release.record.to_json()}
+
+
+@presentation
+def _pair(budget: Any) -> str:
+    return f"({budget.epsilon:.4g}, {budget.delta:.4g})"
