@@ -63,7 +63,7 @@ def main():
     noised = noise.add(mean, sensitivity, budget)
     unit = np.tile([0.0, 1.0], (5, 1))
     took = seconds(
-        lambda: synthesise(noised.values, features, unit, (), 1000, rng, noise=noised.calibration.scale, uniform=True)
+        lambda: synthesise(noised.values, features, unit, 1000, rng, noise=noised.calibration.scale, uniform=True)
     )
     print(f"  {'1,000 synthetic rows of 1,000 features':<58} {took:8.3f} s")
 

@@ -67,7 +67,7 @@ def _algorithm_3(seed, dimension, features, points, noise, draw):
         scale = noise_scale(noise, features, phi.l2_sensitivity(ROWS), epsilon)
         for m in points:
             target = mean + scale * rng.standard_normal(features)
-            found = synthesise(target, phi, bounds, (), m, rng, noise=scale)
+            found = synthesise(target, phi, bounds, m, rng, noise=scale)
             values = mean_at(k, [table], found.rows)
             reached = distance(k, found.rows, found.weights, values, MEAN_OF_MATRIX[dimension])
             rows.append(("Algorithm 3", noise, epsilon, draw, m, reached))

@@ -109,9 +109,7 @@ def release(method, private, schema, budget, rows, features, rng):
     if method == "Algorithm 3":
         drawn = draw_features(kernel, cardinalities, features, rng)
         noised = noise.add(drawn.mean([private]), drawn.l2_sensitivity(len(private)), budget)
-        found = synthesise(
-            noised.values, drawn, box, cardinalities, rows, rng, noise=noised.calibration.scale, uniform=True
-        )
+        found = synthesise(noised.values, drawn, box, rows, rng, noise=noised.calibration.scale, uniform=True)
         return found.rows, found.weights
     if method == "Algorithm 2":
         points = Rows(rng.random((rows, schema.reals)), rng.integers(0, cardinalities, (rows, len(cardinalities))))

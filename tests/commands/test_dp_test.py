@@ -103,12 +103,12 @@ def test_what_the_tests_are_given(dp, tmp_path, monkeypatch, noise):
     keeping("noisy_mean_test")
     keeping("permutation_test")
     assert dp("r.csv", "other.csv", "--permutations", 77).status == 0
-    (features, vector, scale, count, rows, _), options = kept[0]
+    (features, (vector, scale, count, law), rows, _), _ = kept[0]
     record = Record.from_json((tmp_path / "r.json").read_text())
     assert features.frequencies.tolist() == release_features(record).frequencies.tolist()
     assert (vector.tolist(), count) == (list(record.vector), 3000)
     assert scale == record.mechanism.scale
-    assert options == {"noise": noise}
+    assert law == noise
     assert rows.reals.tolist() == SCHEMA.encode(other).reals.tolist()
     (kernel, points, rows, permutations, _), _ = kept[1]
     assert permutations == 77

@@ -12,8 +12,8 @@ from thesis_cli.privacy.atoms import Atoms, Fit, descend
 from thesis_cli.privacy.features import draw_features
 from thesis_cli.privacy.frank_wolfe import WIDTHS, simplex_weights
 from thesis_cli.privacy.kernels import Kernel, Rows
-from thesis_cli.privacy.points import synthesise
-from thesis_cli.privacy.points_kernels import choose_levels
+from thesis_cli.privacy.points import Effort, synthesise
+from thesis_cli.privacy.points_kernels import LevelTurns, choose_levels
 
 CARDINALITIES = (3, 2)
 BOX = np.array([[-1.0, 2.0], [10.0, 14.0]])
@@ -160,7 +160,7 @@ def test_frank_wolfe_never_rises_and_leaves_only_noise(monkeypatch):
     features = reals(600)
     sigma = 0.01
     target, mean = noisy(features, sigma)
-    found = synthesise(target, features, box(), (), 50, np.random.default_rng(0), noise=sigma)
+    found = synthesise(target, features, box(), 50, np.random.default_rng(0), noise=sigma)
     steps = [objective for stage, objective in found.history if stage == "frank-wolfe"]
     assert len(steps) > 1
     assert (np.diff(steps) <= 1e-12).all()
@@ -173,7 +173,7 @@ def test_a_table_that_can_be_represented_is_recovered(monkeypatch):
     features, rows = mixed(1000), rows_of(6, seed=4)
     weights = np.array([0.3, 0.25, 0.2, 0.1, 0.1, 0.05])
     found = synthesise(
-        weights @ features.embed(rows), features, BOX, CARDINALITIES, 40, np.random.default_rng(0), jobs=2
+        weights @ features.embed(rows), features, BOX, 40, np.random.default_rng(0), effort=Effort(jobs=2)
     )
     assert found.objective < 1e-6
     mass = [found.weights[(found.rows.codes == codes).all(1)].sum() for codes in rows.codes]
@@ -190,7 +190,7 @@ def test_points_lie_in_the_box_and_weights_on_the_simplex(uniform, noise, count,
     rng = np.random.default_rng(7)
     target = features.embed(rows_of(100)).mean(0) + noise * rng.standard_normal(300)
     tight = np.array([[0.0, 0.5], [11.0, 11.0]])  # much of the table is outside
-    found = synthesise(target, features, tight, CARDINALITIES, count, rng, noise=noise, uniform=uniform)
+    found = synthesise(target, features, tight, count, rng, noise=noise, uniform=uniform)
     assert found.rows.reals.shape == (count, 2)
     assert found.rows.codes.shape == (count, 2)
     assert ((tight[:, 0] <= found.rows.reals) & (found.rows.reals <= tight[:, 1])).all()
@@ -207,7 +207,7 @@ def test_one_point_is_the_best_there_is(monkeypatch):
     fewer_steps(monkeypatch, 60)
     features = reals(2000, dimension=1)
     target, _ = noisy(features, 0.0)
-    found = synthesise(target, features, box(1), (), 1, np.random.default_rng(0))
+    found = synthesise(target, features, box(1), 1, np.random.default_rng(0))
     grid = features.embed(Rows.of_reals(np.linspace(-5, 5, 2001)[:, np.newaxis])) @ target
     assert found.objective <= 1 - 2 * grid.max() + target @ target + 1e-4
 
@@ -216,7 +216,7 @@ def test_weights_help_and_are_exact_without_noise(monkeypatch):
     fewer_steps(monkeypatch, 20)
     features = reals()
     target, _ = noisy(features, 0.0)
-    found = {u: synthesise(target, features, box(), (), 8, np.random.default_rng(0), uniform=u) for u in (False, True)}
+    found = {u: synthesise(target, features, box(), 8, np.random.default_rng(0), uniform=u) for u in (False, True)}
     assert found[False].objective < found[True].objective
     embedded = features.embed(found[False].rows)
     gradient = embedded @ (found[False].weights @ embedded - target)
@@ -233,12 +233,11 @@ def test_neither_threads_nor_repetition_change_a_bit(monkeypatch):
                 target,
                 features,
                 BOX,
-                CARDINALITIES,
                 20,
                 np.random.default_rng(5),
                 noise=0.003,
                 uniform=uniform,
-                jobs=jobs,
+                effort=Effort(jobs=jobs),
             )
             for jobs in (1, 1, 2, 3)
         )
@@ -255,7 +254,7 @@ def test_only_categories():
     rows = Rows(np.zeros((4, 0)), np.array([[0, 0], [1, 1], [2, 0], [2, 1]]))
     weights = np.array([0.5, 0.25, 0.125, 0.125])
     target = weights @ features.embed(rows)
-    found = synthesise(target, features, np.zeros((0, 2)), CARDINALITIES, 64, np.random.default_rng(0))
+    found = synthesise(target, features, np.zeros((0, 2)), 64, np.random.default_rng(0))
     assert found.objective < 1e-10
     for codes, weight in zip(rows.codes, weights, strict=True):
         assert found.weights[(found.rows.codes == codes).all(1)].sum() == pytest.approx(weight, abs=1e-4)
@@ -281,11 +280,8 @@ def test_levels_are_the_best_in_turn(seed):
     with Fit(features, BOX, 1) as fit:
         atoms = atoms_of(fit, rows, weights)
         residual = target.reshape(2, -1) - fit.sum(atoms)
-        turns = np.cos(fit.phases), np.sin(fit.phases)
-        ends = np.append(fit.before, len(fit.phases))
-        found = choose_levels(
-            fit.frequencies, fit.phases, *turns, ends, atoms.points, atoms.levels, weights / 10, residual
-        )
+        turns = LevelTurns(np.cos(fit.phases), np.sin(fit.phases), np.append(fit.before, len(fit.phases)))
+        found = choose_levels(fit.table, turns, atoms.points, atoms.levels, weights / 10, residual)
         np.testing.assert_array_equal(atoms.levels - fit.before, codes)
         np.testing.assert_allclose(residual, target.reshape(2, -1) - fit.sum(atoms), rtol=0, atol=1e-13)
     assert found == changes > 0
@@ -299,7 +295,7 @@ def test_categories_end_where_no_single_change_helps(seed):
     every = Rows(np.zeros((6, 0)), np.array([[a, b] for a in range(3) for b in range(2)]))
     embedded = features.embed(every)
     target = np.random.default_rng(seed).dirichlet(np.ones(6)) @ embedded
-    found = synthesise(target, features, np.zeros((0, 2)), CARDINALITIES, 9, np.random.default_rng(seed), uniform=True)
+    found = synthesise(target, features, np.zeros((0, 2)), 9, np.random.default_rng(seed), uniform=True)
     counts = np.bincount(2 * found.rows.codes[:, 0] + found.rows.codes[:, 1], minlength=6)
     assert counts.sum() == 9
     for old in np.flatnonzero(counts):
@@ -316,7 +312,7 @@ def test_noise_alone_adds_few_atoms(monkeypatch):
     features, steps = reals(600), 0
     for seed in range(5):
         target = 0.05 * np.random.default_rng(seed).standard_normal(600)
-        found = synthesise(target, features, box(), (), 5, np.random.default_rng(seed), noise=0.05)
+        found = synthesise(target, features, box(), 5, np.random.default_rng(seed), noise=0.05)
         steps += [stage for stage, _ in found.history].count("frank-wolfe")
     assert steps <= 20
 
@@ -328,7 +324,7 @@ def test_points_leave_in_the_target_what_is_noise(uniform):
     for seed in range(3):
         target, mean = noisy(features, sigma, seed)
         rng = np.random.default_rng(seed)
-        found = synthesise(target, features, box(), (), 100, rng, noise=sigma, uniform=uniform)
+        found = synthesise(target, features, box(), 100, rng, noise=sigma, uniform=uniform)
         noise = float(((target - mean) ** 2).sum())
         assert 0.9 < found.objective / noise < 1.02
         assert np.linalg.norm(found.weights @ features.embed(found.rows) - mean) < 0.25 * math.sqrt(noise)
@@ -370,11 +366,9 @@ def test_a_time_limit_stops_with_what_there_is(monkeypatch):
             target,
             features,
             BOX,
-            CARDINALITIES,
             20,
             np.random.default_rng(0),
-            time_limit=limit,
-            progress=objectives.append,
+            effort=Effort(limit, progress=objectives.append),
         )
         assert [objective for _, objective in found[limit].history] == objectives
         assert len(objectives) <= limit + 2
@@ -385,21 +379,26 @@ def test_a_time_limit_stops_with_what_there_is(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"target": np.zeros(299)}, r"a target of shape \(299,\); 300 finite numbers are wanted"),
+        ({"target": np.zeros(299)}, r"shape \(299,\); it must have 300 finite"),
         ({"target": np.full(300, np.nan)}, "300 finite numbers"),
         ({"bounds": BOX[:1]}, "2 finite pairs"),
-        ({"bounds": BOX[:, ::-1]}, "least first"),
+        ({"bounds": BOX[:, ::-1]}, "the lower first"),
         ({"bounds": BOX * np.inf}, "finite pairs"),
-        ({"cardinalities": (3, 3)}, r"levels; the features have \(3, 2\)"),
-        ({"count": 0}, "0 points; one or more"),
-        ({"noise": -1.0}, "noise -1.0; a finite number"),
-        ({"noise": math.nan}, "noise nan"),
-        ({"time_limit": 0.0}, "a time limit of 0.0 s"),
-        ({"jobs": 0}, "0 jobs"),
+        ({"count": 0}, "points is 0"),
+        ({"noise": -1.0}, "noise is -1"),
+        ({"noise": math.nan}, "noise is nan"),
     ],
 )
 def test_bad_input_is_named_in_one_line(change, message):
-    given = {"target": np.zeros(300), "bounds": BOX, "cardinalities": CARDINALITIES, "count": 5, **change}
+    given = {"target": np.zeros(300), "bounds": BOX, "count": 5, **change}
     with pytest.raises(InputError, match=message) as caught:
         synthesise(features=mixed(), rng=np.random.default_rng(0), **given)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("effort", "message"), [({"time_limit": 0.0}, "time limit is 0 s"), ({"jobs": 0}, "jobs is 0")]
+)
+def test_effort_is_checked(effort, message):
+    with pytest.raises(InputError, match=message):
+        Effort(**effort)

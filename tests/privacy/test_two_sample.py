@@ -11,7 +11,14 @@ from thesis_cli.privacy import two_sample
 from thesis_cli.privacy.features import Features, draw_features
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget
-from thesis_cli.privacy.two_sample import noisy_mean_test, null_statistics, permutation_test, sampled, spectrum
+from thesis_cli.privacy.two_sample import (
+    NoisyMean,
+    noisy_mean_test,
+    null_statistics,
+    permutation_test,
+    sampled,
+    spectrum,
+)
 from thesis_cli.studies.privacy.seeded import SeededGaussian, SeededLaplace
 
 RUNS, ALPHA = 400, 0.05
@@ -125,7 +132,8 @@ def test_the_law_of_the_statistic(block, monkeypatch):
 def released(rng, features, rows, name, epsilon):
     """The vector that a release of these rows would have, with noise of a seeded generator."""
     noise = SeededGaussian(rng, "analytic") if name == "gaussian" else SeededLaplace(rng)
-    return noise.add(features.mean([rows]), features.l2_sensitivity(len(rows)), Budget(epsilon, 1e-5))
+    found = noise.add(features.mean([rows]), features.l2_sensitivity(len(rows)), Budget(epsilon, 1e-5))
+    return NoisyMean(found.values, found.calibration.scale, len(rows), name)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +148,7 @@ def test_the_noisy_mean_keeps_its_level_and_finds_a_shift(name, epsilon):
     def p_value(rows, other_rows, shift=0.0, epsilon=epsilon, draws=999):
         rows, other = table(rng, rows), table(rng, other_rows, shift)
         found = released(rng, features, rows, name, epsilon)
-        return noisy_mean_test(
-            features, found.values, found.scale, len(rows), other, rng, noise=name, draws=draws
-        ).p_value
+        return noisy_mean_test(features, found, other, rng, draws=draws).p_value
 
     null = np.array([p_value(200, 150) for _ in range(RUNS)])
     assert abs(np.mean(null <= ALPHA) - ALPHA) < MARGIN
@@ -159,22 +165,24 @@ def test_the_estimate_has_no_part_of_the_noise():
         estimates = []
         for _ in range(200):
             found = released(rng, features, rows, name, 1.0)
-            test = noisy_mean_test(features, found.values, found.scale, 300, other, rng, noise=name, draws=1)
+            test = noisy_mean_test(features, found, other, rng, draws=1)
             estimates.append(test.mmd_squared)
         assert abs(np.mean(estimates) - truth) < 5 * np.std(estimates) / math.sqrt(200)
-        assert test.statistic == pytest.approx(((found.values - features.mean([other])) ** 2).sum())
+        assert test.statistic == pytest.approx(((found.vector - features.mean([other])) ** 2).sum())
 
 
 def test_the_same_seed_gives_the_same_answer_and_the_sample_does_not_move_the_mean():
     rng = np.random.default_rng(0)
     features, other = draw_features(KERNEL, (3,), 6, rng), table(rng, 80)
     vector = features.mean([table(rng, 100)])
-    one, two = (noisy_mean_test(features, vector, 0.1, 100, other, np.random.default_rng(4)) for _ in range(2))
+    one, two = (
+        noisy_mean_test(features, NoisyMean(vector, 0.1, 100), other, np.random.default_rng(4)) for _ in range(2)
+    )
     assert one == two
-    part = noisy_mean_test(features, vector, 0.1, 100, other, np.random.default_rng(4), most=10, draws=100)
+    part = noisy_mean_test(features, NoisyMean(vector, 0.1, 100), other, np.random.default_rng(4), most=10, draws=100)
     assert part.statistic == one.statistic
     assert (part.rows, part.other_rows, part.draws) == (100, 80, 100)
-    assert noisy_mean_test(features, vector + 9, 0.1, 100, other, rng, draws=99).p_value == 0.01
+    assert noisy_mean_test(features, NoisyMean(vector + 9, 0.1, 100), other, rng, draws=99).p_value == 0.01
 
 
 def test_what_is_refused():
@@ -184,7 +192,7 @@ def test_what_is_refused():
         permutation_test(KERNEL, rows, rows, 0, rng)
     with pytest.raises(InputError, match=r"^tables of 5 and 1 rows; two or more of each are wanted$"):
         permutation_test(KERNEL, rows, rows[:1], 9, rng)
-    with pytest.raises(InputError, match=r"^a vector of 4 where there are 6 features; as many are wanted$"):
-        noisy_mean_test(features, np.zeros(4), 1.0, 5, rows, rng)
-    with pytest.raises(InputError, match=r"^a table of 1 rows; two or more are wanted$"):
-        noisy_mean_test(features, np.zeros(6), 1.0, 5, rows[:1], rng)
+    with pytest.raises(InputError, match="4 numbers; it must have 6"):
+        noisy_mean_test(features, NoisyMean(np.zeros(4), 1.0, 5), rows, rng)
+    with pytest.raises(InputError, match="has 1 rows"):
+        noisy_mean_test(features, NoisyMean(np.zeros(6), 1.0, 5), rows[:1], rng)

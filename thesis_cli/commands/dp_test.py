@@ -115,17 +115,14 @@ def _by_vector(release: Release, other: Rows, rng: np.random.Generator) -> TwoSa
     import numpy as np
 
     from thesis_cli.privacy.release import release_features
-    from thesis_cli.privacy.two_sample import noisy_mean_test
+    from thesis_cli.privacy.two_sample import NoisyMean, noisy_mean_test
 
     vector, noise = release.record.noisy_vector
     return noisy_mean_test(
         release_features(release.record),
-        np.array(vector),
-        noise.scale,
-        release.record.promise.rows,
+        NoisyMean(np.array(vector), noise.scale, release.record.promise.rows, noise.noise),
         other,
         rng,
-        noise=noise.noise,
     )
 
 

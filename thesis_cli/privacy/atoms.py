@@ -19,6 +19,8 @@ from thesis_cli.privacy.kernels import Codes
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
+    from thesis_cli.privacy.points_kernels import FeatureTable, Placed
+
 SLOPE = 4.0
 """Log-weights per unit of their variable in L-BFGS."""
 LEAST_SHARE = 0.01
@@ -40,6 +42,12 @@ class Atoms:
 
     def __getitem__(self, at: Codes | npt.NDArray[np.bool_]) -> Atoms:
         return Atoms(self.points[at], self.levels[at], self.variances[at], self.weights[at])
+
+    def placed(self) -> Placed:
+        """Atoms as the compiled sums take them."""
+        from thesis_cli.privacy.points_kernels import Placed
+
+        return Placed(self.points, self.levels, self.variances)
 
     def joined(self, other: Atoms) -> Atoms:
         a, b = self, other
@@ -96,7 +104,7 @@ class Fit:
         weights = atoms.weights * self._norm
 
         def add(low: int, high: int) -> None:
-            weighted_sum(*self._kernel, atoms.points, atoms.levels, atoms.variances, weights, low, high, out)
+            weighted_sum(self.table, atoms.placed(), weights, low, high, out)
 
         self._share(add, len(self.squares), BLOCK)
         return out
@@ -112,14 +120,17 @@ class Fit:
         values, slopes = np.empty(count), np.empty((count, len(self.low) + 1))
 
         def take(low: int, high: int) -> None:
-            products(*self._kernel, atoms.points, atoms.levels, atoms.variances, against, low, high, values, slopes)
+            products(self.table, atoms.placed(), against, low, high, values, slopes)
 
         self._share(take, count, 1)
         return values, slopes
 
     @property
-    def _kernel(self) -> tuple[Floats, Floats, Floats]:
-        return self.frequencies, self.squares, self.phases
+    def table(self) -> FeatureTable:
+        """Features as the compiled sums take them."""
+        from thesis_cli.privacy.points_kernels import FeatureTable
+
+        return FeatureTable(self.frequencies, self.squares, self.phases)
 
     def _share(self, work: Callable[[int, int], None], size: int, block: int) -> None:
         """Work on ranges of 0, ..., size - 1, one for each thread, whose inner ends are multiples of `block`."""

@@ -1,13 +1,13 @@
-r"""Points and weights whose mean feature is near a privatised one (Thesis Algorithm 3, line 6, eq. 4.7).
+r"""Points and weights whose mean feature is near a private one (Thesis Algorithm 3, line 6, eq. 4.7).
 
-Post-processing: nothing here sees the table, only the privatised mean t of its features and what is public. The squared
-distance |sum_m w_m phi(z_m) - t|^2 is made small over points in a box and weights on the simplex, in three stages.
+This is post-processing: it uses the noisy mean t of the table's features and public settings, never the table. Three
+stages make the squared distance |sum_m w_m phi(z_m) - t|^2 small over points in a box and weights on the simplex.
 
-1. A mixture of few Gaussians, as many as stand out from the noise (`frank_wolfe`). Its mean feature s is an estimate
-   that is nearly free of noise.
-2. The rest r = t - s is noise, of squared length J noise^2, and what the mixture misses. It is shrunk, as James and
-   Stein do, to the share that is no noise: the points' target is s + max(0, 1 - J noise^2 / |r|^2) r.
-3. M points drawn from the mixture move there together, with their weights, by L-BFGS.
+1. A mixture of few Gaussians: components are added until the next one explains no more than noise would
+   (`frank_wolfe`). Its mean feature s is an estimate of the table's with little noise in it.
+2. The remainder r = t - s consists of noise, of squared length J noise^2, and of what the mixture misses. Shrinkage
+   (James and Stein) removes the noise's share: the target of the points is s + max(0, 1 - J noise^2 / |r|^2) r.
+3. M points drawn from the mixture move towards that target together, with their weights, by L-BFGS.
 """
 
 from __future__ import annotations
@@ -27,20 +27,46 @@ from thesis_cli.privacy.frank_wolfe import frank_wolfe, simplex_weights
 from thesis_cli.privacy.kernels import Rows
 
 STEPS, WINDOW = 240, 10
-"""Steps of L-BFGS on the points at most, and those over which its gain is judged."""
+"""Largest number of L-BFGS steps on the points, and number of steps over which their gain is judged."""
 RELATIVE_GAIN = 1e-6
-"""The points stop when the objective falls in a step by no more than this share, or than the variance of the noise."""
+"""The points stop when a step lowers the objective by no more than this share, or than the variance of the noise."""
 NEAR = 0.1
 """They also stop at this share of the squared error that noise leaves in the mixture: noise^2 for each parameter."""
 LEAST_WIDTH = 0.125
-"""Of what points are drawn from, in kernel lengths: points that coincide would move as one."""
+"""Least standard deviation of drawn points, in kernel lengths: points that coincide would move as one."""
 SWEEPS = 3
-"""Times that categories are chosen anew, each followed by L-BFGS."""
+"""Number of times that categories are chosen again, each followed by L-BFGS."""
 REFIT = 2000
-"""Most points whose weights are refitted exactly."""
+"""Largest number of points whose weights are refitted exactly."""
 
-Progress = Callable[[float], object]
-"""Called with the objective."""
+ObjectiveTick = Callable[[float], object]
+"""Called with the objective after each step."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a search may take, on how many threads, and whom it informs.
+
+    Attributes
+    ----------
+    time_limit : seconds, after which the best result so far is returned; a few steps may still follow.
+    jobs : threads. They change no bit of the result.
+    progress : called with the objective after each step.
+
+    Raises
+    ------
+    InputError : a time limit of 0 or less, or no thread.
+    """
+
+    time_limit: float | None = None
+    jobs: int = 1
+    progress: ObjectiveTick | None = None
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise InputError(f"the time limit is {self.time_limit:g} s", "it must be above 0")
+        if self.jobs < 1:
+            raise InputError(f"the number of jobs is {self.jobs}", "it must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -52,8 +78,8 @@ class Synthetic:
     rows : the M points.
     weights : not negative, of sum 1, shape (M,).
     objective : |sum_m w_m phi(z_m) - t|^2.
-    history : stage ("frank-wolfe", "points", "categories" or "weights") and objective, in order; that of points and
-        categories is to the target less what is noise in it.
+    history : stage ("frank-wolfe", "points", "categories" or "weights") and objective, in order; for points and
+        categories, the objective is the distance to the shrunk target.
     """
 
     rows: Rows
@@ -66,59 +92,49 @@ def synthesise(
     target: Floats,
     features: Features,
     bounds: Floats,
-    cardinalities: tuple[int, ...],
     count: int,
     rng: np.random.Generator,
     *,
     noise: float = 0.0,
-    time_limit: float | None = None,
     uniform: bool = False,
-    jobs: int = 1,
-    progress: Progress | None = None,
+    effort: Effort = Effort(),
 ) -> Synthetic:
-    """Points in a box and weights whose mean feature is near `target` (Thesis eq. 4.7, with w on the simplex).
+    """Find points in a box and weights whose mean feature is near `target` (Thesis eq. 4.7, with w on the simplex).
 
     Parameters
     ----------
-    target : privatised mean feature t, shape (J,).
-    features : phi.
+    target : noisy mean feature t, shape (J,).
+    features : feature map phi; its phases give the levels of each category.
     bounds : least and largest value of each real coordinate, shape (D, 2).
-    cardinalities : of the categories.
     count : number M of points.
-    noise : standard deviation of the noise in each coordinate of `target`, which is public. With 0, the minimum
-        itself is sought, and weights are refitted exactly if M is at most `REFIT`.
-    time_limit : seconds, after which the best so far is returned; some steps may still end.
-    uniform : all weights 1/M.
-    jobs : threads. They change no bit of the result.
-    progress : called with the objective after each step.
+    noise : public standard deviation of the noise in each coordinate of `target`. With 0, the search goes for the
+        minimum itself, and refits the weights exactly if M is at most `REFIT`.
+    uniform : all weights are 1/M.
+    effort : time limit, threads and progress.
 
     Raises
     ------
-    InputError : shapes that do not fit, bounds inverted, a number out of range.
+    InputError : shapes that do not fit, inverted bounds, or a number out of range.
     """
-    _check(target, features, bounds, cardinalities, count, noise)
-    if time_limit is not None and not time_limit > 0:
-        raise InputError(f"a time limit of {time_limit} s", "more than 0 is wanted")
-    if jobs < 1:
-        raise InputError(f"{jobs} jobs", "one or more are wanted")
-    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
+    _check(target, features, bounds, count, noise)
+    deadline = math.inf if effort.time_limit is None else time.monotonic() + effort.time_limit
     history: list[tuple[str, float]] = []
 
     def record(stage: str, objective: float) -> bool:
         history.append((stage, objective))
-        if progress:
-            progress(objective)
+        if effort.progress:
+            effort.progress(objective)
         return time.monotonic() >= deadline
 
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1, "blas"), Fit(features, bounds, jobs) as fit:  # small products, jobs of its own
+    with threadpool_limits(1, "blas"), Fit(features, bounds, effort.jobs) as fit:  # small products, threads of its own
         given = target.reshape(2, -1)
         mixture = frank_wolfe(fit, given, noise, rng, record)
         aim, left = _shrunk(given, fit.sum(mixture), noise)
         near = NEAR * noise**2 * (mixture.points.size + 2 * len(mixture.weights) - 1)
         atoms = _draw(fit, mixture, count, rng)
-        for sweep in range(1 + SWEEPS * bool(cardinalities)):
+        for sweep in range(1 + SWEEPS * bool(features.phases)):
             if sweep and not _choose_levels(fit, aim, atoms, record):
                 break
             atoms = descend(fit, aim, atoms, STEPS, weighted=not uniform, watch=_Watch(record, near, left**2))
@@ -138,7 +154,7 @@ def synthesise(
 
 
 def _shrunk(target: Floats, smooth: Floats, noise: float) -> tuple[Floats, float]:
-    """The target, shrunk towards a smooth estimate by as much of what is between them as is noise; the noise kept."""
+    """Shrink the target towards a smooth estimate by the noise's share of their difference; return the noise kept."""
     residual = target - smooth
     squared = float((residual**2).sum())
     kept = max(0.0, 1 - target.size * noise**2 / squared) if squared else 0.0
@@ -146,9 +162,9 @@ def _shrunk(target: Floats, smooth: Floats, noise: float) -> tuple[Floats, float
 
 
 class _Watch:
-    """Records the objective of each step, and says when to stop: at the deadline, or when no more is to be gained.
+    """Record the objective of each step, and stop at the deadline or when no more can be gained.
 
-    That is when it is down to `near`, or falls in a step by no more than `least`, or by next to nothing.
+    No more can be gained once the objective is at most `near`, or falls by `least` a step or less, or hardly at all.
     """
 
     def __init__(self, record: Callable[[str, float], bool], near: float, least: float) -> None:
@@ -163,9 +179,9 @@ class _Watch:
 
 
 def _draw(fit: Fit, mixture: Atoms, count: int, rng: np.random.Generator) -> Atoms:
-    """Points of equal weight from a mixture of Gaussians, of each as near to its share as whole numbers allow.
+    """Points of equal weight from a mixture of Gaussians; each Gaussian has its share of them, up to rounding.
 
-    Of more Gaussians than points, the heaviest have one each.
+    If there are more Gaussians than points, the heaviest have one point each.
     """
     if count < len(mixture.weights):
         atoms = mixture[np.argsort(-mixture.weights, kind="stable")[:count]]
@@ -179,37 +195,26 @@ def _draw(fit: Fit, mixture: Atoms, count: int, rng: np.random.Generator) -> Ato
 
 
 def _choose_levels(fit: Fit, target: Floats, atoms: Atoms, record: Callable[[str, float], bool]) -> bool:
-    """Set each point's categories to the best there are, one at a time; whether it is worth going on."""
-    from thesis_cli.privacy.points_kernels import choose_levels
+    """Set each point's categories to the best levels, one at a time; return whether to go on."""
+    from thesis_cli.privacy.points_kernels import LevelTurns, choose_levels
 
     residual = target - fit.sum(atoms)
-    turns = np.cos(fit.phases), np.sin(fit.phases)
-    ends = np.append(fit.before, len(fit.phases))
+    turns = LevelTurns(np.cos(fit.phases), np.sin(fit.phases), np.append(fit.before, len(fit.phases)))
     weights = atoms.weights / math.sqrt(target.shape[1])
-    changed = choose_levels(fit.frequencies, fit.phases, *turns, ends, atoms.points, atoms.levels, weights, residual)
+    changed = choose_levels(fit.table, turns, atoms.points, atoms.levels, weights, residual)
     late = record("categories", float((residual**2).sum()))
     return bool(changed) and not late
 
 
-def _check(
-    target: Floats,
-    features: Features,
-    bounds: Floats,
-    cardinalities: tuple[int, ...],
-    count: int,
-    noise: float,
-) -> None:
+def _check(target: Floats, features: Features, bounds: Floats, count: int, noise: float) -> None:
     reals = features.frequencies.shape[1]
     if target.shape != (features.count,) or not np.isfinite(target).all():
-        raise InputError(f"a target of shape {target.shape}", f"{features.count} finite numbers are wanted")
+        raise InputError(f"a target of shape {target.shape}", f"it must have {features.count} finite numbers")
     if bounds.shape != (reals, 2) or not np.isfinite(bounds).all() or (bounds[:, 0] > bounds[:, 1]).any():
-        raise InputError(f"bounds {bounds.tolist()}", f"{reals} finite pairs, least first, are wanted")
-    of_features = tuple(phases.shape[1] for phases in features.phases)
-    if tuple(cardinalities) != of_features:
-        raise InputError(f"categories of {tuple(cardinalities)} levels", f"the features have {of_features}")
-    if not reals and not cardinalities:
-        raise InputError("no column", "a real coordinate or a category is wanted")
+        raise InputError(f"the bounds are {bounds.tolist()}", f"they must be {reals} finite pairs, the lower first")
+    if not reals and not features.phases:
+        raise InputError("the features have no column", "they must have a real coordinate or a category")
     if count < 1:
-        raise InputError(f"{count} points", "one or more are wanted")
+        raise InputError(f"the number of points is {count}", "it must be at least 1")
     if not (math.isfinite(noise) and noise >= 0):
-        raise InputError(f"noise {noise}", "a finite number that is not negative is wanted")
+        raise InputError(f"the noise is {noise:g}", "it must be 0 or above, and finite")

@@ -1,14 +1,15 @@
 """Compiled sums of features and their gradients; the plain reference is `Features.embed`.
 
-Frequencies go by in blocks that stay in the fastest cache. Each pass works sines and cosines out again, which is
-quicker than to store and fetch the M x J of them. A block or a point is done whole by one thread, so that the number
-of threads changes no bit. No loop both sums up and stores: whether such a loop is vectorised, and so the order of its
-sum, would depend on where its arrays happen to lie.
+Frequencies are taken in blocks that stay in the fastest cache. Each pass computes sines and cosines again, which is
+faster than storing and fetching the M x J of them. One thread computes a whole block or point, so that the number of
+threads changes no bit. No loop both sums and stores: whether the compiler vectorises such a loop, and so the order of
+its sum, would depend on the addresses of its arrays.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,22 +18,63 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.privacy.embedding_kernels import cosine_sine
 
 BLOCK = 512
-"""Frequencies at a time: their angles, cosines and sines take 12 KiB."""
+"""Frequencies per block: their angles, cosines and sines take 12 KiB."""
 
 FAST = {"reassoc", "contract", "nsz"}
-"""Lets sums be vectorised; neither infinities nor NaN are assumed away."""
+"""Licence to vectorise sums; infinities and NaN keep their meaning."""
+
+
+class FeatureTable(NamedTuple):
+    """Random features of a kernel, in kernel lengths.
+
+    Attributes
+    ----------
+    frequencies : shape (D, F).
+    squares : squared norms of the frequencies, shape (F,).
+    phases : phases of every level of every category, shape (sum of cardinalities, F).
+    """
+
+    frequencies: Floats
+    squares: Floats
+    phases: Floats
+
+
+class Placed(NamedTuple):
+    """Gaussians whose mean features are computed.
+
+    Attributes
+    ----------
+    points : centres, shape (M, D).
+    levels : rows of `phases` that each takes, shape (M, C).
+    variances : variance of every coordinate, shape (M,).
+    """
+
+    points: Floats
+    levels: Ints
+    variances: Floats
+
+
+class LevelTurns(NamedTuple):
+    """Rotations of a feature by the levels of the categories.
+
+    Attributes
+    ----------
+    cosines, sines : of `phases`, shape (sum of cardinalities, F).
+    ends : row of `phases` at which each category begins, and their number, shape (C + 1,).
+    """
+
+    cosines: Floats
+    sines: Floats
+    ends: Ints
 
 
 @njit(nogil=True, fastmath={"contract"})  # set here, or numba takes over FAST from the callers
 def _cosines_sines(
     frequencies: Floats, phases: Floats, point: Floats, levels: Ints, first: int, cosines: Floats, sines: Floats
 ) -> None:
-    """Cosines and sines of the angles of one point, for the frequencies first, first + 1, ... that fit.
-
-    `cosines` holds the angles meanwhile.
-    """
+    """Set the cosines and sines of the angles of one point, for as many frequencies from `first` on as fit."""
     size = cosines.size
-    cosines[:] = 0.0
+    cosines[:] = 0.0  # first holds the angles
     for c in range(levels.size):
         for j in range(size):
             cosines[j] += phases[levels[c], first + j]
@@ -46,7 +88,7 @@ def _cosines_sines(
 
 @njit(nogil=True, fastmath={"contract"})
 def _damp(variance: float, squares: Floats, first: int, cosines: Floats, sines: Floats) -> None:
-    """Cosines and sines of a point to their means over a Gaussian about it."""
+    """Turn cosines and sines at a point into their means over a Gaussian about it."""
     if variance != 0.0:
         for j in range(cosines.size):
             damping = math.exp(-0.5 * variance * squares[first + j])
@@ -55,31 +97,16 @@ def _damp(variance: float, squares: Floats, first: int, cosines: Floats, sines: 
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def weighted_sum(
-    frequencies: Floats,
-    squares: Floats,
-    phases: Floats,
-    points: Floats,
-    levels: Ints,
-    variances: Floats,
-    weights: Floats,
-    low: int,
-    high: int,
-    out: Floats,
-) -> None:
+def weighted_sum(table: FeatureTable, placed: Placed, weights: Floats, low: int, high: int, out: Floats) -> None:
     """sum_m w_m E(cos, sin) of the frequencies low, ..., high - 1, over Gaussians about the points.
 
     Parameters
     ----------
-    frequencies : shape (D, F).
-    squares : their squared norms, shape (F,).
-    phases : of every level of every category, shape (sum of cardinalities, F).
-    points : shape (M, D).
-    levels : rows of `phases` that a point takes, shape (M, C).
-    variances : of the Gaussians in each coordinate, shape (M,).
-    weights : shape (M,).
+    weights : w, shape (M,).
     out : shape (2, F); its columns low, ..., high - 1 are set.
     """
+    frequencies, squares, phases = table
+    points, levels, variances = placed
     held = np.empty((2, BLOCK))
     for first in range(low, high, BLOCK):
         size = min(BLOCK, high - first)
@@ -97,27 +124,19 @@ def weighted_sum(
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def products(
-    frequencies: Floats,
-    squares: Floats,
-    phases: Floats,
-    points: Floats,
-    levels: Ints,
-    variances: Floats,
-    vector: Floats,
-    low: int,
-    high: int,
-    values: Floats,
-    slopes: Floats,
+    table: FeatureTable, placed: Placed, vector: Floats, low: int, high: int, values: Floats, slopes: Floats
 ) -> None:
     """f(z, v) = E sum_j a_j cos xi_j + b_j sin xi_j over a Gaussian of variance v about z, and its gradient.
 
     Parameters
     ----------
-    vector : a and b, shape (2, F); the other inputs as of `weighted_sum`.
-    low, high : the points low, ..., high - 1 are taken.
-    values : f, shape (M,); set where asked.
-    slopes : its gradient by z and v, shape (M, D + 1); set where asked.
+    vector : a and b, shape (2, F).
+    low, high : range of points, low, ..., high - 1.
+    values : f, shape (M,); set in the range.
+    slopes : gradient of f by z and v, shape (M, D + 1); set in the range.
     """
+    frequencies, squares, phases = table
+    points, levels, variances = placed
     held = np.empty((3, BLOCK))
     dimension = points.shape[1]
     for m in range(low, high):
@@ -146,28 +165,20 @@ def products(
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def choose_levels(
-    frequencies: Floats,
-    phases: Floats,
-    cos_phases: Floats,
-    sin_phases: Floats,
-    ends: Ints,
-    points: Floats,
-    levels: Ints,
-    weights: Floats,
-    residual: Floats,
+    table: FeatureTable, turns: LevelTurns, points: Floats, levels: Ints, weights: Floats, residual: Floats
 ) -> int:
-    """Set each category of each point, in turn, to the level that leaves the least residual; how many changed.
+    """Set each category of each point, in turn, to the level with the least residual, and count the changes.
 
-    All points are of one norm, so the least residual is that of the largest inner product with what the others leave.
+    All features have one norm, so the least residual has the largest inner product with what the other points leave.
 
     Parameters
     ----------
-    cos_phases, sin_phases : of `phases`, shape (sum of cardinalities, F).
-    ends : row of `phases` at which each category begins, and their number, shape (C + 1,).
-    weights : per cosine and sine.
+    points, levels : as in `Placed`; the levels are updated.
+    weights : weight of each cosine and sine, shape (M,).
     residual : target less the weighted sum, shape (2, F); kept up to date.
-    levels : as of `weighted_sum`; updated. The other inputs are as there.
     """
+    frequencies, _, phases = table
+    cos_phases, sin_phases, ends = turns
     count = frequencies.shape[1]
     cosines, sines = np.empty(count), np.empty(count)
     along, across = np.empty(count), np.empty(count)

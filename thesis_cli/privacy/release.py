@@ -26,8 +26,7 @@ from thesis_cli.privacy import exponential, mechanism
 from thesis_cli.privacy.features import Features, draw_features
 from thesis_cli.privacy.kernels import Codes, Rows
 from thesis_cli.privacy.mechanism import Budget, Calibration, Choice, Noise, NoiseName, OpenDPGaussian, OpenDPLaplace
-from thesis_cli.privacy.points import Progress as Objective
-from thesis_cli.privacy.points import synthesise
+from thesis_cli.privacy.points import Effort, ObjectiveTick, synthesise
 from thesis_cli.privacy.release_files import WEIGHT, Release
 from thesis_cli.privacy.release_record import KernelRecord, Method, Promise, Record, Selection, SmallTable
 from thesis_cli.privacy.schema import Schema
@@ -177,7 +176,7 @@ def synthetic(
     public: Rows | None = None,
     time_limit: float | None = None,
     jobs: int = 1,
-    progress: Objective | None = None,
+    progress: ObjectiveTick | None = None,
 ) -> Release:
     """Make rows from a record. This is post-processing, without the table.
 
@@ -213,14 +212,11 @@ def synthetic(
         vector,
         release_features(record),
         np.tile([0.0, 1.0], (schema.reals, 1)),
-        schema.cardinalities,
         count,
         rng,
         noise=noise.deviation,
-        time_limit=time_limit,
         uniform=weights == "uniform",
-        jobs=jobs,
-        progress=progress,
+        effort=Effort(time_limit, jobs, progress),
     )
     return Release(schema, made.rows, made.weights, replace(record, objective=made.objective))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.features import Features
 from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.mechanism import NoiseName
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -31,7 +32,22 @@ BLOCK = 2**21
 TIED = 1e-12
 """Statistics as near as this are equal, but for rounding."""
 
-NoiseLaw = Literal["gaussian", "laplace"]
+
+class NoisyMean(NamedTuple):
+    """A released vector: the mean features of N private rows, with noise.
+
+    Attributes
+    ----------
+    vector : t, shape (J,).
+    scale : standard deviation of Gaussian noise, or the b of Laplace noise.
+    rows : N.
+    noise : law of the noise.
+    """
+
+    vector: Floats
+    scale: float
+    rows: int
+    noise: NoiseName = "gaussian"
 
 
 @dataclass(frozen=True)
@@ -102,13 +118,10 @@ def permutation_test(
 
 def noisy_mean_test(
     features: Features,
-    vector: Floats,
-    scale: float,
-    rows: int,
+    released: NoisyMean,
     other: Rows,
     rng: np.random.Generator,
     *,
-    noise: NoiseLaw = "gaussian",
     most: int = MOST,
     draws: int = DRAWS,
 ) -> TwoSampleResult:
@@ -124,18 +137,19 @@ def noisy_mean_test(
 
     Parameters
     ----------
-    vector, scale : t (J,), and the standard deviation of Gaussian noise or the b of Laplace noise.
-    rows : N.
-    rng : of the simulation, and of the `most` rows that Sigma is estimated from; the mean is that of all.
+    released : t with its noise, and N.
+    other : n rows; their mean feature is that of all, and Sigma is estimated from at most `most` of them.
+    rng : generator of the simulation, and of the rows that Sigma is estimated from.
 
     Raises
     ------
-    InputError : a vector of another length than the features have, fewer than two other rows.
+    InputError : the vector has another length than the features, or there are fewer than two other rows.
     """
+    vector, scale, rows, noise = released
     if vector.shape != (features.count,):
-        raise InputError(f"a vector of {vector.size} where there are {features.count} features", "as many are wanted")
+        raise InputError(f"the vector has {vector.size} numbers", f"it must have {features.count}, one per feature")
     if len(other) < 2:
-        raise InputError(f"a table of {len(other)} rows", "two or more are wanted")
+        raise InputError(f"the table has {len(other)} rows", "it must have at least two")
     variance = scale**2 * (2 if noise == "laplace" else 1)
     statistic = float(((vector - features.mean([other])) ** 2).sum())
     with _one_thread():
@@ -162,7 +176,7 @@ def spectrum(sample: Floats) -> Floats:
 
 
 def null_statistics(
-    spread: Floats, scale: float, size: int, noise: NoiseLaw, draws: int, rng: np.random.Generator
+    spread: Floats, scale: float, size: int, noise: NoiseName, draws: int, rng: np.random.Generator
 ) -> Floats:
     """Draws of |v|^2, v noise on J = `size` axes and Gaussians of variances `spread` on the first of them, (draws,)."""
     first, parts = len(spread), []
