@@ -1,8 +1,9 @@
 """Work in several processes, of which any may be killed.
 
-`answers` is all there is. An item whose process is killed is tried again after all others: `TRIALS` times in
-all, the last time alone, so that an item that kills its process stops no other. The processes end with the one
-that started them, however that ends, and leave Ctrl-C to it.
+`answers` is the one function. It tries an item again, after all others, if its process is killed:
+`TRIALS` times in all unless the caller says otherwise, the last time alone, so that an item that
+kills its process stops no other. The processes end with the one that started them, however that
+ends, and leave Ctrl-C to it.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def answers(
     items: Callable[[Sequence[int]], Iterable[Item]],
     places: Sequence[int],
     jobs: int = 1,
+    trials: int = TRIALS,
 ) -> Iterator[tuple[int, Answer | Killed]]:
     """Carry out work on items, in any order.
 
@@ -58,6 +60,7 @@ def answers(
     items : reads the items of some places, one after another as they are needed.
     places : numbers that name the items.
     jobs : number of processes. A single job, or a single item, is carried out in this process.
+    trials : how often an item is tried whose process is killed.
 
     Yields
     ------
@@ -89,10 +92,10 @@ def answers(
             deaths.update(suspects)
             if others := [place for place in batch if place not in begun]:
                 batches.appendleft(others)
-            if together := [place for place in suspects if deaths[place] < TRIALS - 1]:
+            if together := [place for place in suspects if deaths[place] < trials - 1]:
                 batches.append(together)
-            batches.extend([place] for place in suspects if deaths[place] == TRIALS - 1)
-            yield from ((place, Killed()) for place in suspects if deaths[place] == TRIALS)
+            batches.extend([place] for place in suspects if deaths[place] == trials - 1)
+            yield from ((place, Killed(trials)) for place in suspects if deaths[place] >= trials)
 
 
 def _in_processes(
