@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.cli import options, output, sampled, sources
+from thesis_cli.cli import options, output
 
 EXAMPLES = """\b
 Examples, in a checkout:
   thesis-cli sample data/models/asia.uai --count 1000 --seed 1
   thesis-cli sample data/models/ising-4x4.uai --method perturb --count 100
-  thesis-cli sample --target data/models/line.csv --count 1000 --figure
 """
 
 LIMIT = 2**30
@@ -37,17 +35,6 @@ def sample(
         int | None, typer.Option(min=1, help="MAP calls for each bound of sequential.", show_default="1000")
     ] = None,
     solver: options.Solver = "auto",
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="In the place of MODEL a continuous target, by A* sampling: a CSV file, x and y of a regression, or a "
-            "Python object, module:object.",
-            metavar="FILE|OBJECT",
-        ),
-    ] = None,
-    prior_scale: sources.PriorScale = None,
-    noise_scale: sources.NoiseScale = None,
-    figure: sources.Figure = False,
     evidence: options.Evidence = None,
     format: options.Format = None,
     max_configurations: Annotated[
@@ -62,32 +49,16 @@ def sample(
     verbose: options.Verbose = False,
     debug: options.Debug = False,
 ) -> None:
-    """Draw configurations from the Gibbs distribution of a model, or points from a continuous target."""
+    """Draw configurations from the Gibbs distribution of a model."""
     options.set_messages(quiet, verbose)
-    if target in sources.QUANTITIES:
-        raise InputError(f"--target {target} is what estimate-z estimates", "a CSV file, or module:object, is wanted")
-    source = sources.one_source(model, target)
-    of_models = {
-        "--method": method != "exact",
-        "--alpha": alpha,
-        "--samples": samples,
-        "--solver": solver != "auto",
-        "--evidence": evidence,
-        "--format": format,
-        "--max-configurations": max_configurations,
-    }
-    sources.refuse_of_models(model, of_models)
-    sources.refuse_of_targets(target, prior_scale, noise_scale, figure)
+    if model is None:
+        raise InputError("MODEL is missing", "see --help")
+    source = model
     if method != "sequential" and (alpha, samples) != (None, None):
         raise InputError(f"--alpha and --samples do not go with --method {method}", "they are for sequential")
     if method == "exact" and solver != "auto":
         raise InputError("--solver does not go with --method exact", "it is for sequential and perturb")
     out = output.out_file(out, "sample", source, evidence)
-    if target is not None:
-        seed = options.seed_or_fresh(seed)
-        calls = sampled.TargetCalls(target, prior_scale, noise_scale, seed, options.jobs_or_all(jobs))
-        _points(calls, target, count, seed, out, figure, as_json, quiet)
-        return
 
     import numpy as np
 
@@ -160,29 +131,4 @@ def sample(
         lines.append(("cost", f"seed {seed}, {seconds:.3f} s"))
         output.print_table(lines)
     output.write_array(out, names, states, {**settings, **facts}, seconds)
-    options.logger.info("wrote %s", out)
-
-
-def _points(
-    calls: sampled.TargetCalls, name: str, count: int, seed: int, out: Path, figure: bool, as_json: bool, quiet: bool
-) -> None:
-    """Draw from a continuous target, print, write."""
-    began = time.perf_counter()
-    with output.naming(name), calls.at_work():
-        with options.progress(count, "draws", quiet) as tick:
-            calls.values(count, tick)
-        seconds = time.perf_counter() - began
-        if figure:
-            calls.save_figure(out)
-    settings = {"target": name, "count": count, "method": "A*", "seed": seed, **calls.settings}
-    if as_json:
-        output.print_json({**settings, **calls.facts(), "seconds": round(seconds, 3), "out": str(out)})
-    else:
-        lines = [
-            ("target", f"{name}: {calls.describe()}"),
-            ("draws", f"{count:,} by A* sampling: exact"),
-            *calls.lines(),
-        ]
-        output.print_table([*lines, ("cost", f"seed {seed}, {seconds:.3f} s")])
-    output.write_array(out, calls.names, calls.locations, {**settings, **calls.facts()}, seconds, "%.12g")
     options.logger.info("wrote %s", out)

@@ -10,7 +10,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from types import ModuleType
@@ -105,7 +105,7 @@ def _number(what: str, returned: object) -> float:
     return float(value.item())
 
 
-def load_object(name: str) -> Target:
+def load_object(name: str, made: Callable[[Any], Target] | None = None) -> Target:
     """A target by name, `module:object` or `file.py:object`; modules are looked for in the working directory too.
 
     Raises
@@ -125,7 +125,7 @@ def load_object(name: str) -> Target:
                 if not hasattr(found, part):
                     raise InputError(f"there is no '{part}'", f"the name of {OBJECT}")
                 found = getattr(found, part)
-            return _checked(found)
+            return (made or checked_target)(found)
     except InputError as error:
         raise error.at(name) from error
     except Exception as error:  # what the object gave is of no use
@@ -245,7 +245,7 @@ def _shown(file: str) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 
 
-def _checked(found: Any) -> Target:
+def checked_target(found: Any) -> Target:
     """The object, after a look at its corners and its middle."""
     if isinstance(found, type):
         raise InputError("it is a class", "an object made from it is wanted")

@@ -12,46 +12,48 @@ from thesis_cli.models.proposals import MOST_DIMENSIONS
 from thesis_cli.models.targets import Target, split_dimension
 
 NARROWEST = 2.0**-26
-"""Least width of a box, relative to its coordinates: half its mass is known that well."""
+"""Least width of a box relative to its coordinates; the halves of a narrower box could not be told apart."""
 
 MOST_BOXES = 2**16
-"""A full tree grows no further: the search goes on within its boxes."""
+"""Largest number of boxes of a tree; once it is reached, no box is split."""
 
 SLACK = 1e-9
 """A bound counts as violated when o exceeds it by more than this, relatively."""
 
 WASTE = 1.0
-"""A box is split once it has cost so many evaluations that a tight bound would have saved."""
+"""A box is split once it has cost this many evaluations that a tight bound would have saved."""
 
 BUDGET = 1_000_000
-"""Default limit on the evaluations of one sample."""
+"""Default limit on the evaluations of o in one sample."""
 
 HALF_STEP = 2.0**-54
 """Half the spacing of `Generator.random`: added, the uniform is never 0."""
 
 LEAST = float(np.finfo(np.float64).tiny)
-"""Stands for a waiting time of 0, whose logarithm would be infinite."""
+"""Replaces a waiting time of 0, whose logarithm would be infinite."""
 
 Box = tuple[Floats, Floats]
 
 
 class Boxes:
-    """The tree for one target. A box that is split hands the larger bound of its halves up.
+    """The tree of one target. The bound of a box that is split is at most the larger bound of its halves.
 
     Attributes
     ----------
     bounds : upper bound of o by box.
-    children : number of the first of two consecutive halves, 0 of a leaf, by box.
-    depths : a box holds 2^-depth of the proposal's mass, by box.
-    parents : by box.
-    evaluations, bounded, splits : evaluations of o, of bounds, and splits so far.
+    children : number of the first of two consecutive halves by box; 0 for a leaf.
+    depths : depth by box; a box holds 2^-depth of the proposal's mass.
+    parents : parent by box.
+    evaluations, bounded, splits : evaluations of o, evaluations of bounds, and splits so far.
     """
 
     def __init__(self, target: Target) -> None:
         self.target = target
         low, high = np.asarray(target.proposal.low, float), np.asarray(target.proposal.high, float)
         if not (1 <= low.size <= MOST_DIMENSIONS and np.isfinite(high - low).all()):
-            raise InputError(f"the proposal has {low.size} dimensions", f"1 to {MOST_DIMENSIONS}, with finite ends")
+            raise InputError(
+                f"the proposal has {low.size} dimensions", f"it must have 1 to {MOST_DIMENSIONS}, with finite ends"
+            )
         self._boxes: list[Box] = [(low, high)]
         self._halvings = [np.zeros(low.size, np.int64)]
         self._waste = [0.0]
@@ -69,7 +71,7 @@ class Boxes:
         Raises
         ------
         WorkFailed : o is more than its bound.
-        InputError : o is no number, or infinite.
+        InputError : o is nan or inf.
         """
         low, high = self._boxes[at]
         u = np.array([rng.random() + HALF_STEP for _ in range(low.size)])
@@ -81,7 +83,7 @@ class Boxes:
         return x, ratio
 
     def ripe(self, at: int) -> bool:
-        """Whether a leaf has wasted enough to be split."""
+        """Whether a leaf has wasted enough evaluations to be split."""
         return self._waste[at] >= WASTE and len(self.bounds) + 2 <= MOST_BOXES
 
     def split(self, at: int) -> bool:
@@ -119,14 +121,14 @@ class Boxes:
         level = float(self.target.bound(low, high))
         self.bounded += 1
         if math.isnan(level):
-            raise InputError(f"the bound of the box {corners(low, high)} is nan", "an upper bound of o is wanted")
+            raise InputError(f"the bound of the box {corners(low, high)} is nan", "it must be an upper bound of o")
         return min(level, most)
 
 
 def check(x: Floats, ratio: float, most: float, box: Box) -> None:
     """Refuse a value of o that is not finite or -inf (`InputError`), or beyond the bound of its box (`WorkFailed`)."""
     if math.isnan(ratio) or ratio == math.inf:
-        raise InputError(f"the log-ratio is {ratio:g} at {place(x)}", "a number, or -inf, is wanted")
+        raise InputError(f"the log-ratio is {ratio:g} at {place(x)}", "it must be a number or -inf")
     if ratio > most + SLACK * (1 + abs(most)):
         raise WorkFailed(
             f"the bound is violated: the log-ratio is {ratio:.12g} at {place(x)}, the bound of the box {corners(*box)} "
@@ -135,16 +137,18 @@ def check(x: Floats, ratio: float, most: float, box: Box) -> None:
 
 
 def too_loose(evaluations: int, most: float, best: float, box: Box) -> WorkFailed:
-    """The budget is spent."""
+    """The error that the budget of evaluations is spent."""
     return WorkFailed(
         f"no sample after {evaluations:,} evaluations: the box {corners(*box)} has bound {most:.6g}, while the best "
-        f"log-ratio found so far is {best:.6g}; a tighter bound, or a proposal closer to the target, is wanted"
+        f"log-ratio found so far is {best:.6g}; use a tighter bound or a proposal closer to the target"
     )
 
 
 def place(x: Floats) -> str:
+    """A point as text."""
     return f"({', '.join(f'{value:.6g}' for value in x)})"
 
 
 def corners(low: Floats, high: Floats) -> str:
+    """A box as text: a product of intervals."""
     return " x ".join(f"[{a:.6g}, {b:.6g}]" for a, b in zip(low, high, strict=True))

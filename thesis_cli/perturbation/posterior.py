@@ -1,4 +1,4 @@
-"""The Bayesian view of the clocks (Thesis section 2.2.4)."""
+"""The Bayesian posterior of Z from ringing times (Thesis section 2.2.4)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from thesis_cli.base.arrays import Floats
 
 @dataclass(frozen=True)
 class GammaPosterior:
-    """Z given ringing times T_1..T_M ~ Exp(Z), under Jeffreys' prior 1/Z: Gamma(M, sum of T) (eq. 2.5).
+    """Posterior of Z given ringing times T_1..T_M ~ Exp(Z) under Jeffreys' prior 1/Z: Gamma(M, sum of T) (eq. 2.5).
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class GammaPosterior:
 
     @classmethod
     def from_log_times(cls, log_t: Floats) -> GammaPosterior:
-        """From ln T, shape (M,)."""
+        """The posterior from ln T, shape (M,)."""
         return cls(log_t.size, float(logsumexp(log_t)))
 
     @property
@@ -36,7 +36,7 @@ class GammaPosterior:
 
     @property
     def deviation_log_z(self) -> float:
-        """Standard deviation of ln Z, sqrt(trigamma(M)), whatever the times."""
+        """Standard deviation of ln Z, sqrt(trigamma(M)), which does not depend on the times."""
         return math.sqrt(float(polygamma(1, self.shape)))
 
     @property
@@ -49,7 +49,7 @@ class GammaPosterior:
         quantile = float(gammaincinv(self.shape, probability))
         if quantile > 0:
             return math.log(quantile) - self.log_rate
-        # Below the range of a double only the first term of the series counts: P(x) = x^M / M!.
+        # Below the range of a double the first term of the series is enough: P(x) = x^M / M!.
         return (math.log(probability) + float(gammaln(self.shape + 1))) / self.shape - self.log_rate
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:

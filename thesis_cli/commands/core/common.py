@@ -36,8 +36,8 @@ def probabilities_option() -> Any:
     return option(False, "Read a vector as probabilities, not as log-potentials.")
 
 
-def memory_option(**about: Any) -> Any:
-    return option(2.0, "Memory in GiB that exact solvers may use.", least=0.001, **about)
+def memory_option(help: str = "Memory in GiB that exact solvers may use.", **about: Any) -> Any:
+    return option(2.0, help, least=0.001, **about)
 
 
 def solver_option(**about: Any) -> Any:
@@ -50,6 +50,17 @@ def max_configurations_option(default: int | None = 2**30, **about: Any) -> Any:
 
 def confidence_option(**about: Any) -> Any:
     return option(0.95, "Confidence level of the interval.", above=0, below=1, **about)
+
+
+def uai_option(suffix: str) -> Any:
+    """File for the result as the UAI inference competitions have it; its type is `Path | None`."""
+    return option(
+        None,
+        f"File for the result in the UAI format, {suffix}.",
+        metavar="FILE",
+        names="output",
+        not_swept="a task writes its table and no other file",
+    )
 
 
 def seed_option() -> Any:

@@ -1,18 +1,19 @@
 """Rejection sampling of a continuous target, plain and adaptive (OS*), to compare A* sampling with.
 
-Proposals ring at the rate of their envelope, exp(bound) q, and are kept with probability exp(o - bound): those kept
-ring at rate Z. So the time of a sample is Exponential(Z), and rejection estimates ln Z as perturbed maxima do.
+Proposals arrive at the rate of their envelope, exp(bound) q, and are accepted with probability exp(o - bound), so that
+accepted points arrive at rate Z. The time of a sample is Exponential(Z), and rejection estimates ln Z as perturbed
+maxima do.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, NoConfiguration
+from thesis_cli.base.progress import Tick
 from thesis_cli.models.targets import Target
 from thesis_cli.perturbation.a_star import NOTHING, TargetMaxima
 from thesis_cli.perturbation.boxes import BUDGET, LEAST, MOST_BOXES, Boxes, too_loose
@@ -25,7 +26,7 @@ def rejection(
     *,
     adaptive: bool = True,
     budget: int = BUDGET,
-    progress: Callable[[int], object] | None = None,
+    progress: Tick | None = None,
 ) -> TargetMaxima:
     """Exact samples of a target by rejection, with independent values distributed as Gumbel(ln Z - c).
 
@@ -34,7 +35,7 @@ def rejection(
     target : phi = ln q + o.
     count : number M of samples.
     seed : root of the random stream.
-    adaptive : split a box at every rejection in it (OS*); otherwise the one bound is that of the whole proposal.
+    adaptive : split a box at every rejection in it (OS*); otherwise the only bound is that of the whole proposal.
     budget : most evaluations of o in one sample.
     progress : called with the number of samples just drawn.
 
@@ -43,7 +44,7 @@ def rejection(
     WorkFailed, InputError, NoConfiguration : as for `a_star`.
     """
     if count < 1:
-        raise InputError(f"{count} samples", "at least one is wanted")
+        raise InputError(f"{count} samples", "there must be at least 1")
     rng, envelope = np.random.default_rng(seed), _Envelope(target)
     values, ratios = np.empty(count), np.empty(count)
     locations, counts = np.empty((count, target.proposal.low.size)), np.zeros((count, 3), np.int64)
@@ -57,20 +58,20 @@ def rejection(
 
 
 class _Envelope:
-    """exp(bound) q over the leaves of a tree of boxes, with ln of its mass by box."""
+    """The envelope exp(bound) q over the leaves of a tree of boxes, with ln of its mass by box."""
 
     def __init__(self, target: Target) -> None:
         self._boxes = Boxes(target)
         self._masses = [self._boxes.bounds[0]]
         if self._masses[0] == math.inf:
-            raise InputError("the bound of the whole proposal is inf", "rejection sampling wants a finite one")
+            raise InputError("the bound of the whole proposal is inf", "rejection sampling needs a finite one")
 
     def spent(self) -> Ints:
         boxes = self._boxes
         return np.array((boxes.evaluations, boxes.bounded, boxes.splits))
 
     def draw(self, rng: np.random.Generator, adaptive: bool, budget: int) -> tuple[float, Floats, float]:
-        """A value, a place and o there."""
+        """A value, its location, and o there."""
         boxes, log_time, best = self._boxes, -math.inf, -math.inf
         for _ in range(budget):
             if self._masses[0] == -math.inf:
@@ -88,7 +89,7 @@ class _Envelope:
         raise too_loose(budget, boxes.bounds[at], best, boxes.box(at))
 
     def _refresh(self, at: int) -> None:
-        """Masses of two new halves and of all that hold them."""
+        """Update the masses of two new halves and of all boxes that contain them."""
         boxes = self._boxes
         first = boxes.children[at]
         self._masses += [boxes.bounds[child] - boxes.depths[child] * math.log(2) for child in (first, first + 1)]

@@ -1,36 +1,42 @@
-"""Samples of a continuous target, drawn."""
+"""The figure of samples of a continuous target."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.cli.options import counted, logger
-from thesis_cli.models.targets import Regression, Target
+from thesis_cli.base.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from thesis_cli.base.arrays import Floats
+    from thesis_cli.models.targets import Regression, Target
+
+logger = logging.getLogger("thesis_cli")
 
 LINES, POINTS, MOST_BINS = 30, 400, 60
-"""Regression lines, points of a curve, bins of a histogram."""
+"""Largest numbers of regression lines, of points of a curve and of bins of a histogram."""
 
 
 def posterior_figure(target: Target, samples: Floats, names: Sequence[str], title: str) -> Figure:
-    """In one dimension the samples against the exact density, in more their pairs.
+    """Samples in one dimension against the exact density, in more dimensions in pairs of coordinates.
 
-    Beside one weight of a regression stand its data, with some of the lines that were drawn.
+    A regression with one weight also shows its data and some of the sampled lines.
 
     Parameters
     ----------
+    target : the density, for its curve; a `Regression` for its data.
     samples : shape (M, D).
-    names : of the D coordinates.
+    names : names of the D coordinates.
+    title : title of the figure.
     """
     from thesis_cli.base.figures import label, panels
+    from thesis_cli.models.targets import Regression
 
     dimension = samples.shape[1]
     coordinates = [f"weight of {name}" for name in names] if isinstance(target, Regression) else names
@@ -53,7 +59,7 @@ def posterior_figure(target: Target, samples: Floats, names: Sequence[str], titl
 
 
 def _pair(axes: Axes, samples: Floats, names: Sequence[str], row: int, column: int) -> None:
-    """A histogram on the diagonal, a cloud below it, nothing above."""
+    """A histogram on the diagonal, a scatter plot below it, nothing above it."""
     from thesis_cli.base.figures import COLOURS
 
     if column > row:
@@ -69,7 +75,7 @@ def _pair(axes: Axes, samples: Floats, names: Sequence[str], row: int, column: i
 
 
 def _bins(count: int) -> int:
-    """Twice the cube root (Rice's rule)."""
+    """Number of bins: twice the cube root of the number of samples (Rice's rule)."""
     return min(math.ceil(2 * math.cbrt(count)), MOST_BINS)
 
 
@@ -83,11 +89,11 @@ def _data(axes: Axes, target: Regression, samples: Floats, name: str) -> None:
     axes.plot(x, target.y, ".", color="0.5", markersize=3)
     for w in samples[:LINES]:
         axes.plot(ends, w * ends, color=COLOURS[0], linewidth=0.6, alpha=0.4)
-    label(axes, name, "response", f"data and {min(LINES, samples.size)} of the lines drawn")
+    label(axes, name, "response", f"data and {min(LINES, samples.size)} sampled lines")
 
 
 def _density(axes: Axes, target: Target, samples: Floats) -> None:
-    """Samples, and the density where they lie, if quadrature finds it."""
+    """A histogram of samples, with the exact density if quadrature finds it."""
     import numpy as np
 
     from thesis_cli.base.figures import COLOURS

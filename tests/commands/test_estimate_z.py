@@ -9,8 +9,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import thesis_cli as tc
 from tests.conftest import MODELS
 from thesis_cli.base import files
+from thesis_cli.base.errors import InputError
 from thesis_cli.models import uai
 from thesis_cli.studies.models.examples import ising
 
@@ -38,7 +40,7 @@ def test_text_file_and_record_say_the_same(cli, tmp_path):
 
 def test_json_is_all_there_is_on_standard_output(cli):
     found = summary(
-        cli("estimate-z", SAT, "--trick", "all", "--target", "Z", "--samples", 300, "--seed", 2, "--exact", "--json")
+        cli("estimate-z", SAT, "--trick", "all", "--quantity", "Z", "--samples", 300, "--seed", 2, "--exact", "--json")
     )
     exact, *estimates = found["estimates"]
     assert exact["value"] == pytest.approx(11)
@@ -85,7 +87,7 @@ def test_evidence_gives_its_probability(cli):
             "--samples",
             0,
             "--exact",
-            "--target",
+            "--quantity",
             "Z",
             "--json",
         )
@@ -103,8 +105,8 @@ def test_standard_input(cli, monkeypatch, tmp_path):
 @pytest.mark.parametrize("log_z", [1e5, -1e5])
 def test_extreme_potentials(cli, tmp_path, log_z):
     np.save(tmp_path / "v.npy", np.full(3, log_z))
-    for target in ("lnZ", "Z", "f"):
-        for e in summary(cli("estimate-z", "v.npy", "--trick", "all", "--target", target, "--seed", 1, "--json"))[
+    for target in ("lnZ", "log10Z", "Z", "f"):
+        for e in summary(cli("estimate-z", "v.npy", "--trick", "all", "--quantity", target, "--seed", 1, "--json"))[
             "estimates"
         ]:
             assert e["value"] is not None
@@ -118,43 +120,36 @@ def test_one_sample(cli):
 
 
 BAD = [
-    ([ASIA, "--trick", "weibull", "--alpha", "-0.5"], "error: --alpha -0.5 does not go with --trick weibull"),
-    ([ASIA, "--trick", "weibull", "--alpha", "1e300"], "error: alpha is 1e+300"),
-    ([ASIA, "--trick", "frechet", "--alpha", "-1e-300"], "error: alpha is -1e-300"),
-    ([ASIA, "--samples", "99999999999999999999"], "error: Invalid value for '--samples'"),
-    ([ASIA, "--evidence", "/dev/zero"], "error: /dev/zero: the file is larger than 16 MiB"),
-    (["nowhere.uai"], "error: nowhere.uai: cannot be read (no such file or directory)"),
-    ([ASIA, "--alpha", "1"], "error: --alpha does not go with --trick gumbel"),
-    ([ASIA, "--trick", "weibull", "--alpha", "-1"], "error: alpha is -1; 1e-06 to 10 (weibull)"),
-    ([ASIA, "--trick", "frechet", "--alpha", "0.5"], "error: --alpha 0.5 does not go with --trick frechet"),
-    ([ASIA, "--trick", "weibull", "--alpha", "nan"], "error: alpha is nan"),
-    ([ASIA, "--threshold", "1"], "error: --threshold does not go with --trick gumbel"),
-    ([ASIA, "--trick", "tail", "--threshold", "0"], "error: --threshold is 0"),
-    ([ASIA, "--confidence", "1"], "error: the confidence is 1"),
-    ([ASIA, "--samples", "0"], "error: --samples 0 leaves nothing to do"),
-    ([ASIA, "--out", "x.txt"], "error: --out x.txt; a file name that ends in .csv"),
-    ([ASIA, "--max-configurations", "255"], f"error: {ASIA}: 8 variables, 8 factors, 256 configurations: more"),
-    ([ASIA, "--evidence", ASIA], f"error: {ASIA}:1: the number of observed"),
-    ([ASIA, "--format", "bif"], f"error: {ASIA}:1: declares no variable"),
-    ([ASIA, "--method", "unary", "--trick", "gumbel"], "error: --trick does not go with --method unary"),
-    ([ASIA, "--method", "trw", "--target", "Z"], "error: --target does not go with --method trw"),
-    ([ASIA, "--method", "average", "--clamp", "1"], "error: --clamp does not go with --method average"),
-    ([ASIA, "--clamp", "1"], "error: --clamp does not go with --method auto"),
-    ([ASIA, "--method", "unary", "--subsets", "0,1"], "error: --subsets does not go with --method unary"),
-    ([ASIA, "--method", "trw", "--alpha", "0"], "error: --alpha does not go with --method trw"),
-    ([ASIA, "--method", "bethe", "--solver", "grid"], "error: --solver does not go with --method bethe"),
-    ([ASIA, "--method", "unary", "--no-debias"], "error: --no-debias does not go with --method unary"),
-    ([ASIA, "--any-alpha"], "error: --any-alpha does not go with --method auto"),
-    ([ASIA, "--method", "unary", "--alpha", "1e300"], f"error: {ASIA}: alpha is 1e+300"),
-    ([ASIA, "--method", "unary", "--alpha", ".1", "--confidence-method", "concentration"], f"error: {ASIA}: --confid"),
-    ([ASIA, "--method", "subset", "--subsets", ""], f"error: {ASIA}: --subsets is empty"),
-    ([ASIA, "--method", "unary", "--clamp", "x"], f"error: {ASIA}: 'x' is no list of variables"),
-    ([ASIA, "--method", "unary", "--clamp", "9"], f"error: {ASIA}: clamping names variable 9"),
-    ([ASIA, "--method", "subset", "--subsets", "0,0"], f"error: {ASIA}: subset 0 is (0, 0)"),
-    ([ASIA, "--method", "unary", "--alpha", "-0.18"], f"error: {ASIA}: alpha is -0.18; a number above -0.176"),
-    ([ZIPF, "--method", "unary"], f"error: {ZIPF}: --method unary wants variables, this is a vector"),
-    ([ASIA, "--method", "unary", "--solver", "grid"], f"error: {ASIA}: factor 5 has 3 variables; elimination takes"),
-]  # fmt: skip
+    ([], "MODEL is missing"),
+    ([ASIA, "--method", "unary"], "--method is unary"),
+    ([ASIA, "--trick", "weibull", "--alpha", "-0.5"], "--alpha is -0.5"),
+    ([ASIA, "--trick", "weibull", "--alpha", "1e300"], "--alpha is 1e+300"),
+    ([ASIA, "--trick", "weibull", "--alpha", "nan"], "--alpha is nan"),
+    ([ASIA, "--trick", "frechet", "--alpha", "-1e-300"], "--alpha is -1e-300"),
+    ([ASIA, "--trick", "frechet", "--alpha", "-1"], "--alpha is -1;"),
+    ([ASIA, "--alpha", "1"], "--alpha does not go with --trick gumbel"),
+    ([ASIA, "--trick", "all", "--alpha", "1"], "--alpha does not go with --trick all"),
+    ([ASIA, "--threshold", "1"], "--threshold does not go with --trick gumbel"),
+    ([ASIA, "--trick", "tail", "--threshold", "0"], "--threshold is 0"),
+    ([ASIA, "--samples", "99999999999999999999"], "--samples is 99999999999999999999"),
+    ([ASIA, "--samples", "0"], "--samples is 0"),
+    ([ASIA, "--samples", "0", "--exact", "--trick", "tail"], "--trick does not go with --samples 0"),
+    ([ASIA, "--samples", "0", "--exact", "--quantity", "f"], "--quantity f does not go with --samples 0"),
+    ([ASIA, "--method", "exact", "--samples", "50"], "--samples does not go with --method exact"),
+    ([ASIA, "--method", "exact", "--trick", "gumbel"], "--trick does not go with --method exact"),
+    ([ASIA, "--method", "exact", "--no-debias"], "--debias does not go with --method exact"),
+    ([ASIA, "--method", "exact", "--confidence", "0.5"], "--confidence does not go with --method exact"),
+    ([ASIA, "--method", "exact", "--quantity", "f"], "--quantity f does not go with --method exact"),
+    ([ASIA, "--quantity", "f", "--uai", "a.PR"], "--uai does not go with --quantity f"),
+    ([ASIA, "--uai", "a.txt"], "--uai a.txt"),
+    ([ASIA, "--confidence", "1"], "--confidence is 1"),
+    ([ASIA, "--out", "x.txt"], "--out x.txt"),
+    ([ASIA, "--evidence", "/dev/zero"], "/dev/zero: the file is larger than 16 MiB"),
+    ([ASIA, "--evidence", ASIA], f"{ASIA}:1: "),
+    (["nowhere.uai"], "nowhere.uai: cannot be read"),
+    ([ASIA, "--max-configurations", "255"], f"{ASIA}: 8 variables, 8 factors, 256 configurations"),
+    ([ASIA, "--format", "bif"], f"{ASIA}:1: "),
+]
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD)
@@ -162,7 +157,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, mess
     result = cli("estimate-z", *arguments)
     assert result.status == 2
     assert result.out == ""
-    assert result.err.startswith(message), result.err
+    assert result.err.startswith(f"error: {message}"), result.err
     assert result.err.count("\n") == 1
     assert os.listdir(tmp_path) == []
 
@@ -171,10 +166,8 @@ def test_an_impossible_model_is_one_line(cli, tmp_path):
     (tmp_path / "m.uai").write_text("MARKOV 1 2 2 1 0 1 0 2 1 0 2 0 1")
     for extra in ([], ["--samples", 0, "--exact"]):
         result = cli("estimate-z", "m.uai", *extra)
-        assert (result.status, result.err) == (
-            2,
-            "error: m.uai: no configuration is possible (Z = 0); a configuration of finite potential is wanted\n",
-        )
+        assert (result.status, result.err.count("\n")) == (2, 1)
+        assert result.err.startswith("error: m.uai: no configuration is possible (Z = 0)")
 
 
 def test_a_full_disk_loses_no_number(cli, tmp_path, monkeypatch):
@@ -213,79 +206,64 @@ def test_exact_takes_what_full_rank_noise_refuses(cli, tmp_path):
     (tmp_path / "m.uai").write_text(uai.write(ising(10, 10, 1.0, np.random.default_rng(0))))
     refused = cli("estimate-z", "m.uai", "--method", "full-rank")
     assert refused.status == 2
-    assert "a method that does not enumerate: exact, if the width is small" in refused.err
+    assert "m.uai: " in refused.err
     (found,) = summary(cli("estimate-z", "m.uai", "--exact", "--samples", 0, "--json"))["estimates"]
     assert found["method"] == "grid transfer"
     assert found["value"] == pytest.approx(189.976646009376, abs=1e-9)
     (tmp_path / "w.uai").write_text(uai.write(ising(16, 16, 1.0, np.random.default_rng(0))))
     refused = cli("estimate-z", "w.uai", "--exact", "--samples", 0, "--memory", 0.005)
     assert refused.status == 2
-    assert "w.uai: elimination needs 16.7 MiB at width 16; raise the memory from 5.12 MiB" in refused.err
+    assert "w.uai: elimination needs 16.7 MiB at width 16" in refused.err
 
 
-def test_auto_is_exact_beyond_enumeration_and_bounds_beyond_that(cli, tmp_path):
-    (tmp_path / "m.uai").write_text(uai.write(ising(10, 10, 1.0, np.random.default_rng(0))))
+@pytest.fixture
+def grids(tmp_path):
+    """Two Ising grids, of widths 10 and 16."""
+    for n, name in ((10, "m"), (16, "w")):
+        (tmp_path / f"{name}.uai").write_text(uai.write(ising(n, n, 1.0, np.random.default_rng(0))))
+
+
+def test_auto_is_exact_beyond_enumeration_and_bounds_beyond_that(cli, grids):
     (found,) = summary(cli("estimate-z", "m.uai", "--json"))["estimates"]
     assert (found["method"], found["value"]) == ("grid transfer", pytest.approx(189.976646009376, abs=1e-9))
-    (tmp_path / "w.uai").write_text(uai.write(ising(16, 16, 1.0, np.random.default_rng(0))))
-    result = cli("estimate-z", "w.uai", "--json", "--memory", 0.001, "--samples", 50)
-    upper, lower = json.loads(result.out)["estimates"]
+    result = cli("estimate-z", "w.uai", "--json", "--memory", 0.001)
+    upper, lower = summary(result)["estimates"]
     assert (upper["method"], lower["method"]) == ("U(0)", "L(0)")
     assert "no exact ln Z: elimination needs" in result.err
+    log10 = summary(cli("estimate-z", "w.uai", "--json", "--memory", 0.001, "--quantity", "log10Z", "--seed", 1))
+    assert [e["target"] for e in log10["estimates"]] == ["log10 Z", "log10 Z"]
 
 
-@pytest.mark.parametrize("method", ["unary", "average", "subset", "bethe", "trw"])
-def test_bounds_by_name(cli, method):
-    result = cli(
-        "estimate-z", MODELS / "ising-4x4.uai", "--method", method, "--seed", 1, "--samples", 500, "--exact", "--json"
-    )
-    exact, found = json.loads(result.out)["estimates"]
-    slack = 5 * found["standard_error"] + 1e-6
-    if method in ("unary", "subset", "trw"):
-        assert found["value"] >= exact["value"] - slack
-    if method == "average":
-        assert found["value"] <= exact["value"] + slack
-    assert abs(found["value"] - exact["value"]) < 3 + slack
-
-
-def test_all_alphas_come_from_the_same_samples(cli):
-    arguments = ("estimate-z", MODELS / "ising-4x4.uai", "--method", "unary", "--seed", 1, "--json")
-    both = summary(cli(*arguments, "--alpha", 0, "--alpha", 0.1))["estimates"]
-    assert both[0] == summary(cli(*arguments))["estimates"][0]
-    assert both[1] == summary(cli(*arguments, "--alpha", 0.1))["estimates"][0]
-
-
-def test_clamping_everything_is_exact_and_subsets_are_read(cli):
-    model = MODELS / "asia.uai"
-    clamped = summary(cli("estimate-z", model, "--method", "unary", "--clamp", "0,1,2,3,4,5,6,7", "--json"))
-    assert clamped["estimates"][0]["value"] == pytest.approx(0, abs=1e-12)  # the network is normalised
-    arguments = ("estimate-z", model, "--method", "subset", "--seed", 1, "--json", "--subsets")
-    assert summary(cli(*arguments, "0,1 2,3 4 5 6 7"))["estimates"][0]["kind"] == "upper bound in expectation"
-    assert "variable 2 has no noise" in cli(*arguments, "0,1 3 4 6 7").err
-
-
-def test_concentration_is_wider_than_the_delta_method(cli):
-    arguments = ("estimate-z", MODELS / "ising-4x4.uai", "--method", "unary", "--seed", 1, "--json")
-    normal = summary(cli(*arguments))["estimates"][0]
-    sure = summary(cli(*arguments, "--confidence-method", "concentration"))["estimates"][0]
-    assert normal["value"] == sure["value"]
-    assert sure["low"] < normal["low"] < normal["high"] < sure["high"]
+def test_auto_ignores_no_option(cli, grids):
+    """Samples go to the bounds where neither full-rank noise nor the exact answer would heed them."""
+    upper, lower = summary(cli("estimate-z", "m.uai", "--samples", 50, "--json"))["estimates"]
+    assert (upper["map_calls"], lower["map_calls"]) == (50, 50)
+    for option in (("--trick", "gumbel"), ("--no-debias",), ("--quantity", "f"), ("--samples", 50, "--quantity", "Z")):
+        refused = cli("estimate-z", "m.uai", *option)
+        assert (refused.status, refused.out) == (2, "")
+        assert "configurations" in refused.err
+    for option in (("--quantity", "Z"), ("--uai", "m.PR")):
+        refused = cli("estimate-z", "w.uai", "--memory", 0.001, *option)
+        assert refused.status == 2
+        assert f"{option[0]}" in refused.err
+    exact, upper, lower = summary(cli("estimate-z", "m.uai", "--samples", 50, "--exact", "--json"))["estimates"]
+    assert lower["value"] < exact["value"] < upper["value"]
+    (alone,) = summary(cli("estimate-z", "m.uai", "--samples", 0, "--exact", "--json"))["estimates"]
+    assert alone == exact
 
 
 def test_the_input_is_not_overwritten(cli, tmp_path):
     (tmp_path / "z.csv").write_text("0\n1\n")
     result = cli("estimate-z", "z.csv", "--out", tmp_path / "z.csv")
-    assert (result.status, result.err) == (
-        2,
-        f"error: --out {tmp_path}/z.csv would overwrite the input; another --out is wanted\n",
-    )
+    assert result.status == 2
+    assert result.err.startswith(f"error: --out {tmp_path}/z.csv would overwrite the input")
     assert (tmp_path / "z.csv").read_text() == "0\n1\n"
 
 
 @pytest.mark.parametrize("log_z", [1000.0, -1000.0])
 def test_an_exact_z_beyond_a_double_is_printed_with_its_power_of_ten(cli, tmp_path, log_z):
     (tmp_path / "k.csv").write_text(f"{log_z}\n")
-    out = cli("estimate-z", "k.csv", "--exact", "--samples", 0, "--target", "Z").out
+    out = cli("estimate-z", "k.csv", "--exact", "--samples", 0, "--quantity", "Z").out
     expected = {1000.0: "1.97007111402e+434", -1000.0: "5.07595889755e-435"}[log_z]
     assert f"Z      {expected}  (enumeration, exact)" in out
 
@@ -300,7 +278,7 @@ def test_what_a_terminal_would_obey_is_not_printed(cli, tmp_path):
     assert "\x1b" not in cli("estimate-z", "m.uai").err
 
 
-@pytest.mark.parametrize("method", ["full-rank", "exact", "unary", "average", "subset", "bethe", "trw"])
+@pytest.mark.parametrize("method", ["auto", "full-rank", "exact"])
 def test_an_impossible_model_is_one_error_for_every_method(cli, tmp_path, method):
     (tmp_path / "m.uai").write_text("MARKOV 2 2 2 2 2 0 1 2 0 1 4 1 0 0 1 4 0 1 1 0")
     result = cli("estimate-z", "m.uai", "--method", method)
@@ -308,7 +286,58 @@ def test_an_impossible_model_is_one_error_for_every_method(cli, tmp_path, method
     assert result.err.startswith("error: m.uai: no configuration is possible (Z = 0)")
 
 
-def test_alphas_that_take_more_samples_are_warned_about(cli):
-    result = cli("estimate-z", ISING, "--method", "unary", "--alpha", "0.5", "--alpha", "0", "--seed", 1)
-    assert result.err.startswith("warning: 100 samples may be far too few for alpha = 0.5: up to 5e+02\n")
-    assert result.err.count("warning") == 1
+def test_quantities_are_one_number_in_several_units(cli):
+    arguments = "estimate-z", MODELS / "asia.bif", "--evidence", "xray=yes", "--method", "exact", "--json"
+    found = {q: summary(cli(*arguments, "--quantity", q))["estimates"][0] for q in ("lnZ", "log10Z", "Z")}
+    assert found["Z"]["value"] == pytest.approx(0.11029004)
+    assert found["lnZ"]["value"] == pytest.approx(math.log(0.11029004))
+    assert found["log10Z"]["value"] == pytest.approx(math.log10(0.11029004))
+    assert found["log10Z"]["target"] == "log10 Z"
+    sampled = "estimate-z", ASIA, "--seed", 1, "--trick", "all", "--json", "--quantity"
+    natural, decimal = (summary(cli(*sampled, q))["estimates"] for q in ("lnZ", "log10Z"))
+    for one, other in zip(natural, decimal, strict=True):
+        for key in ("value", "standard_error", "low", "high"):
+            assert one[key] == pytest.approx(other[key] * math.log(10), abs=1e-12)
+
+
+@pytest.mark.parametrize("quantity", ["lnZ", "log10Z", "Z"])
+def test_uai_result_file(cli, tmp_path, quantity):
+    result = cli("estimate-z", SAT, "--method", "exact", "--quantity", quantity, "--uai", "a.PR")
+    assert result.status == 0
+    task, number = (tmp_path / "a.PR").read_text().split()
+    assert (task, float(number)) == ("PR", pytest.approx(math.log10(11)))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"samples": 300, "trick": "all", "exact": True},
+        {"trick": "weibull", "alpha": 0.3, "quantity": "Z", "debias": False, "confidence": 0.5},
+        {"method": "exact", "evidence": ("xray=0",)},
+        {"trick": "tail", "threshold": 2.0, "quantity": "f", "jobs": 2},
+    ],
+)
+def test_shell_and_python_agree(cli, tmp_path, options):
+    words = []
+    for name, value in options.items():
+        flag = isinstance(value, bool)
+        many = value if isinstance(value, tuple) else (value,)
+        words += [f"--{'' if value else 'no-'}{name}"] if flag else [w for one in many for w in (f"--{name}", one)]
+    assert cli("estimate-z", MODELS / "asia.bif", "--seed", 5, *words, "--out", "a.csv").status == 0
+    found = tc.estimate_z(MODELS / "asia.bif", seed=5, **options)
+    found.save(tmp_path / "b.csv")
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert [e.value for e in found.estimates] == list(found.table["value"])
+
+
+def test_python_takes_objects_and_refuses_as_the_shell_does(cli):
+    values = np.log([0.2, 0.3, 0.5])
+    found = tc.estimate_z(values, exact=True, samples=0)
+    assert found.estimate.value == pytest.approx(0, abs=1e-12)
+    assert found.table["model"][0] == "<ndarray>"
+    again = tc.estimate_z(np.exp(values), exact=True, samples=0, probabilities=True)
+    assert again.estimate.value == pytest.approx(0, abs=1e-12)
+    with pytest.raises(InputError) as refusal:
+        tc.estimate_z(ASIA, method="exact", samples=50)
+    assert cli("estimate-z", ASIA, "--method", "exact", "--samples", 50).err == f"error: {refusal.value}\n"

@@ -1,0 +1,285 @@
+"""`thesis-cli posterior`: sample a continuous density by A* sampling, and estimate its integral (the evidence)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from thesis_cli.base.cores import jobs_or_all
+from thesis_cli.base.errors import InputError, WorkFailed, about
+from thesis_cli.base.files import check_writable, write_atomic
+from thesis_cli.base.progress import Progress, Tick
+from thesis_cli.base.wording import counted
+from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.common import confidence_option, jobs_option, seed_option, seed_or_fresh
+from thesis_cli.commands.core.fields import given, option, settings_of
+from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import csv_text, presentation
+from thesis_cli.commands.shared import full_rank
+from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_table
+from thesis_cli.commands.shared.full_rank import PerturbedMaxima, TrickChoice
+from thesis_cli.commands.shared.model_source import label
+from thesis_cli.commands.shared.quantity import ExactAnswer, QuantityName, quantity_option, unknown
+from thesis_cli.commands.shared.target_source import (
+    FunctionBox,
+    RegressionSource,
+    TargetSource,
+    at_work,
+    open_regression,
+    open_target,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from thesis_cli.base.arrays import Floats
+    from thesis_cli.models.targets import Target
+    from thesis_cli.perturbation.a_star import TargetMaxima
+    from thesis_cli.perturbation.estimate import Estimate
+
+logger = logging.getLogger("thesis_cli")
+
+OF_FUNCTIONS, OF_REGRESSIONS = ("low", "high", "slope"), ("prior_scale", "noise_scale")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PosteriorRequest(Request):
+    """Sample a continuous density by A* sampling, and estimate its integral: the evidence of a posterior."""
+
+    target: TargetSource | None = option(
+        None,
+        "Density: a Python object or function, by its name.",
+        metavar="MODULE:OBJECT",
+        names="object",
+        objects=True,
+    )
+    regression: RegressionSource | None = option(
+        None,
+        "CSV file of a linear regression with Cauchy noise: features and a response, the column y or the last.",
+        metavar="FILE",
+        names="file",
+        objects=True,
+    )
+    low: tuple[float, ...] | None = option(None, "Lowest value of each coordinate, if the target is a function.")
+    high: tuple[float, ...] | None = option(None, "Highest value of each coordinate, if the target is a function.")
+    slope: float | None = option(
+        None, "Largest slope of the log-density along any axis, if the target is a function.", least=0
+    )
+    prior_scale: float = option(2.0, "Standard deviation of each weight of a regression, before the data.", above=0)
+    noise_scale: float = option(1.0, "Scale of the Cauchy noise of a regression.", above=0)
+    trick: TrickChoice | None = full_rank.trick_option()
+    alpha: float | None = full_rank.alpha_option()
+    threshold: float | None = full_rank.threshold_option()
+    samples: int | None = full_rank.samples_option()
+    quantity: QuantityName = quantity_option()
+    debias: bool = full_rank.debias_option()
+    confidence: float = confidence_option()
+    exact: bool = option(False, "Add the exact answer, by quadrature.")
+    draws: Path | None = option(
+        None, "File for the samples, .csv.", metavar="FILE", names="output", not_swept="a task writes its table only"
+    )
+    seed: int | None = seed_option()
+    jobs: int | None = jobs_option()
+
+    def check(self) -> None:
+        """Refuse no target, two targets, and options of the other kind of target."""
+        if (self.target is None) == (self.regression is None):
+            problem = "no density is given" if self.target is None else "--target and --regression are both given"
+            raise InputError(problem, "give one of --target and --regression")
+        others, kind = (OF_REGRESSIONS, "regression") if self.regression is None else (OF_FUNCTIONS, "target")
+        for name in others:
+            if name in given(self):
+                raise InputError(f"--{name.replace('_', '-')} without --{kind}", f"it is for --{kind}")
+        full_rank.check_tricks(self)
+        if self.draws is not None and self.samples == 0:
+            raise InputError("--draws does not go with --samples 0", "it needs samples")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PosteriorResult(EstimatesResult):
+    """Samples of a density and estimates of its integral Z.
+
+    Attributes
+    ----------
+    samples : exact, independent samples, one a row, one column for each coordinate; empty with --samples 0.
+    target : the density.
+    maxima : perturbed maxima with their costs; None with --samples 0.
+    """
+
+    samples: pd.DataFrame = field(repr=False)
+    target: Target = field(repr=False)
+    maxima: TargetMaxima | None = field(repr=False)
+
+    title: ClassVar[str] = "target"
+
+    @presentation
+    def facts(self) -> Mapping[str, Any]:
+        """Estimates, moments of the samples, and means of their costs."""
+        found = dict(super().facts())
+        if self.maxima is not None:
+            found["moments"] = [
+                {"name": name, "mean": mean, "standard_deviation": deviation}
+                for name, mean, deviation in self._moments()
+            ]
+            found["evaluations_a_sample"] = float(self.maxima.evaluations.mean())
+            found["bounds_a_sample"] = float(self.maxima.bounds.mean())
+        return found
+
+    @presentation
+    def details(self) -> list[tuple[str, str]]:
+        """Moments of the samples, and what a sample cost."""
+        if self.maxima is None:
+            return []
+        lines = [
+            ("samples" if d == 0 else "", f"{name} = {mean:.4g}, standard deviation {deviation:.3g}")
+            for d, (name, mean, deviation) in enumerate(self._moments())
+        ]
+        evaluations = counted(float(self.maxima.evaluations.mean()), "evaluation", ".3g")
+        bounds = counted(float(self.maxima.bounds.mean()), "bound", ".3g")
+        return [*lines, ("A*", f"{evaluations} and {bounds} a sample")]
+
+    @presentation
+    def figure(self) -> Figure:
+        """The samples: against the exact density in one dimension, in pairs of coordinates in more."""
+        from thesis_cli.commands.shared.posterior_figure import posterior_figure
+
+        if self.maxima is None:
+            raise InputError("--samples is 0", "a figure needs samples")
+        title = f"{self.source}, {counted(len(self.samples), 'sample')}"
+        assert isinstance(self.request, PosteriorRequest)
+        with about(self.source), at_work(self.request.target):
+            return posterior_figure(self.target, self.maxima.locations, list(self.samples.columns), title)
+
+    def _moments(self) -> list[tuple[str, float, float]]:
+        """Name, mean and standard deviation of each coordinate over the samples."""
+        x = self.samples.to_numpy()
+        return list(zip(self.samples.columns, x.mean(axis=0).tolist(), x.std(axis=0).tolist(), strict=True))
+
+
+def run(request: PosteriorRequest, progress: Progress) -> PosteriorResult:
+    """Draw samples, estimate Z, and integrate if that was asked for."""
+    import pandas as pd
+
+    seed, source = seed_or_fresh(request.seed), label(request.regression if request.target is None else request.target)
+    estimates: list[Estimate] = []
+    posterior = None
+    samples = full_rank.samples_of(request)
+    if request.draws is not None:
+        check_writable("--draws", request.draws, ".csv")
+    with about(source):
+        target = _target(request)
+        maxima = DensityMaxima(target, seed, jobs_or_all(request.jobs))
+        with at_work(request.target):
+            if request.exact:
+                with progress(1, "integrals"):
+                    estimates.append(_exact(target, request.quantity, needed=samples == 0))
+            if samples:
+                with progress(samples, "samples") as tick:
+                    found, posterior = full_rank.full_rank_estimates(request, maxima, tick)
+                estimates += found
+    points = pd.DataFrame(maxima.locations, columns=_names(target))
+    if request.draws is not None:
+        write_atomic({request.draws: csv_text(points)})
+    return PosteriorResult(
+        table=estimates_table(source, seed, estimates),
+        request=request,
+        settings=settings_of(request, seed=seed, samples=samples),
+        estimates=tuple(estimates),
+        posterior=posterior,
+        source=source,
+        description=_description(target),
+        samples=points,
+        target=target,
+        maxima=maxima.found,
+    )
+
+
+class DensityMaxima(PerturbedMaxima):
+    """Perturbed maxima of a continuous target, by A* sampling.
+
+    Attributes
+    ----------
+    found : the maxima that are averaged, with their locations; None before they are drawn.
+    """
+
+    found: TargetMaxima | None = None
+
+    def __init__(self, target: Target, seed: int, jobs: int) -> None:
+        super().__init__(seed)
+        self._target, self._jobs = target, jobs
+
+    @property
+    def locations(self) -> Floats:
+        """Samples, shape (M, D); none before they are drawn."""
+        import numpy as np
+
+        return np.empty((0, self._target.proposal.low.size)) if self.found is None else self.found.locations
+
+    def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
+        from thesis_cli.models.target_evidence import check_samples
+        from thesis_cli.models.target_objects import MOST_EVALUATIONS
+        from thesis_cli.models.targets import Regression
+        from thesis_cli.perturbation.a_star import a_star
+        from thesis_cli.perturbation.boxes import BUDGET
+
+        # Threads gain a Python object nothing, and would keep a signal from ending the run.
+        compiled = isinstance(self._target, Regression)
+        jobs, budget = (self._jobs, BUDGET) if compiled else (1, MOST_EVALUATIONS)
+        found = a_star(self._target, count, seed, jobs=jobs, budget=budget, progress=tick)
+        check_samples(self._target, found.locations)
+        if tick is not None:
+            self.found = found
+        return found.values
+
+
+def _target(request: PosteriorRequest) -> Target:
+    if request.regression is not None:
+        return open_regression(request.regression, request.prior_scale, request.noise_scale)
+    return open_target(request.target, FunctionBox(request.low, request.high, request.slope))
+
+
+def _exact(target: Target, quantity: QuantityName, needed: bool) -> Estimate:
+    """Z by quadrature; the reason where quadrature fails, unless the answer is needed."""
+    from thesis_cli.models.quadrature import TOLERANCES
+    from thesis_cli.models.target_evidence import evidence
+
+    try:
+        found = evidence(target)
+    except WorkFailed as error:
+        if needed:
+            raise
+        logger.warning("no exact answer: %s", error)
+        return unknown(error, quantity)
+    kind = "exact" if found.error <= TOLERANCES[len(target.proposal.low)] else f"error {found.error:.1e} of Z"
+    return ExactAnswer(found.log_z, "quadrature", found.error, kind).estimate(quantity)
+
+
+def _names(target: Target) -> list[str]:
+    """Names of the coordinates."""
+    dimension = target.proposal.low.size
+    return [str(name) for name in getattr(target, "names", None) or (f"x{d + 1}" for d in range(dimension))]
+
+
+def _description(target: Target) -> str:
+    from thesis_cli.models.targets import Regression
+
+    if not isinstance(target, Regression):
+        return f"continuous target in {counted(target.proposal.low.size, 'dimension')}"
+    scales = f"prior scale {float(target.proposal.scale[0])}, noise scale {target.scale}"
+    return f"Cauchy regression of {counted(target.y.size, 'point')} on {', '.join(target.names)}; {scales}"
+
+
+COMMAND = Command(
+    PosteriorRequest,
+    run,
+    examples=(
+        "posterior --regression data/models/line.csv --samples 1000 --exact",
+        "posterior --regression data/models/line.csv --trick exponential --draws w.csv --figure w.png",
+        "posterior --target data/models/double-well.py:log_density --low -2 --high 2 --slope 48 --exact",
+    ),
+)

@@ -1,0 +1,216 @@
+"""`thesis-cli race`: estimate ln Z of few states with many factors, by races on subsamples of the factors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from thesis_cli.base.cores import jobs_or_all
+from thesis_cli.base.errors import InputError, about
+from thesis_cli.base.progress import Progress, Tick
+from thesis_cli.base.wording import counted
+from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.common import (
+    bytes_of,
+    confidence_option,
+    jobs_option,
+    memory_option,
+    seed_option,
+    seed_or_fresh,
+)
+from thesis_cli.commands.core.fields import argument, option, settings_of
+from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import presentation
+from thesis_cli.commands.shared import full_rank
+from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_table
+from thesis_cli.commands.shared.full_rank import PerturbedMaxima, TrickChoice
+from thesis_cli.commands.shared.model_source import label
+from thesis_cli.commands.shared.quantity import ExactAnswer, QuantityName, quantity_option
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from thesis_cli.base.arrays import Floats
+    from thesis_cli.models.factor_matrix import FactorMatrix
+    from thesis_cli.perturbation.estimate import Estimate
+    from thesis_cli.perturbation.racing import RacingMaxima
+
+    FactorSource = str | Path | Floats
+    """A path, or a matrix of log-factors of shape (states, factors)."""
+else:
+    FactorSource = str
+
+logger = logging.getLogger("thesis_cli")
+
+SURE = 2.9e-7
+"""Probability beyond 5 standard deviations of a normal, on one side."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaceRequest(Request):
+    """Estimate ln Z of few states with many factors: each MAP problem is a race on subsamples of the factors."""
+
+    factors: FactorSource = argument(
+        "Matrix of log-factors: an NPY file with a row for each state and a column for each factor.",
+        names="file",
+        objects=True,
+    )
+    delta: float = option(0.01, "Largest probability with which a race may end with a wrong state.", above=0, below=1)
+    bound: Literal["normal", "bernstein-serfling"] = option(
+        "normal", "Confidence bound that rules states out; bernstein-serfling holds for any factors."
+    )
+    trick: TrickChoice | None = full_rank.trick_option()
+    alpha: float | None = full_rank.alpha_option()
+    threshold: float | None = full_rank.threshold_option()
+    samples: int | None = full_rank.samples_option()
+    quantity: QuantityName = quantity_option()
+    debias: bool = full_rank.debias_option()
+    confidence: float = confidence_option()
+    exact: bool = option(False, "Add the exact answer, by summing all factors.")
+    memory: float = memory_option("Memory in GiB for a copy of the matrix; a larger matrix is read where it lies.")
+    seed: int | None = seed_option()
+    jobs: int | None = jobs_option()
+
+    def check(self) -> None:
+        """Refuse options of tricks that do not go together."""
+        full_rank.check_tricks(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaceResult(EstimatesResult):
+    """Estimates from races, and how the races ended.
+
+    Attributes
+    ----------
+    maxima : winners of the races with their values and costs; None with --samples 0.
+    """
+
+    maxima: RacingMaxima | None = field(repr=False)
+
+    title: ClassVar[str] = "factors"
+
+    @presentation
+    def facts(self) -> Mapping[str, Any]:
+        """Estimates, the share of the factors that was evaluated, and the number of wrong races."""
+        races = self.maxima
+        more = {} if races is None else {"share_of_evaluations": races.share, "wrong_races": races.errors}
+        return {**super().facts(), **more}
+
+    @presentation
+    def details(self) -> list[tuple[str, str]]:
+        """What the races cost, and how many ended with a wrong state."""
+        if self.maxima is None:
+            return []
+        races, wrong = counted(self.maxima.values.size, "race"), self.maxima.errors
+        spent = f"{100 * self.maxima.share:.3g}% of the factor evaluations spent"
+        not_counted = " (intervals ignore them)" * (wrong > 0)
+        return [("racing", f"{spent}; {wrong:,} of {races} wrong, at --delta {self.settings['delta']:g}{not_counted}")]
+
+
+def run(request: RaceRequest, progress: Progress) -> RaceResult:
+    """Race the states, and sum all factors if that was asked for."""
+    seed, source = seed_or_fresh(request.seed), label(request.factors)
+    estimates: list[Estimate] = []
+    posterior = None
+    samples = full_rank.samples_of(request)
+    with about(source):
+        matrix = _matrix(request.factors)
+        maxima = RaceMaxima(matrix, request, seed)
+        if request.exact:
+            estimates.append(_exact(matrix, request.quantity))
+        if samples:
+            with progress(samples, "races") as tick:
+                found, posterior = full_rank.full_rank_estimates(request, maxima, tick)
+            estimates += found
+    return RaceResult(
+        table=estimates_table(source, seed, estimates),
+        request=request,
+        settings=settings_of(request, seed=seed, samples=samples),
+        estimates=tuple(estimates),
+        posterior=posterior,
+        source=source,
+        description=f"{counted(matrix.states, 'state')}, {counted(matrix.factors, 'factor')}",
+        maxima=maxima.found,
+    )
+
+
+class RaceMaxima(PerturbedMaxima):
+    """Perturbed maxima by races of the states.
+
+    Attributes
+    ----------
+    found : the maxima that are averaged; None before they are drawn.
+    """
+
+    found: RacingMaxima | None = None
+
+    def __init__(self, matrix: FactorMatrix, request: RaceRequest, seed: int) -> None:
+        super().__init__(seed)
+        self._matrix, self._request = matrix, request
+
+    def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
+        from thesis_cli.perturbation.racing import Rules, race
+
+        request = self._request
+        found = race(
+            self._matrix,
+            count,
+            Rules(request.delta, request.bound),
+            seed,
+            jobs=jobs_or_all(request.jobs),
+            memory=bytes_of(request.memory),
+            progress=tick,
+        )
+        if tick is not None:
+            self.found = found
+            if more_wrong_than_delta(found.errors, count, request.delta):
+                logger.warning(
+                    "%s of %s races are wrong, more than --delta %g allows: ln Z is too low by %.3g on average, and "
+                    "the intervals ignore it; use --bound bernstein-serfling or a smaller --delta",
+                    f"{found.errors:,}",
+                    f"{count:,}",
+                    request.delta,
+                    found.losses.mean(),
+                )
+        return found.values
+
+
+def more_wrong_than_delta(wrong: int, races: int, delta: float) -> bool:
+    """Whether more races are wrong than a probability of delta explains, by 5 standard deviations."""
+    from scipy.special import bdtrc
+
+    return wrong > 0 and float(bdtrc(wrong - 1, races, delta)) < SURE
+
+
+def _matrix(source: FactorSource) -> FactorMatrix:
+    """A matrix of log-factors, refused where adding 1 to a sum is lost (`InputError`)."""
+    import numpy as np
+
+    from thesis_cli.models.factor_matrix import factor_matrix, load_factor_matrix
+    from thesis_cli.models.target_objects import LARGEST
+
+    matrix = load_factor_matrix(source) if isinstance(source, str | Path) else factor_matrix(np.asarray(source))
+    for what, sizes in (("sum to", np.abs(matrix.totals)), ("range over", matrix.widths)):
+        if sizes.max() >= LARGEST:
+            problem = f"the log-factors of state {sizes.argmax()} {what} {sizes.max():.3g} in absolute value"
+            raise InputError(problem, f"it must be less than {LARGEST:g}, where adding 1 still counts")
+    return matrix
+
+
+def _exact(matrix: FactorMatrix, quantity: QuantityName) -> Estimate:
+    from scipy.special import logsumexp
+
+    return ExactAnswer(float(logsumexp(matrix.totals)), "all factors").estimate(quantity)
+
+
+COMMAND = Command(
+    RaceRequest,
+    run,
+    examples=(
+        "race terms.npy --delta 0.05 --samples 1000 --exact",
+        "race terms.npy --bound bernstein-serfling --trick exponential",
+    ),
+)
