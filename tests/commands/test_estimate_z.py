@@ -141,7 +141,7 @@ BAD = [
     ([ASIA, "--method", "exact", "--confidence", "0.5"], "--confidence does not go with --method exact"),
     ([ASIA, "--method", "exact", "--quantity", "f"], "--quantity f does not go with --method exact"),
     ([ASIA, "--quantity", "f", "--uai", "a.PR"], "--uai does not go with --quantity f"),
-    ([ASIA, "--uai", "a.txt"], "--uai a.txt"),
+    ([ASIA, "--uai", ASIA], f"--uai {ASIA} would overwrite the input"),
     ([ASIA, "--confidence", "1"], "--confidence is 1"),
     ([ASIA, "--out", "x.txt"], "--out x.txt"),
     ([ASIA, "--evidence", "/dev/zero"], "/dev/zero: the file is larger than 16 MiB"),
@@ -190,11 +190,6 @@ def test_out_in_a_new_folder_and_in_a_file(cli, tmp_path):
     result = cli("estimate-z", ASIA, "--out", "a/b/c.csv/d.csv")
     assert result.status == 2
     assert "cannot be written to" in result.err
-
-
-def test_debug_shows_the_traceback(cli):
-    with pytest.raises(ValueError, match="cannot be read"):
-        cli("estimate-z", "nowhere.uai", "--debug")
 
 
 def test_quiet_says_nothing_but_the_summary(cli):

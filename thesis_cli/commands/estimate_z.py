@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration, about
-from thesis_cli.base.files import check_writable, write_atomic
 from thesis_cli.base.progress import Progress, Tick
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
@@ -27,7 +26,6 @@ from thesis_cli.commands.core.common import (
     probabilities_option,
     seed_option,
     seed_or_fresh,
-    uai_option,
 )
 from thesis_cli.commands.core.fields import fields_of, given, option, settings_of
 from thesis_cli.commands.core.request import Request
@@ -37,6 +35,7 @@ from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_tabl
 from thesis_cli.commands.shared.full_rank import PerturbedMaxima, TrickChoice
 from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
 from thesis_cli.commands.shared.quantity import ExactAnswer, QuantityName, in_unit, log_z_of, quantity_option
+from thesis_cli.commands.shared.uai_file import check_uai, uai_option, write_uai
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,7 +78,7 @@ class EstimateZRequest(Request):
     probabilities: bool = probabilities_option()
     max_configurations: int = max_configurations_option()
     memory: float = memory_option()
-    uai: Path | None = uai_option(".PR")
+    uai: Path | None = uai_option("PR")
     seed: int | None = seed_option()
     jobs: int | None = jobs_option()
 
@@ -92,7 +91,7 @@ class EstimateZRequest(Request):
         full_rank.check_tricks(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class EstimateZResult(EstimatesResult):
     """What was found about Z.
 
@@ -113,8 +112,7 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
     """Choose a method and carry it out."""
     from thesis_cli.models.uai_results import partition_function
 
-    if request.uai is not None:
-        check_writable("--uai", request.uai, ".pr")
+    check_uai(request.uai, request)
     seed, source = seed_or_fresh(request.seed), label(request.model)
     model = open_model(request.model, request.format, request.evidence, request.probabilities)
     with about(source):
@@ -136,7 +134,7 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
         elif method == BOUNDS:
             estimates += _bounds(request, model, seed, progress)
     if request.uai is not None:
-        write_atomic({request.uai: partition_function(log_z_of(estimates[0]))})
+        write_uai(request.uai, partition_function(log_z_of(estimates[0])))
     return EstimateZResult(
         table=estimates_table(source, seed, estimates),
         request=request,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -100,7 +100,7 @@ class PosteriorRequest(Request):
             raise InputError("--draws does not go with --samples 0", "it needs samples")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class PosteriorResult(EstimatesResult):
     """Samples of a density and estimates of its integral Z.
 
@@ -111,9 +111,9 @@ class PosteriorResult(EstimatesResult):
     maxima : perturbed maxima with their costs; None with --samples 0.
     """
 
-    samples: pd.DataFrame = field(repr=False)
-    target: Target = field(repr=False)
-    maxima: TargetMaxima | None = field(repr=False)
+    samples: pd.DataFrame
+    target: Target
+    maxima: TargetMaxima | None
 
     title: ClassVar[str] = "target"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -79,7 +79,7 @@ class RaceRequest(Request):
         full_rank.check_tricks(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RaceResult(EstimatesResult):
     """Estimates from races, and how the races ended.
 
@@ -88,7 +88,7 @@ class RaceResult(EstimatesResult):
     maxima : winners of the races with their values and costs; None with --samples 0.
     """
 
-    maxima: RacingMaxima | None = field(repr=False)
+    maxima: RacingMaxima | None
 
     title: ClassVar[str] = "factors"
 

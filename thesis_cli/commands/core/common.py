@@ -52,17 +52,6 @@ def confidence_option(**about: Any) -> Any:
     return option(0.95, "Confidence level of the interval.", above=0, below=1, **about)
 
 
-def uai_option(suffix: str) -> Any:
-    """File for the result as the UAI inference competitions have it; its type is `Path | None`."""
-    return option(
-        None,
-        f"File for the result in the UAI format, {suffix}.",
-        metavar="FILE",
-        names="output",
-        not_swept="a task writes its table and no other file",
-    )
-
-
 def seed_option() -> Any:
     return option(
         None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from thesis_cli.base.wording import counted
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from thesis_cli.perturbation.posterior import GammaPosterior
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class EstimatesResult(Result):
     """Estimates of one partition function.
 
@@ -30,7 +30,7 @@ class EstimatesResult(Result):
     """
 
     estimates: tuple[Estimate, ...]
-    posterior: GammaPosterior | None = field(default=None, repr=False)
+    posterior: GammaPosterior | None = None
     source: str
     description: str
 

@@ -59,12 +59,7 @@ def unknown(error: WorkFailed, quantity: QuantityName) -> Estimate:
 
 def in_unit(estimate: Estimate, quantity: QuantityName) -> Estimate:
     """An estimate of ln Z as one of log10 Z, if that is the quantity; otherwise the estimate as it is."""
-    if quantity != "log10Z" or estimate.target != "ln Z":
-        return estimate
-    value, error, low, high = (
-        number / LN10 for number in (estimate.value, estimate.standard_error, estimate.low, estimate.high)
-    )
-    return replace(estimate, value=value, standard_error=error, low=low, high=high, target="log10 Z")
+    return estimate.in_log10() if quantity == "log10Z" and estimate.target == "ln Z" else estimate
 
 
 def log_z_of(estimate: Estimate) -> float:
