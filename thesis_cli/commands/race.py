@@ -210,7 +210,7 @@ COMMAND = Command(
     RaceRequest,
     run,
     examples=(
-        "race terms.npy --delta 0.05 --samples 1000 --exact",
-        "race terms.npy --bound bernstein-serfling --trick exponential",
+        "race data/models/factors-5x2000.npy --delta 0.05 --samples 1000 --exact",
+        "race data/models/factors-5x2000.npy --bound bernstein-serfling --trick exponential",
     ),
 )

@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import MODELS
 from thesis_cli.inference.enumeration import log_partition_function
+from thesis_cli.models.factor_matrix import load_factor_matrix
 from thesis_cli.models.files import load_model
 from thesis_cli.studies.models import examples
 
@@ -14,7 +15,7 @@ from thesis_cli.studies.models import examples
 def test_files_are_what_the_command_writes(tmp_path):
     examples.main(str(tmp_path))
     for path in tmp_path.iterdir():
-        assert path.read_text() == (MODELS / path.name).read_text(), path.name
+        assert path.read_bytes() == (MODELS / path.name).read_bytes(), path.name
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,9 @@ def test_ising_by_a_transfer_matrix():
         step = rows @ np.array(theta[4 * r : 4 * r + 4]) + along
         total = step + (np.logaddexp.reduce(total[:, None] + rows @ rows.T, axis=0) if r else 0)
     assert log_partition_function(graph) == pytest.approx(np.logaddexp.reduce(total), rel=1e-13)
+
+
+def test_sums_of_log_factors():
+    matrix = load_factor_matrix(MODELS / "factors-5x2000.npy")
+    assert (matrix.states, matrix.factors) == (5, 2000)
+    assert matrix.totals == pytest.approx([2, 1.5, 1, 0.5, 0], abs=1e-4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
@@ -69,7 +70,17 @@ def line(points: int, slope: float, rng: np.random.Generator) -> str:
     return "x,y\n" + "".join(f"{a:.3f},{b:.3f}\n" for a, b in zip(x, y, strict=True))
 
 
-def files() -> dict[str, str]:
+def log_factors(states: int, factors: int, rng: np.random.Generator) -> bytes:
+    """Log-factors that sum to 2, 1.5, 1, ... by state, NPY in float32, shape (states, factors)."""
+    noise = rng.normal(0, 0.005, (states, factors))
+    sums = 2 - 0.5 * np.arange(states)
+    values = noise - noise.mean(axis=1, keepdims=True) + sums[:, np.newaxis] / factors
+    file = io.BytesIO()
+    np.save(file, values.astype(np.float32))
+    return file.getvalue()
+
+
+def files() -> dict[str, str | bytes]:
     """Name -> content of every file."""
     return {
         "asia.uai": uai.write(asia()),
@@ -77,13 +88,14 @@ def files() -> dict[str, str]:
         "ising-4x4.uai": uai.write(ising(4, 4, 1.0, np.random.default_rng(1))),
         "sat-16-60.uai": uai.write(random_3_sat(16, 60, np.random.default_rng(2))),
         "line.csv": line(100, 1.5, np.random.default_rng(3)),
+        "factors-5x2000.npy": log_factors(5, 2000, np.random.default_rng(4)),
         "zipf-1000.csv": "log_potential\n" + "".join(f"{value!r}\n" for value in zipf(1000, 1.1).tolist()),
     }
 
 
 def main(folder: str) -> None:
     for name, content in files().items():
-        Path(folder, name).write_text(content, encoding="utf-8")
+        Path(folder, name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
 if __name__ == "__main__":
