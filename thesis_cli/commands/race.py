@@ -152,14 +152,15 @@ class RaceMaxima(PerturbedMaxima):
         self._matrix, self._request = matrix, request
 
     def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
-        from thesis_cli.perturbation.racing import Rules, race
+        from thesis_cli.perturbation.racing import RaceRules, race
 
         request = self._request
         found = race(
             self._matrix,
             count,
-            Rules(request.delta, request.bound),
+            request.delta,
             seed,
+            RaceRules(bound=request.bound),
             jobs=jobs_or_all(request.jobs),
             memory=bytes_of(request.memory),
             progress=tick,

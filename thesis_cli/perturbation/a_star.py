@@ -1,8 +1,8 @@
 """A* sampling: exact samples and perturbed maxima of a continuous target (Thesis 2.5.1; Lost Relatives 5.1).
 
-A Gumbel process on the proposal q is a Poisson process of clocks, -ln of whose times are its values: within a box B
-they ring at rate q(B), each at a place drawn from q. A Gumbel truncated at another is a clock that has waited already:
-it takes the logarithm of a sum of times, and nothing that overflows or cancels.
+A Gumbel process on the proposal q is a Poisson process of clocks whose values are -ln of the ringing times. Within a
+box B the clocks ring at rate q(B), each at a location drawn from q. A Gumbel truncated at another Gumbel is a clock
+that has already waited: it needs the logarithm of a sum of times, and nothing that overflows or cancels.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from thesis_cli.perturbation.boxes import BUDGET, LEAST, MOST_BOXES, Boxes, chec
 from thesis_cli.perturbation.groups import rounds, streams
 
 STEP = 16
-"""Samples in one call of the compiled kernel, after which Ctrl-C is heard."""
+"""Samples in one call of the compiled kernel, after which Ctrl-C takes effect."""
 
-NOTHING = "the target is 0 everywhere (Z = 0)", "a log-ratio that is finite somewhere is wanted"
+NOTHING = "the target is 0 everywhere (Z = 0)", "the log-ratio must be finite somewhere"
 
 
 class Point(NamedTuple):
@@ -37,7 +37,7 @@ class Point(NamedTuple):
     value : phi(x) + gamma(x), gamma ~ Gumbel(-c).
     location : x, shape (D,).
     ratio : o(x), without noise.
-    evaluations, bounds, splits : evaluations of o, of bounds, and splits of boxes since the point before.
+    evaluations, bounds, splits : evaluations of o, evaluations of bounds, and splits of boxes since the point before.
     """
 
     value: float
@@ -55,10 +55,10 @@ class TargetMaxima:
     Attributes
     ----------
     values : max_x {phi(x) + gamma(x)}, shape (M,), each distributed as Gumbel(ln Z - c), whose mean is ln Z.
-    locations : where they are attained, exact samples of exp(phi) / Z, independent of `values`, shape (M, D).
-    potentials : phi there, without noise, shape (M,).
-    evaluations, bounds, splits : evaluations of o, of bounds, and splits of boxes that each took, shape (M,). Samples
-        share their boxes, so that later ones find most of them split.
+    locations : where the maxima are attained: exact samples of exp(phi) / Z, independent of `values`, shape (M, D).
+    potentials : phi at the locations, without noise, shape (M,).
+    evaluations, bounds, splits : evaluations of o, evaluations of bounds, and splits of boxes for each sample, shape
+        (M,). Samples share their boxes, so that later samples find most boxes split.
     """
 
     values: Floats
@@ -72,24 +72,24 @@ class TargetMaxima:
 def successive(
     target: Target, rng: np.random.Generator, *, boxes: Boxes | None = None, budget: int = BUDGET
 ) -> Iterator[Point]:
-    """The points of one perturbed Gumbel process in falling order of their values, without end.
+    """The points of one perturbed Gumbel process in decreasing order of their values, without end.
 
-    The queue holds, for each box, the time T at which its clock rings next; no point in it can be above
-    bound - ln T. The place is drawn when the box comes to the top, and only if the box has no halves: of those, either
-    inherits the ringing with probability 1/2, the other waits longer. Places are independent of values: the first is an
-    exact sample of the target.
+    The queue holds, for each box, the time T at which its clock rings next; no point in the box can be above
+    bound - ln T. The location is drawn when the box comes to the top, if the box has no halves. If it has, one of
+    them, either with probability 1/2, inherits the ringing, and the other waits longer. Locations are independent of
+    values: the first is an exact sample of the target.
 
     Parameters
     ----------
     target : phi = ln q + o.
-    rng : source of the clocks and places.
-    boxes : those of earlier processes, to go on from; bounds in them are handed on, so they cost nothing again.
-    budget : most evaluations of o from one point to the next.
+    rng : source of the clocks and locations.
+    boxes : boxes of earlier processes to start from; their bounds cost nothing again.
+    budget : largest number of evaluations of o from one point to the next.
 
     Raises
     ------
     WorkFailed : the budget is spent, or a bound is violated.
-    InputError : o or a bound is not a number, or infinite.
+    InputError : o or a bound is nan or inf.
     NoConfiguration : o is -inf everywhere.
     """
     tree = Boxes(target) if boxes is None else boxes
@@ -143,24 +143,24 @@ def a_star(
 ) -> TargetMaxima:
     """Exact samples of a target with their perturbed values, from independent Gumbel processes.
 
-    Boxes are split where evaluations were wasted, and serve all samples of a random stream. They shape the cost of a
+    Boxes are split where evaluations were wasted, and serve all samples of a random stream. They affect the cost of a
     sample, not its distribution. The result depends on `target`, `count` and `seed` alone.
 
     Parameters
     ----------
     target : phi = ln q + o; those of `models.targets` run compiled.
     count : number M of samples.
-    seed : root of the random streams, of which there are 32 at most.
-    jobs : threads; of use to compiled targets.
-    budget : most evaluations of o in one sample.
+    seed : root of the random streams, of which there are at most 32.
+    jobs : threads, which only compiled targets gain from.
+    budget : largest number of evaluations of o in one sample.
     progress : called with the number of samples just drawn.
 
     Raises
     ------
-    WorkFailed, InputError, NoConfiguration : as for `successive`; no samples are wanted.
+    WorkFailed, InputError, NoConfiguration : as for `successive`; InputError also if `count` is below 1.
     """
     if count < 1:
-        raise InputError(f"{count} samples", "at least one is wanted")
+        raise InputError(f"{count} samples", "there must be at least 1")
     dimension = target.proposal.low.size
     values, ratios, locations = np.empty(count), np.empty(count), np.empty((count, dimension))
     counts = np.zeros((count, 3), np.int64)

@@ -18,11 +18,11 @@ Tree = tuple[Floats, Floats, Floats, Floats, Ints, Ints, Ints, Ints]
 
 
 class Samples(NamedTuple):
-    """What `search` finds for a group of samples.
+    """Results of G consecutive samples, which `search` fills.
 
     Attributes
     ----------
-    values, locations, ratios : max {o - ln T}, where it is, and o there, shapes (G,), (G, D), (G,).
+    values, locations, ratios : max {o - ln T}, its location, and o there, shapes (G,), (G, D), (G,).
     counts : evaluations, bounds and splits, shape (G, 3).
     """
 
@@ -46,7 +46,7 @@ def later(rng: np.random.Generator, log_time: float, depth: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _split(target: Compiled, tree: Tree, at: int) -> int:
-    """`Boxes.split`; returns the number of bounds that were evaluated, negative if the box is too narrow."""
+    """Split a box as `Boxes.split` does; return the number of bounds evaluated, negative if the box is too narrow."""
     low, high, bounds, waste, children, parents, halvings, size = tree
     dimension = split_dimension(target, low[at], high[at], halvings[at])
     spent = 2 * low.shape[1] if low.shape[1] > 1 else 0

@@ -1,11 +1,11 @@
 """Perturbed maxima by racing the states on subsamples of their factors (Thesis 2.5.2; Chen and Ghahramani 2016).
 
-p(x) ~ f_0(x) prod_s f_s(x) with many more factors than states: finding the maximum of
-phi(x) + gamma(x) = S (mean log-factor of x) + ln f_0(x) + gamma(x) is a problem of the best arm with a finite
-population of S rewards an arm. A state that is surely behind on a part of the factors needs no more of them.
+Let p(x) ~ f_0(x) prod_s f_s(x) with many more factors than states. Maximising
+phi(x) + gamma(x) = S (mean log-factor of x) + ln f_0(x) + gamma(x) is a best-arm problem with a finite
+population of S rewards for each arm. A state that is surely behind on a part of the factors needs no more of them.
 
-Every perturbation draws its own random order of the factors, so that maxima are independent. All states see the same
-factors, because a difference of two log-factors varies less than they do.
+Every perturbation draws its own random order of the factors, so that the maxima are independent. All states see the
+same factors, because a difference of two log-factors varies less than they do.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from thesis_cli.perturbation.race_arrays import Field, Outcome
 BOUNDS = ("normal", "bernstein-serfling")
 
 FIRST_BATCH = 50
-"""Factors before the first look; a normal approximation to their mean should hold."""
+"""Factors before the first look, so many that their mean is about normal."""
 
 LEAST_LEVEL = 1e-30
-"""Far below, SciPy has no quantiles; no experiment can tell this from never."""
+"""Least probability of a failed bound; far below it SciPy has no quantiles."""
 
 WORK = 2**27
-"""Evaluations in one call of the compiled kernel, about a second, after which Ctrl-C is heard."""
+"""Evaluations in one call of the compiled kernel: about a second, after which Ctrl-C takes effect."""
 
 
 @dataclass(frozen=True)
 class RacingMaxima:
-    """What racing under full-rank noise gave.
+    """Results of races under full-rank noise.
 
     Attributes
     ----------
-    values : phi(x) + ln f_0(x) + gamma(x) at the winner, shape (M,); below the perturbed maximum by `losses`, or, by
-        choice, an estimate from the factors seen.
+    values : phi(x) + ln f_0(x) + gamma(x) at the winner, shape (M,), which is below the perturbed maximum by
+        `losses`; without `exact_value` an estimate from the factors seen.
     states : the winner, shape (M,).
-    evaluations : log-factors evaluated, each perturbation on its own account, shape (M,).
-    looks : comparisons of all states still in, shape (M,).
-    losses : perturbed maximum minus the winner's value, shape (M,); 0 where the race was right. No race knows it: it is
-        told from the sums that checking the matrix took.
+    evaluations : log-factors evaluated, counted for each perturbation separately, shape (M,).
+    looks : number of comparisons of all states still in, shape (M,).
+    losses : perturbed maximum minus the winner's value, shape (M,); 0 where the race was right. The races do not
+        know it: it comes from the sums that are computed when the matrix is checked.
     share : evaluations over the M S K that full sums for every perturbation would take.
     """
 
@@ -62,17 +62,17 @@ class RacingMaxima:
 
     @property
     def errors(self) -> int:
-        """Races that ended with a state that is not the best."""
+        """Number of races that ended with a state that is not the best."""
         return int((self.losses > 0).sum())
 
 
 @dataclass(frozen=True)
 class RaceRules:
-    """What shapes a race.
+    """The rules of races.
 
     Attributes
     ----------
-    bound : how a state that is behind is recognised, one of `BOUNDS`.
+    bound : the confidence bound that rules a state out, one of `BOUNDS`.
     first_batch : factors before the first look, at least 2; with no more factors than that, all are summed.
     log_prior : ln f_0(x), known at no cost, shape (K,); -inf where a state is impossible. Zero by default.
     width : a range that contains each state's log-factors, largest minus smallest, for `bernstein-serfling`; by
@@ -106,13 +106,14 @@ def race(
     The number of factors seen doubles from look to look. At a look a state is out if it is below the leader by more
     than a bound that fails with probability delta / ((K - 1) L) for each of K - 1 rivals and each of L looks, so that
     a race goes wrong with probability delta at most. Races that are still open after the last look end on all factors.
-    The bound `normal` (Racing-Normal) relies on means being normal, which those of rare large factors are not; it takes
-    Student's quantiles, as the standard deviation comes from the same factors, and corrects for the finite population.
-    `bernstein-serfling` holds for any factors within the range (Bardenet and Maillard 2015, empirical bound).
-    The result depends on `seed`, `count` and what shapes the race, not on `jobs`.
+
+    The bound `normal` (Racing-Normal) assumes that means are normal, which means of rare large factors are not; it
+    takes Student's quantiles, as the standard deviation comes from the same factors, and corrects for the finite
+    population. `bernstein-serfling` holds for any factors within the range (Bardenet and Maillard 2015, empirical
+    bound). The result depends on `matrix`, `count`, `delta`, `seed` and `rules`, not on `jobs`.
 
     Evaluations count as in the source, where every perturbation has a model of its own (a step of a Gibbs sampler).
-    Of one fixed matrix phi takes S K evaluations for any number of perturbations: where `share` times M exceeds 1,
+    For one fixed matrix, phi takes S K evaluations for any number of perturbations: where `share` times M exceeds 1,
     summing it once is cheaper.
 
     Parameters
@@ -132,9 +133,9 @@ def race(
     NoConfiguration : `log_prior` rules every state out.
     """
     if count < 1:
-        raise InputError(f"{count} perturbations", "at least one is wanted")
+        raise InputError(f"{count} perturbations", "there must be at least 1")
     if not 0 < delta < 1:
-        raise InputError(f"delta is {delta:g}", "a probability between 0 and 1 is wanted")
+        raise InputError(f"delta is {delta:g}", "it must be a probability between 0 and 1")
     if rules.bound not in BOUNDS:
         raise InputError(f"the bound is '{rules.bound}'", f"it must be one of {', '.join(BOUNDS)}")
     if rules.first_batch < 2:
@@ -169,9 +170,9 @@ def _prior(log_prior: Floats | None, states: int) -> Floats:
         return np.zeros(states)
     prior = np.asarray(log_prior, dtype=np.float64)
     if prior.shape != (states,):
-        raise InputError(f"the prior has shape {prior.shape}", f"one number for each of {states} states is wanted")
+        raise InputError(f"the prior has shape {prior.shape}", f"it must hold one number for each of {states} states")
     if np.isnan(prior).any() or (prior == np.inf).any():
-        raise InputError("the log-prior has a NaN or an infinity", "numbers, or -inf where impossible, are wanted")
+        raise InputError("the log-prior has a NaN or an infinity", "it must be -inf where a state is impossible")
     if not (prior > -np.inf).any():
         raise NoConfiguration()
     return prior
@@ -185,7 +186,7 @@ def _widths(width: float, matrix: FactorMatrix) -> Floats:
 
 
 def _ends(first_batch: int, factors: int) -> Ints:
-    """Factors seen at each look: doubling, short of all."""
+    """Numbers of factors seen at the looks: each twice the one before, all below the number of factors."""
     ends = []
     while first_batch < factors:
         ends.append(first_batch)
@@ -194,13 +195,14 @@ def _ends(first_batch: int, factors: int) -> Ints:
 
 
 def _bounds(bound: str, ends: Ints, factors: int, level: float) -> tuple[Floats, Floats]:
-    """What multiplies the standard deviation and the range of a difference, in units of phi, at each look.
+    """Coefficients of the standard deviation and of the range of a difference, in units of phi, at each look.
 
     Parameters
     ----------
     bound : one of `BOUNDS`.
-    ends : factors T seen at each look, of S in all.
-    level : probability at which a bound on one difference may fail, on one side.
+    ends : number T of factors seen at each look.
+    factors : number S of all factors.
+    level : probability with which a bound on one difference may fail, on one side.
     """
     t, s = ends.astype(np.float64), float(factors)
     if bound == "normal":
@@ -212,7 +214,7 @@ def _bounds(bound: str, ends: Ints, factors: int, level: float) -> tuple[Floats,
 
 
 def _rows(matrix: FactorMatrix, memory: int) -> Floats:
-    """The matrix by factors, shape (S, K): a copy of contiguous float64 where that fits, else a view."""
+    """The transposed matrix, shape (S, K): a contiguous copy in float64 where that fits, else a view."""
     if 8 * matrix.values.size <= memory:
         return np.ascontiguousarray(matrix.values.T, dtype=np.float64)
     kind = matrix.values.dtype

@@ -13,16 +13,16 @@ from thesis_cli.perturbation.race_arrays import Field, Outcome
 def race(rng: np.random.Generator, field: Field, exact: bool, outcome: Outcome) -> None:
     """Race the states once for each perturbation of a group.
 
-    At look t the states still in have been evaluated on the same ends[t] factors. State x is out if the leader's
+    At look t the states still in have been evaluated on the same ends[t] factors. A state is out if the leader's
     lead exceeds spread[t] times the standard deviation of their difference on those factors, plus reach[t] times
-    its range. The races after the last look end on all factors.
+    its range. Races that are open after the last look end on all factors.
 
     Parameters
     ----------
-    rng : for each perturbation draws K uniforms for its noise, then one for each factor that is seen.
-    field : the states and what decides between them.
-    exact : give the sum over all factors for a winner found on fewer, at their cost.
-    outcome : what each race of the group gave; written.
+    rng : draws K uniforms for the noise of each perturbation, then one for each factor that is seen.
+    field : the factors and the bounds.
+    exact : whether to sum all factors of a winner that was found on fewer.
+    outcome : results of the races; written.
     """
     rows, totals, prior, ends, spread, reach, widths = field
     values, states, evaluations, looks, losses = outcome
