@@ -53,7 +53,7 @@ def grown(task: Task, largest: int) -> list[dict[Column, None]]:
 
 @pytest.mark.parametrize("first_rows", [8, 2**12])
 def test_the_bank_holds_each_value_once_at_its_least_size(first_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from thesis_cli.synthesis.operation_kernels import WIDTH
+    from thesis_cli.synthesis.lanes import WIDTH
 
     monkeypatch.setattr(bottom_up, "FIRST", first_rows)
     task = Task("bank", tuple(Example((n, xs), (7, -77)) for n, xs in [(1, (3, 1, -2)), (2, (0, 5)), (1, (4, 4, 9))]))

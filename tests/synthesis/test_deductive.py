@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.synthesis.brute_force import fitting, shortest, tasks, tree
-from thesis_cli.synthesis.deduction import Deduction, Goal, Lists
-from thesis_cli.synthesis.deductive import Deductive
+from thesis_cli.synthesis.deductive_search import Deductive
 from thesis_cli.synthesis.dsl import (
     ATTRIBUTES,
     BY_NAME,
@@ -27,6 +26,7 @@ from thesis_cli.synthesis.dsl import (
     Value,
 )
 from thesis_cli.synthesis.examples import SHOWN, Shown
+from thesis_cli.synthesis.goal_rules import Goal, GoalRules, Lists
 from thesis_cli.synthesis.growing import doubling_sets
 from thesis_cli.synthesis.number_sets import NumberSets
 from thesis_cli.synthesis.program import parse, run
@@ -45,7 +45,7 @@ class Walk:
     """A random program, its run, and the way back from its output to its inputs."""
 
     def __init__(self, rng: Random, semantics: Semantics) -> None:
-        self.rng, self.rules = rng, Deduction(NumberSets(semantics), LONGEST)
+        self.rng, self.rules = rng, GoalRules(NumberSets(semantics), LONGEST)
         self.semantics = semantics
 
     def value(self, kind: object) -> Value:
@@ -129,7 +129,7 @@ def test_no_rule_refutes_the_truth(semantics: Semantics, lines: int) -> None:
         assert tried >= 5 or semantics.low > 0
 
 
-def exactly(rules: Deduction, value: Value) -> Goal:
+def exactly(rules: GoalRules, value: Value) -> Goal:
     goal = rules.exactly(value)
     assert goal is not None
     return goal
@@ -151,7 +151,7 @@ def exactly(rules: Deduction, value: Value) -> Goal:
     ],
 )
 def test_an_output_that_no_argument_gives_is_refuted(name: str, output: Value) -> None:
-    rules = Deduction(NumberSets(DEFAULT), 5)
+    rules = GoalRules(NumberSets(DEFAULT), 5)
     assert rules.first(BY_NAME[name], exactly(rules, output)) is None
 
 
@@ -180,7 +180,7 @@ def test_an_output_that_no_argument_gives_is_refuted(name: str, output: Value) -
     ],
 )
 def test_an_output_tells_of_the_list(name: str, output: Value, within: list[Value], without: list[Value]) -> None:
-    rules = Deduction(NumberSets(DEFAULT), 5)
+    rules = GoalRules(NumberSets(DEFAULT), 5)
     goal = rules.first(BY_NAME[name], exactly(rules, output))
     assert goal is not None
     assert [x for x in within if not rules.admits(goal, x)] == []
@@ -202,7 +202,7 @@ def test_an_output_tells_of_the_list(name: str, output: Value, within: list[Valu
 def test_an_output_and_the_list_tell_of_the_rest(
     name: str, output: Value, known: tuple[int, ...], within: list[Value], without: list[Value]
 ) -> None:
-    rules = Deduction(NumberSets(DEFAULT), 5)
+    rules = GoalRules(NumberSets(DEFAULT), 5)
     goal = rules.second(BY_NAME[name], exactly(rules, output), known)
     assert goal is not None
     assert [x for x in within if not rules.admits(goal, x)] == []
@@ -304,17 +304,17 @@ def test_sets_of_numbers_are_those_of_the_lambdas(semantics: Semantics) -> None:
         for f in LAMBDAS:
             apply = f.floor if f.floor and semantics.division == "floor" else f.apply
             if f.type == MAPPING:
-                found = sets.preimage(f.name, mask)
+                found = sets.preimage(f, mask)
                 assert [sets.holds(found, x) for x in some] == [apply(x) in goal for x in some]
             elif f.type == PREDICATE:
-                assert [sets.holds(sets.passing(f.name), x) for x in some] == [apply(x) for x in some]
+                assert [sets.holds(sets.passing(f), x) for x in some] == [apply(x) for x in some]
             else:
                 for a in some[:8]:
-                    found = sets.right(f.name, a, mask)
+                    found = sets.right(f, a, mask)
                     within = [b for b in some if apply(a, b) in goal]
                     assert [b for b in some if sets.holds(found, b)] == within
-                    assert all(sets.holds(sets.beside(f.name, mask), b) for b in within)
-                    assert not within or sets.holds(sets.left(f.name, mask), a)
+                    assert all(sets.holds(sets.beside(f, mask), b) for b in within)
+                    assert not within or sets.holds(sets.left(f, mask), a)
 
 
 def test_the_clock_is_looked_at_for_every_node(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,6 +343,6 @@ def test_a_timeout_and_an_interrupt_keep_what_was_proven(monkeypatch: pytest.Mon
     def interrupt(*_: object) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Deduction, "first", interrupt)
+    monkeypatch.setattr(GoalRules, "first", interrupt)
     found = Deductive().solve(task, Order.uniform(), Limits())
     assert (found.programs, found.stopped, found.exhausted) == ((), "interrupted", 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import pytest
 from numba import njit
 
@@ -48,7 +47,7 @@ def columns(operation: Operation, rng: Random, semantics: Semantics, examples: i
 
 def split(pool: Lanes, examples: int) -> tuple[Lanes, Lanes]:
     """Lanes of each example, and its length."""
-    from thesis_cli.synthesis.operation_kernels import WIDTH
+    from thesis_cli.synthesis.lanes import WIDTH
 
     size = WIDTH * examples
     return pool[:, :size].reshape(len(pool), examples, WIDTH), pool[:, size : size + examples]
@@ -56,7 +55,7 @@ def split(pool: Lanes, examples: int) -> tuple[Lanes, Lanes]:
 
 @pytest.mark.parametrize("semantics", SEMANTICS, ids=str)
 def test_operations_are_those_of_the_plain_interpreter(semantics: Semantics) -> None:
-    from thesis_cli.synthesis.operation_kernels import apply
+    from thesis_cli.synthesis.operation_kernels import apply, bounds_of
 
     for operation in OPERATIONS:
         rng = Random(operation.name)
@@ -67,8 +66,8 @@ def test_operations_are_those_of_the_plain_interpreter(semantics: Semantics) -> 
         before = pool[:-1].copy()
         pool[-1] = 77  # what was there before
         second, out = len(arguments) - 1, len(arguments) + 1
-        limits = np.int16(semantics.low), np.int16(semantics.high), semantics.division == "floor"
-        given = [apply(operation.id, pool, 0, second, out, m, m + 1, *limits) for m in range(examples)]
+        bounds = bounds_of(semantics)
+        given = [apply(operation.id, pool, 0, second, out, (m, m + 1), bounds) for m in range(examples)]
         assert given == [value is not None for value in expected], operation.name
         lanes, lengths = split(pool, examples)
         assert (lanes[out, given] == lanes[out - 1, given]).all(), operation.name
@@ -78,9 +77,9 @@ def test_operations_are_those_of_the_plain_interpreter(semantics: Semantics) -> 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_all_examples_at_once_are_each_by_itself(operation: Operation) -> None:
-    from thesis_cli.synthesis.operation_kernels import apply
+    from thesis_cli.synthesis.operation_kernels import apply, bounds_of
 
-    rng, limits = Random(operation.name), (np.int16(DEFAULT.low), np.int16(DEFAULT.high), False)
+    rng, bounds = Random(operation.name), bounds_of(DEFAULT)
     seen = set()
     for _ in range(60):
         examples = rng.randint(1, 5)
@@ -95,7 +94,7 @@ def test_all_examples_at_once_are_each_by_itself(operation: Operation) -> None:
         out = len(arguments)
         expected = [DEFAULT.apply(operation, *values) for values in zip(*arguments, strict=True)]
         first = rng.randint(0, examples - 1)
-        given = apply(operation.id, pool, 0, out - 1, out, first, examples, *limits)
+        given = apply(operation.id, pool, 0, out - 1, out, (first, examples), bounds)
         assert given == (None not in expected[first:])
         seen.add(given)
         lanes, lengths = split(pool, examples)

@@ -183,11 +183,11 @@ def _order(prior: Prior) -> Order:
 def _solver(name: SolverName) -> Solver:
     """A solver, compiled or loaded from the cache."""
     if name == "deductive":
-        from thesis_cli.synthesis.deductive import Deductive
+        from thesis_cli.synthesis.deductive_search import Deductive
 
         return Deductive()
     if name == "smt":
-        from thesis_cli.synthesis.smt import Smt
+        from thesis_cli.synthesis.smt_search import Smt
 
         return Smt()
     from thesis_cli.synthesis import auto, bottom_up, search

@@ -21,9 +21,7 @@ from thesis_cli.synthesis.solver import GIB, Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Example, Task
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Words
-    from thesis_cli.synthesis.bottom_up_kernels import Places
-    from thesis_cli.synthesis.operation_kernels import Flags, Lanes
+    from thesis_cli.synthesis.bottom_up_kernels import BankRows
 
 FIRST = 2**12
 """Rows of the bank at first; it doubles."""
@@ -84,7 +82,8 @@ class Bank:
 
     def __init__(self, task: Task, order: Order, limits: Limits, semantics: Semantics) -> None:
         from thesis_cli.synthesis.bottom_up_kernels import TARGET, enter
-        from thesis_cli.synthesis.operation_kernels import WIDTH
+        from thesis_cli.synthesis.lanes import WIDTH
+        from thesis_cli.synthesis.operation_kernels import bounds_of
 
         self._task = task
         self.size = 0
@@ -110,8 +109,8 @@ class Bank:
         self._found = np.zeros((limits.count, 3), dtype=np.int64)
         self._last = limits.max_length
         self._order = np.array(order.operations, dtype=np.int64)
-        self._semantics = np.int16(semantics.low), np.int16(semantics.high), semantics.division == "floor"
-        enter(*self._values, 1, 1 + inputs)
+        self._bounds = bounds_of(semantics)
+        enter(self._rows, 1, 1 + inputs)
 
     @property
     def kept(self) -> int:
@@ -119,9 +118,11 @@ class Bank:
         return int(self._state[4]) - 1
 
     @property
-    def _values(self) -> tuple[Lanes, Words, Words, Flags, Words, Places]:
+    def _rows(self) -> BankRows:
+        from thesis_cli.synthesis.bottom_up_kernels import BankRows
+
         words = self._pool.view(np.uint64)
-        return self._pool, words, self._multipliers, self._kinds, self._hashes, self._table
+        return BankRows(self._pool, words, self._multipliers, self._kinds, self._origins, self._hashes, self._table)
 
     def grow(self, run: Run) -> Stop:
         """Make the values of the next size; what is found and examined goes to a search."""
@@ -136,7 +137,7 @@ class Bank:
 
     def make(self, clock: Clock) -> Stop:
         """Make the values of the next size, from those of all smaller ones."""
-        from thesis_cli.synthesis.bottom_up_kernels import DONE, ENOUGH, FULL, grow
+        from thesis_cli.synthesis.bottom_up_kernels import DONE, ENOUGH, FULL, Level, grow
 
         self.size += 1
         size = self.size
@@ -144,11 +145,8 @@ class Bank:
         keep = size < self._last
         short: Stop = ""
         while True:
-            pool, words, multipliers, kinds, hashes, table = self._values
-            reason = grow(
-                pool, words, multipliers, kinds, self._origins, hashes, table, self._starts, size, keep,
-                *self._semantics, self._task.output is INT, self._order, SLICE, self._state, self._found,
-            )  # fmt: skip
+            level = Level(self._starts, size, keep, self._bounds, self._task.output is INT, self._order)
+            reason = grow(self._rows, level, SLICE, self._state, self._found)
             if reason == FULL and not self._enlarge():
                 keep, short = False, "memory"
             if reason in (DONE, ENOUGH):
@@ -170,7 +168,7 @@ class Bank:
         self._kinds.resize(rows, refcheck=False)
         self._hashes.resize(rows, refcheck=False)
         self._table = np.full(1 << (2 * rows - 1).bit_length(), -1, dtype=np.int32)
-        enter(*self._values, 1, int(self._state[4]))
+        enter(self._rows, 1, int(self._state[4]))
         return True
 
     def take_nodes(self) -> int:

@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 from thesis_cli.base.arrays import Ints, Words
-from thesis_cli.synthesis.operation_kernels import GIVES_INT, Flags, Lanes, apply, examples_of, has_room, same
-from thesis_cli.synthesis.search_kernels import COMMUTES, INT_LIST, LIST, TAKES
+from thesis_cli.synthesis.lanes import Flags, Lanes, examples_of, same
+from thesis_cli.synthesis.operation_kernels import COMMUTES, GIVES_INT, INT_LIST, LIST, TAKES, Bounds, apply, has_room
 
 Places = npt.NDArray[np.int32]
 
@@ -18,12 +20,57 @@ DONE, PAUSED, ENOUGH, FULL = range(4)
 """Why the growth returned."""
 
 TARGET = 0
-"""Row of the output that is wanted; the inputs follow it."""
+"""Row of the required output; the inputs follow it."""
+
+
+class BankRows(NamedTuple):
+    """Values in rows, and how they were made; all but the multipliers is updated.
+
+    Attributes
+    ----------
+    pool : values, shape (V, `row_size(M)`): the required output, the inputs, then values by size.
+    words : the same memory, shape (V, `row_size(M)` / 4).
+    multipliers : odd, for the hash, shape (WIDTH M / 4,): lengths are left out.
+    kinds : whether a value is a number, shape (V,).
+    origins : operation and arguments of a value, shape (V, 3).
+    hashes : of the values, shape (V,).
+    table : rows by their hash, -1 where empty, open addressing; its size is a power of 2 and above V.
+    """
+
+    pool: Lanes
+    words: Words
+    multipliers: Words
+    kinds: Flags
+    origins: Places
+    hashes: Words
+    table: Places
+
+
+class Level(NamedTuple):
+    """What trees are made now.
+
+    Attributes
+    ----------
+    starts : first row of each size up to `size`, shape (at least size + 1,).
+    size : operations of the trees that are made now.
+    keep : whether new values are kept; if not, they are only compared with the output, example by example.
+    bounds : as `operation_kernels.apply` takes them.
+    result_is_int : whether the output is a number.
+    order : ids of the operations, as they are to be tried.
+    """
+
+    starts: Ints
+    size: int
+    keep: bool
+    bounds: Bounds
+    result_is_int: bool
+    order: Ints
 
 
 @njit
-def _hash(words, row, is_int, multipliers):
-    h = np.uint64(is_int)
+def _hash(bank, row):
+    words, multipliers = bank.words, bank.multipliers
+    h = np.uint64(bank.kinds[row])
     for i in range(multipliers.size):
         h += (words[row, i] ^ (words[row, i] >> np.uint64(29))) * multipliers[i]
     h ^= h >> np.uint64(32)
@@ -31,77 +78,47 @@ def _hash(words, row, is_int, multipliers):
 
 
 @njit
-def _find(table, hashes, pool, kinds, row):
+def _find(bank, row):
     """Place in the table of the value of a row: where it stands already, or where it belongs."""
+    table, hashes, kinds = bank.table, bank.hashes, bank.kinds
     mask = table.size - 1
     place = np.int64(hashes[row] >> np.uint64(20)) & mask
     while table[place] >= 0:
         other = table[place]
         alike = hashes[other] == hashes[row] and kinds[other] == kinds[row]
-        if alike and same(pool, other, row, 0, examples_of(pool)):
+        if alike and same(bank.pool, other, row, 0, examples_of(bank.pool)):
             break
         place = (place + 1) & mask
     return place
 
 
 @njit(cache=True, nogil=True)
-def enter(
-    pool: Lanes, words: Words, multipliers: Words, kinds: Flags, hashes: Words, table: Places, first: int, last: int
-) -> None:
+def enter(bank: BankRows, first: int, last: int) -> None:
     """Enter the values of rows `first` to `last` - 1 into the table; of equal ones the first."""
     for row in range(first, last):
-        hashes[row] = _hash(words, row, kinds[row], multipliers)
-        place = _find(table, hashes, pool, kinds, row)
-        if table[place] < 0:
-            table[place] = row
+        bank.hashes[row] = _hash(bank, row)
+        place = _find(bank, row)
+        if bank.table[place] < 0:
+            bank.table[place] = row
 
 
 @njit(cache=True, nogil=True)
-def grow(
-    pool: Lanes,
-    words: Words,
-    multipliers: Words,
-    kinds: Flags,
-    origins: Places,
-    hashes: Words,
-    table: Places,
-    starts: Ints,
-    size: int,
-    keep: bool,
-    low: np.int16,
-    high: np.int16,
-    floor: bool,
-    result_is_int: bool,
-    order: Ints,
-    budget: int,
-    state: Ints,
-    found: Ints,
-) -> int:
+def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) -> int:
     """Make the values of one size from those of smaller ones; go on from where the last call stopped.
 
     Parameters
     ----------
-    pool : values, shape (V, `row_size(M)`): the output that is wanted, the inputs, then values by size; updated.
-    words : the same memory, shape (V, `row_size(M)` / 4).
-    multipliers : odd, for the hash, shape (WIDTH M / 4,): lengths are left out.
-    kinds : whether a value is a number, shape (V,); updated.
-    origins : operation and arguments of a value, shape (V, 3); updated.
-    hashes : of the values, shape (V,); updated.
-    table : rows by their hash, -1 where empty, open addressing; its size is a power of 2 and above V; updated.
-    starts : first row of each size up to `size`, shape (at least size + 1,).
-    size : operations of the trees that are made now.
-    keep : whether new values are kept; if not, they are only compared with the output, example by example.
-    low, high, floor : as `search_kernels.apply` takes them.
-    result_is_int : whether the output is a number.
-    order : ids of the operations, as they are to be tried.
+    bank, level : values so far, and what to make.
     budget : trees to try in this call.
     state : place in the order, size of the first argument, arguments, rows in use, trees tried, trees found; updated.
-    found : operation and arguments of trees that give the output, shape (wanted, 3); written.
+    found : operation and arguments of trees that give the output, shape (count, 3); written.
 
     Returns
     -------
     DONE, PAUSED (the budget is spent), ENOUGH (`found` is full) or FULL (the pool is).
     """
+    pool, kinds, origins, hashes, table = bank.pool, bank.kinds, bank.origins, bank.hashes, bank.table
+    starts, size, keep, bounds, result_is_int, order = level
     examples = examples_of(pool)
     step = examples if keep else 1
     stop = state[5] + budget
@@ -141,7 +158,7 @@ def grow(
         ok = keep or has_room(id, pool, x, other, TARGET)
         for m in range(0, examples, step):
             if ok:
-                ok = apply(id, pool, x, other, row, m, m + step, low, high, floor)
+                ok = apply(id, pool, x, other, row, (m, m + step), bounds)
                 hit &= ok and same(pool, row, TARGET, m, m + step)
                 ok &= keep or hit
         if ok and hit:
@@ -154,8 +171,8 @@ def grow(
                 break
         if ok and keep:
             kinds[row] = GIVES_INT[id]
-            hashes[row] = _hash(words, row, kinds[row], multipliers)
-            entry = _find(table, hashes, pool, kinds, row)
+            hashes[row] = _hash(bank, row)
+            entry = _find(bank, row)
             if table[entry] < 0:
                 table[entry] = row
                 origins[row, 0] = id

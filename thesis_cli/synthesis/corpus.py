@@ -77,7 +77,7 @@ def make_corpus(
     ------
     InputError : numbers that cannot be had; lists too long; or too few programs of this length, and how many there are.
     """
-    from thesis_cli.synthesis.operation_kernels import WIDTH
+    from thesis_cli.synthesis.lanes import WIDTH
 
     _check("length", length, 1, MOST_LINES)
     _check("number of programs", count + test, 1)
@@ -185,7 +185,8 @@ class _Source:
     def _with_examples(self, codes: Codes) -> Corpus:
         """Those of the programs that can be given examples."""
         from thesis_cli.synthesis.corpus_kernels import draw_examples
-        from thesis_cli.synthesis.operation_kernels import NULL
+        from thesis_cli.synthesis.lanes import NULL
+        from thesis_cli.synthesis.operation_kernels import bounds_of
 
         semantics, inputs = self._semantics, self._behaviours.inputs
         shape = (len(codes), self._examples, MOST_INPUTS + 1, semantics.longest)
@@ -195,9 +196,14 @@ class _Source:
 
         def draw(part: slice) -> None:
             draw_examples(
-                codes[part], self._behaviours.kinds, seeds[part], np.int16(semantics.low), np.int16(semantics.high),
-                semantics.division == "floor", semantics.longest, numbers[part], done[part],
-            )  # fmt: skip
+                codes[part],
+                self._behaviours.kinds,
+                seeds[part],
+                bounds_of(semantics),
+                semantics.longest,
+                numbers[part],
+                done[part],
+            )
 
         step = -(-len(codes) // self._jobs) or 1
         parts = [slice(start, start + step) for start in range(0, len(codes), step)]

@@ -17,7 +17,7 @@ from thesis_cli.synthesis.task import Example, Task
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.corpus_range_kernels import Codes
-    from thesis_cli.synthesis.operation_kernels import Flags, Lanes
+    from thesis_cli.synthesis.lanes import Flags, Lanes
 
 Types = npt.NDArray[np.int8]
 
@@ -118,7 +118,7 @@ class Corpus:
 
 
 def _value(code: int, numbers: Lanes) -> Value:
-    from thesis_cli.synthesis.operation_kernels import NULL
+    from thesis_cli.synthesis.lanes import NULL
 
     return int(numbers[0]) if TYPES[code] is INT else tuple(int(x) for x in numbers if x != NULL)
 

@@ -10,6 +10,8 @@ alike even if it leaves the range earlier; and so does one that differs only whe
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -17,8 +19,8 @@ from thesis_cli.base.arrays import Ints, Words
 from thesis_cli.synthesis.corpus_kernels import mix
 from thesis_cli.synthesis.corpus_range_kernels import Codes
 from thesis_cli.synthesis.dsl import WIDEST
-from thesis_cli.synthesis.operation_kernels import GIVES_INT, NULL, WIDTH, Flags, Lanes, apply
-from thesis_cli.synthesis.search_kernels import COMMUTES, INT_LIST, LIST, TAKES
+from thesis_cli.synthesis.lanes import NULL, WIDTH, Flags, Lanes
+from thesis_cli.synthesis.operation_kernels import COMMUTES, GIVES_INT, INT_LIST, LIST, TAKES, Bounds, apply
 
 PROBES = 24
 """Inputs on which programs are told apart; at most 63."""
@@ -59,15 +61,16 @@ def _hash(words, row, is_int, alive, valid):
 
 
 @njit
-def _run(code, line, pool, words, marks, low, high, floor):
+def _run(code, line, pool, words, marks, bounds):
     """Run a line on all probes and mark its result; the hash of what is in range."""
+    wide = Bounds(np.int16(-WIDEST), np.int16(WIDEST), bounds.floor)
     id, x, y = np.int64(code >> 6), np.int64(code >> 3 & 7), np.int64(code & 7)
     both = marks[ALIVE, x] & marks[ALIVE, y]
     alive = np.uint64(0)
     m, step = np.int64(0), np.int64(PROBES if both == _ALL else 1)
     while m < PROBES:
         if step > 1 or both >> np.uint64(m) & np.uint64(1):
-            ok = apply(id, pool, x, y, line, m, m + step, np.int16(-WIDEST), np.int16(WIDEST), floor)
+            ok = apply(id, pool, x, y, line, (m, m + step), wide)
             if ok:
                 alive |= _ALL if step > 1 else np.uint64(1) << np.uint64(m)
             elif step > 1:  # at least one probe has no value
@@ -79,11 +82,11 @@ def _run(code, line, pool, words, marks, low, high, floor):
         beyond = False
         for i in range(m * WIDTH, (m + 1) * WIDTH):
             v = pool[line, i]
-            beyond |= (v != NULL) & ((v < low) | (v > high))
+            beyond |= (v != NULL) & ((v < bounds.low) | (v > bounds.high))
         if beyond:
             valid &= ~(np.uint64(1) << np.uint64(m))
-    wide, narrow = _hash(words, line, GIVES_INT[id], alive, valid)
-    marks[ALIVE, line], marks[VALID, line], marks[KEY, line] = alive, valid, wide
+    key, narrow = _hash(words, line, GIVES_INT[id], alive, valid)
+    marks[ALIVE, line], marks[VALID, line], marks[KEY, line] = alive, valid, key
     return narrow
 
 
@@ -138,9 +141,11 @@ def rehash(old: Words, table: Words) -> None:
 
 
 @njit
-def _list_lines(choices, sizes, depth, cursor, number, uses, inputs, length):
+def _list_lines(state, number, depth):
     """List the codes that the line at `depth` can have: no line may be left unused, and neighbours stand in order."""
-    line, after = inputs + depth, length - depth - 1
+    _, cursor, sizes, uses, choices = state
+    inputs = number.size - sizes.size
+    line, after = inputs + depth, sizes.size - depth - 1
     need = -after
     for v in range(inputs, line):
         need += uses[v] == 0
@@ -174,25 +179,46 @@ def enter_inputs(words: Words, kinds: Flags, table: Words, marks: Words) -> int:
     return keys
 
 
+class Room(NamedTuple):
+    """Where the variables of a program stand.
+
+    Attributes
+    ----------
+    pool : probes of the inputs, and room for T lines, shape (inputs + T, `row_size(PROBES)`).
+    words : the same memory.
+    kinds : whether a variable is a number, shape (inputs + T,); those of lines are written.
+    marks : shape (3, inputs + T); updated. Those of inputs stand there.
+    bounds : range of numbers, and rounding.
+    """
+
+    pool: Lanes
+    words: Words
+    kinds: Flags
+    marks: Words
+    bounds: Bounds
+
+
+class State(NamedTuple):
+    """How far the enumeration has come; all is updated.
+
+    Attributes
+    ----------
+    counts : depth, programs examined, programs found. All 0 at first.
+    cursor, sizes : choice that comes next, and number of choices, shape (T,). sizes[0] is -1 at first.
+    uses : how often a variable is taken, shape (inputs + T,). All 0 at first.
+    choices : room for codes, shape (T, .).
+    """
+
+    counts: Ints
+    cursor: Ints
+    sizes: Ints
+    uses: Ints
+    choices: Codes
+
+
 @njit(cache=True, nogil=True)
 def enumerate_behaviours(
-    pool: Lanes,
-    words: Words,
-    low: np.int16,
-    high: np.int16,
-    floor: bool,
-    kinds: Flags,
-    table: Words,
-    keys: int,
-    cursor: Ints,
-    sizes: Ints,
-    uses: Ints,
-    marks: Words,
-    choices: Codes,
-    state: Ints,
-    found: Codes,
-    budget: int,
-    add: bool,
+    room: Room, state: State, table: Words, keys: int, found: Codes, budget: int, add: bool
 ) -> int:
     """Enter the behaviours of all programs of one length T without unused lines; go on from the last call.
 
@@ -201,33 +227,27 @@ def enumerate_behaviours(
 
     Parameters
     ----------
-    pool : probes of the inputs, and room for T lines, shape (inputs + T, `row_size(PROBES)`).
-    words : the same memory.
-    low, high, floor : semantics.
-    kinds : whether a variable is a number, shape (inputs + T,); those of lines are written.
+    room, state : where values stand, and how far the enumeration has come.
     table : hashes of behaviours, with the length of the program in the 3 lowest bits; 0 is empty; updated.
     keys : entries of the table in use.
-    cursor, sizes : shape (T,); updated. sizes[0] is -1 at first.
-    uses : how often a variable is taken, shape (inputs + T,); updated. All 0 at first.
-    marks : shape (3, inputs + T); updated. Those of inputs stand there.
-    choices : room for codes, shape (T, .).
-    state : depth, programs examined, programs found; updated. All 0 at first.
     found : lines of the first program of each new behaviour that uses all inputs, shape (., T); written.
     budget : programs to examine in this call.
-    add : whether behaviours are entered. If not, entries of programs of more lines are told that fewer do.
+    add : whether behaviours are entered. If not, entries of programs of more lines learn that fewer lines do.
 
     Returns
     -------
     Entries of the table in use. It is done when sizes[0] is -2; otherwise the table or `found` wants more room, or the
     budget is spent.
     """
+    pool, words, kinds, marks, bounds = room
+    counts, cursor, sizes, uses, choices = state
     length = sizes.size
     inputs = kinds.size - length
-    depth, stop = state[0], state[1] + budget
-    while 2 * (keys + 2) < table.size and state[2] < found.shape[0] and state[1] < stop:
+    depth, stop = counts[0], counts[1] + budget
+    while 2 * (keys + 2) < table.size and counts[2] < found.shape[0] and counts[1] < stop:
         if sizes[depth] == -1:
             cursor[depth] = 0
-            _list_lines(choices, sizes, depth, cursor, kinds, uses, inputs, length)
+            _list_lines(state, kinds, depth)
         if cursor[depth] == sizes[depth]:
             if depth == 0:
                 sizes[0] = -2
@@ -239,10 +259,10 @@ def enumerate_behaviours(
         code = choices[depth, cursor[depth]]
         cursor[depth] += 1
         line = inputs + depth
-        narrow = _run(code, line, pool, words, marks, low, high, floor)
+        narrow = _run(code, line, pool, words, marks, bounds)
         kinds[line] = GIVES_INT[code >> 6]
         last = depth == length - 1
-        state[1] += last
+        counts[1] += last
         if not marks[ALIVE, line] or (not last and _repeats(marks, 0, line)):
             continue
         if last and not add:
@@ -258,10 +278,10 @@ def enumerate_behaviours(
         keys += new + differs
         if new and differs and np.all(uses[:inputs] > 0):
             for d in range(length):
-                found[state[2], d] = choices[d, cursor[d] - 1]
-            state[2] += 1
+                found[counts[2], d] = choices[d, cursor[d] - 1]
+            counts[2] += 1
         _take(uses, code, -1)
-    state[0] = depth
+    counts[0] = depth
     return keys
 
 
@@ -295,30 +315,13 @@ def _serving(codes, inputs, line):
 
 
 @njit(cache=True, nogil=True)
-def select(
-    pools: Lanes,
-    words: Words,
-    low: np.int16,
-    high: np.int16,
-    floor: bool,
-    kinds: Flags,
-    marks: Words,
-    table: Words,
-    fresh: bool,
-    codes: Codes,
-    hashes: Words,
-    good: Flags,
-) -> int:
-    """Tell which programs are worth having; `corpus_behaviours` says what that means.
+def select(rooms: Room, table: Words, fresh: bool, codes: Codes, hashes: Words, good: Flags) -> int:
+    """Find the programs worth having; `Behaviours.select` says which these are.
 
     Parameters
     ----------
-    pools : as `enumerate_behaviours` has it, with the probes as they are and, for each input, with the values of that
-        input moved on by one probe; shape (1 + inputs, inputs + T, `row_size(PROBES)`).
-    words : the same memory.
-    low, high, floor : semantics.
-    kinds : whether an input is a number, shape (inputs,).
-    marks : shape (3, inputs + T); updated. Those of inputs stand there.
+    rooms : several at once, in pools of shape (1 + inputs, inputs + T, `row_size(PROBES)`): with the probes as they
+        are and, for each input, with the values of that input moved on by one probe. Kinds are those of inputs.
     table : of behaviours, which takes 2 more for each program; updated if the programs are fresh.
     fresh : whether behaviours are to be new to the table.
     codes : lines, shape (P, T).
@@ -329,6 +332,7 @@ def select(
     -------
     New entries of the table.
     """
+    pools, words, kinds, marks, bounds = rooms
     inputs, length = kinds.size, codes.shape[1]
     last = inputs + length - 1
     keys = 0
@@ -338,7 +342,7 @@ def select(
         for variant in range(inputs + 1):
             narrow = np.uint64(0)
             for line in range(inputs, last + 1):
-                narrow = _run(codes[p, line - inputs], line, pools[variant], words[variant], marks, low, high, floor)
+                narrow = _run(codes[p, line - inputs], line, pools[variant], words[variant], marks, bounds)
                 if variant == 0 and line < last:
                     entry = table[_place(table, marks[KEY, line])]
                     shorter = entry and np.int64(entry & _LENGTH) < _serving(codes[p], inputs, line)

@@ -16,7 +16,7 @@ from thesis_cli.synthesis.search import pack
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Ints, Words
     from thesis_cli.synthesis.corpus_range_kernels import Codes
-    from thesis_cli.synthesis.operation_kernels import Flags, Lanes
+    from thesis_cli.synthesis.lanes import Flags, Lanes
 
 ENUMERATED = 3
 """Length of the longest programs that are enumerated; longer ones are drawn."""
@@ -72,11 +72,12 @@ class Behaviours:
 
     def __init__(self, inputs: Signature, semantics: Semantics) -> None:
         from thesis_cli.synthesis.corpus_behaviour_kernels import enter_inputs
+        from thesis_cli.synthesis.operation_kernels import bounds_of
 
         self.inputs = inputs
         self.kinds: Flags = np.array([kind is INT for kind in inputs])
         self._columns = probes(inputs, semantics)
-        self._semantics = np.int16(semantics.low), np.int16(semantics.high), semantics.division == "floor"
+        self._bounds = bounds_of(semantics)
         self._table: Words = np.zeros(2**10, dtype=np.uint64)
         self._excluded: Words = np.zeros(0, dtype=np.uint64)
         self._found: list[Codes] = []
@@ -121,25 +122,27 @@ class Behaviours:
 
     def _search(self, length: int, add: bool) -> tuple[Codes, int]:
         """Go through all programs of a length: new ones, and the number of all."""
-        from thesis_cli.synthesis.corpus_behaviour_kernels import enumerate_behaviours
+        from thesis_cli.synthesis.corpus_behaviour_kernels import Room, State, enumerate_behaviours
 
         pool, words, marks = self._room(length)
         variables = len(pool)
         kinds = np.zeros(variables, dtype=np.bool_)
         kinds[: len(self.inputs)] = self.kinds
-        cursor, sizes, uses = np.zeros(length, np.int64), np.full(length, -1), np.zeros(variables, np.int64)
-        choices = np.zeros((length, len(OPERATIONS) * variables**2), dtype=np.int32)
-        state = np.zeros(3, dtype=np.int64)
+        room = Room(pool, words, kinds, marks, self._bounds)
+        state = State(
+            counts=np.zeros(3, dtype=np.int64),
+            cursor=np.zeros(length, np.int64),
+            sizes=np.full(length, -1),
+            uses=np.zeros(variables, np.int64),
+            choices=np.zeros((length, len(OPERATIONS) * variables**2), dtype=np.int32),
+        )
         found: Codes = np.zeros((2**10, length), dtype=np.int32)
-        while sizes[0] != -2:
-            self._keys = enumerate_behaviours(
-                pool, words, *self._semantics, kinds, self._table, self._keys,
-                cursor, sizes, uses, marks, choices, state, found, _SLICE, add,
-            )  # fmt: skip
+        while state.sizes[0] != -2:
+            self._keys = enumerate_behaviours(room, state, self._table, self._keys, found, _SLICE, add)
             self._grow(self._keys)
-            if state[2] == len(found):
+            if state.counts[2] == len(found):
                 found.resize((2 * len(found), length), refcheck=False)
-        return found[: state[2]].copy(), int(state[1])
+        return found[: state.counts[2]].copy(), int(state.counts[1])
 
     def select(self, codes: Codes, fresh: bool) -> tuple[Codes, Words]:
         """Programs of which the output depends on every input and stays in range on some probes, and their hashes.
@@ -175,7 +178,7 @@ class Behaviours:
 
     def _judge(self, codes: Codes, fresh: bool) -> tuple[Flags, Words]:
         """Whether programs are worth having, exclusion aside; hashes of their behaviour, shape (P, 2)."""
-        from thesis_cli.synthesis.corpus_behaviour_kernels import select
+        from thesis_cli.synthesis.corpus_behaviour_kernels import Room, select
 
         pool, _, marks = self._room(codes.shape[1])
         pools = np.stack([pool] * (1 + len(self.inputs)))
@@ -184,8 +187,8 @@ class Behaviours:
         self._grow(2 * len(codes))
         hashes = np.zeros((len(codes), 2), dtype=np.uint64)
         good = np.zeros(len(codes), dtype=np.bool_)
-        words = pools.view(np.uint64)
-        self._keys += select(pools, words, *self._semantics, self.kinds, marks, self._table, fresh, codes, hashes, good)
+        rooms = Room(pools, pools.view(np.uint64), self.kinds, marks, self._bounds)
+        self._keys += select(rooms, self._table, fresh, codes, hashes, good)
         return good, hashes
 
     def without_shorter(self, codes: Codes, hashes: Words) -> Codes:

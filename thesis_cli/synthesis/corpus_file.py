@@ -27,7 +27,7 @@ _REMEDY = "a file that thesis-cli make-corpus wrote is wanted"
 
 def dump_corpus(corpus: Corpus) -> bytes:
     """The content of a file that `load_corpus` reads."""
-    from thesis_cli.synthesis.operation_kernels import NULL
+    from thesis_cli.synthesis.lanes import NULL
 
     there = corpus.numbers != NULL
     semantics = corpus.semantics
@@ -88,7 +88,7 @@ def _corpus(
     ------
     InputError : they do not fit each other.
     """
-    from thesis_cli.synthesis.operation_kernels import NULL
+    from thesis_cli.synthesis.lanes import NULL
 
     if not isinstance(about, dict) or about.pop("format", None) != FORMAT:
         raise InputError(f"it is no {FORMAT}", _REMEDY)

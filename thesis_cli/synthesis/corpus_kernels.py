@@ -11,8 +11,8 @@ from thesis_cli.base.arrays import Ints, Words
 from thesis_cli.synthesis.corpus_codes import MOST_LINES
 from thesis_cli.synthesis.corpus_range_kernels import Codes, propagate
 from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS
-from thesis_cli.synthesis.operation_kernels import GIVES_INT, NULL, WIDTH, Flags, Lanes, apply, row_size
-from thesis_cli.synthesis.search_kernels import INT_LIST, LIST, LIST_LIST, TAKES
+from thesis_cli.synthesis.lanes import NULL, WIDTH, Flags, Lanes, row_size
+from thesis_cli.synthesis.operation_kernels import GIVES_INT, INT_LIST, LIST, LIST_LIST, TAKES, Bounds, apply
 
 GROUPS = np.array([(t, g) for t in (LIST, INT_LIST, LIST_LIST) for g in (False, True)])
 """Operations that fit the same variables: what they take, and whether they give a number."""
@@ -124,8 +124,10 @@ def sample(ways: Ints, kinds: Flags, state: Words, codes: Codes) -> None:
 
 
 @njit
-def _draw_inputs(pool, kinds, state, low, high, longest, least, most, free):
+def _draw_inputs(pool, kinds, state, bounds, longest, ranges, free):
     """Write random inputs, each number within the ranges or, if free, within a random magnitude."""
+    low, high = bounds.low, bounds.high
+    least, most = ranges
     size = 1 + _below(state, longest)
     bound = 2 << max(_below(state, 8), _below(state, 8))
     bottom = 0 if _below(state, 4) == 0 else -bound
@@ -147,11 +149,11 @@ def _draw_inputs(pool, kinds, state, low, high, longest, least, most, free):
 
 
 @njit
-def _run(codes, inputs, pool, low, high, floor):
+def _run(codes, inputs, pool, bounds):
     """Whether all lines give values in range, on one example."""
     for d in range(codes.size):
         code = np.int64(codes[d])
-        if not apply(code >> 6, pool, code >> 3 & 7, code & 7, inputs + d, 0, 1, low, high, floor):
+        if not apply(code >> 6, pool, code >> 3 & 7, code & 7, inputs + d, (0, 1), bounds):
             return False
     return True
 
@@ -166,15 +168,15 @@ def _same(numbers, m, v, other, w):
 
 
 @njit
-def _find_examples(codes, kinds, pool, state, low, high, floor, longest, least, most, numbers):
-    """Examples for one program; whether they are as wanted."""
+def _find_examples(codes, kinds, pool, state, bounds, longest, ranges, numbers):
+    """Write examples for one program; whether there are enough and they vary."""
     inputs, examples = kinds.size, numbers.shape[0]
     varied = examples == 1
     for m in range(examples):
         found = False
         for attempt in range(MOST):
-            _draw_inputs(pool, kinds, state, low, high, longest, least, most, attempt < FREE)
-            if not _run(codes, inputs, pool, low, high, floor):
+            _draw_inputs(pool, kinds, state, bounds, longest, ranges, attempt < FREE)
+            if not _run(codes, inputs, pool, bounds):
                 continue
             for i in range(longest):
                 for v in range(inputs):
@@ -203,15 +205,7 @@ def _find_examples(codes, kinds, pool, state, low, high, floor, longest, least, 
 
 @njit(cache=True, nogil=True)
 def draw_examples(
-    codes: Codes,
-    kinds: Flags,
-    seeds: Words,
-    low: np.int16,
-    high: np.int16,
-    floor: bool,
-    longest: int,
-    numbers: Lanes,
-    done: Flags,
+    codes: Codes, kinds: Flags, seeds: Words, bounds: Bounds, longest: int, numbers: Lanes, done: Flags
 ) -> None:
     """Draw examples for programs; `corpus.draw` says which.
 
@@ -220,7 +214,7 @@ def draw_examples(
     codes : lines, shape (P, T).
     kinds : whether an input is a number, shape (inputs,).
     seeds : a number for each program, shape (P,).
-    low, high, floor, longest : semantics.
+    bounds, longest : semantics.
     numbers : inputs, from 0, and output, last, of the examples, shape (P, M, 4, longest); NULL at first; written.
     done : whether the program has all its examples, shape (P,); written.
     """
@@ -230,6 +224,6 @@ def draw_examples(
     state = np.zeros(1, dtype=np.uint64)
     for p in range(codes.shape[0]):
         state[0] = mix(seeds[p])
-        done[p] = propagate(codes[p], kinds.size, longest, low, high, floor, least, most) and _find_examples(
-            codes[p], kinds, pool, state, low, high, floor, longest, least, most, numbers[p]
+        done[p] = propagate(codes[p], kinds.size, longest, bounds, least, most) and _find_examples(
+            codes[p], kinds, pool, state, bounds, longest, (least, most), numbers[p]
         )

@@ -9,40 +9,24 @@ sufficient: arguments within what it gives make a result within what it was give
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 from thesis_cli.base.arrays import Ints
-from thesis_cli.synthesis.operation_kernels import (
-    ADD_1,
-    COUNT,
-    FILTER,
-    HALF,
-    LESS_1,
-    NEGATE,
-    QUARTER,
-    SCAN_MINUS,
-    SCAN_PLUS,
-    SCAN_TIMES,
-    SQUARE,
-    SUM,
-    THIRD,
-    TIMES_2,
-    TIMES_3,
-    TIMES_4,
-    ZIP_MINUS,
-    ZIP_PLUS,
-    ZIP_TIMES,
-)
-from thesis_cli.synthesis.search_kernels import INT_LIST, TAKES
+from thesis_cli.synthesis.dispatch import by_operation
+from thesis_cli.synthesis.dsl import OPERATIONS, check_rules
+from thesis_cli.synthesis.lanes import inlined
+from thesis_cli.synthesis.operation_kernels import INT_LIST, TAKES, Bounds
 
 Codes = npt.NDArray[np.int32]
 
-EMPTY = (1, 0)
-TIMES = np.zeros(QUARTER + 1, dtype=np.int64)
-TIMES[[TIMES_2, TIMES_3, TIMES_4]] = 2, 3, 4
-"""Factors of MAP (*2), (*3), (*4); 0 elsewhere."""
+BY = np.array([o.f.by if o.f else 0 for o in OPERATIONS])
+"""Constants of the lambdas of all operations."""
+
+EMPTY = (np.int64(1), np.int64(0))
 
 
 @njit
@@ -52,101 +36,172 @@ def _ceil(x, k):
 
 @njit
 def _power(bound, n):
-    """The largest r with r^n <= bound, for a bound of at least 0."""
-    r = 0
+    """The largest r with r^n <= bound, for a bound of at least 0; -1 for one below 0."""
+    r = -1
     while (r + 1) ** n <= bound:
         r += 1
     return r
 
 
-@njit
-def before(id, lo, hi, longest, low, high, floor):
-    """Ranges of the arguments of an operation under which its result is within a range, or NULL.
+# Rules: id, range (lo, hi) of the result within the bounds, length of the longest list, bounds -> ranges of the first
+# list and of the second.
 
-    Parameters
-    ----------
-    id : of the operation.
-    lo, hi : range of the result, within `low` to `high`.
-    longest : length of the longest list.
-    low, high, floor : semantics.
 
-    Returns
-    -------
-    Least and most of the first argument, then of the second (which repeat the first where there is one).
-    """
-    zero = lo <= 0 <= hi
-    x, y = (lo, hi), (lo, hi)
-    if TAKES[id] == INT_LIST:
-        x = low, high
-    elif id in (ADD_1, LESS_1):
-        shift = 1 if id == ADD_1 else -1
-        x = lo - shift, hi - shift
-    elif id <= QUARTER and TIMES[id]:
-        x = _ceil(lo, TIMES[id]), hi // TIMES[id]
-    elif id == NEGATE:
-        x = -hi, -lo
-    elif id in (HALF, THIRD, QUARTER):
-        k = 2 if id == HALF else 3 if id == THIRD else 4
-        x = lo * k if floor or lo > 0 else lo * k - k + 1, hi * k + k - 1 if floor or hi >= 0 else hi * k
-    elif id == SQUARE:
-        root = _power(hi, 2) if hi >= 0 else -1
-        least = -root
-        if lo > 0:
-            least = _power(lo - 1, 2) + 1
-        x = (least, root) if hi >= 0 else EMPTY
-    elif id == FILTER:
-        x = low if lo <= 1 else lo, hi
-    elif id == FILTER + 1:
-        x = lo, high if hi >= -1 else hi
-    elif COUNT <= id < COUNT + 4:
-        x = (low, high) if lo <= 0 and longest <= hi else EMPTY
-    elif id == SUM:
-        x = (_ceil(lo, longest), hi // longest) if zero else EMPTY
-    elif id == ZIP_PLUS:
-        x = _ceil(lo, 2), hi // 2
-    elif id == ZIP_MINUS:
-        share = (hi - lo) // 4
-        return lo + share, hi - share, -share, share
-    elif id == ZIP_TIMES:
-        root = _power(min(-lo, hi), 2) if zero else -1
-        x = (-root, root) if zero else EMPTY
-    elif id == SCAN_PLUS:
-        x = _ceil(lo, longest) if lo <= 0 else lo, hi // longest if hi >= 0 else hi
-    elif id == SCAN_MINUS:
-        share = min(-lo, hi) // longest
-        x = (-share, share) if zero else EMPTY
-    elif id == SCAN_TIMES:
-        root = _power(min(-lo, hi), longest) if zero else -1
-        x = (-root, root) if zero else EMPTY
-    if TAKES[id] != INT_LIST:
-        y = x
-    return x[0], x[1], y[0], y[1]
+@inlined
+def _both(x):
+    """The same range for the first list and for the second, if there is one."""
+    return x, x
+
+
+@inlined
+def _unknown(id, lo, hi, longest, bounds):
+    return _both(EMPTY)
+
+
+@inlined
+def _same(id, lo, hi, longest, bounds):
+    return _both((lo, hi))
+
+
+@inlined
+def _shift(id, lo, hi, longest, bounds):
+    return _both((lo - BY[id], hi - BY[id]))
+
+
+@inlined
+def _scale(id, lo, hi, longest, bounds):
+    return _both((_ceil(lo, BY[id]), hi // BY[id]))
+
+
+@inlined
+def _negate(id, lo, hi, longest, bounds):
+    return _both((-hi, -lo))
+
+
+@inlined
+def _divide(id, lo, hi, longest, bounds):
+    k, floor = BY[id], bounds.floor
+    least = lo * k if floor or lo > 0 else lo * k - k + 1
+    return _both((least, hi * k + k - 1 if floor or hi >= 0 else hi * k))
+
+
+@inlined
+def _square(id, lo, hi, longest, bounds):
+    root = _power(hi, 2)
+    least = _power(lo - 1, 2) + 1 if lo > 0 else -root
+    return _both((least, root) if hi >= 0 else EMPTY)
+
+
+@inlined
+def _positive(id, lo, hi, longest, bounds):
+    """FILTER drops what is not positive."""
+    return _both((np.int64(bounds.low) if lo <= 1 else lo, hi))
+
+
+@inlined
+def _negative(id, lo, hi, longest, bounds):
+    return _both((lo, np.int64(bounds.high) if hi >= -1 else hi))
+
+
+@inlined
+def _count(id, lo, hi, longest, bounds):
+    return _both((np.int64(bounds.low), np.int64(bounds.high)) if lo <= 0 and longest <= hi else EMPTY)
+
+
+@inlined
+def _sum(id, lo, hi, longest, bounds):
+    return _both((_ceil(lo, longest), hi // longest) if lo <= 0 <= hi else EMPTY)
+
+
+@inlined
+def _plus(id, lo, hi, longest, bounds):
+    return _both((_ceil(lo, 2), hi // 2))
+
+
+@inlined
+def _minus(id, lo, hi, longest, bounds):
+    share = (hi - lo) // 4
+    return (lo + share, hi - share), (-share, share)
+
+
+@inlined
+def _times(id, lo, hi, longest, bounds):
+    root = _power(min(-lo, hi), 2)
+    return _both((-root, root) if lo <= 0 <= hi else EMPTY)
+
+
+@inlined
+def _scan_plus(id, lo, hi, longest, bounds):
+    return _both((_ceil(lo, longest) if lo <= 0 else lo, hi // longest if hi >= 0 else hi))
+
+
+@inlined
+def _scan_minus(id, lo, hi, longest, bounds):
+    share = min(-lo, hi) // longest
+    return _both((-share, share) if lo <= 0 <= hi else EMPTY)
+
+
+@inlined
+def _scan_times(id, lo, hi, longest, bounds):
+    root = _power(min(-lo, hi), longest)
+    return _both((-root, root) if lo <= 0 <= hi else EMPTY)
+
+
+RULES: dict[str, Any] = {
+    "unknown": _unknown,
+    "same": _same,
+    "map shift": _shift,
+    "map scale": _scale,
+    "map negate": _negate,
+    "map divide": _divide,
+    "map square": _square,
+    "filter positive": _positive,
+    "filter negative": _negative,
+    "filter parity": _same,
+    "count": _count,
+    "sum": _sum,
+    "zipwith plus": _plus,
+    "zipwith minus": _minus,
+    "zipwith times": _times,
+    "zipwith min": _same,
+    "zipwith max": _same,
+    "scanl1 plus": _scan_plus,
+    "scanl1 minus": _scan_minus,
+    "scanl1 times": _scan_times,
+    "scanl1 min": _same,
+    "scanl1 max": _same,
+}
+"""Rules by name. With `unknown`, no argument is known to do."""
+check_rules("ranges", (o.rule(o.function.ranges) for o in OPERATIONS), RULES)
+
+_calls = [(RULES[o.rule(o.function.ranges)],) for o in OPERATIONS]
+_before: Any = njit(by_operation("_before", "lo, hi, longest, bounds", _calls, globals()))
 
 
 @njit(cache=True, nogil=True)
-def propagate(
-    codes: Codes, inputs: int, longest: int, low: np.int16, high: np.int16, floor: bool, least: Ints, most: Ints
-) -> bool:
-    """Ranges of the variables of a program under which no number leaves `low` to `high`.
+def propagate(codes: Codes, inputs: int, longest: int, bounds: Bounds, least: Ints, most: Ints) -> bool:
+    """Ranges of the variables of a program under which no number leaves the bounds.
 
     Parameters
     ----------
     codes : its lines, as `corpus_kernels` has them, shape (T,).
     inputs : their number.
-    longest, low, high, floor : semantics.
+    longest : length of the longest list.
+    bounds : range of numbers, and rounding.
     least, most : ranges, shape (at least inputs + T,); written.
 
     Returns
     -------
     Whether none is empty.
     """
-    least[:], most[:] = low, high
+    least[:], most[:] = bounds.low, bounds.high
     for line in range(inputs + codes.size - 1, inputs - 1, -1):
         if least[line] > most[line]:
             return False
         code = np.int64(codes[line - inputs])
-        x, y = code >> 3 & 7, code & 7
-        a, b, c, d = before(code >> 6, least[line], most[line], longest, low, high, floor)
-        least[x], most[x] = max(least[x], a), min(most[x], b)
-        least[y], most[y] = max(least[y], c), min(most[y], d)
+        id, x, y = code >> 6, code >> 3 & 7, code & 7
+        first, second = _before(id, least[line], most[line], longest, bounds)
+        if TAKES[id] != INT_LIST:  # the number that goes with a list may be any
+            least[x], most[x] = max(least[x], first[0]), min(most[x], first[1])
+        least[y], most[y] = max(least[y], second[0]), min(most[y], second[1])
     return bool(np.all(least[:inputs] <= most[:inputs]))

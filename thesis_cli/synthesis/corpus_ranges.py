@@ -19,12 +19,11 @@ def input_ranges(program: Program, semantics: Semantics = DEFAULT) -> tuple[Rang
     import numpy as np
 
     from thesis_cli.synthesis.corpus_range_kernels import propagate
+    from thesis_cli.synthesis.operation_kernels import bounds_of
 
     inputs = len(program.inputs)
     least, most = np.zeros((2, inputs + len(program)), dtype=np.int64)
     codes = encode(program)
-    floor = semantics.division == "floor"
-    low, high = np.int16(semantics.low), np.int16(semantics.high)
-    if not propagate(codes, inputs, semantics.longest, low, high, floor, least, most):
+    if not propagate(codes, inputs, semantics.longest, bounds_of(semantics), least, most):
         return None
     return tuple(zip(map(int, least[:inputs]), map(int, most[:inputs]), strict=True))

@@ -5,10 +5,10 @@ Everything here is plain data and plain Python. It is what compiled code is held
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Literal, get_args
 
@@ -38,39 +38,59 @@ INT, LIST = Type.INT, Type.LIST
 
 @dataclass(frozen=True)
 class Lambda:
-    """What a higher-order function applies to numbers.
+    """A row of the table of lambdas, which higher-order functions apply to numbers.
 
     Attributes
     ----------
+    name : as programs write it.
     type : its signature.
     apply : the numbers it takes -> a number or a truth value; a quotient is truncated toward zero.
-    floor : the same with the quotient rounded down, where it has one.
-    commutes : whether it gives the same for swapped numbers.
+    rule : what it computes; kernels, ranges, sets of numbers and formulas all have a rule of this name.
+    by : the constant of that rule.
+    floor : as `apply`, with the quotient rounded down; None if there is no quotient.
+    commutes : whether swapped numbers give the same.
     """
 
     name: str
     type: str
     apply: Callable[..., int]
+    rule: str
+    by: int = 0
     floor: Callable[..., int] | None = None
     commutes: bool = False
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function, first-order or higher-order.
+    """A row of the table of functions, first-order and higher-order.
+
+    Four names say which rules compute it or reason about it. In each, `{}` stands for the rule of the lambda. The
+    modules that hold the rules check at import that there is one for each name. Only the kernel is needed: the
+    other three default to a rule that holds for every function, and with which solvers are merely slower.
 
     Attributes
     ----------
+    name : as programs write it.
     inputs, output : types of the variables it takes, in order, and of its result.
     apply : the values it takes, after the lambda if it takes one -> a value, or None (NULL).
+    kernel : compiled code, in `operation_kernels.KERNELS`.
     takes : signature of the lambdas that it can take; empty for a first-order function.
+    keeps_length : whether its result is a list as long as its list, or as the shorter of its two lists.
+    ranges : how bounds on its result bound its arguments, in `input_range_kernels.RULES`.
+    goals : what its result tells about its arguments, in `goal_rules.RULES`.
+    formula : what an SMT solver is told, in `smt_formulas.FORMULAS`.
     """
 
     name: str
     inputs: tuple[Type, ...]
     output: Type
     apply: Callable[..., Value | None]
+    kernel: str
     takes: str = ""
+    keeps_length: bool = False
+    ranges: str = "unknown"
+    goals: str = "unknown"
+    formula: str = "unknown"
 
 
 @dataclass(frozen=True)
@@ -79,22 +99,53 @@ class Operation:
 
     Attributes
     ----------
-    id : its place in `OPERATIONS`, which compiled code relies on.
-    name : as programs write it, such as `MAP (*3)`.
-    inputs, output : types of the variables it takes, in order, and of its result.
-    attributes : places in `ATTRIBUTES` of its function and, after it, its lambda.
-    trunc, floor : the values it takes -> a value or None, under either division, the range aside.
-    commutes : whether it takes two values and gives the same for swapped ones.
+    id : its place in `OPERATIONS`.
+    function : its function.
+    f : its lambda; None for a first-order function.
     """
 
     id: int
-    name: str
-    inputs: tuple[Type, ...]
-    output: Type
-    attributes: tuple[int, ...]
-    trunc: Callable[..., Value | None]
-    floor: Callable[..., Value | None]
-    commutes: bool
+    function: Function
+    f: Lambda | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """As programs write it, such as `MAP (*3)`."""
+        return f"{self.function.name} {self.f.name}" if self.f else self.function.name
+
+    @cached_property
+    def inputs(self) -> tuple[Type, ...]:
+        """Types of the variables it takes, in order."""
+        return self.function.inputs
+
+    @cached_property
+    def output(self) -> Type:
+        """Type of its result."""
+        return self.function.output
+
+    @cached_property
+    def attributes(self) -> tuple[int, ...]:
+        """Places in `ATTRIBUTES` of its function and, after it, its lambda."""
+        return tuple(ATTRIBUTES.index(part.name) for part in (self.function, self.f) if part)
+
+    @cached_property
+    def trunc(self) -> Callable[..., Value | None]:
+        """The values it takes -> a value or None, where quotients are truncated; the range is not checked."""
+        return partial(self.function.apply, self.f.apply) if self.f else self.function.apply
+
+    @cached_property
+    def floor(self) -> Callable[..., Value | None]:
+        """As `trunc`, where quotients are rounded down."""
+        return partial(self.function.apply, self.f.floor) if self.f and self.f.floor else self.trunc
+
+    @cached_property
+    def commutes(self) -> bool:
+        """Whether it takes two lists and swapped ones give the same."""
+        return self.inputs == (LIST, LIST) and self.f is not None and self.f.commutes
+
+    def rule(self, name: str) -> str:
+        """The name of a rule of its function, with the rule of its lambda filled in."""
+        return name.format(self.f.rule) if self.f else name
 
 
 @dataclass(frozen=True)
@@ -153,49 +204,94 @@ def _divide(divisor: int) -> Lambda:
     def truncate(x: int) -> int:
         return x // divisor if x >= 0 else -(-x // divisor)
 
-    return Lambda(f"(/{divisor})", MAPPING, truncate, lambda x: x // divisor)
+    return Lambda(f"(/{divisor})", MAPPING, truncate, "divide", divisor, lambda x: x // divisor)
 
 
 LAMBDAS = (
-    Lambda("(+1)", MAPPING, lambda x: x + 1),
-    Lambda("(-1)", MAPPING, lambda x: x - 1),
-    Lambda("(*2)", MAPPING, lambda x: x * 2),
+    Lambda("(+1)", MAPPING, lambda x: x + 1, "shift", 1),
+    Lambda("(-1)", MAPPING, lambda x: x - 1, "shift", -1),
+    Lambda("(*2)", MAPPING, lambda x: x * 2, "scale", 2),
     _divide(2),
-    Lambda("(*(-1))", MAPPING, lambda x: -x),
-    Lambda("(**2)", MAPPING, lambda x: x**2),
-    Lambda("(*3)", MAPPING, lambda x: x * 3),
+    Lambda("(*(-1))", MAPPING, lambda x: -x, "negate"),
+    Lambda("(**2)", MAPPING, lambda x: x**2, "square"),
+    Lambda("(*3)", MAPPING, lambda x: x * 3, "scale", 3),
     _divide(3),
-    Lambda("(*4)", MAPPING, lambda x: x * 4),
+    Lambda("(*4)", MAPPING, lambda x: x * 4, "scale", 4),
     _divide(4),
-    Lambda("(>0)", PREDICATE, lambda x: x > 0),
-    Lambda("(<0)", PREDICATE, lambda x: x < 0),
-    Lambda("(%2==0)", PREDICATE, lambda x: x % 2 == 0),
-    Lambda("(%2==1)", PREDICATE, lambda x: x % 2 == 1),
-    Lambda("(+)", BINARY, lambda x, y: x + y, commutes=True),
-    Lambda("(-)", BINARY, lambda x, y: x - y),
-    Lambda("(*)", BINARY, lambda x, y: x * y, commutes=True),
-    Lambda("MIN", BINARY, min, commutes=True),
-    Lambda("MAX", BINARY, max, commutes=True),
+    Lambda("(>0)", PREDICATE, lambda x: x > 0, "positive"),
+    Lambda("(<0)", PREDICATE, lambda x: x < 0, "negative"),
+    Lambda("(%2==0)", PREDICATE, lambda x: x % 2 == 0, "parity", 0),
+    Lambda("(%2==1)", PREDICATE, lambda x: x % 2 == 1, "parity", 1),
+    Lambda("(+)", BINARY, lambda x, y: x + y, "plus", commutes=True),
+    Lambda("(-)", BINARY, lambda x, y: x - y, "minus"),
+    Lambda("(*)", BINARY, lambda x, y: x * y, "times", commutes=True),
+    Lambda("MIN", BINARY, min, "min", commutes=True),
+    Lambda("MAX", BINARY, max, "max", commutes=True),
 )
 """The 19 lambdas, in the order of section 5.4.1."""
 
 FUNCTIONS = (
-    Function("HEAD", (LIST,), INT, lambda xs: xs[0] if xs else None),
-    Function("LAST", (LIST,), INT, lambda xs: xs[-1] if xs else None),
-    Function("TAKE", (INT, LIST), LIST, lambda n, xs: xs[:n]),
-    Function("DROP", (INT, LIST), LIST, lambda n, xs: xs[n:]),
-    Function("ACCESS", (INT, LIST), INT, lambda n, xs: xs[n] if 0 <= n < len(xs) else None),
-    Function("MINIMUM", (LIST,), INT, lambda xs: min(xs, default=None)),
-    Function("MAXIMUM", (LIST,), INT, lambda xs: max(xs, default=None)),
-    Function("REVERSE", (LIST,), LIST, lambda xs: xs[::-1]),
-    Function("SORT", (LIST,), LIST, lambda xs: tuple(sorted(xs))),
-    Function("SUM", (LIST,), INT, sum),
-    Function("MAP", (LIST,), LIST, lambda f, xs: tuple(map(f, xs)), takes=MAPPING),
-    Function("FILTER", (LIST,), LIST, lambda f, xs: tuple(filter(f, xs)), takes=PREDICATE),
-    Function("COUNT", (LIST,), INT, lambda f, xs: sum(map(f, xs)), takes=PREDICATE),
-    Function("ZIPWITH", (LIST, LIST), LIST, lambda f, xs, ys: tuple(map(f, xs, ys)), takes=BINARY),
-    Function("SCANL1", (LIST,), LIST, lambda f, xs: tuple(accumulate(xs, f)), takes=BINARY),
-)
+    Function(
+        "HEAD", (LIST,), INT, lambda xs: xs[0] if xs else None,
+        kernel="head", ranges="same", goals="front", formula="head",
+    ),
+    Function(
+        "LAST", (LIST,), INT, lambda xs: xs[-1] if xs else None,
+        kernel="last", ranges="same", goals="back", formula="last",
+    ),
+    Function(
+        "TAKE", (INT, LIST), LIST, lambda n, xs: xs[:n],
+        kernel="take", ranges="same", goals="prefix", formula="take",
+    ),
+    Function(
+        "DROP", (INT, LIST), LIST, lambda n, xs: xs[n:],
+        kernel="drop", ranges="same", goals="suffix", formula="drop",
+    ),
+    Function(
+        "ACCESS", (INT, LIST), INT, lambda n, xs: xs[n] if 0 <= n < len(xs) else None,
+        kernel="access", ranges="same", goals="member", formula="access",
+    ),
+    Function(
+        "MINIMUM", (LIST,), INT, lambda xs: min(xs, default=None),
+        kernel="minimum", ranges="same", goals="minimum", formula="minimum",
+    ),
+    Function(
+        "MAXIMUM", (LIST,), INT, lambda xs: max(xs, default=None),
+        kernel="maximum", ranges="same", goals="maximum", formula="maximum",
+    ),
+    Function(
+        "REVERSE", (LIST,), LIST, lambda xs: xs[::-1],
+        kernel="reverse", keeps_length=True, ranges="same", goals="reverse", formula="reverse",
+    ),
+    Function(
+        "SORT", (LIST,), LIST, lambda xs: tuple(sorted(xs)),
+        kernel="sort", keeps_length=True, ranges="same", goals="sort", formula="sort",
+    ),
+    Function(
+        "SUM", (LIST,), INT, sum,
+        kernel="sum", ranges="sum", goals="sum", formula="sum",
+    ),
+    Function(
+        "MAP", (LIST,), LIST, lambda f, xs: tuple(map(f, xs)), takes=MAPPING,
+        kernel="map {}", keeps_length=True, ranges="map {}", goals="map", formula="map",
+    ),
+    Function(
+        "FILTER", (LIST,), LIST, lambda f, xs: tuple(filter(f, xs)), takes=PREDICATE,
+        kernel="filter", ranges="filter {}", goals="filter", formula="filter",
+    ),
+    Function(
+        "COUNT", (LIST,), INT, lambda f, xs: sum(map(f, xs)), takes=PREDICATE,
+        kernel="count", ranges="count", goals="count", formula="count",
+    ),
+    Function(
+        "ZIPWITH", (LIST, LIST), LIST, lambda f, xs, ys: tuple(map(f, xs, ys)), takes=BINARY,
+        kernel="zipwith {}", keeps_length=True, ranges="zipwith {}", goals="zipwith", formula="zipwith",
+    ),
+    Function(
+        "SCANL1", (LIST,), LIST, lambda f, xs: tuple(accumulate(xs, f)), takes=BINARY,
+        kernel="scanl1 {}", keeps_length=True, ranges="scanl1 {}", goals="scanl1", formula="scanl1",
+    ),
+)  # fmt: skip
 """The 15 functions, in the order of section 5.4.1. TAKE and DROP give lists, whatever their printed signature."""
 
 ATTRIBUTES = tuple(part.name for part in (*FUNCTIONS, *LAMBDAS))
@@ -207,20 +303,20 @@ def lambdas_of(function: Function) -> Sequence[Lambda]:
     return [f for f in LAMBDAS if f.type == function.takes]
 
 
-def _operation(id: int, function: Function, f: Lambda | None) -> Operation:
-    attributes = tuple(ATTRIBUTES.index(part.name) for part in (function, f) if part)
-    name = " ".join(ATTRIBUTES[place] for place in attributes)
-    trunc = partial(function.apply, f.apply) if f else function.apply
-    floor = partial(function.apply, f.floor) if f and f.floor else trunc
-    commutes = function.inputs == (LIST, LIST) and f is not None and f.commutes
-    return Operation(id, name, function.inputs, function.output, attributes, trunc, floor, commutes)
-
-
-OPERATIONS = tuple(
-    _operation(id, function, f)
-    for id, (function, f) in enumerate((function, f) for function in FUNCTIONS for f in lambdas_of(function) or (None,))
-)
+_PAIRS = ((function, f) for function in FUNCTIONS for f in lambdas_of(function) or (None,))
+OPERATIONS = tuple(Operation(id, function, f) for id, (function, f) in enumerate(_PAIRS))
 """The 38 operations, by id: functions in order, each with its lambdas in order."""
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 """The operations, by name."""
+
+
+def check_rules(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse rows without a rule, and rules that no row names.
+
+    Raises
+    ------
+    AssertionError : naming them.
+    """
+    rows, rules = set(names), {*known} - {"unknown"}
+    assert rows - {"unknown"} == rules, f"{kind}: {sorted(rows ^ rules)} stand in one of rows and rules only"

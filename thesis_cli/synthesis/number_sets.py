@@ -1,19 +1,21 @@
-"""Sets of numbers as bits of one integer, and what the lambdas take to where, for the rules of `deduction`."""
+"""Sets of numbers as bits of one integer, and what the lambdas do to them, for `goal_rules`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.synthesis.dsl import LAMBDAS, WIDEST, Semantics
+from thesis_cli.synthesis.dsl import BINARY, LAMBDAS, WIDEST, Lambda, Semantics, check_rules
 
 Numbers = int
 """A set of numbers: x is in it where bit x - low is set."""
 
 MEMO = 2**25
-"""Bits of the sets that are kept, by kind of question."""
+"""Bits of the sets that each cache keeps."""
 
 NARROW = 64
 """Most numbers of a set whose divisors are sought; those of a larger one may be any."""
@@ -26,7 +28,6 @@ class NumberSets:
     ----------
     low, high : the range.
     width, all : how many numbers are in it, and their set.
-    preimage : lambda of one number, set -> numbers that it takes into the set.
     """
 
     def __init__(self, semantics: Semantics) -> None:
@@ -35,18 +36,21 @@ class NumberSets:
         self.all: Numbers = (1 << self.width) - 1
         self._range = np.arange(self.low, self.high + 1)
         keep = lru_cache(MEMO // self.width)
-        self.preimage = keep(self._find_preimage)
+        self._preimage = keep(self._find_preimage)
         self._quotients = keep(self._find_quotients)
         self._factors = keep(self._find_factors)
         self._results = cache(self._find_results)
 
+    def preimage(self, f: Lambda, goal: Numbers) -> Numbers:
+        """Numbers that a lambda of one number takes into a set."""
+        return self._preimage(f.name, goal)
+
     def _find_preimage(self, f: str, goal: Numbers) -> Numbers:
-        """Of `preimage`."""
         return self._where(self._results(f), goal)
 
-    def passing(self, f: str) -> Numbers:
+    def passing(self, f: Lambda) -> Numbers:
         """Numbers that a predicate is true of."""
-        return _pack(self._results(f) == 1)
+        return _pack(self._results(f.name) == 1)
 
     def _find_results(self, f: str) -> npt.NDArray[np.int64]:
         """What a lambda gives for each number of the range, shape (width,)."""
@@ -64,42 +68,40 @@ class NumberSets:
         held = np.frombuffer(goal.to_bytes(-(-self.width // 8), "little"), dtype=np.uint8)
         return np.unpackbits(held, count=self.width, bitorder="little").astype(np.bool_)
 
-    def right(self, f: str, a: int, goal: Numbers) -> Numbers:
+    def right(self, f: Lambda, a: int, goal: Numbers) -> Numbers:
         """Numbers b of which f(a, b) is in a set."""
-        match f:
-            case "(+)":
-                return self._shift(goal, -a)
-            case "(-)":
-                return self._less(a, goal)
-            case "MIN":
-                return goal & ~self.from_(a) | (self.from_(a) if self.holds(goal, a) else 0)
-            case "MAX":
-                return goal & ~self.up_to(a) | (self.up_to(a) if self.holds(goal, a) else 0)
-            case _:
-                return self._quotients(a, goal)
+        return JOINS[f.rule].right(self, a, goal)
 
-    def left(self, f: str, goal: Numbers) -> Numbers:
+    def left(self, f: Lambda, goal: Numbers) -> Numbers:
         """Numbers a of which f(a, b) is in a set for some b."""
-        if f == "(-)" and goal:
-            return self.between(self.least(goal) + self.low, self.most(goal) + self.high)
-        return self.beside(f, goal)
+        return JOINS[f.rule].left(self, goal) if goal else 0
 
-    def beside(self, f: str, goal: Numbers) -> Numbers:
+    def beside(self, f: Lambda, goal: Numbers) -> Numbers:
         """Numbers b of which f(a, b) is in a set for some a."""
-        if not goal:
-            return 0
-        least, most = self.least(goal), self.most(goal)
-        match f:
-            case "(+)":
-                return self.between(least - self.high, most - self.low)
-            case "(-)":
-                return self.between(self.low - most, self.high - least)
-            case "MIN":
-                return self.from_(least)
-            case "MAX":
-                return self.up_to(most)
-            case _:
-                return self._factors(goal)
+        return JOINS[f.rule].beside(self, goal) if goal else 0
+
+    def _addends(self, goal: Numbers) -> Numbers:
+        return self.between(self.least(goal) - self.high, self.most(goal) - self.low)
+
+    def _minuends(self, goal: Numbers) -> Numbers:
+        return self.between(self.least(goal) + self.low, self.most(goal) + self.high)
+
+    def _subtrahends(self, goal: Numbers) -> Numbers:
+        return self.between(self.low - self.most(goal), self.high - self.least(goal))
+
+    def _least_with(self, a: int, goal: Numbers) -> Numbers:
+        """Numbers b of which min(a, b) is in a set."""
+        return goal & ~self.from_(a) | (self.from_(a) if self.holds(goal, a) else 0)
+
+    def _most_with(self, a: int, goal: Numbers) -> Numbers:
+        """Numbers b of which max(a, b) is in a set."""
+        return goal & ~self.up_to(a) | (self.up_to(a) if self.holds(goal, a) else 0)
+
+    def _from_least(self, goal: Numbers) -> Numbers:
+        return self.from_(self.least(goal))
+
+    def _to_most(self, goal: Numbers) -> Numbers:
+        return self.up_to(self.most(goal))
 
     def _find_quotients(self, a: int, goal: Numbers) -> Numbers:
         """Numbers b of which a b is in a set."""
@@ -154,6 +156,33 @@ class NumberSets:
         """a - x for each x."""
         mirrored = _pack(self._unpack(goal)[::-1])  # x becomes low + high - x
         return self._shift(mirrored, a - self.low - self.high)
+
+
+class Join(NamedTuple):
+    """What a lambda of two numbers does to sets; `NumberSets` has methods of these names."""
+
+    right: Callable[[NumberSets, int, Numbers], Numbers]
+    left: Callable[[NumberSets, Numbers], Numbers]
+    beside: Callable[[NumberSets, Numbers], Numbers]
+
+
+JOINS = {
+    "plus": Join(
+        lambda sets, a, goal: sets._shift(goal, -a),
+        NumberSets._addends,
+        NumberSets._addends,
+    ),
+    "minus": Join(NumberSets._less, NumberSets._minuends, NumberSets._subtrahends),
+    "times": Join(
+        lambda sets, a, goal: sets._quotients(a, goal),
+        lambda sets, goal: sets._factors(goal),
+        lambda sets, goal: sets._factors(goal),
+    ),
+    "min": Join(NumberSets._least_with, NumberSets._from_least, NumberSets._from_least),
+    "max": Join(NumberSets._most_with, NumberSets._to_most, NumberSets._to_most),
+}
+"""Lambdas of two numbers by their rule."""
+check_rules("sets of numbers", (f.rule for f in LAMBDAS if f.type == BINARY), JOINS)
 
 
 def lowest(mask: int) -> int:

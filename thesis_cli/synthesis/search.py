@@ -79,7 +79,7 @@ def pack(columns: Sequence[Sequence[Value]], rows: int) -> Lanes:
     -------
     A pool, shape (rows, `row_size(M)`): see `operation_kernels`.
     """
-    from thesis_cli.synthesis.operation_kernels import NULL, WIDTH, row_size
+    from thesis_cli.synthesis.lanes import NULL, WIDTH, row_size
 
     examples = len(columns[0])
     pool = np.full((rows, row_size(examples)), NULL)
@@ -98,7 +98,7 @@ def refuse(task: Task, semantics: Semantics) -> None:
     ------
     InputError : a list that is too long.
     """
-    from thesis_cli.synthesis.operation_kernels import WIDTH
+    from thesis_cli.synthesis.lanes import WIDTH
 
     values = [value for example in task.examples for value in (*example.inputs, example.output)]
     longest = max((len(value) for value in values if not isinstance(value, int)), default=0)
@@ -123,7 +123,7 @@ class Examination:
     length : T, number of lines.
     operations : ids, in the order in which they are tried.
     fresh : whether an operation is one of those of which a program has at least one; shape of `operations`.
-    wanted : programs at which it ends.
+    count : programs at which it ends.
     pruning : what it leaves out.
     lazily : whether a last line is run on an example only if it fits those before it.
     """
@@ -135,59 +135,56 @@ class Examination:
         length: int,
         operations: Sequence[int],
         fresh: Sequence[bool],
-        wanted: int = 1,
+        count: int = 1,
         pruning: Pruning = ALL,
         lazily: bool = True,
     ) -> None:
+        from thesis_cli.synthesis.operation_kernels import bounds_of
+        from thesis_cli.synthesis.search_kernels import Problem, State
+
         inputs = len(task.inputs)
         columns = [[example.inputs[i] for example in task.examples] for i in range(inputs)]
         pool = pack(columns, inputs + length + 1)
         pool[-1] = pack([[example.output for example in task.examples]], 1)
         variables = inputs + length
         self._task = task
-        self._state = np.zeros(4, dtype=np.int64)
-        self._found = np.zeros((wanted, length, 3), dtype=np.int64)
-        self._arguments = (
-            pool,
-            np.int16(semantics.low),
-            np.int16(semantics.high),
-            semantics.division == "floor",
-            np.array([kind is INT for kind in task.inputs] + [False] * length),
-            task.output is INT,
-            np.array(operations, dtype=np.int64),
-            np.array(fresh, dtype=np.bool_),
-            int(pruning),
-            lazily,
+        self._problem = Problem(
+            pool=pool,
+            bounds=bounds_of(semantics),
+            types=np.array([kind is INT for kind in task.inputs] + [False] * length),
+            result_is_int=task.output is INT,
+            order=np.array(operations, dtype=np.int64),
+            fresh=np.array(fresh, dtype=np.bool_),
+            pruning=int(pruning),
+            lazily=lazily,
         )
-        sizes = np.zeros(length, dtype=np.int64)
-        sizes[0] = -1
-        self._progress = (
-            self._state,
-            np.zeros(length, dtype=np.int64),
-            sizes,
-            np.zeros(variables, dtype=np.int64),
-            np.ones(length + 1, dtype=np.bool_),
-            np.zeros((length, len(operations) * variables**2, 3), dtype=np.int64),
-            self._found,
+        self._state = State(
+            counts=np.zeros(4, dtype=np.int64),
+            cursor=np.zeros(length, dtype=np.int64),
+            sizes=np.array([-1, *[0] * (length - 1)]),
+            uses=np.zeros(variables, dtype=np.int64),
+            valid=np.ones(length + 1, dtype=np.bool_),
+            choices=np.zeros((length, len(operations) * variables**2, 3), dtype=np.int64),
+            found=np.zeros((count, length, 3), dtype=np.int64),
         )
 
     def advance(self, budget: int = SLICE) -> bool:
         """Examine some more programs; whether there is reason to go on."""
         from thesis_cli.synthesis.search_kernels import PAUSED, search
 
-        return bool(search(*self._arguments, budget, *self._progress) == PAUSED)
+        return bool(search(self._problem, self._state, budget) == PAUSED)
 
     @property
     def nodes(self) -> int:
         """Programs examined so far."""
-        return int(self._state[2])
+        return int(self._state.counts[2])
 
     @property
     def programs(self) -> list[Program]:
         """Programs found so far, in order."""
         return [
             Program(self._task.inputs, tuple(_line(*map(int, row)) for row in rows))
-            for rows in self._found[: self._state[3]]
+            for rows in self._state.found[: self._state.counts[3]]
         ]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from thesis_cli.synthesis.deduction import Deduction, Goal
 from thesis_cli.synthesis.dsl import DEFAULT, LIST, OPERATIONS, Operation, Semantics, Type, Value
+from thesis_cli.synthesis.goal_rules import Goal, GoalRules
 from thesis_cli.synthesis.growing import GrowingSearch
 from thesis_cli.synthesis.number_sets import NumberSets
 from thesis_cli.synthesis.program import Line, Program
@@ -56,7 +56,7 @@ class _Search(GrowingSearch):
         self.variables: list[Values] = list(zip(*(example.inputs for example in task.examples), strict=True))
         lengths = [max(len(x) for x in example.inputs if not isinstance(x, int)) for example in task.examples]
         sets = NumberSets(semantics)
-        rules = {longest: Deduction(sets, longest) for longest in lengths}
+        rules = {longest: GoalRules(sets, longest) for longest in lengths}
         self.rules = [rules[longest] for longest in lengths]
         self.by_type: dict[Type, list[Operation]] = {}
         self.length = 0

@@ -8,10 +8,21 @@ from itertools import pairwise
 from math import isqrt
 from typing import Any, NamedTuple
 
-from thesis_cli.synthesis.dsl import OPERATIONS, Semantics, Value
+from thesis_cli.synthesis.dsl import (
+    BINARY,
+    FUNCTIONS,
+    LAMBDAS,
+    MAPPING,
+    OPERATIONS,
+    PREDICATE,
+    Lambda,
+    Semantics,
+    Value,
+    check_rules,
+)
 
 Bool = Any
-"""A truth value of z3 (z3 tells no types)."""
+"""A truth value of z3, which has no type hints."""
 
 Bits = Any
 """A signed bit-vector of z3."""
@@ -118,56 +129,91 @@ class Application:
 
     def rules(self, operation: int) -> Iterator[Bool]:
         """What holds if the line is an operation."""
-        z3, result, xs, inside = self.z3, self.result, self.first.items, self.first.inside
-        name, _, f = OPERATIONS[operation].name.partition(" ")
-        match name:
-            case "HEAD":
-                yield z3.And(inside[0], result.number == xs[0])
-            case "LAST":
-                yield inside[0]
-                yield from (z3.Implies(self._ends[n], result.number == xs[n - 1]) for n in range(1, self.size + 1))
-            case "ACCESS":
-                yield z3.Or([z3.And(self.number == k, i) for k, i in enumerate(inside)])
-                yield from (z3.Implies(self.number == k, result.number == x) for k, x in enumerate(xs))
-            case "MINIMUM" | "MAXIMUM":
-                pairs = list(zip(xs, inside, strict=True))
-                yield z3.Or([z3.And(i, result.number == x) for x, i in pairs])
-                for x, i in pairs:
-                    yield z3.Implies(i, result.number <= x if name == "MINIMUM" else result.number >= x)
-            case "SUM":
-                yield self.encoding.wide(result.number) == z3.Sum([self.encoding.wide(x) for x in xs])
-            case "COUNT":
-                yield from (z3.Implies(c, result.number == n) for n, c in enumerate(self._kept[-1]))
-            case "TAKE":
-                for n, cut in enumerate(self._cuts):
-                    yield z3.Implies(cut, self._is(list(xs[:n]), list(inside[:n])))
-            case "DROP":
-                for n, cut in enumerate(self._cuts):
-                    yield z3.Implies(cut, self._is(list(xs[n:]), list(inside[n:])))
-            case "REVERSE":
-                for n, end in enumerate(self._ends):
-                    yield z3.Implies(end, self._is(list(xs[:n][::-1]), [z3.BoolVal(True)] * n))
-            case "SORT":
-                yield self._is(self._sorted(), list(inside))
-            case "FILTER":
-                for n in range(self.size):
-                    yield result.inside[n] == z3.Or(self._kept[-1][n + 1 :])
-                for x, kept, counts in zip(xs, self._passes, self._kept, strict=False):
-                    yield from (z3.Implies(z3.And(kept, c), result.items[n] == x) for n, c in enumerate(counts))
-            case "MAP":
-                yield self._lengths(inside)
-                for y, x, i in zip(result.items, xs, inside, strict=True):
-                    yield z3.Implies(i, self._maps(f, x, y))
-            case "ZIPWITH":
-                both = [z3.And(i, j) for i, j in zip(inside, self.second.inside, strict=True)]
-                yield self._lengths(both)
-                for z, x, y, i in zip(result.items, xs, self.second.items, both, strict=True):
-                    yield z3.Implies(i, self._joins(f, x, y, z))
-            case _:
-                yield self._lengths(inside)
-                yield result.items[0] == xs[0]
-                for before, x, y, i in zip(result.items, xs[1:], result.items[1:], inside[1:], strict=False):
-                    yield z3.Implies(i, self._joins(f, before, x, y))
+        row = OPERATIONS[operation]
+        return FORMULAS[row.function.formula](self, row.f)
+
+    def _unknown(self, f: Lambda | None) -> Iterator[Bool]:
+        yield from ()
+
+    def _head(self, f: Lambda | None) -> Iterator[Bool]:
+        yield self.z3.And(self.first.inside[0], self.result.number == self.first.items[0])
+
+    def _last(self, f: Lambda | None) -> Iterator[Bool]:
+        xs = self.first.items
+        yield self.first.inside[0]
+        for n in range(1, self.size + 1):
+            yield self.z3.Implies(self._ends[n], self.result.number == xs[n - 1])
+
+    def _access(self, f: Lambda | None) -> Iterator[Bool]:
+        z3 = self.z3
+        yield z3.Or([z3.And(self.number == k, i) for k, i in enumerate(self.first.inside)])
+        yield from (z3.Implies(self.number == k, self.result.number == x) for k, x in enumerate(self.first.items))
+
+    def _minimum(self, f: Lambda | None) -> Iterator[Bool]:
+        return self._extreme(lambda result, x: result <= x)
+
+    def _maximum(self, f: Lambda | None) -> Iterator[Bool]:
+        return self._extreme(lambda result, x: result >= x)
+
+    def _extreme(self, bounds: Callable[[Bits, Bits], Bool]) -> Iterator[Bool]:
+        z3, number = self.z3, self.result.number
+        pairs = list(zip(self.first.items, self.first.inside, strict=True))
+        yield z3.Or([z3.And(i, number == x) for x, i in pairs])
+        yield from (z3.Implies(i, bounds(number, x)) for x, i in pairs)
+
+    def _sum(self, f: Lambda | None) -> Iterator[Bool]:
+        wide = self.encoding.wide
+        yield wide(self.result.number) == self.z3.Sum([wide(x) for x in self.first.items])
+
+    def _count(self, f: Lambda | None) -> Iterator[Bool]:
+        yield from (self.z3.Implies(c, self.result.number == n) for n, c in enumerate(self._kept[-1]))
+
+    def _take(self, f: Lambda | None) -> Iterator[Bool]:
+        xs, inside = self.first.items, self.first.inside
+        for n, cut in enumerate(self._cuts):
+            yield self.z3.Implies(cut, self._is(list(xs[:n]), list(inside[:n])))
+
+    def _drop(self, f: Lambda | None) -> Iterator[Bool]:
+        xs, inside = self.first.items, self.first.inside
+        for n, cut in enumerate(self._cuts):
+            yield self.z3.Implies(cut, self._is(list(xs[n:]), list(inside[n:])))
+
+    def _reverse(self, f: Lambda | None) -> Iterator[Bool]:
+        z3, xs = self.z3, self.first.items
+        for n, end in enumerate(self._ends):
+            yield z3.Implies(end, self._is(list(xs[:n][::-1]), [z3.BoolVal(True)] * n))
+
+    def _sort(self, f: Lambda | None) -> Iterator[Bool]:
+        yield self._is(self._sorted(), list(self.first.inside))
+
+    def _filter(self, f: Lambda | None) -> Iterator[Bool]:
+        z3, result = self.z3, self.result
+        for n in range(self.size):
+            yield result.inside[n] == z3.Or(self._kept[-1][n + 1 :])
+        for x, kept, counts in zip(self.first.items, self._passes, self._kept, strict=False):
+            yield from (z3.Implies(z3.And(kept, c), result.items[n] == x) for n, c in enumerate(counts))
+
+    def _map(self, f: Lambda | None) -> Iterator[Bool]:
+        assert f is not None
+        yield self._lengths(self.first.inside)
+        for y, x, i in zip(self.result.items, self.first.items, self.first.inside, strict=True):
+            yield self.z3.Implies(i, MAPS[f.rule](self.encoding, f.by, x, y))
+
+    def _zipwith(self, f: Lambda | None) -> Iterator[Bool]:
+        assert f is not None
+        z3, second = self.z3, self.second
+        both = [z3.And(i, j) for i, j in zip(self.first.inside, second.inside, strict=True)]
+        yield self._lengths(both)
+        for z, x, y, i in zip(self.result.items, self.first.items, second.items, both, strict=True):
+            yield z3.Implies(i, JOINS[f.rule](self.encoding, x, y, z))
+
+    def _scanl1(self, f: Lambda | None) -> Iterator[Bool]:
+        assert f is not None
+        xs, inside, results = self.first.items, self.first.inside, self.result.items
+        yield self._lengths(inside)
+        yield results[0] == xs[0]
+        for before, x, y, i in zip(results, xs[1:], results[1:], inside[1:], strict=False):
+            yield self.z3.Implies(i, JOINS[f.rule](self.encoding, before, x, y))
 
     @cached_property
     def _ends(self) -> list[Bool]:
@@ -194,16 +240,14 @@ class Application:
     def _passes(self) -> list[Bool]:
         """For each number whether the predicate of this line, if it has one, keeps it."""
         z3 = self.z3
-        tests: dict[str, Callable[[Bits], Bool]] = {
-            "(>0)": lambda x: x > 0,
-            "(<0)": lambda x: x < 0,
-            "(%2==0)": lambda x: z3.Extract(0, 0, x) == 0,
-            "(%2==1)": lambda x: z3.Extract(0, 0, x) == 1,
-        }
-        names = ((it, OPERATIONS[o].name.partition(" ")) for o, it in self.chosen.items())
-        used = [(it, tests[f]) for it, (name, _, f) in names if name in ("FILTER", "COUNT")]
-        ways = [z3.Or([z3.And(it, test(x)) for it, test in used]) for x in self.first.items]
+        rows = ((it, OPERATIONS[o].f) for o, it in self.chosen.items())
+        used = [(it, f) for it, f in rows if f is not None and f.type == PREDICATE]
+        test = self._test
+        ways = [z3.Or([z3.And(it, test(f, x)) for it, f in used]) for x in self.first.items]
         return [z3.And(i, way) for i, way in zip(self.first.inside, ways, strict=True)]
+
+    def _test(self, f: Lambda, x: Bits) -> Bool:
+        return TESTS[f.rule](self.encoding, f.by, x)
 
     @cached_property
     def _kept(self) -> list[list[Bool]]:
@@ -234,46 +278,89 @@ class Application:
     def _lengths(self, inside: Sequence[Bool]) -> Bool:
         return self.z3.And([a == b for a, b in zip(self.result.inside, inside, strict=True)])
 
-    def _maps(self, f: str, x: Bits, y: Bits) -> Bool:
-        """y = f(x)."""
-        z3, wide = self.z3, self.encoding.wide
-        if f == "(**2)":
-            root = isqrt(max(self.encoding.semantics.high, 0))
-            part = z3.Extract(root.bit_length(), 0, x)
-            square = z3.SignExt(self.encoding.width, part)
-            return z3.And(-root <= x, x <= root, z3.SignExt(part.size(), y) == square * square)
-        if f.startswith("(/"):
-            divisor = int(f[2])
-            rest = wide(x) - divisor * wide(y)
-            down = z3.And(rest >= 0, rest < divisor)
-            if self.encoding.semantics.division == "floor":
-                return down
-            return z3.If(x < 0, z3.And(rest <= 0, rest > -divisor), down)
-        results = {
-            "(+1)": wide(x) + 1,
-            "(-1)": wide(x) - 1,
-            "(*(-1))": -wide(x),
-            "(*2)": 2 * wide(x),
-            "(*3)": 3 * wide(x),
-            "(*4)": 4 * wide(x),
-        }
-        return wide(y) == results[f]
 
-    def _joins(self, f: str, x: Bits, y: Bits, z: Bits) -> Bool:
-        """z = f(x, y)."""
-        z3, wide = self.z3, self.encoding.wide
-        match f:
-            case "(+)":
-                return wide(z) == wide(x) + wide(y)
-            case "(-)":
-                return wide(z) == wide(x) - wide(y)
-            case "MIN":
-                return z == z3.If(x <= y, x, y)
-            case "MAX":
-                return z == z3.If(x >= y, x, y)
-            case _:
-                x, y, z = (z3.SignExt(self.encoding.width, v) for v in (x, y, z))
-                return z == x * y
+def _shift(encoding: Encoding, by: int, x: Bits, y: Bits) -> Bool:
+    return encoding.wide(y) == encoding.wide(x) + by
+
+
+def _scale(encoding: Encoding, by: int, x: Bits, y: Bits) -> Bool:
+    return encoding.wide(y) == by * encoding.wide(x)
+
+
+def _negate(encoding: Encoding, by: int, x: Bits, y: Bits) -> Bool:
+    return encoding.wide(y) == -encoding.wide(x)
+
+
+def _square(encoding: Encoding, by: int, x: Bits, y: Bits) -> Bool:
+    z3, root = encoding.z3, isqrt(max(encoding.semantics.high, 0))
+    part = z3.Extract(root.bit_length(), 0, x)
+    square = z3.SignExt(encoding.width, part)
+    return z3.And(-root <= x, x <= root, z3.SignExt(part.size(), y) == square * square)
+
+
+def _divide(encoding: Encoding, by: int, x: Bits, y: Bits) -> Bool:
+    z3, rest = encoding.z3, encoding.wide(x) - by * encoding.wide(y)
+    down = z3.And(rest >= 0, rest < by)
+    if encoding.semantics.division == "floor":
+        return down
+    return z3.If(x < 0, z3.And(rest <= 0, rest > -by), down)
+
+
+def _plus(encoding: Encoding, x: Bits, y: Bits, z: Bits) -> Bool:
+    return encoding.wide(z) == encoding.wide(x) + encoding.wide(y)
+
+
+def _minus(encoding: Encoding, x: Bits, y: Bits, z: Bits) -> Bool:
+    return encoding.wide(z) == encoding.wide(x) - encoding.wide(y)
+
+
+def _times(encoding: Encoding, x: Bits, y: Bits, z: Bits) -> Bool:
+    x, y, z = (encoding.z3.SignExt(encoding.width, v) for v in (x, y, z))
+    return z == x * y
+
+
+FORMULAS: dict[str, Callable[[Application, Lambda | None], Iterator[Bool]]] = {
+    "unknown": Application._unknown,
+    "head": Application._head,
+    "last": Application._last,
+    "take": Application._take,
+    "drop": Application._drop,
+    "access": Application._access,
+    "minimum": Application._minimum,
+    "maximum": Application._maximum,
+    "reverse": Application._reverse,
+    "sort": Application._sort,
+    "sum": Application._sum,
+    "map": Application._map,
+    "filter": Application._filter,
+    "count": Application._count,
+    "zipwith": Application._zipwith,
+    "scanl1": Application._scanl1,
+}
+"""Formulas of functions by name. With `unknown`, any result will do: programs are run before they count."""
+
+MAPS = {"shift": _shift, "scale": _scale, "negate": _negate, "square": _square, "divide": _divide}
+"""Formulas of y = f(x) by rule; they take its constant, x and y."""
+
+TESTS: dict[str, Callable[[Encoding, int, Bits], Bool]] = {
+    "positive": lambda encoding, by, x: x > 0,
+    "negative": lambda encoding, by, x: x < 0,
+    "parity": lambda encoding, by, x: encoding.z3.Extract(0, 0, x) == by,
+}
+"""Formulas of predicates of x by rule."""
+
+JOINS: dict[str, Callable[[Encoding, Bits, Bits, Bits], Bool]] = {
+    "plus": _plus,
+    "minus": _minus,
+    "times": _times,
+    "min": lambda encoding, x, y, z: z == encoding.z3.If(x <= y, x, y),
+    "max": lambda encoding, x, y, z: z == encoding.z3.If(x >= y, x, y),
+}
+"""Formulas of z = f(x, y) by rule."""
+
+check_rules("formulas", (function.formula for function in FUNCTIONS), FORMULAS)
+for _type, _rules in ((MAPPING, MAPS), (PREDICATE, TESTS), (BINARY, JOINS)):
+    check_rules(f"formulas of {_type}", (f.rule for f in LAMBDAS if f.type == _type), _rules)
 
 
 def network(size: int) -> Iterator[tuple[int, int]]:

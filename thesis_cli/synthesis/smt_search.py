@@ -9,7 +9,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, Semantics
 from thesis_cli.synthesis.growing import GrowingSearch
 from thesis_cli.synthesis.program import Line, Program, run
-from thesis_cli.synthesis.smt_encoding import Application, Bool, Encoding
+from thesis_cli.synthesis.smt_formulas import Application, Bool, Encoding
 from thesis_cli.synthesis.solver import Limits, Order, Solution
 from thesis_cli.synthesis.task import Example, Task
 
@@ -17,9 +17,9 @@ from thesis_cli.synthesis.task import Example, Task
 class Smt:
     """Holes for the operation and the arguments of each line; z3 fills them so that some examples fit.
 
-    By length, within each by growing active sets of operations. A program that z3 proposes is run on all examples;
-    one that it fails joins those that z3 sees. That no program fits some of the examples proves that none fits all.
-    `nodes` of the solution counts proposals.
+    By length, and within each over growing active sets of operations. A program that z3 proposes is run on all
+    examples; one that it does not fit joins those that z3 sees. If no program fits some of the examples, none fits
+    all. `nodes` of the solution counts proposals.
     """
 
     name = "smt"
@@ -62,11 +62,13 @@ class _Search(GrowingSearch):
         while program := sketch.propose():
             self.nodes += 1
             failed = [e for e in self.task.examples if run(program, e.inputs, self.semantics) != e.output]
-            if failed:
-                self.seen.append(min(failed, key=_size))
+            unseen = [example for example in failed if example not in self.seen]
+            if unseen:
+                self.seen.append(min(unseen, key=_size))
                 sketch.add(self.seen[-1])
-            else:
-                sketch.forbid(program)
+                continue
+            sketch.forbid(program)
+            if not failed:  # otherwise it has an operation without a formula
                 yield program
 
 
