@@ -9,6 +9,7 @@ from tests.conftest import all_states, factor_graphs
 from thesis_cli.inference import belief_kernels
 from thesis_cli.inference.belief_propagation import (
     MaxProduct,
+    Schedule,
     bethe_log_partition_function,
     messages_of,
     soft_binary,
@@ -82,8 +83,9 @@ def shuffle_reference(order, state):
     return state
 
 
-def propagate_reference(form, unary, state, damping, tolerance, max_sweeps, summing, messages):
+def propagate_reference(form, unary, state, schedule, summing, messages):
     """Messages as a dictionary (source, target) -> log-message, plainly; sums go up and down, maxima at random."""
+    damping, tolerance, max_sweeps = schedule
     n = len(form.cardinalities)
     unary = [unary[form.offsets[i] : form.offsets[i + 1]] for i in range(n)]
     tables = {}
@@ -128,9 +130,9 @@ def check_propagation(kernel, graph, stream, damping, summing):
     messages = np.random.default_rng(stream).uniform(0, 0.1, layout.starts[-1])
     ends = list(zip(layout.source.tolist(), layout.target.tolist(), strict=True))
     start = {pair: messages[layout.starts[d] : layout.starts[d + 1]].copy() for d, pair in enumerate(ends)}
-    schedule = damping, 1e-5, 12, summing
-    converged, sweeps = kernel(layout, form.unary, order, np.uint64(stream), *schedule, messages)
-    expected = propagate_reference(form, form.unary, stream, *schedule, start)
+    schedule = Schedule(damping, 1e-5, 12)
+    converged, sweeps = kernel(layout, form.unary, order, np.uint64(stream), schedule, summing, messages)
+    expected = propagate_reference(form, form.unary, stream, schedule, summing, start)
     assert (converged, sweeps) == expected[:2]
     for d, (i, j) in enumerate(ends):
         found = messages[layout.starts[d] : layout.starts[d + 1]]
@@ -341,11 +343,9 @@ def test_bethe_leaves_the_unstable_fixed_point_of_a_symmetric_model():
     graph = FactorGraph([2] * 16, factors)
     form = pairwise(graph)
     layout, messages = messages_of(form), np.zeros(4 * len(form.edges))
-    schedule = 0.0, 1e-9, 10, True
-    rests = belief_kernels.propagate_binary(
-        layout, form.unary, up_and_down(form.edges), np.uint64(0), *schedule, messages
-    )
-    assert rests == (True, 1)
+    order, schedule = up_and_down(form.edges), Schedule(0.0, 1e-9, 10)
+    done = belief_kernels.propagate_binary(layout, form.unary, order, np.uint64(0), schedule, True, messages)
+    assert done == (True, 1)
     disordered = belief_kernels.bethe(layout, form.unary, messages, np.empty(32))
     log_z = Elimination(graph).log_partition_function()
     found = [bethe_log_partition_function(graph, seed=seed) for seed in range(10)]

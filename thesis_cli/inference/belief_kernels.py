@@ -1,4 +1,4 @@
-"""Compiled message passing; tests hold it against plain references."""
+"""Compiled message passing; tests compare it with plain references."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from thesis_cli.base.arrays import Bools, Floats, Ints, Words
+from thesis_cli.base.arrays import Floats, Ints, Words
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.belief_propagation import Messages
-
+    from thesis_cli.inference.belief_propagation import Decoded, Messages, Schedule
 
 WEYL, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 S27, S30, S31, S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
@@ -19,7 +18,8 @@ S27, S30, S31, S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 
 @njit(cache=True, nogil=True)
 def shuffle(order: Ints, stream: np.uint64) -> np.uint64:
-    """Fisher and Yates shuffle of `order` by the SplitMix64 generator in state `stream`; returns its next state."""
+    """Fisher-Yates shuffle of `order` with the SplitMix64 generator in state `stream`; returns its
+    next state."""
     for i in range(order.size - 1, 0, -1):
         stream += WEYL
         word = (stream ^ (stream >> S30)) * MIX_1
@@ -31,36 +31,26 @@ def shuffle(order: Ints, stream: np.uint64) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def hear(
-    offsets: Ints,
-    starts: Ints,
-    first: Ints,
-    incoming: Ints,
-    unary: Floats,
-    messages: Floats,
-    v: int,
-    but: int,
-    out: Floats,
-    at: int,
-) -> None:
-    """Write what variable v believes, in logs, from every message into it `but` one (-1: from all) to out[at:].
+def hear(m: Messages, unary: Floats, messages: Floats, v: int, but: int, out: Floats, at: int) -> None:
+    """Write the log-belief of variable v, from all messages into it except `but`, to out[at:].
 
-    Summed afresh each time: under hard constraints nothing can be subtracted.
-    """
-    low = offsets[v]
-    states = offsets[v + 1] - low
+    With `but` = -1 it uses all messages. The sum is computed afresh each time: under hard
+    constraints nothing can be subtracted."""
+    low = m.offsets[v]
+    states = m.offsets[v + 1] - low
     for x in range(states):
         out[at + x] = unary[low + x]
-    for q in range(first[v], first[v + 1]):
-        d = incoming[q]
+    for q in range(m.first[v], m.first[v + 1]):
+        d = m.incoming[q]
         if d != but:
             for x in range(states):
-                out[at + x] += messages[starts[d] + x]
+                out[at + x] += messages[m.starts[d] + x]
 
 
 @njit(cache=True, nogil=True)
 def rescale(values: Floats, start: int, stop: int) -> float:
-    """Subtract the maximum of values[start:stop] in place, and return it; all `-inf` stays."""
+    """Subtract the maximum of values[start:stop] in place and return it; if all are `-inf`, they
+    stay."""
     top = -np.inf
     for x in range(start, stop):
         top = max(top, values[x])
@@ -84,7 +74,7 @@ def logsumexp(values: Floats, start: int, stop: int) -> float:
 
 @njit(cache=True, nogil=True)
 def widest(offsets: Ints) -> int:
-    """The most states that a variable has."""
+    """The largest number of states of a variable."""
     most: int = 0
     for v in range(offsets.size - 1):
         most = max(most, offsets[v + 1] - offsets[v])
@@ -93,7 +83,7 @@ def widest(offsets: Ints) -> int:
 
 @njit(cache=True, nogil=True)
 def damp(messages: Floats, start: int, new: Floats, size: int, damping: float) -> None:
-    """Mix messages[start:] with `new`, of `size`, and let the maximum be 0; `-inf` in either stays."""
+    """Mix messages[start:] with new[:size] and shift the maximum to 0; `-inf` in either stays."""
     rescale(new, 0, size)
     for y in range(size):
         if messages[start + y] > -np.inf:
@@ -107,22 +97,25 @@ def propagate(
     unary: Floats,
     order: Ints,
     stream: np.uint64,
-    damping: float,
-    tolerance: float,
-    max_sweeps: int,
+    schedule: Schedule,
     summing: bool,
     messages: Floats,
 ) -> tuple[bool, int]:
-    """Sweep over log-messages, updated in place, until beliefs rest; returns whether they do, and the sweeps.
+    """Sweep over log-messages, updated in place, until the beliefs converge.
 
-    A sweep follows `order`: for sums as it is, for maxima shuffled each time.
+    A sweep follows `order`, which is shuffled before each sweep if messages are maxima.
+
+    Returns
+    -------
+    Whether the beliefs converged, and the number of sweeps.
     """
-    offsets, source, _, starts, tables, table_starts, first, incoming = m
+    offsets, source, _, starts, tables, table_starts, _, _ = m
+    damping, tolerance, max_sweeps = schedule
     n, most = offsets.size - 1, widest(offsets)
     cavity, new = np.empty(most), np.empty(most)
     beliefs, before = np.empty(unary.size), np.empty(unary.size)
     for v in range(n):
-        hear(offsets, starts, first, incoming, unary, messages, v, -1, before, offsets[v])
+        hear(m, unary, messages, v, -1, before, offsets[v])
         rescale(before, offsets[v], offsets[v + 1])
     for sweep in range(1, max_sweeps + 1):
         if not summing:
@@ -130,7 +123,7 @@ def propagate(
         for d in order:
             s = source[d]
             states, size = offsets[s + 1] - offsets[s], starts[d + 1] - starts[d]
-            hear(offsets, starts, first, incoming, unary, messages, s, d ^ 1, cavity, 0)
+            hear(m, unary, messages, s, d ^ 1, cavity, 0)
             for y in range(size):
                 entry = table_starts[d] + y * states
                 top = -np.inf
@@ -145,7 +138,7 @@ def propagate(
             damp(messages, starts[d], new, size, damping)
         change = 0.0
         for v in range(n):
-            hear(offsets, starts, first, incoming, unary, messages, v, -1, beliefs, offsets[v])
+            hear(m, unary, messages, v, -1, beliefs, offsets[v])
             rescale(beliefs, offsets[v], offsets[v + 1])
         for x in range(unary.size):
             if beliefs[x] != before[x]:
@@ -158,7 +151,10 @@ def propagate(
 
 @njit(cache=True, nogil=True)
 def log_ratio(tables: Floats, entry: int, scale: float, cavity: float, summing: bool) -> float:
-    """Of state 1 to state 0, for the log-message through a 2 x 2 table times `scale` of a log-ratio `cavity`."""
+    """Log-ratio of state 1 to state 0 of a message through a 2 x 2 table times `scale`.
+
+    `cavity` is the log-ratio of the belief that the message is computed from.
+    """
     stay_0, stay_1 = scale * tables[entry], scale * tables[entry + 2]
     turn_0, turn_1 = scale * tables[entry + 1] + cavity, scale * tables[entry + 3] + cavity
     ratio: float = max(stay_1, turn_1) - max(stay_0, turn_0)
@@ -169,7 +165,8 @@ def log_ratio(tables: Floats, entry: int, scale: float, cavity: float, summing: 
 
 @njit(cache=True, nogil=True)
 def hear_ratios(m: Messages, unary: Floats, ratios: Floats, beliefs: Floats) -> None:
-    """Write the log-ratio of each variable's belief, 0 for one state, from those of the messages."""
+    """Write the log-ratio of each variable's belief, 0 with one state, from those of the
+    messages."""
     for v in range(beliefs.size):
         beliefs[v] = unary[m.offsets[v + 1] - 1] - unary[m.offsets[v]]
         for q in range(m.first[v], m.first[v + 1]):
@@ -182,17 +179,16 @@ def propagate_binary(
     unary: Floats,
     order: Ints,
     stream: np.uint64,
-    damping: float,
-    tolerance: float,
-    max_sweeps: int,
+    schedule: Schedule,
     summing: bool,
     messages: Floats,
 ) -> tuple[bool, int]:
-    """`propagate` where no variable has over two states and every log-potential is finite.
+    """`propagate` for variables of at most two states and finite log-potentials.
 
     A message is one number, its log-ratio of state 1 to state 0, and beliefs are kept up to date.
     """
     _, source, target, _, tables, _, first, _ = m
+    damping, tolerance, max_sweeps = schedule
     ratios = messages[1::2] - messages[::2]
     beliefs, before = np.empty(first.size - 1), np.empty(first.size - 1)
     hear_ratios(m, unary, ratios, before)
@@ -222,7 +218,8 @@ def propagate_binary(
 
 @njit(cache=True, nogil=True)
 def decode(m: Messages, order: Ints, unary: Floats, messages: Floats, states: Ints) -> None:
-    """Fix variables in `order`, each at its best state given those fixed before it and messages from the rest."""
+    """Fix each variable, in `order`, at its best state given those already fixed and messages from
+    the others."""
     offsets, source, _, starts, tables, table_starts, first, incoming = m
     states[:] = -1
     for v in order:
@@ -243,45 +240,35 @@ def decode(m: Messages, order: Ints, unary: Floats, messages: Floats, states: In
 
 @njit(cache=True, nogil=True)
 def max_product(
-    m: Messages,
-    decoding: Ints,
-    binary: bool,
-    unary: Floats,
-    streams: Words,
-    damping: float,
-    tolerance: float,
-    max_sweeps: int,
-    states: Ints,
-    converged: Bools,
-    sweeps: Ints,
+    m: Messages, decoding: Ints, binary: bool, unary: Floats, streams: Words, schedule: Schedule, found: Decoded
 ) -> None:
-    """Max-product for each row of `unary`, shape (batch, states); fills the last three, (batch, n) and (batch,).
+    """Max-product for each row of `unary`, shape (batch, states); fills `found`.
 
-    `binary` permits `propagate_binary`.
+    `decoding` is the order in which variables are decoded; `binary` permits `propagate_binary`.
     """
-    schedule = damping, tolerance, max_sweeps
     for row in range(unary.shape[0]):
         messages, order = np.zeros(m.starts[-1]), np.arange(m.source.size)
         if binary:
-            rest = propagate_binary(m, unary[row], order, streams[row], *schedule, False, messages)
+            done = propagate_binary(m, unary[row], order, streams[row], schedule, False, messages)
         else:
-            rest = propagate(m, unary[row], order, streams[row], *schedule, False, messages)
-        converged[row], sweeps[row] = rest
-        decode(m, decoding, unary[row], messages, states[row])
+            done = propagate(m, unary[row], order, streams[row], schedule, False, messages)
+        found.converged[row], found.sweeps[row] = done
+        decode(m, decoding, unary[row], messages, found.states[row])
 
 
 @njit(cache=True, nogil=True)
 def bethe(m: Messages, unary: Floats, messages: Floats, marginals: Floats) -> float:
-    """Bethe's ln Z = sum_i (1 - degree_i) ln Z_i + sum_ij ln Z_ij at the log-messages of a fixed point.
+    """Bethe's ln Z = sum_i (1 - degree_i) ln Z_i + sum_ij ln Z_ij at the log-messages of a fixed
+    point.
 
-    Z_i and Z_ij normalise the beliefs of variables and of edges, those of an edge made without the messages along it.
-    Fills `marginals` with the beliefs of variables; once one has no state left, with 0.
-    """
-    offsets, source, target, starts, tables, table_starts, first, incoming = m
+    Z_i and Z_ij normalise the beliefs of variables and of edges; the belief of an edge leaves out
+    the messages along it. Fills `marginals` with the beliefs of variables, or with 0 from the first
+    variable on that has no possible state."""
+    offsets, source, target, starts, tables, table_starts, first, _ = m
     total, possible = 0.0, True
     for v in range(offsets.size - 1):
         low, high = offsets[v], offsets[v + 1]
-        hear(offsets, starts, first, incoming, unary, messages, v, -1, marginals, low)
+        hear(m, unary, messages, v, -1, marginals, low)
         norm = logsumexp(marginals, low, high)
         if norm == -np.inf:
             possible = False
@@ -293,8 +280,8 @@ def bethe(m: Messages, unary: Floats, messages: Floats, marginals: Floats) -> fl
     here, there, pair = np.empty(most), np.empty(most), np.empty(most * most)
     for d in range(0, source.size, 2):
         states, size = starts[d + 2] - starts[d + 1], starts[d + 1] - starts[d]
-        hear(offsets, starts, first, incoming, unary, messages, source[d], d + 1, here, 0)
-        hear(offsets, starts, first, incoming, unary, messages, target[d], d, there, 0)
+        hear(m, unary, messages, source[d], d + 1, here, 0)
+        hear(m, unary, messages, target[d], d, there, 0)
         for y in range(size):
             for x in range(states):
                 pair[y * states + x] = tables[table_starts[d] + y * states + x] + here[x] + there[y]

@@ -1,4 +1,4 @@
-"""Max-product and sum-product belief propagation on a factor graph of any kind."""
+"""Max-product and sum-product belief propagation on any factor graph."""
 
 from __future__ import annotations
 
@@ -16,23 +16,28 @@ from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph
 
 SPREAD = 0.01
-"""Of the log-messages that sum-product starts from. In nats."""
+"""Spread of the initial log-messages of sum-product, in nats."""
 
 
 class Messages(NamedTuple):
-    """Where the messages of a pairwise model lie in flat arrays; compiled kernels take it whole.
+    """Layout of the messages of a pairwise model in flat arrays, as one argument of compiled
+    kernels.
 
-    Edge e = (i, j), i < j, has two: 2e from i to j and 2e + 1 from j to i, so d ^ 1 is the reverse of d.
+    Edge e = (i, j), i < j, has two messages: 2e from i to j and 2e + 1 from j to i, so d ^ 1 is the
+    reverse of d.
 
     Attributes
     ----------
-    offsets : where the states of each variable start, shape (n + 1,).
+    offsets : index of the first state of each variable, shape (n + 1,).
     source, target : variables that message d comes from and goes to, shape (2E,).
-    starts : where message d, over the states of its target, starts among all messages, shape (2E + 1,).
-    tables : log-potentials of the edge of each message, laid (target, source), shape (sum of 2 k_i k_j,).
-    table_starts : where the table of message d starts, shape (2E,).
+    starts : index of the first entry of message d, which has one for each state of its target,
+        shape (2E + 1,).
+    tables : log-potentials of the edge of each message with axes (target, source), shape (sum of 2
+        k_i k_j,).
+    table_starts : index of the first entry of the table of message d, shape (2E,).
     first : the messages into variable v are incoming[first[v]:first[v + 1]], shape (n + 1,).
-    incoming : messages by target, those from lower variables before those from higher, shape (2E,).
+    incoming : messages by target, those from lower variables before those from higher ones, shape
+        (2E,).
     """
 
     offsets: Ints
@@ -45,8 +50,39 @@ class Messages(NamedTuple):
     incoming: Ints
 
 
+class Schedule(NamedTuple):
+    """How messages are updated.
+
+    Attributes
+    ----------
+    damping : share of the old log-message that is kept, in [0, 1).
+    tolerance : sweeps end when none changes a log-belief, whose maximum is 0, by this much, in
+        nats.
+    max_sweeps : largest number of sweeps.
+    """
+
+    damping: float
+    tolerance: float
+    max_sweeps: int
+
+
+class Decoded(NamedTuple):
+    """Results of max-product for each row of a batch.
+
+    Attributes
+    ----------
+    states : configurations, shape (batch, n).
+    converged : whether the beliefs converged, shape (batch,).
+    sweeps : number of sweeps, shape (batch,).
+    """
+
+    states: Ints
+    converged: Bools
+    sweeps: Ints
+
+
 def messages_of(form: Pairwise) -> Messages:
-    """Lay out the messages of a model."""
+    """The layout of the messages of a model."""
     cardinalities = np.array(form.cardinalities, np.int64)
     source, target = form.edges.reshape(-1), form.edges[:, ::-1].reshape(-1)
     laid = [t.reshape(-1) for table in form.tables for t in (table.T, table)]
@@ -67,12 +103,16 @@ def _starts(sizes: Ints) -> Ints:
 
 
 def soft_binary(form: Pairwise) -> bool:
-    """No variable has over two states, no configuration is forbidden: a message is then a finite log-ratio."""
+    """Whether variables have at most two states and no configuration is forbidden.
+
+    A message is then a finite log-ratio.
+    """
     return max(form.cardinalities) <= 2 and form.soft
 
 
 def up_and_down(edges: Ints) -> Ints:
-    """The messages to higher variables, in the order of their sources, then those to lower ones, in reverse."""
+    """Messages to higher variables in the order of their sources, then those to lower ones in
+    reverse order."""
     return np.concatenate([np.arange(0, 2 * len(edges), 2), 1 + 2 * np.argsort(-edges[:, 1], kind="stable")])
 
 
@@ -84,7 +124,7 @@ def perturbed_values(graph: FactorGraph, noise: Floats, states: Ints) -> Floats:
 
 
 def over_rows(work: Callable[[slice], None], batch: int, jobs: int) -> None:
-    """Do `work` on slices that cover the rows of a batch, `jobs` of them at a time."""
+    """Call `work` on slices that cover the rows of a batch, `jobs` of them at a time."""
     size = max(1, min(1024, math.ceil(batch / (4 * jobs))))
     parts = [slice(start, min(start + size, batch)) for start in range(0, batch, size)]
     with Threads(jobs) as threads:
@@ -95,24 +135,25 @@ def over_rows(work: Callable[[slice], None], batch: int, jobs: int) -> None:
 class MaxProduct:
     """Max-product belief propagation with random sequential updates (Thesis section 2.5.3).
 
-    A sweep recomputes every log-message once, in an order drawn afresh, each from the newest of the others:
-    m_ij(x_j) <- damping m_ij(x_j) + (1 - damping) max_x_i {theta_ij(x_i, x_j) + theta_i(x_i) + sum_k!=j m_ki(x_i)},
-    the maximum of each message being shifted to 0. Variables are then decoded breadth first, each given those of
-    its neighbours that are decoded already, so that ties are broken alike. Exact on forests, once converged.
+    A sweep recomputes every log-message once, in a new random order, from the newest of the others:
+    m_ij(x_j) <- damping m_ij(x_j) + (1 - damping) max_x_i {theta_ij(x_i, x_j) + theta_i(x_i) +
+    sum_k!=j m_ki(x_i)}, and shifts the maximum of each message to 0. Variables are then decoded
+    breadth first, each given its neighbours that are already decoded, so that ties are broken
+    consistently. On a forest the result is exact once converged.
 
     Parameters
     ----------
-    graph : any; a factor of three or more variables sends and receives as in a factor graph.
-    damping : in [0, 1), the share of the old log-message that is kept.
-    tolerance : sweeps end when none changes a log-belief, whose maximum is 0, by as much. In nats.
-    max_sweeps : at most so many for each row.
-    seed : of the orders of updates. They depend on it and on the noise of the row, not on the row's place.
+    graph : any model; a factor of three or more variables sends and receives messages as in a
+        factor graph.
+    damping, tolerance, max_sweeps : as for `Schedule`; the sweeps are those of one row.
+    seed : seed of the orders of updates, which depend on it and on the noise of the row, not on the
+        row's place.
     jobs : threads that share the rows of a batch; the results do not depend on it.
 
     Attributes
     ----------
-    converged : of the rows of the last call, shape (batch,).
-    sweeps : of the rows of the last call, shape (batch,).
+    converged : whether each row of the last call converged, shape (batch,).
+    sweeps : number of sweeps of each row of the last call, shape (batch,).
     """
 
     name = "max-product belief propagation"
@@ -131,7 +172,7 @@ class MaxProduct:
         self.graph = graph
         self._form = pairwise(lifted(graph))
         self._messages = messages_of(self._form)
-        self._schedule = (float(damping), float(tolerance), max_sweeps)
+        self._schedule = Schedule(float(damping), float(tolerance), max_sweeps)
         self._jobs = jobs
         self._order = _breadth_first(self._messages)
         self._hash = np.random.default_rng(seed).integers(2**64, size=sum(graph.cardinalities), dtype=np.uint64) | 1
@@ -152,9 +193,9 @@ class MaxProduct:
             unary = np.repeat(self._form.unary[None], rows.stop - rows.start, axis=0)
             unary[:, :given] += noise[rows]
             streams = (noise[rows].view(np.uint64) * self._hash).sum(axis=1)
-            outputs = states[rows], converged[rows], sweeps[rows]
+            found = Decoded(states[rows], converged[rows], sweeps[rows])
             model = self._messages, self._order, self._binary
-            belief_kernels.max_product(*model, unary, streams, *self._schedule, *outputs)
+            belief_kernels.max_product(*model, unary, streams, self._schedule, found)
 
         over_rows(work, batch, self._jobs)
         self.converged, self.sweeps = converged, sweeps
@@ -163,7 +204,7 @@ class MaxProduct:
 
 
 def _breadth_first(messages: Messages) -> Ints:
-    """Every variable, each component from its lowest."""
+    """All variables, breadth first in each component from its lowest."""
     order: list[int] = []
     seen: set[int] = set()
     for root in range(messages.first.size - 1):
@@ -186,10 +227,12 @@ class BetheResult:
 
     Attributes
     ----------
-    value : in nats; exact on forests. A stationary point of the Bethe free energy only if `converged`.
-    converged : the messages reached a fixed point.
-    sweeps : spent, over all attempts.
-    marginals : of the variables at the last messages, laid out as noise is, shape (sum of cardinalities,).
+    value : approximation in nats; exact on forests, and a stationary point of the Bethe free energy
+        only if `converged`.
+    converged : whether the messages reached a fixed point.
+    sweeps : number of sweeps in all attempts.
+    marginals : beliefs of the variables at the last messages, those of variable 0 first, shape (sum
+        of cardinalities,).
     """
 
     value: float
@@ -206,20 +249,21 @@ def bethe_log_partition_function(
     max_sweeps: int = 3_000,
     seed: int | np.random.SeedSequence = 0,
 ) -> BetheResult:
-    """Bethe approximation of ln Z by sum-product belief propagation (Yedidia, Freeman and Weiss 2005).
+    """Bethe approximation of ln Z by sum-product belief propagation (Yedidia, Freeman and Weiss
+    2005).
 
-    Messages, damping and tolerance are those of `MaxProduct`, with a sum for its maximum. A sweep goes up the
-    variables in order and down again. Where `max_sweeps` of them do not converge it goes on, up to twice, with the
-    messages it has and 1 - damping half of what it was.
+    Messages, damping and tolerance are those of `MaxProduct`, with a sum instead of the maximum. A
+    sweep goes up the variables in order and down again. If `max_sweeps` sweeps do not converge, it
+    continues up to twice with the same messages and half of 1 - damping.
 
     Parameters
     ----------
-    seed : of the first log-messages, which are small and random: those of a symmetric model, were they equal, would
-        stay at a fixed point from which any other messages lead away.
+    seed : seed of the initial log-messages, which are small and random. Equal messages of a
+        symmetric model would stay at an unstable fixed point.
 
     Returns
     -------
-    The result; its value is `-inf` when messages alone prove that no configuration is possible.
+    The result; its value is `-inf` if the messages prove that no configuration is possible.
     """
     from thesis_cli.inference import belief_kernels
 
@@ -229,8 +273,8 @@ def bethe_log_partition_function(
     messages = np.random.default_rng(seed).uniform(0, SPREAD, layout.starts[-1])
     sweeps, converged = 0, False
     for attempt in range(3):
-        schedule = 1 - (1 - damping) / 2**attempt, float(tolerance), max_sweeps
-        converged, spent = propagate(layout, form.unary, order, np.uint64(0), *schedule, True, messages)
+        schedule = Schedule(1 - (1 - damping) / 2**attempt, float(tolerance), max_sweeps)
+        converged, spent = propagate(layout, form.unary, order, np.uint64(0), schedule, True, messages)
         sweeps += spent
         if converged:
             break

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 STRIDE = 20
-"""Sweeps between two evaluations of the bound at the same edge weights."""
+"""Number of sweeps between two evaluations of the bound at the same edge weights."""
 
 STEP_SWEEPS = 5
-"""Sweeps after each step of the edge weights."""
+"""Number of sweeps after each step of the edge weights."""
 
 
 @dataclass(frozen=True)
@@ -32,18 +32,19 @@ class TrwResult:
 
     Attributes
     ----------
-    value : in nats; ln Z or more (but for rounding), whether `converged` or not: the least of `mixture` and of the
-        trivial bound sum_i ln k_i + sum_f max theta_f, which factors of three or more variables can make the lower.
-    mixture : the bound by the mixture of spanning forests.
-    gap : at least 0, and 0 once the pseudo-marginals of edges and of variables agree, where `mixture` is the optimum
-        for its `edge_appearance`. It is what `mixture` exceeds the constant by that is left of phi when the
-        pseudo-marginals are divided out.
-    converged : gap <= tolerance max(1, |mixture|).
-    iterations : sweeps over all messages, at all edge weights.
-    edge_appearance : probability of each edge in the mixture of spanning forests, in the order of the edges of
-        `pairwise(lifted(graph))`, shape (E,).
-    marginals : pseudo-marginals of the variables of the graph, the states of variable 0 first, then those of
-        variable 1, ..., shape (sum of cardinalities,).
+    value : bound in nats, at least ln Z up to rounding, whether `converged` or not: the smaller of
+        `mixture` and the trivial bound sum_i ln k_i + sum_f max theta_f, which may be the smaller
+        with factors of three variables.
+    mixture : bound from the mixture of spanning forests.
+    gap : 0 or more, and 0 when the pseudo-marginals of edges and of variables agree; `mixture` is
+        then optimal for its `edge_appearance`. Dividing phi by the pseudo-marginals leaves a
+        constant, and the gap is the distance of `mixture` from it.
+    converged : whether gap <= tolerance max(1, |mixture|).
+    iterations : number of sweeps over all messages, at all edge weights.
+    edge_appearance : probability of each edge in the mixture of spanning forests, in the order of
+        the edges of `pairwise(lifted(graph))`, shape (E,).
+    marginals : pseudo-marginals of the variables of the graph, those of variable 0 first, shape
+        (sum of cardinalities,).
     """
 
     value: float
@@ -60,23 +61,26 @@ def trw_log_partition_function(
 ) -> TrwResult:
     """Upper bound on ln Z by a mixture of spanning trees (Wainwright, Jaakkola and Willsky 2005).
 
-    ln Z is convex, so if phi = sum_T rho_T theta_T then ln Z <= sum_T rho_T ln Z(theta_T). Messages choose the
-    theta_T, and any messages give a bound, which is evaluated with no tree in hand (`trw_kernels.certify`). The
-    edge appearance probabilities, all that the bound needs of rho, start as those of uniform spanning trees and
-    move by conditional gradient, each step towards the spanning tree of most mutual information. The lowest
-    bound met is returned, so that moving them never loosens it, or the trivial one (see `TrwResult`).
+    ln Z is convex, so if phi = sum_T rho_T theta_T then ln Z <= sum_T rho_T ln Z(theta_T). Messages
+    choose the theta_T, and any messages give a bound, which is evaluated without listing trees
+    (`trw_kernels.certify`). The bound depends on rho only through the appearance probabilities of
+    edges. These start as those of uniform spanning trees and move by conditional gradient, each
+    step towards the spanning tree with the most mutual information. The result is the lowest bound
+    on the way, or the trivial one (see `TrwResult`), so moving the probabilities never loosens it.
 
     Parameters
     ----------
-    graph : any; a factor of three or more variables becomes a variable that is tied to those of its scope.
-    tolerance : relative, of message passing (see `TrwResult`) and of what better edge weights could gain.
-    weight_steps : at most so many of conditional gradient, of `STEP_SWEEPS` sweeps each.
-    max_sweeps : at most so many at the first and again at the last edge weights; by default as many as
-        update a million messages, and 1000 at least.
+    graph : any model; a factor of three or more variables becomes a variable tied to those of its
+        scope.
+    tolerance : relative tolerance of message passing (see `TrwResult`) and of the gain from better
+        edge weights.
+    weight_steps : largest number of steps of conditional gradient, of `STEP_SWEEPS` sweeps each.
+    max_sweeps : largest number of sweeps at the first and again at the last edge weights; by
+        default enough to update a million messages, and at least 1000.
 
     Raises
     ------
-    ModelTooLarge : a model so wide that `uniform_spanning_trees` refuses it.
+    ModelTooLarge : the model is too wide for `uniform_spanning_trees`.
     """
     descent = _Descent(pairwise(lifted(graph)), tolerance)
     if max_sweeps is None:
@@ -96,12 +100,13 @@ def trw_log_partition_function(
 
 
 def _trivial_bound(graph: FactorGraph) -> float:
-    """As many configurations as there are, each of no more than the sum of the factors' maxima."""
+    """ln of the number of configurations plus the sum of the factors' maxima."""
     return math.log(graph.size) + sum(float(factor.table.max()) for factor in graph.factors)
 
 
 class _Point(NamedTuple):
-    """Edge weights and messages, their bound on ln Z with its gap, and the mutual information of each edge."""
+    """Edge weights and messages, their bound on ln Z with its gap, and the mutual information of
+    each edge."""
 
     weights: Floats
     messages: Floats
@@ -111,12 +116,12 @@ class _Point(NamedTuple):
 
 
 class _Descent:
-    """The way down from point to point.
+    """Descent of the bound over messages and edge weights.
 
     Attributes
     ----------
     form : the model.
-    sweeps : spent so far.
+    sweeps : number of sweeps so far.
     """
 
     def __init__(self, form: Pairwise, tolerance: float) -> None:
@@ -141,10 +146,10 @@ class _Descent:
         return point.bound == -np.inf or change <= self._tolerance * max(1.0, abs(point.bound))
 
     def run(self, point: _Point, sweeps: int) -> _Point:
-        """Pass messages at the same edge weights; those that raise the bound are taken back, and damping rises.
+        """Pass messages at the same edge weights.
 
-        Damping then eases again: undamped messages are the fastest where they do not diverge.
-        """
+        Messages that raise the bound are undone, and damping increases. It then decreases again,
+        because undamped messages are the fastest where they do not diverge."""
         from thesis_cli.inference.trw_kernels import send, send_binary
 
         for done in range(0, sweeps, STRIDE):
@@ -162,12 +167,12 @@ class _Descent:
             if new.bound <= point.bound:
                 point = new
                 self._damping *= 0.9
-            else:  # or not a number
+            else:  # also if the bound is NaN
                 self._damping = (1 + self._damping) / 2
         return point
 
     def marginals(self, point: _Point) -> Floats:
-        """Pseudo-marginals of all variables of the pairwise form: what its beliefs are when normalised."""
+        """Pseudo-marginals of all variables of the pairwise form: the normalised beliefs."""
         offsets, layout = self.form.offsets, self._layout
         lengths = np.diff(layout.starts)
         place = np.repeat(offsets[layout.target] - layout.starts[:-1], lengths) + np.arange(point.messages.size)
@@ -181,7 +186,8 @@ class _Descent:
         return np.asarray(weights)
 
     def turn(self, point: _Point, step: float) -> _Point | None:
-        """Move edge weights towards the best spanning forest; none if it is better by no more than the tolerance."""
+        """Move edge weights towards the best spanning forest; None if the gain is within the
+        tolerance."""
         forest = maximum_spanning_forest(len(self.form.cardinalities), self.form.edges, point.information)
         direction = forest - point.weights
         if self.negligible(float(direction @ point.information), point):
@@ -190,7 +196,8 @@ class _Descent:
 
 
 def maximum_spanning_forest(n: int, edges: Ints, gains: Floats) -> Floats:
-    """1 for the edges of a spanning forest of most gain, 0 for others, shape (E,); `edges` ascend, gains are >= 0."""
+    """Indicator of the edges of a spanning forest of largest gain, shape (E,); `edges` ascend,
+    gains are >= 0."""
     from scipy.sparse import coo_array, csgraph
 
     costs = coo_array((-1 - gains, tuple(edges.T)), shape=(n, n))  # an entry of 0 would be no edge
@@ -201,11 +208,12 @@ def maximum_spanning_forest(n: int, edges: Ints, gains: Floats) -> Floats:
 
 
 def uniform_spanning_trees(n: int, edges: Ints) -> Floats:
-    """Probability of each edge in a uniform spanning tree of its component: its effective resistance (Kirchhoff).
+    """Probability of each edge in a uniform spanning tree of its component: its effective
+    resistance (Kirchhoff).
 
-    Edges outside the 2-core, where leaves are peeled off, are in every tree. The rest of a component has a Laplacian
-    that is block tridiagonal in the distance from a vertex, held at 0; the blocks of its inverse follow
-    one from the other.
+    Edges outside the 2-core, which remains when leaves are removed repeatedly, are in every tree.
+    The Laplacian of the rest of a component, grounded at one vertex, is block tridiagonal in the
+    distance from this vertex; the blocks of its inverse follow by recursion.
 
     Parameters
     ----------
@@ -214,7 +222,7 @@ def uniform_spanning_trees(n: int, edges: Ints) -> Floats:
 
     Raises
     ------
-    ModelTooLarge : the blocks are beyond `DEFAULT_MEMORY`.
+    ModelTooLarge : the blocks need more than `DEFAULT_MEMORY`.
     """
     from scipy.sparse import csgraph, csr_array, diags_array
 
@@ -236,10 +244,10 @@ def uniform_spanning_trees(n: int, edges: Ints) -> Floats:
 
 
 def _two_core(n: int, edges: Ints) -> list[bool]:
-    """Which edges are left when leaves are peeled off until there are none."""
+    """Whether each edge remains when leaves are removed until there are none."""
     degree = np.bincount(edges.reshape(-1), minlength=n).tolist()
     ends = edges.tolist()
-    left, kept = [0] * n, [True] * len(ends)  # the exclusive or of the edges at a vertex is the last one's number
+    left, kept = [0] * n, [True] * len(ends)  # exclusive or of the edges at a vertex: at a leaf, its one edge
     for e, (i, j) in enumerate(ends):
         left[i] ^= e
         left[j] ^= e
@@ -259,13 +267,15 @@ def _two_core(n: int, edges: Ints) -> list[bool]:
 
 
 def _resistances(laplacian: csr_array, level: Floats, i: Ints, j: Ints) -> Floats:
-    """Effective resistances between neighbours i and j, by the inverse of the Laplacian without the one of level 0."""
+    """Effective resistances between neighbours i and j, from the inverse of the Laplacian grounded
+    at level 0."""
     near, far = np.where(level[i] <= level[j], (i, j), (j, i))
     depth = int(level[far].max())
     groups = [np.flatnonzero(level == k) for k in range(1, depth + 1)]
     if (needed := 24 * sum(g.size**2 for g in groups)) > DEFAULT_MEMORY:
         raise ModelTooLarge(
-            f"the spanning trees of the model need {bytes_text(needed)}", "the Bethe approximation takes any size"
+            f"the spanning trees of the model need {bytes_text(needed)}",
+            "the Bethe approximation takes any model",
         )
     place = np.zeros(level.size, np.int64)
     for group in groups:
@@ -277,7 +287,7 @@ def _resistances(laplacian: csr_array, level: Floats, i: Ints, j: Ints) -> Float
         if k < depth - 1:
             block = block - down[k] @ schur[k + 1] @ down[k].T
         schur[k] = np.linalg.inv(block).astype(np.float64, copy=False)
-    own, shared = np.zeros(level.size), np.zeros(i.size)  # of the inverse: its diagonal, its entries at edges
+    own, shared = np.zeros(level.size), np.zeros(i.size)  # diagonal of the inverse, and its entries at edges
     rank = level[near] + level[far]
     inverse: Floats = schur[0]
     for k in range(depth):

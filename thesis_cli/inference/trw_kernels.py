@@ -1,4 +1,4 @@
-"""Compiled tree-reweighted sum-product; tests hold it against a plain reference."""
+"""Compiled tree-reweighted sum-product; tests compare it with a plain reference."""
 
 from __future__ import annotations
 
@@ -16,31 +16,21 @@ if TYPE_CHECKING:
 
 
 @njit(cache=True, nogil=True)
-def reweigh(
-    tables: Floats,
-    entry: int,
-    weight: float,
-    beliefs: Floats,
-    low: int,
-    states: int,
-    messages: Floats,
-    back: int,
-    terms: Floats,
-    new: Floats,
-    size: int,
-) -> None:
-    """Write a message, weight ln sum_x exp{(theta(y, x) - reverse(x)) / weight + belief(x)}, into new[:size].
+def reweigh(m: Messages, d: int, weight: float, beliefs: Floats, messages: Floats, terms: Floats, new: Floats) -> None:
+    """Compute message d, weight ln sum_x exp{(theta(y, x) - reverse(x)) / weight + belief(x)}.
 
-    The table starts at `entry`, the source's belief at `low`, the reverse message at `back`; `terms` is scratch.
-    A state whose belief is `-inf` is impossible and left out, so that no infinities are subtracted.
-    """
+    Writes it to the start of `new`; `terms` is scratch. A state with belief `-inf` is impossible
+    and left out, so that no infinities are subtracted."""
     scale = 1.0 / weight
-    for y in range(size):
+    low, back, tables = m.offsets[m.source[d]], m.starts[d ^ 1], m.tables
+    states = m.offsets[m.source[d] + 1] - low
+    for y in range(m.starts[d + 1] - m.starts[d]):
+        entry = m.table_starts[d] + y * states
         top = -np.inf
         for x in range(states):
             terms[x] = -np.inf
             if beliefs[low + x] > -np.inf:
-                terms[x] = (tables[entry + y * states + x] - messages[back + x]) * scale + beliefs[low + x]
+                terms[x] = (tables[entry + x] - messages[back + x]) * scale + beliefs[low + x]
             top = max(top, terms[x])
         total = 0.0
         for x in range(states):
@@ -50,30 +40,28 @@ def reweigh(
 
 @njit(cache=True, nogil=True)
 def send(m: Messages, unary: Floats, weights: Floats, damping: float, sweeps: int, messages: Floats) -> None:
-    """In each sweep messages to higher variables, in order, then to lower ones, in reverse order; all in place."""
-    offsets, source, _, starts, tables, table_starts, first, incoming = m
-    n, most = offsets.size - 1, widest(offsets)
+    """Update messages in place: in each sweep those to higher variables in order, then to lower
+    ones in reverse."""
+    n, most, starts, first = m.offsets.size - 1, widest(m.offsets), m.starts, m.first
     beliefs, terms, new = np.empty(unary.size), np.empty(most), np.empty(most)
     for turn in range(2 * n * sweeps):
         place = turn % (2 * n)
         up = place < n
         v = place if up else 2 * n - 1 - place
-        low, states, middle = offsets[v], offsets[v + 1] - offsets[v], upward(source, first, incoming, v)
-        hear(offsets, starts, first, incoming, unary, messages, v, -1, beliefs, low)
+        middle = upward(m, v)
+        hear(m, unary, messages, v, -1, beliefs, m.offsets[v])
         for q in range(middle, first[v + 1]) if up else range(first[v], middle):
-            back = incoming[q]
-            d = back ^ 1
-            size = starts[d + 1] - starts[d]
-            weight = weights[d >> 1]
-            reweigh(tables, table_starts[d], weight, beliefs, low, states, messages, starts[back], terms, new, size)
-            damp(messages, starts[d], new, size, damping)
+            d = m.incoming[q] ^ 1
+            reweigh(m, d, weights[d >> 1], beliefs, messages, terms, new)
+            damp(messages, starts[d], new, starts[d + 1] - starts[d], damping)
 
 
 @njit(cache=True, nogil=True)
 def send_binary(
     m: Messages, unary: Floats, order: Ints, weights: Floats, damping: float, sweeps: int, messages: Floats
 ) -> None:
-    """`send` where no variable has over two states and every log-potential is finite; `order` is `up_and_down`."""
+    """`send` for variables of at most two states and finite log-potentials; `order` is
+    `up_and_down`."""
     ratios, scales, beliefs = messages[1::2] - messages[::2], 1.0 / weights, np.empty(m.first.size - 1)
     hear_ratios(m, unary, ratios, beliefs)
     for _ in range(sweeps):
@@ -92,20 +80,20 @@ def send_binary(
 def certify(m: Messages, unary: Floats, weights: Floats, messages: Floats, information: Floats) -> tuple[float, float]:
     """An upper bound on ln Z and its slack, at any messages.
 
-    The messages define beliefs tau_s of variables and tau_st of edges, and phi is a constant plus the mean over
-    trees T of sum_s ln tau_s + sum_{st in T} ln tau_st / (tau_s tau_t). ln Z is at most the constant plus the
-    mean of the ln Z of these trees. To sum out a leaf t leaves at s the ratio of a marginal of tau_st to tau_s,
-    so that each edge of a tree adds no more than the log of its largest ratio, at either end. These make the
-    slack; what messages would be if sent again has the ratios in it. Fills `information`, shape (E,), with the
-    mutual information of each tau_st.
-    """
-    offsets, source, target, starts, tables, table_starts, first, incoming = m
+    The messages define beliefs tau_s of variables and tau_st of edges, and phi is a constant plus
+    the mean over trees T of sum_s ln tau_s + sum_{st in T} ln tau_st / (tau_s tau_t). ln Z is at
+    most the constant plus the mean of the ln Z of these trees. Summing out a leaf t leaves at s the
+    ratio of a marginal of tau_st to tau_s, so each edge of a tree adds at most the logarithm of its
+    largest ratio, at either end. These logarithms make the slack; the ratios follow from the
+    messages that would be sent next. Fills `information`, shape (E,), with the mutual information
+    of each tau_st."""
+    offsets, source, target, starts, tables, table_starts, _, _ = m
     n, most = offsets.size - 1, widest(offsets)
     beliefs, norms = np.empty(unary.size), np.empty(n)
     down, up, joint, terms = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     bound, slack = 0.0, 0.0
     for v in range(n):
-        hear(offsets, starts, first, incoming, unary, messages, v, -1, beliefs, offsets[v])
+        hear(m, unary, messages, v, -1, beliefs, offsets[v])
         norms[v] = logsumexp(beliefs, offsets[v], offsets[v + 1])
         bound += norms[v]
     if bound == -np.inf:
@@ -114,8 +102,8 @@ def certify(m: Messages, unary: Floats, weights: Floats, messages: Floats, infor
         i, j, weight = source[2 * e], target[2 * e], weights[e]
         low_i, low_j, to_j, to_i = offsets[i], offsets[j], starts[2 * e], starts[2 * e + 1]
         k_i, k_j, entry = offsets[i + 1] - low_i, offsets[j + 1] - low_j, table_starts[2 * e]
-        reweigh(tables, entry, weight, beliefs, low_i, k_i, messages, to_i, terms, up, k_j)
-        reweigh(tables, table_starts[2 * e + 1], weight, beliefs, low_j, k_j, messages, to_j, terms, down, k_i)
+        reweigh(m, 2 * e, weight, beliefs, messages, terms, up)
+        reweigh(m, 2 * e + 1, weight, beliefs, messages, terms, down)
         rise_j = rise_i = -np.inf
         for y in range(k_j):
             if beliefs[low_j + y] > -np.inf:

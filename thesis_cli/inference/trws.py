@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
@@ -11,31 +13,57 @@ from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph
 
 
+class Limits(NamedTuple):
+    """When the iterations of a row end; as for `TRWS`."""
+
+    tolerance: float
+    progress: float
+    patience: int
+    max_iterations: int
+
+
+class Bounded(NamedTuple):
+    """Results of TRW-S for each row of a batch.
+
+    Attributes
+    ----------
+    states : configurations, shape (batch, n).
+    bounds : upper bounds on the maxima, shape (batch,).
+    iterations : number of iterations, shape (batch,).
+    """
+
+    states: Ints
+    bounds: Floats
+    iterations: Ints
+
+
 class TRWS:
     """TRW-S with monotonic chains in the order of the variables (Kolmogorov 2006).
 
-    The model is written as a sum over chains; an iteration passes messages up and down the order, so that the sum
-    of the chains' maxima, an upper bound at any iteration, never rises but for rounding. On the way up variables
-    are decoded in order, each given those before it. Every `patience` iterations, and at the end, the best
-    configuration ascends by exact maximisation over one forest of variables after the other, given the rest
-    (after Hamze and de Freitas 2004), until no other state of any one variable is better. A row ends when it is
-    certified, when its bound stalls, or at `max_iterations`.
+    The model is a sum over chains. An iteration passes messages up and down the order, so that the
+    sum of the chains' maxima, which is always an upper bound, never rises except by rounding. On
+    the way up, variables are decoded in order, each given those before it. Every `patience`
+    iterations, and at the end, exact maximisation over one forest of variables after another, given
+    the rest, improves the best configuration (after Hamze and de Freitas 2004) until no other state
+    of a single variable is better. A row ends when it is certified, when its bound stalls, or at
+    `max_iterations`.
 
     Parameters
     ----------
-    graph : any; a factor of three or more variables becomes a variable that is tied to those of its scope.
-    tolerance : a row is certified, its configuration then optimal to within as much, once
+    graph : any model; a factor of three or more variables becomes a variable tied to those of its
+        scope.
+    tolerance : a row is certified, that is, optimal within this tolerance, when
         bound - value <= tolerance max(1, |bound|).
-    progress : in [0, 1); a bound has stalled that in `patience` iterations fell by no more than this share of
-        bound - value, or than the tolerance. 0 runs bounds to their limit.
-    patience : iterations between two such looks.
-    max_iterations : at most so many for each row, one at least.
+    progress : in [0, 1). A bound has stalled if it fell in `patience` iterations by at most this
+        share of bound - value, or by at most the tolerance. With 0, bounds run to their limit.
+    patience : number of iterations between two such checks.
+    max_iterations : largest number of iterations for each row, 1 or more.
     jobs : threads that share the rows of a batch; the results do not depend on it.
 
     Attributes
     ----------
-    certified : of the rows of the last call, shape (batch,).
-    iterations : of the rows of the last call, shape (batch,).
+    certified : whether each row of the last call is certified, shape (batch,).
+    iterations : number of iterations of each row of the last call, shape (batch,).
     """
 
     name = "TRW-S"
@@ -55,7 +83,7 @@ class TRWS:
         self._form = pairwise(lifted(graph))
         self._messages = messages_of(self._form)
         self._tolerance = float(tolerance)
-        self._limits = self._tolerance, float(progress), patience, max_iterations
+        self._limits = Limits(self._tolerance, float(progress), patience, max_iterations)
         self._jobs = jobs
         self.certified: Bools = np.empty(0, np.bool_)
         self.iterations: Ints = np.empty(0, np.int64)
@@ -71,7 +99,8 @@ class TRWS:
         -------
         values : phi(x) + sum_i noise_i(x_i) of the configurations found, shape (batch,).
         states : the configurations, shape (batch, n).
-        bounds : upper bounds on the maxima, shape (batch,); `-inf` proves that nothing is possible.
+        bounds : upper bounds on the maxima, shape (batch,); `-inf` proves that no configuration is
+            possible.
         """
         from thesis_cli.inference.trws_kernels import trws
 
@@ -83,7 +112,7 @@ class TRWS:
             unary = np.repeat(self._form.unary[None], rows.stop - rows.start, axis=0)
             unary[:, :given] += noise[rows]
             model = self._messages, self._form.constant, len(self.graph.cardinalities), unary
-            trws(*model, *self._limits, states[rows], bounds[rows], iterations[rows])
+            trws(*model, self._limits, Bounded(states[rows], bounds[rows], iterations[rows]))
 
         over_rows(work, batch, self._jobs)
         found = np.ascontiguousarray(states[:, : len(self.graph.cardinalities)])

@@ -1,4 +1,4 @@
-"""Compiled sequential tree-reweighted max-product; tests hold it against a plain reference."""
+"""Compiled sequential tree-reweighted max-product; tests compare it with a plain reference."""
 
 from __future__ import annotations
 
@@ -12,40 +12,35 @@ from thesis_cli.inference.belief_kernels import hear, rescale
 
 if TYPE_CHECKING:
     from thesis_cli.inference.belief_propagation import Messages
-
+    from thesis_cli.inference.trws import Bounded, Limits
 
 FRUITLESS = 20
-"""Forests in a row without a gain to speak of, after which an ascent may end."""
+"""Number of consecutive forests without a noticeable gain after which an ascent may end."""
 
 
 @njit(cache=True, nogil=True)
-def upward(source: Ints, first: Ints, incoming: Ints, v: int) -> int:
-    """Where the messages from higher variables start among those into v."""
-    q: int = first[v]
-    while q < first[v + 1] and source[incoming[q]] < v:
+def upward(m: Messages, v: int) -> int:
+    """Index in `incoming` of the first message into v from a higher variable."""
+    q: int = m.first[v]
+    while q < m.first[v + 1] and m.source[m.incoming[q]] < v:
         q += 1
     return q
 
 
 @njit(cache=True, nogil=True)
-def pass_on(
-    starts: Ints,
-    tables: Floats,
-    table_starts: Ints,
-    beliefs: Floats,
-    low: int,
-    states: int,
-    share: float,
-    messages: Floats,
-    d: int,
-) -> float:
-    """Recompute log-message d from `share` of its source's belief, less its reverse; returns what made its maximum 0.
+def pass_on(m: Messages, d: int, share: float, beliefs: Floats, messages: Floats) -> float:
+    """Recompute log-message d from `share` of its source's belief minus the reverse message.
 
-    A state whose belief is `-inf` is impossible and left out, so that no infinities are subtracted.
+    A state with belief `-inf` is impossible and left out, so that no infinities are subtracted.
+
+    Returns
+    -------
+    The number that was subtracted to shift the maximum to 0.
     """
-    back = starts[d ^ 1]
+    starts, tables, low, back = m.starts, m.tables, m.offsets[m.source[d]], m.starts[d ^ 1]
+    states = m.offsets[m.source[d] + 1] - low
     for y in range(starts[d + 1] - starts[d]):
-        entry = table_starts[d] + y * states
+        entry = m.table_starts[d] + y * states
         best = -np.inf
         for x in range(states):
             if beliefs[low + x] > -np.inf:
@@ -56,11 +51,12 @@ def pass_on(
 
 @njit(cache=True, nogil=True)
 def forward(m: Messages, unary: Floats, messages: Floats, beliefs: Floats, states: Ints) -> float:
-    """Decode and update messages to higher variables, in order; returns phi(states)."""
+    """Decode variables and update messages to higher ones, in order; returns phi(states) but for
+    the constant."""
     offsets, source, _, starts, tables, table_starts, first, incoming = m
     value = 0.0
     for v in range(offsets.size - 1):
-        low, count, middle = offsets[v], offsets[v + 1] - offsets[v], upward(source, first, incoming, v)
+        low, count, middle = offsets[v], offsets[v + 1] - offsets[v], upward(m, v)
         best, at, own = -np.inf, 0, -np.inf
         for x in range(count):
             known = unary[low + x]
@@ -75,29 +71,30 @@ def forward(m: Messages, unary: Floats, messages: Floats, beliefs: Floats, state
                 best, at, own = score, x, known
         states[v] = at
         value += own
-        hear(offsets, starts, first, incoming, unary, messages, v, -1, beliefs, low)
+        hear(m, unary, messages, v, -1, beliefs, low)
         share = 1.0 / max(middle - first[v], first[v + 1] - middle, 1)
         for q in range(middle, first[v + 1]):
-            pass_on(starts, tables, table_starts, beliefs, low, count, share, messages, incoming[q] ^ 1)
+            pass_on(m, incoming[q] ^ 1, share, beliefs, messages)
     return value
 
 
 @njit(cache=True, nogil=True)
 def backward(m: Messages, unary: Floats, messages: Floats, beliefs: Floats) -> float:
-    """Update messages to lower variables, in reverse order; returns the bound on max phi.
+    """Update messages to lower variables, in reverse order; returns the bound on max phi but for
+    the constant.
 
-    The bound sums the maxima of monotonic chains that share each variable's belief evenly, each chain maximised
-    from its highest variable down: what was taken off a message on the way, and the rest at its lowest.
-    """
-    offsets, source, _, starts, tables, table_starts, first, incoming = m
+    The bound is the sum of the maxima of monotonic chains that share each variable's belief evenly.
+    Each chain is maximised from its highest variable down: its maximum is the sum of what its
+    messages were shifted by and of the maximum at its lowest variable."""
+    offsets, _, _, _, _, _, first, incoming = m
     bound = 0.0
     for v in range(offsets.size - 2, -1, -1):
-        low, count, middle = offsets[v], offsets[v + 1] - offsets[v], upward(source, first, incoming, v)
-        hear(offsets, starts, first, incoming, unary, messages, v, -1, beliefs, low)
+        low, count, middle = offsets[v], offsets[v + 1] - offsets[v], upward(m, v)
+        hear(m, unary, messages, v, -1, beliefs, low)
         chains = max(middle - first[v], first[v + 1] - middle, 1)
         share = 1.0 / chains
         for q in range(first[v], middle):
-            bound += pass_on(starts, tables, table_starts, beliefs, low, count, share, messages, incoming[q] ^ 1)
+            bound += pass_on(m, incoming[q] ^ 1, share, beliefs, messages)
         begun = chains - (middle - first[v])
         if begun > 0:
             bound += begun * share * rescale(beliefs, low, low + count)
@@ -106,7 +103,7 @@ def backward(m: Messages, unary: Floats, messages: Floats, beliefs: Floats) -> f
 
 @njit(cache=True, nogil=True)
 def score(m: Messages, unary: Floats, states: Ints) -> float:
-    """phi(states) but for the constant."""
+    """phi(states) without the constant."""
     offsets, source, target, _, tables, table_starts, _, _ = m
     total = 0.0
     for v in range(states.size):
@@ -119,13 +116,15 @@ def score(m: Messages, unary: Floats, states: Ints) -> float:
 
 @njit(cache=True, nogil=True)
 def grow(m: Messages, root: int, most: int, order: Ints, link: Ints) -> int:
-    """Choose at most so many variables whose edges among themselves are a forest; returns how many.
+    """Choose at most `most` variables whose edges among themselves form a forest; returns their
+    number.
 
-    Breadth first from the root, then from the next variables in turn that are left untouched. Neighbours join in
-    descending order, so that every variable that stands for a factor joins the first root.
+    The search is breadth first from the root, then from each next variable that has no chosen
+    neighbour. Neighbours join in descending order, so that every variable that stands for a factor
+    joins the first root.
 
-    Fills `order` with the chosen variables, parents first, and `link` with the message from each one's parent, -1
-    for a root and -2 for those not chosen, shapes (n,).
+    Fills `order` with the chosen variables, parents first, and `link` with the message from the
+    parent of each variable, -1 for a root and -2 for a variable that is not chosen, shapes (n,).
     """
     _, source, _, _, _, _, first, incoming = m
     n, size, done = link.size, 0, 0
@@ -156,7 +155,8 @@ def grow(m: Messages, root: int, most: int, order: Ints, link: Ints) -> int:
 
 @njit(cache=True, nogil=True)
 def maximise_forest(m: Messages, unary: Floats, order: Ints, link: Ints, beliefs: Floats, states: Ints) -> None:
-    """Change the variables in `order`, a forest with parents first, to maximise phi given the others' states."""
+    """Set the variables in `order`, a forest with parents first, to maximise phi given the states
+    of the others."""
     offsets, source, _, _, tables, table_starts, first, incoming = m
     for v in order:
         for x in range(offsets[v + 1] - offsets[v]):
@@ -188,11 +188,11 @@ def maximise_forest(m: Messages, unary: Floats, order: Ints, link: Ints, beliefs
 
 @njit(cache=True, nogil=True)
 def settle(m: Messages, given: int, order: Ints, link: Ints, old: Ints, new: Ints, settled: Bools) -> None:
-    """Update which of the `given` variables no change by itself improves, after a forest moved from old to new.
+    """Update which of the `given` variables no single change improves, after a forest moved from
+    `old` to `new`.
 
-    A variable is settled that was moved together with those that stand for its factors, and stays so until a
-    neighbour changes.
-    """
+    A variable becomes settled when it is optimised together with the variables that stand for its
+    factors, and stays so until a neighbour changes."""
     _, source, _, _, _, _, first, incoming = m
     for v in order:
         if new[v] != old[v]:
@@ -209,11 +209,11 @@ def settle(m: Messages, given: int, order: Ints, link: Ints, old: Ints, new: Int
 def ascend(
     m: Messages, given: int, unary: Floats, root: int, bound: float, progress: float, fruitless: int, states: Ints
 ) -> float:
-    """Maximise over one forest after the other given the rest, in place; returns the score.
+    """Maximise in place over one forest after another, given the rest; returns the score.
 
-    Ends once no change of one of the first `given` variables improves, the others standing for factors, and
-    `fruitless` forests in a row have closed no more than `progress` of the distance to the bound.
-    """
+    Variables from `given` on stand for factors. Ends when no change of a single other variable
+    improves, and `fruitless` consecutive forests have each closed at most a share `progress` of the
+    distance to the bound."""
     n = states.size
     order, link, new = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     beliefs, settled = np.empty(unary.size), np.zeros(n, np.bool_)
@@ -238,40 +238,30 @@ def ascend(
 
 
 @njit(cache=True, nogil=True)
-def trws(
-    m: Messages,
-    constant: float,
-    given: int,
-    unary: Floats,
-    tolerance: float,
-    progress: float,
-    patience: int,
-    max_iterations: int,
-    states: Ints,
-    bounds: Floats,
-    iterations: Ints,
-) -> None:
-    """TRW-S for each row of `unary`, shape (batch, states); fills the last three, (batch, n) and (batch,).
+def trws(m: Messages, constant: float, given: int, unary: Floats, limits: Limits, found: Bounded) -> None:
+    """TRW-S for each row of `unary`, shape (batch, states); fills `found`.
 
     Variables from `given` on stand for factors.
     """
-    beliefs, found = np.empty(unary.shape[1]), np.empty(states.shape[1], np.int64)
+    tolerance, progress, patience, max_iterations = limits
+    states, bounds, iterations = found
+    beliefs, decoded = np.empty(unary.shape[1]), np.empty(states.shape[1], np.int64)
     for row in range(unary.shape[0]):
         messages = np.zeros(m.starts[-1])
         best, bound, earlier = -np.inf, np.inf, np.inf
         for iteration in range(1, max_iterations + 1):
-            value = constant + forward(m, unary[row], messages, beliefs, found)
+            value = constant + forward(m, unary[row], messages, beliefs, decoded)
             if value > best or iteration == 1:
                 best = value
-                states[row] = found
+                states[row] = decoded
             bound = min(bound, constant + backward(m, unary[row], messages, beliefs))
             iterations[row] = iteration
             slack = tolerance * max(1.0, abs(bound))
             if bound == -np.inf or bound - best <= slack:
                 break
             if iteration % patience == 0 or iteration == max_iterations:
-                limits = bound - constant, progress, FRUITLESS
-                best = constant + ascend(m, given, unary[row], iteration % given, *limits, states[row])
+                root, room = iteration % given, bound - constant
+                best = constant + ascend(m, given, unary[row], root, room, progress, FRUITLESS, states[row])
                 gap = bound - best
                 if gap <= slack or earlier - bound <= max(slack, progress * gap if gap < np.inf else 0.0):
                     break
