@@ -355,8 +355,9 @@ def test_python_takes_arrays_and_graphs():
     integral = tc.renyi(P, probabilities=True, integrand=f, **options)
     assert integral.estimates[0].value == pytest.approx(math.log(P @ f))
     assert tc.renyi(np.log(P), log_z=0, order=1, seed=1).settings["log_z"] == 0
-    with pytest.raises(InputError, match="--log-z is"):
-        tc.renyi(np.log(P), log_z=[1, 2])
+    for wrong in ([1, 2], True, math.nan):
+        with pytest.raises(InputError, match="--log-z is"):
+            tc.renyi(np.log(P), log_z=wrong)
 
 
 def test_figures(cli):

@@ -1,3 +1,5 @@
+"""Entropies from perturbed maxima: the Gumbel trick, designs, limits and refusals."""
+
 import math
 from dataclasses import replace
 
@@ -6,78 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.special import digamma, logsumexp, polygamma
+from scipy.special import logsumexp, polygamma
 
+from tests.entropy.conftest import LOG_Z, ORDERS, PHI, VARIANCE, entropy, error_of_variance, maxima_of, parts, repeated
 from thesis_cli.base.errors import InputError
 from thesis_cli.entropy.estimators import LEAST_SETS, renyi_entropy
-from thesis_cli.entropy.maxima import Noise, entropy_maxima
-from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.perturbation.tricks import gumbel, pareto, power, tail
-
-VARIANCE = math.pi**2 / 6
-ORDERS = (0.0, 0.5, 0.999, 1.0, 1.001, 2.0, math.inf)
-PHI = np.array([1.2, -0.3, -np.inf, 0.9, 2.0, -1.5, 0.1])
-LOG_Z = float(logsumexp(PHI))
-
-
-def maxima_of(phi, count, seed=0, orders=ORDERS, **noise):
-    return entropy_maxima(LogPotentials(phi), np.array(orders), count, np.random.SeedSequence(seed), Noise(**noise))
-
-
-def entropy(phi, alpha):
-    """By definition."""
-    log_p = phi[phi > -np.inf] - logsumexp(phi)
-    if alpha == math.inf:
-        return -log_p.max()
-    if alpha == 1:
-        return -np.exp(log_p) @ log_p
-    return logsumexp(alpha * log_p) / (1 - alpha)
-
-
-def parts(maxima, m):
-    """The first, second, ... m perturbations, each as maxima of their own."""
-    for start in range(0, maxima.samples - m + 1, m):
-        at = slice(start, start + m)
-        yield replace(
-            maxima,
-            values=maxima.values[at],
-            at_one=maxima.at_one[at],
-            potential=maxima.potential[at],
-            replicates=np.arange(m),
-        )
-
-
-def repeated(maxima, m, alpha, **options):
-    """Values, standard errors and intervals of an estimate by m perturbations, again and again."""
-    rows = [renyi_entropy(part, alpha, **options)[0] for part in parts(maxima, m)]
-    return np.array([(e.value, e.standard_error, e.low, e.high) for e in rows]).T
-
-
-def error_of_variance(x):
-    return ((x - x.mean()) ** 2).std() / math.sqrt(x.size)
-
-
-@pytest.fixture(scope="module")
-def many():
-    """Shared noise."""
-    return maxima_of(PHI, 100_000, seed=1, orders=(*ORDERS, 0.25, 4.0))
-
-
-@pytest.fixture(scope="module")
-def partly():
-    return maxima_of(PHI, 100_000, seed=3, orders=(*ORDERS, 0.25, 4.0), share_above=1.0)
-
-
-@pytest.fixture(scope="module")
-def unshared():
-    return maxima_of(PHI, 100_000, seed=2, orders=(*ORDERS, 0.25, 4.0), share_above=math.inf)
-
-
-@pytest.fixture(scope="module")
-def stratified():
-    """300 designs of 18 sets."""
-    return [maxima_of(PHI, 324, seed=seed, orders=[0.0, 0.5, 2.0], design="stratified") for seed in range(300)]
-
 
 # The Gumbel trick
 
@@ -295,62 +231,6 @@ def test_the_control_variate_harms_no_stratified_design():
         spread = np.hypot(error_of_variance(with_control), error_of_variance(without))
         assert with_control.var() < without.var() + 5 * spread
         assert np.mean([variate.saved for _, variate in found]) > -0.1
-
-
-# The relatives of the Gumbel trick
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.5, 2.0, math.inf])
-def test_the_exponential_trick_is_unbiased_less_its_known_bias(unshared, alpha):
-    """ln of the sum of M exponential clocks is digamma(M) - ln Z on average: at M = 1 it is the Gumbel trick."""
-
-    def log_z(values, debias):
-        m = values.size
-        return (float(digamma(m)) if debias else math.log(m)) - logsumexp(-np.euler_gamma - values)
-
-    for part in [next(parts(unshared, m)) for m in (1, 2, 5, 1000)]:
-        for debias in (True, False):
-            found, _ = renyi_entropy(part, alpha, trick=power(1.0), debias=debias)
-            assert found.kind == ("unbiased" if debias else "consistent")
-            bottom = log_z(part.at_one, debias)
-            if alpha == math.inf:
-                expected = bottom - PHI.max()
-            else:
-                expected = (log_z(part.column(alpha), debias) - alpha * bottom) / (1 - alpha)
-            assert found.value == pytest.approx(expected, rel=1e-11, abs=1e-11)
-        if part.samples == 1:
-            gumbels = renyi_entropy(part, alpha)[0].value
-            assert renyi_entropy(part, alpha, trick=power(1.0))[0].value == pytest.approx(gumbels, abs=1e-11)
-    values, *_ = repeated(next(parts(unshared, 3 * 400)), 3, alpha, trick=power(1.0))
-    assert abs(values.mean() - entropy(PHI, alpha)) < 5 * values.std() / math.sqrt(values.size)
-
-
-def test_the_exponential_trick_with_known_ln_z_is_unbiased(many):
-    """Without control: the bias, ln 3 - digamma(3) = 0.18, is no less than 9 standard errors here."""
-    values, *_ = repeated(next(parts(many, 3 * 1000)), 3, 0.0, log_z=LOG_Z, trick=power(1.0), control=False)
-    assert abs(values.mean() - math.log(6)) < 5 * values.std() / math.sqrt(values.size)
-
-
-@pytest.mark.parametrize("trick", [power(0.5), power(2.0), power(-0.3), power(1.0)], ids=lambda t: t.label)
-@pytest.mark.parametrize("known", [False, True])
-def test_every_trick_converges(many, trick, known):
-    for alpha in (0.0, 0.5, 1.0, 2.0, math.inf):
-        found, _ = renyi_entropy(many, alpha, log_z=LOG_Z if known else None, trick=trick, debias=False)
-        assert abs(found.value - entropy(PHI, alpha)) <= 5 * found.standard_error + 1e-12
-        if known and alpha == math.inf:
-            assert (found.kind, found.standard_error) == ("exact", 0.0)
-        elif alpha == 0:
-            plain, _ = renyi_entropy(many, alpha, log_z=LOG_Z, trick=trick, control=False)
-            expected = math.sqrt(float(trick.relative_variance(0.0)) / many.samples)
-            assert plain.standard_error == pytest.approx(expected, rel=0.1)
-
-
-def test_a_trick_of_infinite_variance_has_an_infinite_error(many):
-    few = next(parts(many, 100))
-    for alpha in (0.5, 2.0):
-        found, _ = renyi_entropy(few, alpha, trick=power(-0.6))
-        assert math.isfinite(found.value)
-        assert (found.standard_error, found.low, found.high) == (math.inf, -math.inf, math.inf)
 
 
 # Few samples, and what an estimate says of itself

@@ -194,6 +194,11 @@ class RenyiRequest(Request):
         return tuple(dict.fromkeys(chosen))
 
     @property
+    def averages(self) -> bool:
+        """Whether a trick estimates the logarithms."""
+        return self.samples > 0 and self.integrand is None and self.quantity in ENTROPIES
+
+    @property
     def shared_from(self) -> float:
         """The potential from which on noise is shared: -inf shares all, inf none."""
         if self.noise == "independent":
@@ -214,7 +219,7 @@ class RenyiRequest(Request):
         if self.log_z is None or self.log_z == "exact":
             return
         try:
-            value = float(self.log_z)
+            value = math.nan if isinstance(self.log_z, bool) else float(self.log_z)
         except (TypeError, ValueError):
             value = math.nan
         if not math.isfinite(value):
@@ -318,6 +323,7 @@ def run(request: RenyiRequest, progress: Progress) -> RenyiResult:
             **named,
             order=[_named(order) for order in settings.orders] if request.integrand is None else None,
             log_z=settings.log_z,
+            trick=request.trick or ("gumbel" if request.averages else None),
             noise="independent" if settings.share_above == math.inf else "shared",
         ),
         rows=found.rows,

@@ -153,8 +153,8 @@ def rows(model: Model, settings: EntropySettings, methods: Methods, progress: Pr
         bracket = (methods.shannon and not methods.perturb) or (methods.bounds and 1 in orders)
         if methods.bounds or bracket:
             found += low_rank(model, settings, methods.bounds, bracket, progress)
-        for name, wished in (("bethe", methods.bethe), ("trw", methods.trw)):
-            found += approximate(model, settings, name) if wished else []  # type: ignore[arg-type]
+        found += approximate(model, settings, "bethe") if methods.bethe else []
+        found += approximate(model, settings, "trw") if methods.trw else []
     found.sort(key=lambda row: orders.index(row.order) if row.order in orders else len(orders))
     return Rows(found, curve, exact_curve)
 
