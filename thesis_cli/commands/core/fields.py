@@ -128,15 +128,20 @@ class OptionField:
             return f"one of {', '.join(self.choices)}"
         if self.kind not in (int, float):
             return "true or false" if self.flag else "text"
-        kind = "a whole number" if self.kind is int else "a number"
         a = self.about
+        kind = "a whole number" if self.kind is int else "a number"
         if a.above > -math.inf and a.below < math.inf:
-            return f"{kind} between {a.above:g} and {a.below:g}"
+            return f"{kind} between {_shown(a.above)} and {_shown(a.below)}"
         if a.least > -math.inf and a.most < math.inf:
-            return f"{kind} from {a.least:g} to {a.most:g}"
-        low = f" above {a.above:g}" if a.above > -math.inf else f", {a.least:g} or more" if a.least > -math.inf else ""
-        high = f" below {a.below:g}" if a.below < math.inf else f", {a.most:g} or less" if a.most < math.inf else ""
-        return f"{kind}{low}{' and' * bool(low and high)}{high}" if low or high or not a.finite else f"{kind}, finite"
+            return f"{kind} from {_shown(a.least)} to {_shown(a.most)}"
+        parts = []
+        if a.above > -math.inf or a.least > -math.inf:
+            parts.append(f" above {_shown(a.above)}" if a.above > -math.inf else f", {_shown(a.least)} or more")
+        if a.below < math.inf or a.most < math.inf:
+            parts.append(f" below {_shown(a.below)}" if a.below < math.inf else f", {_shown(a.most)} or less")
+        if not parts and self.kind is float and a.finite:
+            return "a finite number"
+        return kind + " and".join(parts)
 
     def coerce(self, value: Any) -> Any:
         """A value of the field's type, from text, from TOML or from Python.
@@ -241,6 +246,11 @@ def heeding(request: object, methods: Sequence[str]) -> list[str]:
         if wanted:
             left, last = both, fields[name].shell_name
     return left
+
+
+def _shown(number: float) -> str:
+    """A bound in a message: `100,000,000`, `0.001`, `1e+20`."""
+    return f"{int(number):,}" if abs(number) < 1e15 and number == int(number) else f"{number:g}"
 
 
 def _same(value: Any, default: Any) -> bool:
