@@ -54,7 +54,7 @@ cps1988: install
 	$(BIN)/python -m thesis_cli.privacy.examples data/tables --cps1988
 
 tasks: install
-	$(BIN)/python -m thesis_cli.synthesis.examples data/tasks
+	$(BIN)/python -m thesis_cli.studies.synthesis.thesis_programs data/tasks
 
 # What a search without a network tries first: counted in a corpus.
 prior: install

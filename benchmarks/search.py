@@ -8,12 +8,12 @@ from itertools import product
 
 import numpy as np
 
+from thesis_cli.studies.synthesis.timing import examine, solver, time_limits, timed, unsolvable
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.bottom_up import Bank
-from thesis_cli.synthesis.corpus import random_tasks
+from thesis_cli.synthesis.corpus_maker import random_tasks
+from thesis_cli.synthesis.depth_first import Run
 from thesis_cli.synthesis.dsl import DEFAULT, LIST, OPERATIONS
-from thesis_cli.synthesis.measuring import examine, solver, time_limits, timed, unsolvable
-from thesis_cli.synthesis.search import Run
 from thesis_cli.synthesis.solver import Limits
 
 TASKS = {3: 300, 4: 60, 5: 30}

@@ -11,12 +11,12 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.synthesis.timing import SHARES, examine, time_limits, timed, unsolvable
 from thesis_cli.synthesis import prior
-from thesis_cli.synthesis.corpus import random_tasks
-from thesis_cli.synthesis.corpus_codes import SIGNATURES
+from thesis_cli.synthesis.corpus_maker import random_tasks
 from thesis_cli.synthesis.dsl import LIST
-from thesis_cli.synthesis.measuring import SHARES, examine, time_limits, timed, unsolvable
 from thesis_cli.synthesis.program import search_space
+from thesis_cli.synthesis.program_codes import SIGNATURES
 from thesis_cli.synthesis.solver import Limits
 
 LENGTHS = (1, 2, 3, 4, 5)

@@ -9,9 +9,9 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.synthesis.thesis_programs import SHOWN
+from thesis_cli.studies.synthesis.timing import timed
 from thesis_cli.synthesis import prior
-from thesis_cli.synthesis.examples import SHOWN
-from thesis_cli.synthesis.measuring import timed
 from thesis_cli.synthesis.program import run as run_program
 from thesis_cli.synthesis.solver import Limits
 

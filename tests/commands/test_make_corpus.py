@@ -98,7 +98,7 @@ def test_an_interruption_leaves_nothing(cli, tmp_path, monkeypatch):
         settings["progress"](3)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("thesis_cli.synthesis.corpus.make_corpus", interrupt)
+    monkeypatch.setattr("thesis_cli.synthesis.corpus_maker.make_corpus", interrupt)
     result = cli("make-corpus", "--length", 2, "--out", "c.npz")
     assert (result.status, result.err) == (130, "error: interrupted\n")
     assert os.listdir(tmp_path) == []

@@ -112,7 +112,7 @@ def test_searches_that_time_cuts_are_told_apart(cli, tmp_path, monkeypatch):
         programs = (parse("a <- [int]; b <- SORT a"),) if task.name == "b-1" else ()
         return Solution(programs, "dfs", 10**6, 2.0 if task.name < "b-2" else 4.0, 0, "" if programs else "timeout")
 
-    monkeypatch.setattr("thesis_cli.synthesis.search.DepthFirst.solve", solve)
+    monkeypatch.setattr("thesis_cli.synthesis.depth_first.DepthFirst.solve", solve)
     text = cli("synthesize", "b.jsonl", "--solver", "dfs", "--jobs", 1, "--timeout", 4).out
     assert "solved      1, of which 1 proven shortest\n" in text
     assert "not solved  0 searched to length 5, 11 stopped by timeout\n" in text

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 
 from tests.synthesis.brute_force import tasks
 from tests.synthesis.test_bottom_up import shared
-from tests.synthesis.test_search import ORDERS, UNIFORM, impossible
+from tests.synthesis.test_depth_first import ORDERS, UNIFORM, impossible
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.bottom_up import BottomUp
+from thesis_cli.synthesis.depth_first import DepthFirst, Examination
 from thesis_cli.synthesis.dsl import DEFAULT, LIST
-from thesis_cli.synthesis.search import DepthFirst, Examination
 from thesis_cli.synthesis.solver import Limits, Order
 from thesis_cli.synthesis.task import Task, check, load_tasks
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.synthesis.test_search import ORDERS, UNIFORM, impossible, tasks
+from tests.synthesis.test_depth_first import ORDERS, UNIFORM, impossible, tasks
 from thesis_cli.synthesis import bottom_up
 from thesis_cli.synthesis.bottom_up import Bank, BottomUp
+from thesis_cli.synthesis.depth_first import Clock, DepthFirst, pack
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, Value, type_of
 from thesis_cli.synthesis.program import Program, parse
-from thesis_cli.synthesis.search import Clock, DepthFirst, pack
 from thesis_cli.synthesis.solver import Limits, Order
 from thesis_cli.synthesis.task import Example, Task, check
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.corpus import make_corpus
 from thesis_cli.synthesis.corpus_file import dump_corpus, load_corpus
+from thesis_cli.synthesis.corpus_maker import make_corpus
 from thesis_cli.synthesis.dsl import Semantics
 
 

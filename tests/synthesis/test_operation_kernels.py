@@ -7,8 +7,8 @@ from random import Random
 import pytest
 from numba import njit
 
+from thesis_cli.synthesis.depth_first import Lanes, pack
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Operation, Semantics, Type, Value
-from thesis_cli.synthesis.search import Lanes, pack
 
 ROUNDS = 5400
 """Rounds of each operation: 38 of them make more than 200,000 examples."""

@@ -26,8 +26,8 @@ from thesis_cli.commands.shared.semantics import (
 )
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.corpus_arrays import Corpus
-    from thesis_cli.synthesis.corpus_codes import Signature
+    from thesis_cli.synthesis.corpus import Corpus
+    from thesis_cli.synthesis.program_codes import Signature
 
     CorpusSource = str | Path | Corpus
 else:
@@ -138,7 +138,7 @@ def run(request: MakeCorpusRequest, progress: Progress) -> MakeCorpusResult:
     """Draw programs and examples."""
     import numpy as np
 
-    from thesis_cli.synthesis import corpus
+    from thesis_cli.synthesis import corpus_maker
     from thesis_cli.synthesis.corpus_file import load_corpus
 
     semantics = semantics_of(request.division, request.range)
@@ -149,7 +149,7 @@ def run(request: MakeCorpusRequest, progress: Progress) -> MakeCorpusResult:
     seed = seed_or_fresh(request.seed)
     total = (request.count + request.test) * (request.length if request.all_lengths else 1)
     with progress(total, "programs") as tick:
-        made = corpus.make_corpus(
+        made = corpus_maker.make_corpus(
             request.length,
             request.count,
             np.random.default_rng(seed),
@@ -169,7 +169,7 @@ def run(request: MakeCorpusRequest, progress: Progress) -> MakeCorpusResult:
 
 def _signatures(inputs: Sequence[str] | None) -> tuple[Signature, ...]:
     """Types of inputs from their notation, in any order; all if none are given."""
-    from thesis_cli.synthesis.corpus_codes import SIGNATURES
+    from thesis_cli.synthesis.program_codes import SIGNATURES
 
     if inputs is None:
         return SIGNATURES
@@ -191,8 +191,8 @@ def _counts(made: Corpus) -> Any:
     """Programs by length and types of inputs: columns length, inputs, train, test."""
     import pandas as pd
 
-    from thesis_cli.synthesis.corpus_arrays import TYPES
-    from thesis_cli.synthesis.corpus_codes import SIGNATURES
+    from thesis_cli.synthesis.corpus import TYPES
+    from thesis_cli.synthesis.program_codes import SIGNATURES
 
     types = map(tuple, made.types[:, :-1].tolist())
     found = Counter(zip(made.lengths.tolist(), types, made.test.tolist(), strict=True))

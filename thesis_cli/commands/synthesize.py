@@ -190,16 +190,16 @@ def _solver(name: SolverName) -> Solver:
         from thesis_cli.synthesis.smt_search import Smt
 
         return Smt()
-    from thesis_cli.synthesis import auto, bottom_up, search
+    from thesis_cli.synthesis import auto, bottom_up, depth_first
 
-    search.prepare()
+    depth_first.prepare()
     if name in ("auto", "bottom-up"):
         bottom_up.prepare()
     solvers: dict[str, Solver] = {
         "auto": auto.Auto(),
         "bottom-up": bottom_up.BottomUp(),
-        "sort-and-add": search.SortAndAdd(),
-        "dfs": search.DepthFirst(),
+        "sort-and-add": depth_first.SortAndAdd(),
+        "dfs": depth_first.DepthFirst(),
     }
     return solvers[name]
 

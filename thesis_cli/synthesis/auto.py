@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thesis_cli.synthesis.bottom_up import Bank, prepare
+from thesis_cli.synthesis.depth_first import DepthFirst, Run
 from thesis_cli.synthesis.dsl import DEFAULT, OPERATIONS, Semantics
-from thesis_cli.synthesis.search import DepthFirst, Run
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Task
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thesis_cli.synthesis.depth_first import SLICE, Clock, Run, pack
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics
 from thesis_cli.synthesis.program import Line, Program
-from thesis_cli.synthesis.search import SLICE, Clock, Run, pack
 from thesis_cli.synthesis.solver import GIB, Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Example, Task
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.corpus_arrays import TYPES, Corpus
+from thesis_cli.synthesis.corpus import TYPES, Corpus
 from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS, Semantics
 
 FORMAT = "thesis-cli corpus 1"

@@ -7,7 +7,7 @@ from itertools import product
 
 from thesis_cli.synthesis.dsl import DEFAULT, LIST, OPERATIONS, Operation, Semantics, Type, Value
 from thesis_cli.synthesis.goal_rules import Goal, GoalRules
-from thesis_cli.synthesis.growing import GrowingSearch
+from thesis_cli.synthesis.length_by_length import LengthByLength
 from thesis_cli.synthesis.number_sets import NumberSets
 from thesis_cli.synthesis.program import Line, Program
 from thesis_cli.synthesis.solver import Limits, Order, Solution
@@ -23,7 +23,7 @@ Goals = tuple[Goal, ...]
 class Deductive:
     """Top-down enumeration of programs with holes, by length, cut by deduction.
 
-    A hole has a goal for each example, which rules (`deduction`) make from the goals above it and from what stands
+    A hole has a goal for each example, which rules (`goal_rules`) make from the goals above it and from what stands
     beside it. It is filled by a variable that is there already, or by an operation with holes of its own, first to
     last. So a program is written from its last line down, as a tree whose branches may end in any finished branch
     before them: that reaches every program, those that share variables among them, once.
@@ -39,7 +39,7 @@ class Deductive:
         return _Search(task, limits, semantics).solve(self.name, order)
 
 
-class _Search(GrowingSearch):
+class _Search(LengthByLength):
     """One task.
 
     Attributes
@@ -62,7 +62,7 @@ class _Search(GrowingSearch):
         self.length = 0
 
     def programs(self, length: int, active: Sequence[int], fresh: frozenset[int]) -> Iterator[Program]:
-        """See `GrowingSearch.programs`."""
+        """See `LengthByLength.programs`."""
         exact = (rules.exactly(example.output) for rules, example in zip(self.rules, self.task.examples, strict=True))
         goals = tuple(goal for goal in exact if goal is not None)
         if len(goals) < len(self.rules):

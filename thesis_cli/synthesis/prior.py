@@ -82,7 +82,7 @@ def make(programs: int = PROGRAMS) -> str:
     """The table, CSV."""
     import numpy as np
 
-    from thesis_cli.synthesis.corpus import make_corpus
+    from thesis_cli.synthesis.corpus_maker import make_corpus
 
     corpus = make_corpus(LENGTH, programs, np.random.default_rng(SEED))
     rows = [f"{name},{part:.4f}" for name, part in zip(ATTRIBUTES, corpus.incidence, strict=True)]

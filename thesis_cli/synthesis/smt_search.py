@@ -7,7 +7,7 @@ from typing import Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, Semantics
-from thesis_cli.synthesis.growing import GrowingSearch
+from thesis_cli.synthesis.length_by_length import LengthByLength
 from thesis_cli.synthesis.program import Line, Program, run
 from thesis_cli.synthesis.smt_formulas import Application, Bool, Encoding
 from thesis_cli.synthesis.solver import Limits, Order, Solution
@@ -38,7 +38,7 @@ class Smt:
         return _Search(z3, task, limits, semantics).solve(self.name, order)
 
 
-class _Search(GrowingSearch):
+class _Search(LengthByLength):
     """One task.
 
     Attributes
@@ -53,7 +53,7 @@ class _Search(GrowingSearch):
         self.seen = [min(task.examples, key=_size)]
 
     def programs(self, length: int, active: Sequence[int], fresh: frozenset[int]) -> Iterator[Program]:
-        """See `GrowingSearch.programs`."""
+        """See `LengthByLength.programs`."""
         if all(OPERATIONS[o].output is not self.task.output for o in active):
             return
         sketch = _Sketch(self, length, active, fresh)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from thesis_cli.synthesis.corpus_codes import encode
 from thesis_cli.synthesis.dsl import DEFAULT, Semantics
 from thesis_cli.synthesis.program import Program
+from thesis_cli.synthesis.program_codes import encode
 
 Range = tuple[int, int]
 """Least and largest number."""
@@ -18,7 +18,7 @@ def input_ranges(program: Program, semantics: Semantics = DEFAULT) -> tuple[Rang
     """
     import numpy as np
 
-    from thesis_cli.synthesis.corpus_range_kernels import propagate
+    from thesis_cli.synthesis.input_range_kernels import propagate
     from thesis_cli.synthesis.operation_kernels import bounds_of
 
     inputs = len(program.inputs)

@@ -1,4 +1,4 @@
-"""Compiled parts of `corpus` that tell programs apart by what they do to probes. Lines are codes: see `corpus_codes`.
+"""Compiled parts of `corpus` that tell programs apart by what they do to probes. Lines are codes: see `program_codes`.
 
 Variables hold values on all probes, as rows of a pool (`operation_kernels`), made without regard to the range of the
 language; bit m of a mask stands for probe m. A behaviour has two hashes: of these values, and of those of the probes
@@ -16,11 +16,11 @@ import numpy as np
 from numba import njit
 
 from thesis_cli.base.arrays import Ints, Words
-from thesis_cli.synthesis.corpus_kernels import mix
-from thesis_cli.synthesis.corpus_range_kernels import Codes
 from thesis_cli.synthesis.dsl import WIDEST
+from thesis_cli.synthesis.input_range_kernels import Codes
 from thesis_cli.synthesis.lanes import NULL, WIDTH, Flags, Lanes
 from thesis_cli.synthesis.operation_kernels import COMMUTES, GIVES_INT, INT_LIST, LIST, TAKES, Bounds, apply
+from thesis_cli.synthesis.sampling_kernels import mix
 
 PROBES = 24
 """Inputs on which programs are told apart; at most 63."""

@@ -3,11 +3,11 @@ import time
 import numpy as np
 import pytest
 
-from thesis_cli.synthesis.corpus_codes import SIGNATURES
+from thesis_cli.studies.synthesis.thesis_programs import SHOWN
+from thesis_cli.studies.synthesis.timing import SOLVERS, examine, solver, time_limits, timed, unsolvable
 from thesis_cli.synthesis.dsl import INT, LIST
-from thesis_cli.synthesis.examples import SHOWN
-from thesis_cli.synthesis.measuring import SOLVERS, examine, solver, time_limits, timed, unsolvable
 from thesis_cli.synthesis.program import search_space
+from thesis_cli.synthesis.program_codes import SIGNATURES
 from thesis_cli.synthesis.solver import Limits, Order
 from thesis_cli.synthesis.task import check
 

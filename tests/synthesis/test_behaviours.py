@@ -6,12 +6,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from thesis_cli.synthesis.corpus_behaviour_kernels import lengths_of
-from thesis_cli.synthesis.corpus_behaviours import Behaviours, distinct, enumerated, probes
-from thesis_cli.synthesis.corpus_codes import SIGNATURES, arrangements, decode, encode
-from thesis_cli.synthesis.corpus_kernels import count_completions, sample
+from thesis_cli.synthesis.behaviour_kernels import lengths_of
+from thesis_cli.synthesis.behaviours import Behaviours, distinct, enumerated, probes
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, WIDEST, Semantics
 from thesis_cli.synthesis.program import Line, Program, run, search_space
+from thesis_cli.synthesis.program_codes import SIGNATURES, arrangements, decode, encode
+from thesis_cli.synthesis.sampling_kernels import count_completions, sample
 
 WIDE = Semantics(low=-WIDEST, high=WIDEST)
 

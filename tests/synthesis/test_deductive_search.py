@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.synthesis.brute_force import fitting, shortest, tasks, tree
+from thesis_cli.studies.synthesis.thesis_programs import SHOWN, Shown
 from thesis_cli.synthesis.deductive_search import Deductive
+from thesis_cli.synthesis.depth_first import Clock
 from thesis_cli.synthesis.dsl import (
     ATTRIBUTES,
     BY_NAME,
@@ -25,12 +27,10 @@ from thesis_cli.synthesis.dsl import (
     Semantics,
     Value,
 )
-from thesis_cli.synthesis.examples import SHOWN, Shown
 from thesis_cli.synthesis.goal_rules import Goal, GoalRules, Lists
-from thesis_cli.synthesis.growing import doubling_sets
+from thesis_cli.synthesis.length_by_length import doubling_sets
 from thesis_cli.synthesis.number_sets import NumberSets
 from thesis_cli.synthesis.program import parse, run
-from thesis_cli.synthesis.search import Clock
 from thesis_cli.synthesis.solver import Limits, Order
 from thesis_cli.synthesis.task import Example, Task, check
 

@@ -1,4 +1,4 @@
-"""Compiled parts of `corpus`: random programs, and examples for them. Lines are codes: see `corpus_codes`."""
+"""Compiled parts of `corpus`: random programs, and examples for them. Lines are codes: see `program_codes`."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -8,11 +8,11 @@ import numpy as np
 from numba import njit
 
 from thesis_cli.base.arrays import Ints, Words
-from thesis_cli.synthesis.corpus_codes import MOST_LINES
-from thesis_cli.synthesis.corpus_range_kernels import Codes, propagate
 from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS
+from thesis_cli.synthesis.input_range_kernels import Codes, propagate
 from thesis_cli.synthesis.lanes import NULL, WIDTH, Flags, Lanes, row_size
 from thesis_cli.synthesis.operation_kernels import GIVES_INT, INT_LIST, LIST, LIST_LIST, TAKES, Bounds, apply
+from thesis_cli.synthesis.program_codes import MOST_LINES
 
 GROUPS = np.array([(t, g) for t in (LIST, INT_LIST, LIST_LIST) for g in (False, True)])
 """Operations that fit the same variables: what they take, and whether they give a number."""

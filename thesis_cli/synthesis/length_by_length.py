@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from thesis_cli.synthesis.depth_first import Clock
 from thesis_cli.synthesis.dsl import Semantics
 from thesis_cli.synthesis.program import Program
-from thesis_cli.synthesis.search import Clock
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Task, check
 
@@ -29,7 +29,7 @@ def doubling_sets(order: Order) -> Iterator[tuple[tuple[int, ...], frozenset[int
         before, size = size, 2 * size
 
 
-class GrowingSearch(ABC):
+class LengthByLength(ABC):
     """One task, length by length, so that the first program found is shortest.
 
     Attributes

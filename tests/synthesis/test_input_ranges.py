@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.synthesis.strategies import programs
-from thesis_cli.synthesis.corpus_codes import SIGNATURES, decode
-from thesis_cli.synthesis.corpus_kernels import count_completions, sample
-from thesis_cli.synthesis.corpus_ranges import input_ranges
 from thesis_cli.synthesis.dsl import INT, OPERATIONS, Semantics
+from thesis_cli.synthesis.input_ranges import input_ranges
 from thesis_cli.synthesis.program import Line, Program, parse
+from thesis_cli.synthesis.program_codes import SIGNATURES, decode
+from thesis_cli.synthesis.sampling_kernels import count_completions, sample
 
 SEMANTICS = [Semantics(), Semantics("floor"), Semantics(low=-7, high=300, longest=3), Semantics("floor", 1, 40, 6)]
 

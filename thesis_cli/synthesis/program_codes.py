@@ -15,7 +15,7 @@ from thesis_cli.synthesis.dsl import INT, LIST, MOST_INPUTS, OPERATIONS, Type
 from thesis_cli.synthesis.program import Line, Program
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.corpus_range_kernels import Codes
+    from thesis_cli.synthesis.input_range_kernels import Codes
 
 Signature = tuple[Type, ...]
 

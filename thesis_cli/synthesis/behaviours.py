@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thesis_cli.synthesis.corpus_codes import MOST_LINES, Signature
+from thesis_cli.synthesis.depth_first import pack
 from thesis_cli.synthesis.dsl import INT, OPERATIONS, Semantics, Type, Value
-from thesis_cli.synthesis.search import pack
+from thesis_cli.synthesis.program_codes import MOST_LINES, Signature
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Ints, Words
-    from thesis_cli.synthesis.corpus_range_kernels import Codes
+    from thesis_cli.synthesis.input_range_kernels import Codes
     from thesis_cli.synthesis.lanes import Flags, Lanes
 
 ENUMERATED = 3
@@ -35,7 +35,7 @@ def probes(inputs: Signature, semantics: Semantics) -> list[list[Value]]:
     any one probe as long as the first. Numbers as inputs are places in such lists, so that programs count as alike
     which differ only in what TAKE and DROP give for numbers below 0. All are in range.
     """
-    from thesis_cli.synthesis.corpus_behaviour_kernels import PROBES
+    from thesis_cli.synthesis.behaviour_kernels import PROBES
 
     rng = np.random.default_rng(1)
     most = max(1, semantics.longest // 2)
@@ -71,7 +71,7 @@ class Behaviours:
     """
 
     def __init__(self, inputs: Signature, semantics: Semantics) -> None:
-        from thesis_cli.synthesis.corpus_behaviour_kernels import enter_inputs
+        from thesis_cli.synthesis.behaviour_kernels import enter_inputs
         from thesis_cli.synthesis.operation_kernels import bounds_of
 
         self.inputs = inputs
@@ -90,7 +90,7 @@ class Behaviours:
 
     def _room(self, length: int) -> tuple[Lanes, Words, Words]:
         """A pool with the probes and room for lines, the same as words, and marks of the inputs."""
-        from thesis_cli.synthesis.corpus_behaviour_kernels import enter_inputs
+        from thesis_cli.synthesis.behaviour_kernels import enter_inputs
 
         pool = pack(self._columns, len(self.inputs) + length)
         words = pool.view(np.uint64)
@@ -100,7 +100,7 @@ class Behaviours:
 
     def _grow(self, keys: int) -> None:
         """Make room for more entries of the table."""
-        from thesis_cli.synthesis.corpus_behaviour_kernels import rehash
+        from thesis_cli.synthesis.behaviour_kernels import rehash
 
         size = len(self._table)
         while size < 4 * (self._keys + keys + 2):
@@ -122,7 +122,7 @@ class Behaviours:
 
     def _search(self, length: int, add: bool) -> tuple[Codes, int]:
         """Go through all programs of a length: new ones, and the number of all."""
-        from thesis_cli.synthesis.corpus_behaviour_kernels import Room, State, enumerate_behaviours
+        from thesis_cli.synthesis.behaviour_kernels import Room, State, enumerate_behaviours
 
         pool, words, marks = self._room(length)
         variables = len(pool)
@@ -178,7 +178,7 @@ class Behaviours:
 
     def _judge(self, codes: Codes, fresh: bool) -> tuple[Flags, Words]:
         """Whether programs are worth having, exclusion aside; hashes of their behaviour, shape (P, 2)."""
-        from thesis_cli.synthesis.corpus_behaviour_kernels import Room, select
+        from thesis_cli.synthesis.behaviour_kernels import Room, select
 
         pool, _, marks = self._room(codes.shape[1])
         pools = np.stack([pool] * (1 + len(self.inputs)))
@@ -193,7 +193,7 @@ class Behaviours:
 
     def without_shorter(self, codes: Codes, hashes: Words) -> Codes:
         """Programs of one length that none of a line less does the same as; all of these are gone through."""
-        from thesis_cli.synthesis.corpus_behaviour_kernels import enter_keys, lengths_of
+        from thesis_cli.synthesis.behaviour_kernels import enter_keys, lengths_of
 
         length = codes.shape[1]
         other = self.copy()
@@ -229,7 +229,7 @@ def _enumerated(inputs: Signature, semantics: Semantics, length: int) -> Behavio
 
 @cache
 def _completions() -> Ints:
-    from thesis_cli.synthesis.corpus_kernels import count_completions
+    from thesis_cli.synthesis.sampling_kernels import count_completions
 
     return count_completions(MOST_LINES)
 
@@ -247,7 +247,7 @@ def distinct(
     ----------
     exhaustive : whether those are left out, too, that any shorter program does the same as.
     """
-    from thesis_cli.synthesis.corpus_kernels import sample
+    from thesis_cli.synthesis.sampling_kernels import sample
 
     if length <= ENUMERATED:
         found = rng.permutation(behaviours.short(length))

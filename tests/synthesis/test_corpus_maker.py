@@ -6,14 +6,14 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.synthesis.test_corpus_behaviours import behaviour, every
+from tests.synthesis.test_behaviours import behaviour, every
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis import corpus_behaviours
-from thesis_cli.synthesis.corpus import make_corpus, random_tasks
-from thesis_cli.synthesis.corpus_arrays import TYPES
-from thesis_cli.synthesis.corpus_codes import SIGNATURES
+from thesis_cli.synthesis import behaviours
+from thesis_cli.synthesis.corpus import TYPES
+from thesis_cli.synthesis.corpus_maker import make_corpus, random_tasks
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, Semantics, type_of
 from thesis_cli.synthesis.program import Program, run
+from thesis_cli.synthesis.program_codes import SIGNATURES
 from thesis_cli.synthesis.task import check
 
 
@@ -128,7 +128,7 @@ def test_same_seed_same_corpus_whatever_the_threads():
 
 def test_all_shorter_programs_can_be_gone_through(monkeypatch):
     """With what is enumerated cut to 1 line, so that programs of 3 lines are in the place of those of 5."""
-    monkeypatch.setattr(corpus_behaviours, "ENUMERATED", 1)
+    monkeypatch.setattr(behaviours, "ENUMERATED", 1)
     for exhaustive in (False, True):
         made = make_corpus(3, 200, rng(), signatures=[(LIST,)], exhaustive=exhaustive)
         known = behaviours_of_short_programs() & {(p.output, behaviour(p, DEFAULT)) for p in made.programs()}

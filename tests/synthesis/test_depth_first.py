@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.synthesis.strategies import SIGNATURES, inputs_of, programs
 from thesis_cli.base.errors import InputError
+from thesis_cli.studies.synthesis.thesis_programs import SHOWN, Shown
+from thesis_cli.synthesis.depth_first import ALL, NONE, DepthFirst, Examination, Pruning, SortAndAdd, active_sets
 from thesis_cli.synthesis.dsl import ATTRIBUTES, BY_NAME, DEFAULT, INT, LIST, OPERATIONS, Semantics, Type
-from thesis_cli.synthesis.examples import SHOWN, Shown
 from thesis_cli.synthesis.program import Line, Program, parse, run, search_space
-from thesis_cli.synthesis.search import ALL, NONE, DepthFirst, Examination, Pruning, SortAndAdd, active_sets
 from thesis_cli.synthesis.solver import Limits, Order, Solution
 from thesis_cli.synthesis.task import Example, Task, check
 

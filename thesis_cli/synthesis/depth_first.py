@@ -139,8 +139,8 @@ class Examination:
         pruning: Pruning = ALL,
         lazily: bool = True,
     ) -> None:
+        from thesis_cli.synthesis.depth_first_kernels import Problem, State
         from thesis_cli.synthesis.operation_kernels import bounds_of
-        from thesis_cli.synthesis.search_kernels import Problem, State
 
         inputs = len(task.inputs)
         columns = [[example.inputs[i] for example in task.examples] for i in range(inputs)]
@@ -170,7 +170,7 @@ class Examination:
 
     def advance(self, budget: int = SLICE) -> bool:
         """Examine some more programs; whether there is reason to go on."""
-        from thesis_cli.synthesis.search_kernels import PAUSED, search
+        from thesis_cli.synthesis.depth_first_kernels import PAUSED, search
 
         return bool(search(self._problem, self._state, budget) == PAUSED)
 

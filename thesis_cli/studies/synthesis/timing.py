@@ -14,8 +14,8 @@ import numpy as np
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.bottom_up import BottomUp
 from thesis_cli.synthesis.deductive_search import Deductive
+from thesis_cli.synthesis.depth_first import NONE, DepthFirst, Examination, SortAndAdd, prepare
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Type, Value
-from thesis_cli.synthesis.search import NONE, DepthFirst, Examination, SortAndAdd, prepare
 from thesis_cli.synthesis.smt_search import Smt
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
 from thesis_cli.synthesis.task import Example, Task

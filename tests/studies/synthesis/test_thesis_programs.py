@@ -3,7 +3,7 @@
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.synthesis.examples import SHOWN, main
+from thesis_cli.studies.synthesis.thesis_programs import SHOWN, main
 from thesis_cli.synthesis.program import run
 from thesis_cli.synthesis.task import check, load_tasks
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.synthesis.brute_force import fitting, shortest, tasks, tree
 from thesis_cli.base.errors import InputError
+from thesis_cli.studies.synthesis.thesis_programs import SHOWN
 from thesis_cli.synthesis import smt_search as smt
+from thesis_cli.synthesis.depth_first import Clock
 from thesis_cli.synthesis.dsl import ATTRIBUTES, DEFAULT, INT, LIST, OPERATIONS, Operation, Semantics, Value
-from thesis_cli.synthesis.examples import SHOWN
-from thesis_cli.synthesis.search import Clock
 from thesis_cli.synthesis.smt_formulas import Application, Encoding, network
 from thesis_cli.synthesis.smt_search import Smt
 from thesis_cli.synthesis.solver import Limits, Order

@@ -184,7 +184,7 @@ def propagate(codes: Codes, inputs: int, longest: int, bounds: Bounds, least: In
 
     Parameters
     ----------
-    codes : its lines, as `corpus_kernels` has them, shape (T,).
+    codes : its lines, as `sampling_kernels` has them, shape (T,).
     inputs : their number.
     longest : length of the longest list.
     bounds : range of numbers, and rounding.

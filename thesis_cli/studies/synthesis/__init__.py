@@ -1,0 +1,1 @@
+"""The programs that the thesis shows, and how fast searches are."""
