@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
+from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.perturbation.clock_kernels import HALF_STEP
 from thesis_cli.perturbation.race_arrays import Field, Outcome
 
@@ -13,25 +17,24 @@ from thesis_cli.perturbation.race_arrays import Field, Outcome
 def race(rng: np.random.Generator, field: Field, exact: bool, outcome: Outcome) -> None:
     """Race the states once for each perturbation of a group.
 
-    At look t the states still in have been evaluated on the same ends[t] factors. A state is out if the leader's
-    lead exceeds spread[t] times the standard deviation of their difference on those factors, plus reach[t] times
-    its range. Races that are open after the last look end on all factors.
+    At look t the remaining states have been evaluated on the same ends[t] factors. State x drops out if the
+    leader's lead exceeds spread[t] times the standard deviation of their difference on those factors, plus
+    reach[t] times its range. Races that are open after the last look end on all factors.
 
     Parameters
     ----------
-    rng : draws K uniforms for the noise of each perturbation, then one for each factor that is seen.
-    field : the factors and the bounds.
-    exact : whether to sum all factors of a winner that was found on fewer.
-    outcome : results of the races; written.
+    rng : for each perturbation, draws K uniforms for its noise, then one for each factor that is seen.
+    field : the states and what decides between them.
+    exact : sum all factors of a winner found on fewer, at their cost.
+    outcome : the result of each race of the group; written.
     """
-    rows, totals, prior, ends, spread, reach, widths = field
+    rows, totals, prior, ends, _, _, _ = field
     values, states, evaluations, looks, losses = outcome
     s, k = rows.shape
     order = np.arange(s)
     noisy = np.empty(k)
     sums = np.empty(k)
-    squares = np.empty(k)
-    means = np.empty(k)
+    work = np.empty((2, k))
     racing = np.empty(k, np.int64)
     for m in range(values.size):
         left = 0
@@ -45,41 +48,10 @@ def race(rng: np.random.Generator, field: Field, exact: bool, outcome: Outcome) 
         spent = 0
         looked = 0
         while looked < ends.size and left > 1:
-            end = ends[looked]
-            for j in range(seen, end):
-                i = j + int(rng.random() * (s - j))
-                factor = order[i]
-                order[i] = order[j]
-                order[j] = factor
-                for a in range(left):
-                    sums[racing[a]] += rows[factor, racing[a]]
-            spent += left * (end - seen)
-            seen = end
-            scale = s / seen
-            leader = racing[0]
-            for a in range(1, left):
-                x = racing[a]
-                if scale * sums[x] + noisy[x] > scale * sums[leader] + noisy[leader]:
-                    leader = x
-            for a in range(left):
-                means[a] = (sums[leader] - sums[racing[a]]) / seen
-                squares[a] = 0.0
-            for j in range(seen):
-                factor = order[j]
-                best = rows[factor, leader]
-                for a in range(left):
-                    apart = best - rows[factor, racing[a]] - means[a]
-                    squares[a] += apart * apart
-            kept = 0
-            for a in range(left):
-                x = racing[a]
-                lead = s * means[a] + noisy[leader] - noisy[x]
-                bound = spread[looked] * np.sqrt(squares[a] / (seen - 1))
-                bound += reach[looked] * (widths[leader] + widths[x])
-                if x == leader or not lead > bound:
-                    racing[kept] = x
-                    kept += 1
-            left = kept
+            _evaluate(rng, rows, order, seen, ends[looked], racing[:left], sums)
+            spent += left * (ends[looked] - seen)
+            seen = ends[looked]
+            left = _keep(field, looked, order[:seen], noisy, sums, racing[:left], work)
             looked += 1
         winner = racing[0]
         if left > 1 or exact or seen == 0:
@@ -94,6 +66,59 @@ def race(rng: np.random.Generator, field: Field, exact: bool, outcome: Outcome) 
         evaluations[m] = spent
         looks[m] = looked
         losses[m] = np.max(totals + noisy) - (totals[winner] + noisy[winner])
+
+
+@njit(cache=True, nogil=True)
+def _evaluate(
+    rng: np.random.Generator, rows: npt.NDArray[Any], order: Ints, seen: int, end: int, racing: Ints, sums: Floats
+) -> None:
+    """Draw further factors, up to `end`, and add the log-factors of the remaining states to their sums."""
+    for j in range(seen, end):
+        i = j + int(rng.random() * (order.size - j))
+        factor = order[i]
+        order[i] = order[j]
+        order[j] = factor
+        for x in racing:
+            sums[x] += rows[factor, x]
+
+
+@njit(cache=True, nogil=True)
+def _keep(field: Field, look: int, sample: Ints, noisy: Floats, sums: Floats, racing: Ints, work: Floats) -> int:
+    """Drop the states that are surely behind the leader; returns how many remain, the first of `racing`.
+
+    Parameters
+    ----------
+    sample : the factors seen so far.
+    noisy, sums : noise and prior, and the sums over the sample, shape (K,).
+    racing : the states that are not out, reordered.
+    work : means and squares of the differences, shape (2, K); written.
+    """
+    rows, _, _, _, spread, reach, widths = field
+    means, squares = work[0], work[1]
+    s, seen = rows.shape[0], sample.size
+    scale = s / seen
+    leader = racing[0]
+    for x in racing[1:]:
+        if scale * sums[x] + noisy[x] > scale * sums[leader] + noisy[leader]:
+            leader = x
+    for a in range(racing.size):
+        means[a] = (sums[leader] - sums[racing[a]]) / seen
+        squares[a] = 0.0
+    for factor in sample:
+        best = rows[factor, leader]
+        for a in range(racing.size):
+            apart = best - rows[factor, racing[a]] - means[a]
+            squares[a] += apart * apart
+    kept = 0
+    for a in range(racing.size):
+        x = racing[a]
+        lead = s * means[a] + noisy[leader] - noisy[x]
+        bound = spread[look] * np.sqrt(squares[a] / (seen - 1))
+        bound += reach[look] * (widths[leader] + widths[x])
+        if x == leader or not lead > bound:
+            racing[kept] = x
+            kept += 1
+    return kept
 
 
 def race_reference(rng: np.random.Generator, field: Field, exact: bool, outcome: Outcome) -> None:
