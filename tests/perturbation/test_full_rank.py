@@ -87,7 +87,7 @@ def test_blocks_join_one_race(graph, block):
 
 
 def test_no_perturbations_is_an_error():
-    with pytest.raises(InputError, match="0 perturbations"):
+    with pytest.raises(InputError, match="perturbations is 0"):
         perturbed_maxima(asia(), 0, SEED(0))
 
 

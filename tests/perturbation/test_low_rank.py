@@ -144,7 +144,7 @@ def test_a_solver_that_finds_nothing_is_named():
     only = FactorGraph([2, 2], [Factor((0,), np.array([-np.inf, 0.0]))])
     with pytest.raises(WorkFailed, match="worse found no possible configuration in 5 of 5 MAP problems"):
         low_rank_maxima(Worse(only), 5, seed())
-    with pytest.raises(InputError, match="0 perturbations"):
+    with pytest.raises(InputError, match="perturbations is 0"):
         low_rank_maxima(Worse(graph), 0, seed())
 
 
@@ -281,7 +281,7 @@ def test_slope_is_the_derivative_and_its_error_is_right():
     average = low_rank_maxima(Elimination(triangle()), 4000, seed(), scale="average")
     (low, high), _ = bound_curve(average, np.array([-1e-4, 1e-4]))
     assert slope_at_zero(average)[0] == pytest.approx((high - low) / 2e-4, abs=1e-2)
-    with pytest.raises(InputError, match="at least two"):
+    with pytest.raises(InputError, match="one MAP value"):
         slope_at_zero(low_rank_maxima(Elimination(triangle()), 1, seed()))
 
 
@@ -326,7 +326,7 @@ def test_alphas_out_of_range_are_refused_with_the_limit():
     wide = upper_bound(maxima, -0.5, unsafe=True)
     assert (wide.standard_error, wide.low, wide.high) == (np.inf, -np.inf, np.inf)
     for bad in (-1.0, np.nan, np.inf, 1e300):
-        with pytest.raises(InputError, match="a number above -1 and up to 1000 is wanted"):
+        with pytest.raises(InputError, match="above -1 and at most 1000"):
             upper_bound(maxima, bad, unsafe=True)
 
 
@@ -347,7 +347,7 @@ def test_kinds_say_what_holds():
     worse = low_rank_maxima(Worse(triangle()), 5, seed())
     assert {upper_bound(worse, a).kind for a in (-0.1, 0.0, 0.1)} == {"approximate upper bound"}
     assert entropy_bound(worse).kind == "approximate upper bound"
-    with pytest.raises(InputError, match="concentration interval; alpha = 0 and an exact solver"):
+    with pytest.raises(InputError, match="alpha = 0 and an exact solver"):
         upper_bound(worse, 0.0, interval="concentration")
 
 
@@ -380,11 +380,11 @@ def test_estimates_carry_what_they_are():
     assert (found.map_calls, found.confidence) == (500, 0.6826894921370859)
     average = low_rank_maxima(Elimination(triangle()), 500, seed(), scale="average")
     assert (lower_bound(average, 0).method, lower_bound(average, 0).source) == ("L(0)", "Thesis eq. 2.14")
-    with pytest.raises(InputError, match="upper bound of average-unary"):
+    with pytest.raises(InputError, match="average-unary maxima"):
         upper_bound(average, 0.0)
-    with pytest.raises(InputError, match="lower bound of sum-unary"):
+    with pytest.raises(InputError, match="sum-unary maxima"):
         lower_bound(maxima, 0.0)
-    with pytest.raises(InputError, match="confidence is 1;"):
+    with pytest.raises(InputError, match="confidence is 1"):
         upper_bound(maxima, 0.0, confidence=1.0)
 
 

@@ -126,11 +126,11 @@ def test_it_gives_up_on_a_loose_bound_and_says_how_loose(monkeypatch):
 
 
 def test_what_is_wrong_is_said():
-    with pytest.raises(InputError, match=r"alpha is -0\.3; a number above -0\.25"):
+    with pytest.raises(InputError, match="above -0.25"):
         SequentialSampler(Elimination(triangle()), -0.3, 10, seed())
-    with pytest.raises(InputError, match="0 samples for each estimate"):
+    with pytest.raises(InputError, match="each estimate is 0"):
         SequentialSampler(Elimination(triangle()), 0.0, 0, seed())
-    with pytest.raises(InputError, match="0 draws"):
+    with pytest.raises(InputError, match="draws is 0"):
         SequentialSampler(Elimination(triangle()), 0.0, 10, seed()).draw(0)
     no = np.array([0.0, -np.inf])
     for cardinalities in ([2], [2, 2]):

@@ -19,8 +19,8 @@ AHEAD = 8
 class Threads:
     """A pool of threads, used as a context: `with Threads(jobs) as threads: threads.map(...)`.
 
-    After an exception in the block, Ctrl-C included, no further call starts; the block ends when the
-    calls that run have ended. Long calls may look at `stopped` to end early.
+    After an exception in the block, Ctrl-C included, no further call starts; the block ends when
+    the calls that run have ended. Long calls may look at `stopped` to end early.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Threads:
             self._pool.shutdown(cancel_futures=True)
 
     def map(self, work: Callable[..., T], *arguments: Iterable[Any]) -> Iterator[T]:
-        """Results of `work` on the arguments, in their order; all iterables must have the same length."""
+        """Results of `work` on the arguments, in order; all iterables must have the same length."""
         calls = zip(*arguments, strict=True)
         if self._pool is None:
             for call in calls:
@@ -64,7 +64,7 @@ class Threads:
                 future.cancel()
 
     def run(self, work: Callable[..., int], *arguments: Iterable[Any], progress: Tick | None = None) -> None:
-        """Call `work` on the arguments, which returns the number of units that it did, and report these in order."""
+        """Call `work`, which returns the number of units done, and report these in order."""
         for units in self.map(work, *arguments):
             if progress:
                 progress(units)

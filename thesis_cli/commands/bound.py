@@ -64,7 +64,7 @@ MOST_PROBLEMS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class BoundRequest(Request):
-    """Bound or approximate ln Z of a model: by MAP calls with and without noise, by TRW or by Bethe."""
+    """Bound or approximate ln Z of a model by MAP calls, with and without noise, TRW or Bethe."""
 
     model: ModelSource = model_argument()
     method: Literal["auto", BoundName] = option(
@@ -213,7 +213,7 @@ def _options(request: BoundRequest, model: FactorGraph, seed: int) -> BoundOptio
 def _automatic(
     request: BoundRequest, model: FactorGraph, options: BoundOptions, progress: Progress
 ) -> tuple[list[str], list[Estimate], int]:
-    """An upper and a lower bound, each by the first method that heeds the options and takes the model."""
+    """An upper and a lower bound, each by the first method that fits the options and the model."""
     chosen: list[str] = []
     estimates: list[Estimate] = []
     calls = 0

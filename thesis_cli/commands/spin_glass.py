@@ -1,4 +1,4 @@
-"""`thesis-cli spin-glass`: bound the partition function of a spin glass on a grid, by all methods side by side."""
+"""`thesis-cli spin-glass`: bound ln Z of a spin glass on a grid, several methods side by side."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MOST_CONFIGURATIONS = 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class SpinGlassRequest(Request):
-    """Bound the partition function of a spin glass on a grid: exact, perturb-and-MAP, Bethe and TRW side by side."""
+    """Bound ln Z of a spin glass on a grid: exact, perturb-and-MAP, Bethe and TRW side by side."""
 
     size: str = option("10x10", "Size of the grid, rows x columns.", metavar="ROWSxCOLUMNS")
     coupling: tuple[float, ...] = option(

@@ -1,4 +1,4 @@
-"""Clamping: variables held at a state, and bounds summed over these states (Thesis section 2.3.2)."""
+"""Clamping: variables held at a state, and bounds summed over these states (Thesis 2.3.2)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_STATES = 4096
 
 @dataclass(frozen=True)
 class ClampedMaxima:
-    """Low-rank perturbed maxima of a model with some variables clamped to each of their joint states.
+    """Low-rank perturbed maxima of a model with variables clamped to each of their joint states.
 
     Attributes
     ----------
@@ -84,18 +84,23 @@ def clamped_maxima(
 
 
 def joint_states(graph: FactorGraph, variables: Sequence[int]) -> int:
-    """Number of joint states to clamp some variables to; raises what `clamped_maxima` does about them."""
+    """Number of joint states to clamp some variables to.
+
+    Raises
+    ------
+    InputError : a variable that does not exist, or too many joint states.
+    """
     return _to_clamp(graph, variables)[1]
 
 
 def _to_clamp(graph: FactorGraph, variables: Sequence[int]) -> tuple[list[int], int]:
     for i in variables:
         if not 0 <= i < len(graph.cardinalities):
-            raise InputError(f"clamping names variable {i}", f"variables are 0 to {len(graph.cardinalities) - 1}")
+            raise InputError(f"there is no variable {i} to clamp", f"variables are 0 to {len(graph.cardinalities) - 1}")
     chosen = [i for i in sorted(set(variables)) if graph.cardinalities[i] > 1]
     joint = math.prod(graph.cardinalities[i] for i in chosen)
     if joint > MOST_STATES:
-        raise InputError(f"the clamped variables have {joint:,} joint states", f"at most {MOST_STATES:,}")
+        raise InputError(f"the clamped variables have {joint:,} joint states", f"they may have at most {MOST_STATES:,}")
     return chosen, joint
 
 
@@ -104,9 +109,10 @@ def clamped_upper_bound(
 ) -> Estimate:
     """ln of the sum of exp(U(alpha)) over the joint states of the clamped variables.
 
-    It is an upper bound on ln Z and at most U(alpha) of the model itself (Thesis Lemma 1, Corollary 7). With every
-    variable clamped it is ln Z. An impossible joint state adds nothing. The function is convex and rises in each
-    U(alpha), so the estimate is an upper bound in expectation where the U(alpha) are.
+    It is an upper bound on ln Z and at most U(alpha) of the model itself (Thesis Lemma 1, Corollary
+    7). With every variable clamped it is ln Z. An impossible joint state adds nothing. The function
+    is convex and rises in each U(alpha), so the estimate is an upper bound in expectation where the
+    U(alpha) are.
 
     Parameters
     ----------
@@ -129,16 +135,16 @@ def clamped_upper_bound(
 
 
 class Clamped:
-    """A solver with some variables held at a state: the solver itself, with a penalty on the other states.
+    """A solver with some variables held at a state, by a penalty on their other states.
 
     Parameters
     ----------
     solver : prepared for the model.
-    evidence : variables, each with the state it is held at.
+    evidence : the held variables, each with its state.
 
     Attributes
     ----------
-    name, guarantee : those of `solver`.
+    name, guarantee : of `solver`.
     graph : the model with factors that forbid the other states.
     """
 
@@ -170,10 +176,10 @@ class Clamped:
         return graph.with_factors([*graph.factors, *held])
 
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
-        """As `MapSolver.maximise`; a value is `-inf` if the state found is not the one held.
+        """As `MapSolver.maximise`; a value is `-inf` if a held variable has another state.
 
-        The penalty exceeds the difference between any two possible configurations, noise included, so that an exact
-        solver breaks the hold only where no possible configuration keeps it.
+        The penalty exceeds the difference between any two possible configurations, noise included,
+        so an exact solver leaves the held states only if no possible configuration has them.
         """
         ranges = np.maximum.reduceat(noise, self._starts, axis=1) - np.minimum.reduceat(noise, self._starts, axis=1)
         tilted = noise.copy()

@@ -1,4 +1,4 @@
-"""Compiled race of exponential clocks, one for each configuration; beside it the plain reference."""
+"""Compiled race of exponential clocks, one for each configuration, and a plain reference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numba import njit
 from thesis_cli.base.arrays import Floats, Ints
 
 HALF_STEP = 2.0**-54
-"""Half the spacing of `Generator.random`: added, the uniform is never 0 and a clock never rings at 0."""
+"""Half the spacing of `Generator.random`; with it added, no uniform and no time is 0."""
 
 
 @njit(cache=True, nogil=True)
@@ -16,16 +16,17 @@ def race(rng: np.random.Generator, waits: Floats, top: float, start: int, best: 
     """Let the clocks of one block join the races of a group of perturbations.
 
     Clock x of a perturbation rings at T_x = E_x waits[x] in units of exp(-top), E_x = -ln(1 - u).
-    The logarithm is taken only of a clock that may be first: E_x >= u, so u waits[x] bounds T_x below.
+    The logarithm is taken only of a clock that may be first: E_x >= u, so u waits[x] bounds T_x
+    below.
 
     Parameters
     ----------
-    rng : one uniform is drawn for each clock of each perturbation, perturbation by perturbation.
+    rng : source of one uniform for each clock of each perturbation, perturbation by perturbation.
     waits : mean waiting times exp(top - phi(x)) of the block, shape (B,); inf where impossible.
     top : the largest phi of the block.
-    start : number of the block's first configuration.
+    start : index of the block's first configuration.
     best : largest phi(x) - ln E_x so far, shape (G,); updated.
-    winner : number of the configuration that attains it, shape (G,); updated.
+    winner : index of the configuration that attains it, shape (G,); updated.
     """
     for g in range(best.size):
         first = np.exp(top - best[g])

@@ -1,4 +1,4 @@
-"""An estimated number with its meaning, and the one place where it is turned into text."""
+"""An estimated number with its meaning, and its form as text."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from thesis_cli.base.errors import InputError
 
 @dataclass(frozen=True)
 class Estimate:
-    """What an estimator returns.
+    """A number that an estimator returns, with its error and its meaning.
 
     Attributes
     ----------
-    value, standard_error, low, high : the estimate, its standard error (inf where it has none) and its
+    value, standard_error, low, high : the estimate, its standard error (inf if it has none) and its
         confidence interval, all in units of 10**exponent10.
-    target : what is estimated: `ln Z`, `Z`, ...
+    target : the estimated quantity: `ln Z`, `Z`, ...
     kind : `unbiased`, `consistent`, `exact`, ...
     confidence : probability that the interval covers the target.
     map_calls : number of MAP problems that were solved for it.
-    method : the estimator's name.
-    source : where it is defined.
+    method : name of the estimator.
+    source : where the estimator is defined.
     exponent10 : 0, unless the number would leave the range of a double.
     """
 
@@ -47,7 +47,7 @@ class Estimate:
         return replace(self, value=value, standard_error=error, low=low, high=high, target="log10 Z")
 
     def text(self) -> str:
-        """For a terminal: value, standard error, interval, with the digits that the error allows."""
+        """Value, standard error and interval as text, with the digits that the error allows."""
         if self.map_calls == 0 or self.confidence == 1:  # not sampled
             return f"{self.value:.12g}" + (f"e{self.exponent10:+d}" if self.exponent10 else "")
         shift = _display_exponent(self.value)
@@ -66,20 +66,20 @@ class Estimate:
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse the probability of an interval that is none (`InputError`)."""
+    """Raise `InputError` unless the confidence level is between 0 and 1."""
     if not 0 < confidence < 1:
-        raise InputError(f"the confidence is {confidence:g}", "a number between 0 and 1 is wanted")
+        raise InputError(f"the confidence is {confidence:g}", "it must be between 0 and 1")
 
 
 def _display_exponent(value: float) -> int:
-    """Power of ten to print apart: 0 for numbers that are read at a glance."""
+    """Power of ten to print separately; 0 for numbers of moderate size."""
     if not math.isfinite(value) or value == 0 or 1e-4 <= abs(value) < 1e7:
         return 0
     return math.floor(math.log10(abs(value)))
 
 
 def decimals(error: float, value: float) -> int:
-    """Decimals that show two digits of the error (four of the value, where there is no error)."""
+    """Number of decimals that shows two digits of the error, or four of the value without one."""
     if math.isfinite(error) and error > 0:
         return max(0, 1 - math.floor(math.log10(error)))
     if math.isfinite(value) and value != 0:
@@ -90,7 +90,7 @@ def decimals(error: float, value: float) -> int:
 def from_logs(
     log_value: float, relative_error: float, log_low: float, log_high: float
 ) -> tuple[float, float, float, float, int]:
-    """Value, standard error and interval of a positive number given by logarithms, and a power of ten.
+    """Value, standard error, interval and power of ten of a number given by its logarithm.
 
     The power is 0 unless one of the numbers would leave the range of a double.
     """
@@ -108,12 +108,12 @@ def _exp(x: float) -> float:
 
 
 def fixed_estimate(value: float, kind: str, method: str, source: str, target: str = "ln Z") -> Estimate:
-    """A value or a bound that was computed, not sampled, in the form of an estimate without error."""
+    """A value or a bound that was computed, not sampled, as an estimate without error."""
     return Estimate(value, 0.0, value, value, target, kind, 1.0, 0, method, source)
 
 
 def exact_estimate(log_z: float, target: str, method: str) -> Estimate:
-    """The exact ln Z (or Z, for target `Z`) in the form of an estimate without error."""
+    """The exact ln Z (or Z, for target `Z`) as an estimate without error."""
     if target == "Z":
         value, _, _, _, exponent = from_logs(log_z, 0.0, log_z, log_z)
     else:

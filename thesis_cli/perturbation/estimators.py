@@ -23,25 +23,26 @@ def estimate(
     debias: bool = True,
     confidence: float = 0.95,
 ) -> Estimate:
-    """What one trick makes of full-rank MAP values.
+    """Estimate ln Z, Z or f(Z) from full-rank MAP values by one trick.
 
     Parameters
     ----------
-    trick : the member of the family.
+    trick : the trick to apply.
     values : independent max_x {phi(x) + gamma(x)}, gamma ~ Gumbel(-c), shape (M,).
     target : `lnZ`, `Z`, or `f` for the unbiased estimate of the trick's own f(Z).
-    debias : remove the bias where it is known exactly: Exponential on ln Z (ln M - digamma(M)) and on
-        Z (M / (M-1)), Gumbel on Z (Gamma(1 - 1/M)^M e^-c).
-    confidence : of the interval.
+    debias : remove the bias where it is known exactly: Exponential on ln Z (ln M - digamma(M)) and
+        on Z (M / (M-1)), Gumbel on Z (Gamma(1 - 1/M)^M e^-c).
+    confidence : confidence level of the interval.
 
     Returns
     -------
-    Estimate : the standard error is exact for Gumbel and Exponential, else of the delta method; the
-        interval is exact for Exponential (Gamma) and tail (Clopper-Pearson), else normal on ln Z.
+    Estimate : the standard error is exact for Gumbel and Exponential, and by the delta method for
+        the others; the interval is exact for Exponential (Gamma) and tail (Clopper-Pearson), and
+        normal on ln Z for the others.
 
     Raises
     ------
-    InputError : no values, or a target or confidence that is not one.
+    InputError : there are no values, or the target or the confidence is out of range.
     """
     if target not in TARGETS:
         raise InputError(f"the target is '{target}'", f"it must be one of {', '.join(TARGETS)}")

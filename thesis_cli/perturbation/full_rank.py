@@ -17,21 +17,21 @@ from thesis_cli.models.factor_graph import Model
 from thesis_cli.perturbation.groups import rounds, streams
 
 CLOCKS = 2**25
-"""Most draws in one call of the compiled kernel, a tenth of a second; Ctrl-C takes effect between calls."""
+"""Most draws in one call of the kernel, a tenth of a second; Ctrl-C takes effect between calls."""
 
 Race = Callable[[np.random.Generator, slice], None]
-"""Lets the clocks of a block join the races of consecutive perturbations."""
+"""Runs the clocks of one block of configurations in the races of consecutive perturbations."""
 
 
 @dataclass(frozen=True)
 class PerturbedMaxima:
-    """What solving MAP under full-rank noise gave.
+    """The solutions of MAP problems under full-rank noise.
 
     Attributes
     ----------
-    values : max_x {phi(x) + gamma(x)}, gamma ~ Gumbel(-c) independent, shape (M,); each is distributed
-        as Gumbel(ln Z - c), whose mean is ln Z (Thesis eq. 2.1').
-    states : number of the maximising configuration, shape (M,); exact samples of p (eq. 2.2').
+    values : max_x {phi(x) + gamma(x)}, gamma ~ Gumbel(-c) independent, shape (M,); each is
+        distributed as Gumbel(ln Z - c), whose mean is ln Z (Thesis eq. 2.1').
+    states : index of each maximising configuration, shape (M,); exact samples of p (eq. 2.2').
     highest : max_x phi(x), the MAP value without noise.
     """
 
@@ -51,8 +51,9 @@ def perturbed_maxima(
 ) -> PerturbedMaxima:
     """Solve `count` MAP problems, each under its own noise on every configuration, in one sweep.
 
-    The maximum of phi + gamma is a race of exponential clocks with rates exp(phi): a configuration
-    costs one exponential draw a perturbation. The result depends on `seed` and `count` alone.
+    The maximum of phi + gamma is a race of exponential clocks with rates exp(phi): each
+    configuration costs one exponential draw for each perturbation. The result depends only on
+    `seed` and `count`.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def perturbed_maxima(
     count : number M of perturbations.
     seed : root of the random streams.
     jobs : threads.
-    max_configurations : refuse a larger model.
+    max_configurations : largest number of configurations to enumerate.
     progress : called with the number of clocks just run, of |X| M in all.
 
     Raises
@@ -69,7 +70,7 @@ def perturbed_maxima(
     NoConfiguration : no configuration is possible.
     """
     if count < 1:
-        raise InputError(f"{count} perturbations", "at least one is wanted")
+        raise InputError(f"the number of perturbations is {count}", "it must be 1 or more")
     enumeration = Enumeration(model, max_configurations)
     best = np.full(count, -np.inf)
     winner = np.full(count, -1, np.int64)
@@ -104,12 +105,12 @@ def _race(
 def run_races(
     races: Iterable[tuple[int, Race]], count: int, seed: np.random.SeedSequence, jobs: int, progress: Tick | None
 ) -> None:
-    """Let the configurations of block after block join the races of all perturbations.
+    """Run the clocks of all configurations, block after block, in the races of all perturbations.
 
     Parameters
     ----------
-    races : for each block its number of configurations, and what lets them join the races of some perturbations.
-    count : number M of perturbations; each group of them has a random stream.
+    races : for each block its number of configurations and the function that runs their clocks.
+    count : number M of perturbations.
     seed, jobs, progress : as for `perturbed_maxima`.
     """
     generators = streams(count, seed)

@@ -1,4 +1,4 @@
-"""Groups of perturbations that share a random stream: threads share the groups, and results do not depend on it."""
+"""Groups of perturbations, each with its own random stream, that threads share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def streams(count: int, seed: np.random.SeedSequence) -> list[np.random.Generato
 
 
 def rounds(count: int, most: int) -> Iterator[list[slice]]:
-    """Split each group into parts of at most `most` perturbations: first parts of all groups, then second parts, ...
+    """Split groups into parts of at most `most` perturbations: all first parts, all second, ...
 
     Each round is a list of parts, one for each of the first groups; later rounds may have fewer.
     """

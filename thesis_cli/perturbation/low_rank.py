@@ -1,9 +1,10 @@
-r"""Low-rank perturb-and-MAP: a Gumbel variable for each state of each variable (Thesis section 2.3).
+r"""Low-rank perturb-and-MAP: a Gumbel variable for each state of each variable (Thesis 2.3).
 
-A variable with one state, one that was observed, gets no noise. Its noise would be added to every configuration
-alike. In U(alpha) its moment, Gamma(1 + alpha) e^{alpha c}, would cancel its term exactly, and leave a larger variance.
-L(alpha) is U(alpha) of the model n phi, divided by n, and U(0) of the model m phi, divided by m, falls as m grows
-(E max{m phi + noise} is convex in m, and tends to m max phi), so that a larger n makes the lower bound looser.
+A variable with one state, such as an observed one, gets no noise, since that noise would be added
+to every configuration alike. In U(alpha) its moment Gamma(1 + alpha) e^{alpha c} would cancel its
+term exactly, but add to the variance. In L(alpha) it would loosen the bound: L(alpha) is U(alpha)
+of the model n phi, divided by n, and U(0) of the model m phi, divided by m, falls as m grows (E
+max{m phi + noise} is convex in m, and tends to m max phi).
 """
 
 from __future__ import annotations
@@ -30,25 +31,26 @@ from thesis_cli.perturbation.subsets import undetermined
 Scale = Literal["sum", "average"]
 
 BLOCK, BLOCK_ENTRIES = 128, 2**20
-"""Perturbations, and noise entries (8 MiB), in a block; a block has a random stream of its own."""
+"""Most perturbations, and noise entries (8 MiB), in a block, which has its own random stream."""
 
 QUICK = 0.1
-"""Seconds of a call of the solver below which the next takes four times as many perturbations."""
+"""Seconds of a call of the solver below which the next call takes four times as much."""
 
 
 @dataclass(frozen=True)
 class LowRankMaxima:
-    """What solving MAP under low-rank noise gave.
+    """The solutions of MAP problems under low-rank noise.
 
     Attributes
     ----------
-    values : max_x {phi(x) + s sum_i gamma_i(x_i)}, gamma_i(x_i) ~ Gumbel(-c) independent, shape (M,): the
-        sum-unary U with s = 1 (Thesis eq. 2.7), the average-unary L with s = 1 / terms (eq. 2.13).
+    values : max_x {phi(x) + s sum_i gamma_i(x_i)}, gamma_i(x_i) ~ Gumbel(-c) independent, shape
+        (M,): the sum-unary U with s = 1 (Thesis eq. 2.7), the average-unary L with s = 1 / terms
+        (eq. 2.13).
     states : the maximisers, shape (M, n), in the smallest unsigned type.
     noise_at_max : sum_i gamma_i(x_i*), not scaled by s, shape (M,).
     scale : `sum` or `average`.
-    noisy : variables i that the sum runs over; each has two states or more.
-    graph, guarantee : those of the solver.
+    noisy : variables i of the sum; each has two states or more.
+    graph, guarantee : of the solver.
     """
 
     values: Floats
@@ -71,7 +73,7 @@ class LowRankMaxima:
 
     @cached_property
     def undetermined(self) -> tuple[int, ...]:
-        """Variables that the noisy ones leave free."""
+        """Variables whose states the noisy ones do not determine."""
         return undetermined(self.graph, self.noisy)
 
 
@@ -87,7 +89,8 @@ def low_rank_maxima(
 ) -> LowRankMaxima:
     """Solve `count` MAP problems, each under its own noise on the states of the variables.
 
-    The result depends on `seed` and `count` alone, and the first maxima not on how many follow.
+    The result depends only on `seed` and `count`; the first maxima do not depend on how many
+    follow.
 
     Parameters
     ----------
@@ -95,17 +98,17 @@ def low_rank_maxima(
     count : number M of perturbations.
     seed : root of the random streams.
     scale : `sum` for upper bounds, `average` for lower bounds.
-    noisy : variables that get noise; all, if not given. Those with one state never do.
+    noisy : variables that get noise, by default all; those with one state never get any.
     jobs : threads.
     progress : called with the number of MAP problems just solved.
 
     Raises
     ------
     NoConfiguration : no configuration is possible.
-    WorkFailed : an approximate solver found none in some of the problems.
+    WorkFailed : an approximate solver found no configuration in some of the problems.
     """
     if count < 1:
-        raise InputError(f"{count} perturbations", "at least one is wanted")
+        raise InputError(f"the number of perturbations is {count}", "it must be 1 or more")
     graph = solver.graph
     cardinalities = graph.cardinalities
     chosen = [i for i in sorted(set(range(len(cardinalities)) if noisy is None else noisy)) if cardinalities[i] > 1]
@@ -135,7 +138,7 @@ def low_rank_maxima(
 
 
 class Pace:
-    """Gives a solver few problems at a time while they are slow, so that its threads soon notice an interruption."""
+    """Gives a solver few problems at a time while it is slow, so that Ctrl-C soon takes effect."""
 
     def __init__(self, threads: Threads) -> None:
         self._rows, self._threads = 1, threads
@@ -160,7 +163,13 @@ class Pace:
 
 
 def check_found(values: Floats, solver: MapSolver) -> None:
-    """Raise what `low_rank_maxima` does about values of `-inf`."""
+    """Check that a solver found configurations: no value may be `-inf`.
+
+    Raises
+    ------
+    NoConfiguration : an exact solver found none in any problem.
+    WorkFailed : a solver found none in some of the problems.
+    """
     failed = int((values == -np.inf).sum())
     if failed == values.size and solver.guarantee == "exact":
         raise NoConfiguration()

@@ -1,4 +1,4 @@
-"""Bounds on ln Z and on entropy from low-rank perturbed maxima (Thesis sections 2.3.1, 2.3.4, 2.4)."""
+"""Bounds on ln Z and on entropy from low-rank perturbed maxima (Thesis 2.3.1, 2.3.4, 2.4)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ LARGEST_ALPHA = 1000.0
 
 
 def power_bounds(values: Floats, terms: int, alphas: Floats) -> tuple[Floats, Floats]:
-    """Sample version of U(alpha) = n (ln Gamma(1 + alpha) / alpha + c) - ln E[e^{-alpha U}] / alpha (Thesis eq. 2.8).
+    """Estimate n (ln Gamma(1 + a) / a + c) - ln E[e^{-a U}] / a, a = alpha (Thesis eq. 2.8).
 
     Parameters
     ----------
     values : samples of U, shape (..., M).
     terms : n.
-    alphas : above -1, shape (A,); 0 stands for the limit, the mean of U (Proposition 3).
+    alphas : exponents above -1, shape (A,); 0 stands for the limit, the mean of U (Proposition 3).
 
     Returns
     -------
     bounds : shape (..., A).
-    errors : their standard errors by the delta method, shape (..., A); inf at alpha <= -1/2, and if M = 1.
+    errors : standard errors by the delta method, shape (..., A); inf for alpha <= -1/2 and for M =
+        1.
     """
     pairs = [_power_mean(values, float(a)) for a in alphas]
     shifts = terms * _term_shift(alphas)
@@ -54,7 +55,7 @@ def _power_mean(values: Floats, alpha: float) -> tuple[Floats, Floats]:
 
 
 def _term_shift(alphas: Floats) -> Floats:
-    """ln Gamma(1 + alpha) / alpha + c, which is alpha pi^2/12 - ...: by its series where the sum cancels."""
+    """ln Gamma(1 + alpha) / alpha + c, by its series where the sum would cancel."""
     from scipy.special import gammaln, zeta
 
     small = np.abs(alphas) < 0.02
@@ -65,17 +66,17 @@ def _term_shift(alphas: Floats) -> Floats:
 
 
 def bound_curve(maxima: LowRankMaxima, alphas: Floats, *, unsafe: bool = False) -> tuple[Floats, Floats]:
-    """U(alpha) (Thesis eq. 2.8) of sum-unary maxima, L(alpha) (eq. 2.14) of average-unary ones, from the same samples.
+    """U(alpha) (Thesis eq. 2.8) of sum-unary maxima, L(alpha) (eq. 2.14) of average-unary ones.
 
     L(alpha) is U(alpha) of the samples n L, divided by n.
 
     Parameters
     ----------
     alphas : shape (A,), above -1.
-    unsafe : take alphas at and below -1 / (2 sqrt(n)) too. Above, the variance of e^{-alpha U} is finite by Hazan et
-        al. Corollary 9; at that alpha it is about half the squared mean, for a product distribution of many terms.
-        Below, it stays finite down to -1/2, because U is at most max phi and n independent maxima of Gumbel
-        variables, but grows exponentially in n.
+    unsafe : accept alphas at and below -1 / (2 sqrt(n)) too. Above, the variance of e^{-alpha U} is
+        finite by Hazan et al. Corollary 9; at that alpha it is about half the squared mean, for a
+        product distribution of many terms. Below, it stays finite down to -1/2, because U is at
+        most max phi plus n independent maxima of Gumbel variables, but it grows exponentially in n.
 
     Returns
     -------
@@ -83,7 +84,7 @@ def bound_curve(maxima: LowRankMaxima, alphas: Floats, *, unsafe: bool = False) 
 
     Raises
     ------
-    InputError : an alpha out of range.
+    InputError : an alpha is out of range.
     """
     check_alphas(alphas, maxima.terms, unsafe)
     values, divisor = _as_sum(maxima)
@@ -95,16 +96,15 @@ def check_alphas(alphas: Floats, terms: int, unsafe: bool) -> None:
     """Raise `InputError` if an alpha is outside the range that `bound_curve` describes."""
     least = -1.0 if unsafe else -1 / (2 * math.sqrt(max(1, terms)))
     for alpha in alphas[~((alphas > least) & (alphas <= LARGEST_ALPHA))]:
-        why = "" if unsafe else f" = -1/(2 sqrt({terms})), where samples are sure to have a finite variance,"
-        wanted = f"a number above {least:.6g}{why} and up to {LARGEST_ALPHA:g} is wanted"
-        raise InputError(f"alpha is {alpha:g}", wanted)
+        why = "" if unsafe else f" = -1/(2 sqrt({terms})), where samples have a finite variance,"
+        raise InputError(f"alpha is {alpha:g}", f"it must be above {least:.6g}{why} and at most {LARGEST_ALPHA:g}")
 
 
 def second_moment(alpha: float, terms: int) -> float:
-    """E[X^2] / E[X]^2 of X = e^{-alpha U} is at most (Gamma(1 + 2 alpha) / Gamma(1 + alpha)^2)^n; inf from -1/2 down.
+    """Bound on E[X^2] / E[X]^2 for X = e^{-alpha U}: (Gamma(1 + 2 alpha) / Gamma(1 + alpha)^2)^n.
 
-    Independent variables attain it (docs/low-rank.md). A mean of M samples has a squared relative error of as much
-    less 1, divided by M.
+    It is inf for alpha <= -1/2. Independent variables attain it (docs/low-rank.md). The squared
+    relative error of a mean of M samples is at most the bound less 1, divided by M.
     """
     if alpha <= -0.5:
         return math.inf
@@ -113,7 +113,7 @@ def second_moment(alpha: float, terms: int) -> float:
 
 
 def _as_sum(maxima: LowRankMaxima) -> tuple[Floats, int]:
-    """The maxima with noise in units of the sum, and what to divide their bound by."""
+    """The maxima with noise in units of the sum, and the divisor of their bound."""
     divisor = 1 if maxima.scale == "sum" else max(1, maxima.terms)
     return divisor * maxima.values, divisor
 
@@ -126,25 +126,27 @@ def upper_bound(
     interval: Interval = "normal",
     unsafe: bool = False,
 ) -> Estimate:
-    """Sample version of the bound ln Z <= U(alpha) (Thesis Proposition 2; Hazan et al. Corollary 5).
+    """Sample version of ln Z <= U(alpha) (Thesis Proposition 2; Hazan et al. Corollary 5).
 
-    The sample version is an upper bound in expectation for alpha >= 0, by Jensen's inequality; for alpha < 0 it is
-    biased low, and an upper bound in the limit of large M. With an approximate solver it is neither.
+    The sample version is an upper bound in expectation for alpha >= 0, by Jensen's inequality. For
+    alpha < 0 it is biased low, and an upper bound in the limit of large M. With an approximate
+    solver it is neither.
 
     Parameters
     ----------
-    maxima : sum-unary; the noisy variables determine all others.
-    alpha : above -1 / (2 sqrt(terms)); 0 is the Gumbel trick.
-    confidence : that the interval covers U(alpha).
-    interval : `normal`, by the delta method, or `concentration`, without approximation, for alpha = 0.
+    maxima : sum-unary maxima, whose noisy variables determine all others.
+    alpha : exponent above -1 / (2 sqrt(terms)); 0 is the Gumbel trick.
+    confidence : probability that the interval covers U(alpha).
+    interval : `normal`, by the delta method, or `concentration`, without approximation, for alpha =
+        0 only.
     unsafe : as in `bound_curve`.
 
     Raises
     ------
-    InputError : maxima, alpha or interval that do not fit.
+    InputError : the maxima, alpha or the interval do not fit.
     """
     if maxima.scale != "sum" and maxima.terms > 1:
-        raise InputError("an upper bound of average-unary maxima", "sum-unary noise is wanted")
+        raise InputError("average-unary maxima give no upper bound", "use sum-unary noise")
     _check_cover(maxima)
     if maxima.guarantee == "exact":
         kind = "upper bound in expectation" if alpha >= 0 else "upper bound in the limit"
@@ -161,22 +163,22 @@ def lower_bound(
     interval: Interval = "normal",
     unsafe: bool = False,
 ) -> Estimate:
-    """Sample version of the bound ln Z >= L(alpha) (Thesis Corollary 8, and Proposition 5 if one variable is noisy).
+    """Sample version of ln Z >= L(alpha) (Thesis Corollary 8; with one variable Proposition 5).
 
-    A lower bound in expectation for alpha <= 0, in the limit of large M for alpha > 0, whatever the solver. The
-    noisy variables need not determine the others.
+    It is a lower bound in expectation for alpha <= 0, and in the limit of large M for alpha > 0,
+    whatever the solver. The noisy variables need not determine the others.
 
     Parameters
     ----------
-    maxima : average-unary.
+    maxima : average-unary maxima.
     alpha, confidence, interval, unsafe : as for `upper_bound`.
 
     Raises
     ------
-    InputError : maxima, alpha or interval that do not fit.
+    InputError : the maxima, alpha or the interval do not fit.
     """
     if maxima.scale != "average" and maxima.terms > 1:
-        raise InputError("a lower bound of sum-unary maxima", "average-unary noise is wanted")
+        raise InputError("sum-unary maxima give no lower bound", "use average-unary noise")
     kind = "lower bound in expectation" if alpha <= 0 else "lower bound in the limit"
     return _bound(maxima, alpha, f"L({alpha:g})", kind, confidence, interval, unsafe)
 
@@ -184,7 +186,7 @@ def lower_bound(
 def _check_cover(maxima: LowRankMaxima) -> None:
     if maxima.undetermined:
         raise InputError(
-            f"variable {maxima.undetermined[0]} has no noise", "noise on every variable, or on subsets that cover them"
+            f"variable {maxima.undetermined[0]} has no noise", "every variable needs noise, or subsets that cover them"
         )
 
 
@@ -196,7 +198,7 @@ def _bound(
     half = half_width(error, confidence)
     if interval == "concentration":
         if alpha != 0 or maxima.guarantee != "exact":
-            raise InputError("a concentration interval", "alpha = 0 and an exact solver are wanted")
+            raise InputError("the interval is concentration", "it needs alpha = 0 and an exact solver")
         half = deviation(math.sqrt(maxima.terms) / _as_sum(maxima)[1], maxima.map_calls, confidence)
     source = "Thesis eq. 2.8" if method.startswith("U") else "Thesis eq. 2.14"
     return Estimate(
@@ -205,7 +207,7 @@ def _bound(
 
 
 def half_width(error: float, confidence: float) -> float:
-    """Half a two-sided normal interval; `InputError` for a confidence that is none."""
+    """Half the width of a normal interval; raises `InputError` as `check_confidence` does."""
     from scipy.special import ndtri
 
     check_confidence(confidence)
@@ -213,18 +215,18 @@ def half_width(error: float, confidence: float) -> float:
 
 
 def slope_at_zero(maxima: LowRankMaxima) -> tuple[float, float]:
-    """Derivative of the bound at alpha = 0, (n pi^2/6 - var U) / 2 for U (Thesis Proposition 4), and its error.
+    """dU/dalpha = (n pi^2/6 - var U) / 2, or dL/dalpha, at 0, and its error (Proposition 4).
 
-    Where it is positive, some alpha < 0 gives a tighter upper bound than the mean of U.
+    If it is positive, some alpha < 0 gives a tighter upper bound than the mean of U.
 
     Raises
     ------
-    InputError : there are fewer than two maxima.
+    InputError : there are fewer than 2 maxima.
     """
     values, divisor = _as_sum(maxima)
     m = values.size
     if m < 2:
-        raise InputError("a slope of one value", "at least two are wanted")
+        raise InputError("there is one MAP value", "a slope needs 2 or more")
     square, fourth = (float(((values - values.mean()) ** k).mean()) for k in (2, 4))
     error = math.sqrt((fourth - square**2 * (m - 3) / (m - 1)) / m)
     slope = (maxima.terms * math.pi**2 / 6 - square * m / (m - 1)) / 2
@@ -232,15 +234,17 @@ def slope_at_zero(maxima: LowRankMaxima) -> tuple[float, float]:
 
 
 def entropy_bound(maxima: LowRankMaxima, *, confidence: float = 0.95) -> Estimate:
-    """Bound of the entropy of the maximiser, in nats, by the noise it collects.
+    """Bound on the entropy of the maximiser, in nats, from the noise at the maximiser.
 
-    Of sum-unary maxima H(x*) <= sum_i E gamma_i(x_i*) (Hazan et al. Theorem 4), of average-unary ones
-    H(x**) >= sum_i E gamma_i(x_i**) / n (Thesis Theorem 12). The mean over the samples is unbiased for either.
-    The interval is normal; `concentration.py` says why no concentration bound applies.
+    For sum-unary maxima H(x*) <= sum_i E gamma_i(x_i*) (Hazan et al. Theorem 4), for average-unary
+    ones H(x**) >= sum_i E gamma_i(x_i**) / n (Thesis Theorem 12). The mean over the samples is
+    unbiased for either. The interval is normal; `concentration.py` explains why no concentration
+    bound applies.
 
     Raises
     ------
-    InputError : sum-unary maxima whose noisy variables leave others free, or a wrong confidence.
+    InputError : noisy variables of sum-unary maxima do not determine the others, or the confidence
+        is not between 0 and 1.
     """
     upper = maxima.scale == "sum"
     if upper:

@@ -21,9 +21,10 @@ BLOCK = 16
 def max_marginals(solver: MapSolver, *, jobs: int = 1, progress: Tick | None = None) -> list[Floats]:
     """max phi(x) over the configurations in which a variable has a given state.
 
-    There is one MAP problem for each state of each variable with two states or more (one in all if there is
-    no such variable), with a penalty on the other states of the variable. The penalty exceeds the range of
-    phi, so an exact solver leaves the state only where no configuration of finite potential has it.
+    There is one MAP problem for each state of each variable with two states or more (one in all if
+    there is no such variable), with a penalty on the other states of the variable. The penalty
+    exceeds the range of phi, so an exact solver leaves the state only where no configuration of
+    finite potential has it.
 
     Parameters
     ----------
@@ -33,8 +34,8 @@ def max_marginals(solver: MapSolver, *, jobs: int = 1, progress: Tick | None = N
 
     Returns
     -------
-    list : for each such variable an array of shape (k,), in nats; `-inf` where no configuration was found.
-        Values of an approximate solver may be too low, never too high.
+    list : for each such variable an array of shape (k,), in nats; `-inf` where no configuration was
+        found. Values of an approximate solver may be too low, never too high.
 
     Raises
     ------
@@ -79,10 +80,11 @@ def _variables(graph: FactorGraph) -> list[int]:
 
 
 def max_marginal_bound(solver: MapSolver, *, jobs: int = 1, progress: Tick | None = None) -> Estimate:
-    """The lower bound max_i ln sum_{x_i} max e^phi on ln Z, the inner maximum over all variables but x_i.
+    """The lower bound max_i ln sum_{x_i} max e^phi on ln Z, the inner maximum over all but x_i.
 
-    Each sum is one over some of the configurations. The mean of its logarithm over i is at least every
-    L(alpha) (docs/low-rank.md), and the largest is at least the mean. It is a lower bound whatever the solver.
+    Each sum is one over some of the configurations. The mean of its logarithm over i is at least
+    every L(alpha) (docs/low-rank.md), and the largest is at least the mean. It is a lower bound
+    whatever the solver.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
-"""Analytic error of the Gumbel and Exponential estimators from M samples (Thesis A.1, as corrected).
+"""Errors of the Gumbel and Exponential estimators from M samples (Thesis A.1, as corrected).
 
-Bias and variance of Z^ are in units of Z and Z^2; those of ln Z^ are absolute. Shapes: M any array.
+Bias and variance of Z^ are in units of Z and Z^2; those of ln Z^ are absolute. M may have any
+shape.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from thesis_cli.base.arrays import Floats
 
 
 def gumbel_z(m: Floats) -> tuple[Floats, Floats]:
-    """Bias and variance of Z^ = exp(mean of the MAP values); inf for M = 1, variance inf for M = 2 (A.1.1)."""
+    """Bias (inf at M = 1) and variance (inf at M <= 2) of Z^ = exp(mean of MAP values) (A.1.1)."""
     with np.errstate(all="ignore"):
         first = m * _log_gamma(1 / m)
         excess = m * (_log_gamma(2 / m) - 2 * _log_gamma(1 / m))
@@ -22,7 +23,7 @@ def gumbel_z(m: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_gamma(x: Floats) -> Floats:
-    """ln Gamma(1 - x) - c x, which is x^2 pi^2/12 + ...: by its series where the difference loses digits."""
+    """ln Gamma(1 - x) - c x, by its series where the difference loses digits."""
     k = np.arange(2, 10)
     series = (zeta(k) / k * np.power.outer(x, k)).sum(axis=-1)
     return np.where(x < 0.02, series, gammaln(1 - x) - np.euler_gamma * x)

@@ -1,4 +1,4 @@
-"""Gumbel noise, which every perturbation is made of."""
+"""Gumbel noise, of which every perturbation is made."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 
 _LEAST = np.finfo(np.float64).tiny
-"""Stands for an exponential draw of exactly 0, which noise would be infinite for."""
+"""Replaces an exponential draw of exactly 0, which would make the noise infinite."""
 
 
 def gumbel(rng: np.random.Generator, rows: int, columns: int) -> Floats:
-    """Independent Gumbel(-c) noise, of mean 0 and variance pi^2 / 6: -ln E - c, E ~ Exp(1).
+    """Draw independent Gumbel(-c) noise, of mean 0 and variance pi^2 / 6: -ln E - c, E ~ Exp(1).
 
-    Row by row: the first rows do not depend on how many follow.
+    It is drawn row by row, so the first rows do not depend on how many follow.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Compiled races between states on subsamples of the factors; beside them the plain reference."""
+"""Compiled races between states on subsamples of their factors, and a plain reference."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from thesis_cli.perturbation.race_arrays import Field, Outcome
 def race(rng: np.random.Generator, field: Field, exact: bool, outcome: Outcome) -> None:
     """Race the states once for each perturbation of a group.
 
-    At look t the remaining states have been evaluated on the same ends[t] factors. State x drops out if the
-    leader's lead exceeds spread[t] times the standard deviation of their difference on those factors, plus
-    reach[t] times its range. Races that are open after the last look end on all factors.
+    At look t the remaining states have been evaluated on the same ends[t] factors. State x drops
+    out if the leader's lead exceeds spread[t] times the standard deviation of their difference on
+    those factors, plus reach[t] times its range. Races that are open after the last look end on all
+    factors.
 
     Parameters
     ----------
-    rng : for each perturbation, draws K uniforms for its noise, then one for each factor that is seen.
-    field : the states and what decides between them.
+    rng : for each perturbation, draws K uniforms for its noise, then one for each factor that is
+        seen.
+    field : the states and the bounds that decide between them.
     exact : sum all factors of a winner found on fewer, at their cost.
     outcome : the result of each race of the group; written.
     """
@@ -72,7 +74,7 @@ def race(rng: np.random.Generator, field: Field, exact: bool, outcome: Outcome) 
 def _evaluate(
     rng: np.random.Generator, rows: npt.NDArray[Any], order: Ints, seen: int, end: int, racing: Ints, sums: Floats
 ) -> None:
-    """Draw further factors, up to `end`, and add the log-factors of the remaining states to their sums."""
+    """Draw further factors, up to `end`, and add them to the sums of the remaining states."""
     for j in range(seen, end):
         i = j + int(rng.random() * (order.size - j))
         factor = order[i]
@@ -84,7 +86,7 @@ def _evaluate(
 
 @njit(cache=True, nogil=True)
 def _keep(field: Field, look: int, sample: Ints, noisy: Floats, sums: Floats, racing: Ints, work: Floats) -> int:
-    """Drop the states that are surely behind the leader; returns how many remain, the first of `racing`.
+    """Drop states that are surely behind; returns how many remain, the first of `racing`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Draws from the Gibbs distribution one variable at a time, by perturb-and-MAP (Thesis Algorithm 1)."""
+"""Draws from the Gibbs distribution, one variable at a time, by perturb-and-MAP (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from thesis_cli.perturbation.low_rank_bounds import check_alphas, power_bounds
 from thesis_cli.perturbation.noise import gumbel
 
 ATTEMPTS = 1000
-"""Attempts for each draw wanted, on average, after which `draw` gives up."""
+"""Most attempts for each draw, on average; `draw` then gives up."""
 
 
 @dataclass(frozen=True)
 class Draws:
-    """What sequential sampling gave.
+    """The results of sequential sampling.
 
     Attributes
     ----------
     states : the accepted configurations, shape (count, n).
-    attempts : how many were begun, the rejected ones among them.
-    clipped : steps of these attempts at which the probabilities, for want of samples, summed to more than 1.
+    attempts : number of attempts, including rejected ones.
+    clipped : number of steps of these attempts at which the estimated probabilities summed to more
+        than 1.
     """
 
     states: Ints
@@ -37,18 +38,19 @@ class Draws:
 
     @property
     def acceptance(self) -> float:
-        """Share of attempts accepted: near Z / exp(U(alpha)) where none was clipped (Hazan et al. Theorem 3)."""
+        """Share of accepted attempts, without clipping about Z / exp(U(alpha)) (Theorem 3)."""
         return len(self.states) / self.attempts
 
 
 @dataclass(frozen=True)
 class _Step:
-    """Choosing one variable, given those before it.
+    """The choice of one variable given those before it.
 
     Attributes
     ----------
-    cumulative : of the probabilities of its states; what is left to 1 is that of a rejection.
-    clipped : they summed to more than 1, and were scaled to 1.
+    cumulative : cumulative probabilities of its states; the rest up to 1 is the probability of a
+        rejection.
+    clipped : whether the probabilities summed to more than 1 and were scaled to 1.
     """
 
     cumulative: Floats
@@ -56,41 +58,46 @@ class _Step:
 
 
 class SequentialSampler:
-    """Thesis Algorithm 1, and for alpha = 0 its original (Hazan et al. Algorithm 1).
+    """Sampler by Thesis Algorithm 1, and for alpha = 0 by its original (Hazan et al. Algorithm 1).
 
-    The bound U(alpha) of the model with its first variables held at x_1 .. x_j is estimated once, when it is first
-    needed. It is the numerator at one step and the denominator at the next, and phi(x) itself is the last: an attempt
-    returns x with probability exp(phi(x) - U(alpha)), exactly, whatever the errors of the estimates, as long as none
-    makes the probabilities of a step sum to more than 1. There they are scaled to 1, which makes what follows less
-    likely than it should be, by that factor; `Draws.clipped` counts such steps.
+    The bound U(alpha) of the model with its first variables held at x_1 .. x_j is estimated once,
+    when it is first needed. It is the numerator at one step and the denominator at the next, and
+    the last one is phi(x) itself. So an attempt returns x with probability exp(phi(x) - U(alpha)),
+    exactly, whatever the errors of the estimates, as long as the probabilities of no step sum to
+    more than 1. If they do, they are scaled to 1, which makes the configurations that follow less
+    likely by that factor; `Draws.clipped` counts such steps.
 
-    Two things keep the scaling mild, if not rare. All estimates use the same noise on the variables that are left, so
-    that the errors of numerator and denominator all but cancel. And with one variable left the bound is the ln Z of the
-    rest, without error. More samples help further (the experiment `sequential-sampler` says how far).
+    Two things keep the scaling mild, though not rare. All estimates use the same noise on the
+    remaining variables, so the errors of numerator and denominator nearly cancel. And with one
+    variable left the bound is the ln Z of the rest, without error. More samples reduce the scaling
+    further (measured in the experiment `sequential-sampler`).
 
     Parameters
     ----------
-    solver : prepared for the model; should be exact, as the bounds are not bounds otherwise.
-    alpha : of the bound, above -1 / (2 sqrt(n)), n the variables with two states or more.
+    solver : solver prepared for the model; it should be exact, as the bounds may fail otherwise.
+    alpha : exponent of the bound, above -1 / (2 sqrt(n)) for n variables with two states or more.
     samples_per_estimate : number M of MAP problems for each estimate.
-    seed : root of the random streams; the draws depend on it alone, not on how they are split over calls of `draw`.
+    seed : root of the random streams; the draws depend only on it, not on how they are split over
+        calls of `draw`.
 
     Attributes
     ----------
-    log_bound : U(alpha) of the model, as estimated, in nats.
-    map_calls : MAP problems solved so far.
+    log_bound : estimate of U(alpha) of the model, in nats.
+    map_calls : number of MAP problems solved so far.
 
     Raises
     ------
     NoConfiguration : no configuration is possible.
-    InputError : alpha out of range, or fewer than one sample.
+    InputError : alpha is out of range, or there is no sample.
     """
 
     def __init__(
         self, solver: MapSolver, alpha: float, samples_per_estimate: int, seed: np.random.SeedSequence
     ) -> None:
         if samples_per_estimate < 1:
-            raise InputError(f"{samples_per_estimate} samples for each estimate", "at least one is wanted")
+            raise InputError(
+                f"the number of samples for each estimate is {samples_per_estimate}", "it must be 1 or more"
+            )
         self._solver, self._alphas, self._samples = solver, np.array([alpha]), samples_per_estimate
         self._variables = [i for i, k in enumerate(solver.graph.cardinalities) if k > 1]
         check_alphas(self._alphas, len(self._variables), unsafe=False)
@@ -104,18 +111,18 @@ class SequentialSampler:
             raise NoConfiguration()
 
     def draw(self, count: int, progress: Tick | None = None) -> Draws:
-        """Accepted configurations, independent given the estimates.
+        """Draw configurations, independent given the estimates.
 
         Parameters
         ----------
-        progress : called with 1 at each draw.
+        progress : called with 1 at each accepted draw.
 
         Raises
         ------
         WorkFailed : `count` times 1000 attempts were not enough.
         """
         if count < 1:
-            raise InputError(f"{count} draws", "at least one is wanted")
+            raise InputError(f"the number of draws is {count}", "it must be 1 or more")
         states = np.zeros((count, len(self._solver.graph.cardinalities)), np.int64)
         accepted = attempts = clipped = 0
         while accepted < count:
@@ -141,7 +148,7 @@ class SequentialSampler:
         return Draws(states, attempts, clipped)
 
     def _step(self, prefix: tuple[int, ...]) -> _Step:
-        """Probabilities of the next variable's states: exp(U_{j+1} - U_j), with a shift for the term less."""
+        """Probabilities exp(U_{j+1} - U_j) of the next variable's states, shifted for its noise."""
         if prefix not in self._steps:
             states = range(self._solver.graph.cardinalities[self._variables[len(prefix)]])
             logs = np.array([self._bound((*prefix, x)) for x in states])
@@ -152,7 +159,7 @@ class SequentialSampler:
         return self._steps[prefix]
 
     def _bound(self, prefix: tuple[int, ...]) -> float:
-        """Estimate of U(alpha) of the model with the first variables held; `-inf` where that is impossible."""
+        """Estimate of U(alpha) with the first variables held; `-inf` if that is impossible."""
         if prefix not in self._bounds:
             self._bounds[prefix] = self._estimate(prefix)
         return self._bounds[prefix]
@@ -174,7 +181,7 @@ class SequentialSampler:
         return float(power_bounds(values, len(left), self._alphas)[0][0])
 
     def _noise_on(self, variables: list[int]) -> Iterator[Floats]:
-        """Unary noise on some variables, a block of perturbations at a time; a variable's is the same at each call."""
+        """Blocks of unary noise on some variables; a variable has the same noise at each call."""
         cardinalities = self._solver.graph.cardinalities
         used = np.repeat([i in set(variables) for i in range(len(cardinalities))], cardinalities)
         rng = np.random.default_rng(self._noise)

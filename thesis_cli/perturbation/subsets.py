@@ -1,4 +1,4 @@
-"""Noise on subsets of the variables (Hazan et al. Corollary 5, Thesis Proposition 5), brought to unary noise."""
+"""Noise on subsets of variables (Hazan et al. Corollary 5, Thesis Proposition 5)."""
 
 from __future__ import annotations
 
@@ -11,39 +11,44 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 MOST_STATES = 4096
-"""Limit on the joint states of a subset."""
+"""Most joint states of a subset."""
 
 
 def with_subset_variables(graph: FactorGraph, subsets: Sequence[Sequence[int]]) -> tuple[FactorGraph, tuple[int, ...]]:
-    """The same model with a variable for each subset, whose states are the joint states of the subset.
+    """Add to a model a variable for each subset, whose states are the joint states of the subset.
 
-    Hard constraints tie them together, so that noise on the new variables, by a solver that takes such constraints,
-    is noise on the subsets: `low_rank_maxima(Elimination(larger), ..., noisy=variables)` gives the upper bound of
-    Hazan et al. Corollary 5 if the subsets cover the variables (n is then the number of subsets), and with
+    Hard constraints tie the new variables to the old ones, so noise on the new variables, with a
+    solver that takes such constraints, is noise on the subsets:
+    `low_rank_maxima(Elimination(larger), ..., noisy=variables)` gives the upper bound of Hazan et
+    al. Corollary 5 if the subsets cover the variables (n is then the number of subsets), and with
     `scale="average"` the lower bound of Thesis Proposition 5, averaged over the subsets.
 
     Parameters
     ----------
-    subsets : variables of each; one that is alone in a subset stands for itself.
+    subsets : variables of each subset; a variable that is alone in a subset stands for itself.
 
     Returns
     -------
-    larger : its first n variables are those of `graph`, and its configurations of finite potential are, one to one.
-    variables : the one of each subset, in order.
+    larger : the larger model; its first n variables are those of `graph`, and its configurations of
+        finite potential correspond to those of `graph`, one to one.
+    variables : the variable of each subset, in order.
 
     Raises
     ------
-    InputError : a subset that is empty, names no variable, repeats one, comes twice, or has too many states.
+    InputError : a subset is empty, names no variable, repeats one, comes twice, or has too many
+        states.
     """
     n = len(graph.cardinalities)
     cardinalities, factors, variables = list(graph.cardinalities), list(graph.factors), []
     for j, subset in enumerate(subsets):
         if not subset or len(set(subset)) < len(subset) or not all(0 <= i < n for i in subset):
-            raise InputError(f"subset {j} is {tuple(subset)}", f"one or more distinct variables, 0 to {n - 1}")
+            raise InputError(
+                f"subset {j} is {tuple(subset)}", f"it must hold one or more distinct variables, 0 to {n - 1}"
+            )
         shape = tuple(graph.cardinalities[i] for i in subset)
         size = math.prod(shape)
         if size > MOST_STATES:
-            raise InputError(f"subset {j} has {size:,} joint states", f"at most {MOST_STATES:,}")
+            raise InputError(f"subset {j} has {size:,} joint states", f"it may have at most {MOST_STATES:,}")
         if len(subset) == 1:
             variables.append(subset[0])
             continue
@@ -53,14 +58,14 @@ def with_subset_variables(graph: FactorGraph, subsets: Sequence[Sequence[int]]) 
             tie = np.where(states[:, np.newaxis] == np.arange(graph.cardinalities[i]), 0.0, -np.inf)
             factors.append(Factor((variables[-1], i), tie))
     if len({frozenset(s) for s in subsets}) < len(subsets):
-        raise InputError("a subset comes twice", "each subset once")
+        raise InputError("a subset comes twice", "give each subset once")
     return FactorGraph(cardinalities, factors, graph.observed), tuple(variables)
 
 
 def edges(graph: FactorGraph) -> list[tuple[int, ...]]:
-    """Subsets for pairwise perturbations: each pair of variables that share a factor of two, then those left alone.
+    """Subsets for pairwise noise: each pair of variables in a factor, then each other one alone.
 
-    Variables with one state do not count.
+    Variables with one state are left out.
     """
     scopes = [tuple(sorted(i for i in f.scope if graph.cardinalities[i] > 1)) for f in graph.factors]
     pairs = sorted({scope for scope in scopes if len(scope) == 2})
@@ -69,11 +74,12 @@ def edges(graph: FactorGraph) -> list[tuple[int, ...]]:
 
 
 def undetermined(graph: FactorGraph, noisy: Sequence[int]) -> tuple[int, ...]:
-    """Variables that have several states left when the states of the noisy ones are known.
+    """Variables whose states are not determined when the states of the noisy ones are known.
 
-    A state is known by propagation: of a variable with one state, and of the one variable of a factor that is not
-    known yet, if the table never leaves it more than one state. The upper bounds of Thesis eq. 2.8 hold with noise on
-    some variables only, if these leave none free: they are then bounds of a sum over the noisy variables.
+    States are determined by propagation: that of a variable with one state, and that of the last
+    unknown variable of a factor, if the table leaves it at most one state. The upper bounds of
+    Thesis eq. 2.8 hold with noise on some variables only if these determine all others: they are
+    then bounds of a sum over the noisy variables.
     """
     known = {i for i, k in enumerate(graph.cardinalities) if k == 1} | set(noisy)
     before = -1

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from thesis_cli.perturbation.tricks import Trick
 
 LEAST_ALPHA, MOST_ALPHA = 1e-6, 10.0
-"""Range of |alpha|: below, rounding hides the trick; above, its variance is too large for any use."""
+"""Range of |alpha|: below, rounding hides the trick; above, its variance is too large."""
 
 PARETO_SCALE = 0.1
-"""s of the Pareto trick in units of a number below Z; its asymptotic variance is then within 1.3% of the best."""
+"""s of the Pareto trick over a number below Z; its variance is then within 1.3% of the best."""
 
 TAIL_OPTIMUM = 1.5936242600400403
 """The t Z at which the asymptotic variance (e^{tZ} - 1) / t^2 of a tail trick is least."""
@@ -72,7 +72,8 @@ class TrickRow:
 
     Attributes
     ----------
-    make : makes it from the value of its parameter, if it has one, and from scales, if it needs any.
+    make : makes it from the value of its parameter, if it has one, and from scales, if it needs
+        any.
     parameter : what the user may set; None if there is nothing.
     scaled : whether it needs `Scales` unless its parameter is given.
     """

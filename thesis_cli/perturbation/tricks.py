@@ -1,10 +1,10 @@
 r"""The Gumbel trick and its relatives (Thesis sections 2.2.2 and 2.2.3, Table 2.1; errata T2.1).
 
-The first of the exponential clocks with rates exp(phi(x)) rings at T ~ Exp(Z), and
-T = e^-c exp(-max_x {phi(x) + gamma(x)}), gamma ~ Gumbel(-c) (eqs. 2.1, 2.3, 2.4 as corrected). A trick
+The first of the exponential clocks with rates exp(phi(x)) rings at T ~ Exp(Z), and T = e^-c
+exp(-max_x {phi(x) + gamma(x)}), gamma ~ Gumbel(-c) (eqs. 2.1, 2.3, 2.4 as corrected). A trick
 averages g(T), whose mean is f(Z), and applies f^-1. All tricks can use the same MAP values.
 
-Averages are taken of ln T, in a space of the trick's own in which nothing overflows.
+Each trick averages in a space of its own, computed from ln T, in which nothing overflows.
 """
 
 from __future__ import annotations
@@ -41,9 +41,11 @@ class Trick:
     g : the transform of T.
     mean : f(Z) = E g(T); nan outside the domain.
     inverse : f^-1.
-    variance : variance of g(T) as a function of Z; inf where it is infinite, nan outside the domain.
+    variance : variance of g(T) as a function of Z; inf where it is infinite, nan outside the
+        domain.
     printed_variance, printed_asymptotic_variance : as Table 2.1 prints them.
-    relative_variance : lim M var(Z^) / Z^2 as M grows, which equals lim M var(ln Z^); a function of ln Z.
+    relative_variance : lim M var(Z^) / Z^2 as M grows, which equals lim M var(ln Z^); a function of
+        ln Z.
     average : (..., M) values of ln T -> (...), the mean of g(T) in the trick's own space.
     log_z : that average -> the estimate of ln Z.
     log_transform : that average -> ln of the mean of g(T); None if g takes both signs.
@@ -51,7 +53,8 @@ class Trick:
     source : where the trick is defined.
     linear : whether the estimate of ln Z is a mean of the MAP values.
     log_z_error : M -> bias and variance of the estimate of ln Z, where both are known for every M.
-    z_error : M -> bias and variance of the estimate of Z in units of Z and Z^2, where they are known.
+    z_error : M -> bias and variance of the estimate of Z in units of Z and Z^2, where they are
+        known.
     interval : confidence interval of ln Z where it is not the normal one.
     """
 
@@ -75,7 +78,7 @@ class Trick:
     interval: IntervalRule | None = None
 
     def bias_to_remove(self, samples: int, debias: bool) -> tuple[float, str]:
-        """What to subtract from the estimate of ln Z from M samples, and what the result is.
+        """The bias to subtract from the estimate of ln Z from M samples, and the kind it then has.
 
         Parameters
         ----------
@@ -96,7 +99,7 @@ class Trick:
         return np.asarray(z**2 * self.relative_variance(np.log(z)))
 
     def estimate_log_z(self, log_t: Floats) -> Floats:
-        """f^-1 of the mean of g(T): ln T of shape (..., M) -> consistent estimates of ln Z, shape (...)."""
+        """f^-1 of the mean of g(T): ln T, shape (..., M) -> estimates of ln Z, shape (...)."""
         return np.asarray(self.log_z(self.average(log_t)))
 
 
@@ -126,11 +129,12 @@ def gumbel() -> Trick:
 
 
 def power(alpha: float) -> Trick:
-    """g(T) = T^alpha: Weibull tricks (alpha > 0, Exponential at 1) and Frechet tricks (-1 < alpha < 0).
+    """g(T) = T^alpha: Weibull (alpha > 0, Exponential at 1) and Frechet (-1 < alpha < 0) tricks.
 
     Raises
     ------
-    InputError : alpha is 0 (the limit is the Gumbel trick) or too near, -1 or less, or above 10.
+    InputError : alpha is 0 (the limit is the Gumbel trick) or too close to 0, -1 or less, or above
+        10.
     """
     if not (-1 < alpha <= -LEAST_ALPHA or LEAST_ALPHA <= alpha <= MOST_ALPHA):
         raise InputError(
@@ -197,7 +201,7 @@ def pareto(log_scale: float = 0.0) -> Trick:
 
     Parameters
     ----------
-    log_scale : ln s. Table 2.1 has s = 1; any other lets the trick see Z in units of s.
+    log_scale : ln s. Table 2.1 has s = 1; another s applies the trick to Z in units of s.
     """
     s = _saturating_exp(log_scale)
 
@@ -228,7 +232,7 @@ def pareto(log_scale: float = 0.0) -> Trick:
 
 
 def _from_two(ratio: Floats, function: Function) -> Floats:
-    """A variance of the Pareto trick as a function of Z/s: finite above 2, infinite to 1, no mean below."""
+    """A variance of the Pareto trick by Z/s: finite above 2, inf from 1 to 2, nan below."""
     with np.errstate(all="ignore"):
         return np.asarray(np.where(ratio > 2, function(ratio), np.where(ratio > 1, np.inf, np.nan)))
 

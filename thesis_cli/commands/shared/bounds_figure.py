@@ -18,7 +18,7 @@ MARKERS = {"U": "^", "L": "v", "B": "s", "T": "D"}
 
 @presentation
 def intervals_figure(estimates: Sequence[Estimate]) -> Figure:
-    """Each bound with its interval in a row of its own, and a line at the exact answer if there is one."""
+    """Draw each bound with its interval in a row, and a line at the exact answer."""
     from thesis_cli.base.figures import COLOURS, label, panels
 
     shown = [e for e in estimates if e.kind != "exact"] or list(estimates)
@@ -40,7 +40,7 @@ def intervals_figure(estimates: Sequence[Estimate]) -> Figure:
 
 @presentation
 def couplings_figure(found: Sequence[tuple[float, Sequence[Estimate]]], title: str) -> Figure:
-    """Each estimate against the coupling; less the exact ln Z, if it is known for every coupling."""
+    """Draw each estimate against the coupling, less the exact ln Z if that is always known."""
     from thesis_cli.base.figures import COLOURS, label, panels
 
     figure, axes = panels(1, 1, height=3.2)

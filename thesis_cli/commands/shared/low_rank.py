@@ -1,4 +1,4 @@
-"""How `bound`, `spin-glass` and `estimate-z` bound or approximate ln Z: one row of `METHODS` for each way."""
+"""Bounds and approximations of ln Z for several commands: one row of `METHODS` for each."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class BoundOptions:
 
 
 class Bounds(NamedTuple):
-    """What a method gave: an estimate for each alpha, or one, and the number of MAP problems solved for all."""
+    """Estimates by one method, one for each alpha or one in all, and the MAP problems they took."""
 
     estimates: list[Estimate]
     map_calls: int
@@ -263,7 +263,7 @@ def variables_of(graph: FactorGraph, texts: Sequence[Any]) -> tuple[int, ...]:
 
 
 def exact_bound(graph: FactorGraph, memory: int, max_configurations: int, progress: Progress) -> list[Estimate]:
-    """The exact ln Z as an estimate; none, and a message that says why, if the model is too large."""
+    """The exact ln Z as an estimate; an empty list and a message if the model is too large."""
     from thesis_cli.inference.exact import exact_log_partition_function
     from thesis_cli.perturbation.estimate import exact_estimate
 
