@@ -140,7 +140,7 @@ def test_concentration_is_wider_than_the_delta_method():
 def test_an_impossible_model_is_an_error(cli, tmp_path, method):
     (tmp_path / "m.uai").write_text("MARKOV 1 2 2 1 0 1 0 2 1 0 2 0 1")
     clamp = ["--clamp", 0] if method == "clamp" else []
-    result = cli("bound", "m.uai", "--method", method, *clamp)
+    result = cli("bound", "m.uai", "--method", method, *clamp, "--quiet")
     assert result.status == 2
     assert result.err.startswith("error: m.uai: no configuration is possible")
 
@@ -170,7 +170,7 @@ def test_an_impossible_model_is_an_error(cli, tmp_path, method):
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, message):
-    result = cli("bound", *arguments, "--seed", 1)
+    result = cli("bound", *arguments, "--seed", 1, "--quiet")
     assert (result.status, result.out) == (2, "")
     assert result.err.startswith("error: " + message)
     assert result.err.count("\n") == 1

@@ -113,7 +113,7 @@ def test_chains(cli, size):
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, message):
-    result = cli("spin-glass", *arguments, "--samples", 10)
+    result = cli("spin-glass", *arguments, "--samples", 10, "--quiet")
     assert (result.status, result.out) == (2, "")
     assert result.err.startswith("error: " + message)
     assert result.err.count("\n") == 1

@@ -254,5 +254,5 @@ def test_the_budget_of_a_compiled_target():
 
 
 def test_no_samples():
-    with pytest.raises(InputError, match="samples is 0"):
+    with pytest.raises(InputError, match="0 samples"):
         a_star(mixture(1), 0, SEED(0))

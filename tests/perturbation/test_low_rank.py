@@ -318,7 +318,7 @@ def test_second_moments_are_at_most_those_of_independent_variables():
 
 def test_alphas_out_of_range_are_refused_with_the_limit():
     maxima = low_rank_maxima(Elimination(triangle()), 5, seed())
-    message = r"alpha is -0\.25; a number above -0\.25 = -1/\(2 sqrt\(4\)\), where samples are sure to have a finite"
+    message = r"alpha is -0\.25; it must be above -0\.25 = -1/\(2 sqrt\(4\)\)"
     for use in (lambda: upper_bound(maxima, -0.25), lambda: bound_curve(maxima, np.array([0.0, -0.25]))):
         with pytest.raises(InputError, match=message):
             use()

@@ -218,7 +218,7 @@ def test_a_large_file_of_another_type_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"count": 0}, "perturbations is 0"),
+        ({"count": 0}, "0 perturbations"),
         ({"delta": 0.0}, "delta is 0"),
         ({"delta": 1.0}, "delta is 1"),
         ({"delta": math.nan}, "delta is nan"),

@@ -126,7 +126,7 @@ def test_it_gives_up_on_a_loose_bound_and_says_how_loose(monkeypatch):
 
 
 def test_what_is_wrong_is_said():
-    with pytest.raises(InputError, match="above -0.25"):
+    with pytest.raises(InputError, match=r"above -0\.25"):
         SequentialSampler(Elimination(triangle()), -0.3, 10, seed())
     with pytest.raises(InputError, match="each estimate is 0"):
         SequentialSampler(Elimination(triangle()), 0.0, 0, seed())

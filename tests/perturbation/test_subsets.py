@@ -114,10 +114,10 @@ def test_evidence_and_its_original_states_survive():
 @pytest.mark.parametrize(
     ("subsets", "message"),
     [
-        ([()], r"subset 0 is \(\); one or more distinct variables, 0 to 12"),
+        ([()], r"subset 0 is \(\)"),
         ([(0,), (1, 1)], r"subset 1 is \(1, 1\)"),
         ([(0, 13)], r"subset 0 is \(0, 13\)"),
-        ([tuple(range(13))], r"subset 0 has 8,192 joint states; at most 4,096"),
+        ([tuple(range(13))], "subset 0 has 8,192 joint states"),
         ([(0, 1), (1, 0)], "a subset comes twice"),
     ],
 )

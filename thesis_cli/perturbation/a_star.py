@@ -1,8 +1,10 @@
-"""A* sampling: exact samples and perturbed maxima of a continuous target (Thesis 2.5.1; Lost Relatives 5.1).
+"""A* sampling: exact samples and perturbed maxima of a continuous target (Thesis 2.5.1; Lost
+Relatives 5.1).
 
-A Gumbel process on the proposal q is a Poisson process of clocks whose values are -ln of the ringing times. Within a
-box B the clocks ring at rate q(B), each at a location drawn from q. A Gumbel truncated at another Gumbel is a clock
-that has already waited: it needs the logarithm of a sum of times, and nothing that overflows or cancels.
+A Gumbel process on the proposal q is a Poisson process of clocks whose values are -ln of the
+ringing times. Within a box B the clocks ring at rate q(B), each at a location drawn from q. A
+Gumbel truncated at another Gumbel is a clock that has already waited: it needs the logarithm of a
+sum of times, and nothing that overflows or cancels.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class Point(NamedTuple):
     value : phi(x) + gamma(x), gamma ~ Gumbel(-c).
     location : x, shape (D,).
     ratio : o(x), without noise.
-    evaluations, bounds, splits : evaluations of o, evaluations of bounds, and splits of boxes since the point before.
+    evaluations, bounds, splits : evaluations of o, evaluations of bounds, and splits of boxes since
+        the point before.
     """
 
     value: float
@@ -54,11 +57,14 @@ class TargetMaxima:
 
     Attributes
     ----------
-    values : max_x {phi(x) + gamma(x)}, shape (M,), each distributed as Gumbel(ln Z - c), whose mean is ln Z.
-    locations : where the maxima are attained: exact samples of exp(phi) / Z, independent of `values`, shape (M, D).
+    values : max_x {phi(x) + gamma(x)}, shape (M,), each distributed as Gumbel(ln Z - c), whose mean
+        is ln Z.
+    locations : where the maxima are attained: exact samples of exp(phi) / Z, independent of
+        `values`, shape (M, D).
     potentials : phi at the locations, without noise, shape (M,).
-    evaluations, bounds, splits : evaluations of o, evaluations of bounds, and splits of boxes for each sample, shape
-        (M,). Samples share their boxes, so that later samples find most boxes split.
+    evaluations, bounds, splits : evaluations of o, evaluations of bounds, and splits of boxes for
+        each sample, shape (M,). Samples share their boxes, so that later samples find most boxes
+        split.
     """
 
     values: Floats
@@ -74,10 +80,10 @@ def successive(
 ) -> Iterator[Point]:
     """The points of one perturbed Gumbel process in decreasing order of their values, without end.
 
-    The queue holds, for each box, the time T at which its clock rings next; no point in the box can be above
-    bound - ln T. The location is drawn when the box comes to the top, if the box has no halves. If it has, one of
-    them, either with probability 1/2, inherits the ringing, and the other waits longer. Locations are independent of
-    values: the first is an exact sample of the target.
+    The queue holds, for each box, the time T at which its clock rings next; no point in the box can
+    be above bound - ln T. The location is drawn when the box comes to the top, if the box has no
+    halves. If it has, one of them, either with probability 1/2, inherits the ringing, and the other
+    waits longer. Locations are independent of values: the first is an exact sample of the target.
 
     Parameters
     ----------
@@ -143,8 +149,9 @@ def a_star(
 ) -> TargetMaxima:
     """Exact samples of a target with their perturbed values, from independent Gumbel processes.
 
-    Boxes are split where evaluations were wasted, and serve all samples of a random stream. They affect the cost of a
-    sample, not its distribution. The result depends on `target`, `count` and `seed` alone.
+    Boxes are split where evaluations were wasted, and serve all samples of a random stream. They
+    affect the cost of a sample, not its distribution. The result depends on `target`, `count` and
+    `seed` alone.
 
     Parameters
     ----------
@@ -157,7 +164,8 @@ def a_star(
 
     Raises
     ------
-    WorkFailed, InputError, NoConfiguration : as for `successive`; InputError also if `count` is below 1.
+    WorkFailed, InputError, NoConfiguration : as for `successive`; InputError also if `count` is
+        below 1.
     """
     if count < 1:
         raise InputError(f"{count} samples", "there must be at least 1")

@@ -14,7 +14,8 @@ from thesis_cli.models.targets import Compiled
 from thesis_cli.perturbation.boxes import HALF_STEP, LEAST, NARROWEST, SLACK, WASTE
 
 Tree = tuple[Floats, Floats, Floats, Floats, Ints, Ints, Ints, Ints]
-"""low, high (N, D), bound, waste, first child, parent (N,), halvings (N, D), number of boxes (1,): as of `Boxes`."""
+"""low, high (N, D), bound, waste, first child, parent (N,), halvings (N, D), number of boxes (1,):
+as of `Boxes`."""
 
 
 class Samples(NamedTuple):
@@ -22,7 +23,8 @@ class Samples(NamedTuple):
 
     Attributes
     ----------
-    values, locations, ratios : max {o - ln T}, its location, and o there, shapes (G,), (G, D), (G,).
+    values, locations, ratios : max {o - ln T}, its location, and o there, shapes (G,), (G, D),
+        (G,).
     counts : evaluations, bounds and splits, shape (G, 3).
     """
 
@@ -46,7 +48,8 @@ def later(rng: np.random.Generator, log_time: float, depth: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _split(target: Compiled, tree: Tree, at: int) -> int:
-    """Split a box as `Boxes.split` does; return the number of bounds evaluated, negative if the box is too narrow."""
+    """Split a box as `Boxes.split` does; return the number of bounds evaluated, negative if the box
+    is too narrow."""
     low, high, bounds, waste, children, parents, halvings, size = tree
     dimension = split_dimension(target, low[at], high[at], halvings[at])
     spent = 2 * low.shape[1] if low.shape[1] > 1 else 0
@@ -99,7 +102,8 @@ def search(
 
     Returns
     -------
-    tuple : how it ended; the box that it ended in; and o at the point that was refused, or the best so far.
+    tuple : how it ended; the box that it ended in; and o at the point that was refused, or the best
+        so far.
     """
     low, high, bounds, waste, children, _, halvings, size = tree
     values, locations, ratios, counts = samples

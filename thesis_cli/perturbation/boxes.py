@@ -1,4 +1,5 @@
-"""A binary tree of boxes, each half its parent by the mass of the proposal, with upper bounds of the log-ratio."""
+"""A binary tree of boxes, each half its parent by the mass of the proposal, with upper bounds of
+the log-ratio."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from thesis_cli.models.proposals import MOST_DIMENSIONS
 from thesis_cli.models.targets import Target, split_dimension
 
 NARROWEST = 2.0**-26
-"""Least width of a box relative to its coordinates; the halves of a narrower box could not be told apart."""
+"""Least width of a box relative to its coordinates; the halves of a narrower box could not be told
+apart."""
 
 MOST_BOXES = 2**16
 """Largest number of boxes of a tree; once it is reached, no box is split."""
@@ -36,7 +38,8 @@ Box = tuple[Floats, Floats]
 
 
 class Boxes:
-    """The tree of one target. The bound of a box that is split is at most the larger bound of its halves.
+    """The tree of one target. The bound of a box that is split is at most the larger bound of its
+    halves.
 
     Attributes
     ----------
@@ -126,7 +129,8 @@ class Boxes:
 
 
 def check(x: Floats, ratio: float, most: float, box: Box) -> None:
-    """Refuse a value of o that is not finite or -inf (`InputError`), or beyond the bound of its box (`WorkFailed`)."""
+    """Refuse a value of o that is not finite or -inf (`InputError`), or beyond the bound of its box
+    (`WorkFailed`)."""
     if math.isnan(ratio) or ratio == math.inf:
         raise InputError(f"the log-ratio is {ratio:g} at {place(x)}", "it must be a number or -inf")
     if ratio > most + SLACK * (1 + abs(most)):

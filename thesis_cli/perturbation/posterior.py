@@ -13,7 +13,8 @@ from thesis_cli.base.arrays import Floats
 
 @dataclass(frozen=True)
 class GammaPosterior:
-    """Posterior of Z given ringing times T_1..T_M ~ Exp(Z) under Jeffreys' prior 1/Z: Gamma(M, sum of T) (eq. 2.5).
+    """Posterior of Z given ringing times T_1..T_M ~ Exp(Z) under Jeffreys' prior 1/Z: Gamma(M, sum
+    of T) (eq. 2.5).
 
     Attributes
     ----------
@@ -31,7 +32,8 @@ class GammaPosterior:
 
     @property
     def mean_log_z(self) -> float:
-        """E[ln Z | T] = digamma(M) - ln sum T, which is the debiased Exponential estimate of ln Z."""
+        """E[ln Z | T] = digamma(M) - ln sum T, which is the debiased Exponential estimate of ln
+        Z."""
         return float(digamma(self.shape)) - self.log_rate
 
     @property
@@ -53,7 +55,8 @@ class GammaPosterior:
         return (math.log(probability) + float(gammaln(self.shape + 1))) / self.shape - self.log_rate
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Equal-tailed credible interval of ln Z; Z sum T ~ Gamma(M, 1) makes it a confidence interval too."""
+        """Equal-tailed credible interval of ln Z; Z sum T ~ Gamma(M, 1) makes it a confidence
+        interval too."""
         tail = (1 - confidence) / 2
         return self.log_quantile(tail), self.log_quantile(1 - tail)
 

@@ -1,11 +1,12 @@
-"""Perturbed maxima by racing the states on subsamples of their factors (Thesis 2.5.2; Chen and Ghahramani 2016).
+"""Perturbed maxima by racing the states on subsamples of their factors (Thesis 2.5.2; Chen and
+Ghahramani 2016).
 
-Let p(x) ~ f_0(x) prod_s f_s(x) with many more factors than states. Maximising
-phi(x) + gamma(x) = S (mean log-factor of x) + ln f_0(x) + gamma(x) is a best-arm problem with a finite
-population of S rewards for each arm. A state that is surely behind on a part of the factors needs no more of them.
+Let p(x) ~ f_0(x) prod_s f_s(x) with many more factors than states. Maximising phi(x) + gamma(x) = S
+(mean log-factor of x) + ln f_0(x) + gamma(x) is a best-arm problem with a finite population of S
+rewards for each arm. A state that is surely behind on a part of the factors needs no more of them.
 
-Every perturbation draws its own random order of the factors, so that the maxima are independent. All states see the
-same factors, because a difference of two log-factors varies less than they do.
+Every perturbation draws its own random order of the factors, so that the maxima are independent.
+All states see the same factors, because a difference of two log-factors varies less than they do.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ LEAST_LEVEL = 1e-30
 """Least probability of a failed bound; far below it SciPy has no quantiles."""
 
 WORK = 2**27
-"""Evaluations in one call of the compiled kernel: about a second, after which Ctrl-C takes effect."""
+"""Evaluations in one call of the compiled kernel: about a second, after which Ctrl-C takes
+effect."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,13 @@ class RacingMaxima:
 
     Attributes
     ----------
-    values : phi(x) + ln f_0(x) + gamma(x) at the winner, shape (M,), which is below the perturbed maximum by
-        `losses`; without `exact_value` an estimate from the factors seen.
+    values : phi(x) + ln f_0(x) + gamma(x) at the winner, shape (M,), which is below the perturbed
+        maximum by `losses`; without `exact_value` an estimate from the factors seen.
     states : the winner, shape (M,).
     evaluations : log-factors evaluated, counted for each perturbation separately, shape (M,).
     looks : number of comparisons of all states still in, shape (M,).
-    losses : perturbed maximum minus the winner's value, shape (M,); 0 where the race was right. The races do not
-        know it: it comes from the sums that are computed when the matrix is checked.
+    losses : perturbed maximum minus the winner's value, shape (M,); 0 where the race was right. The
+        races do not know it: it comes from the sums that are computed when the matrix is checked.
     share : evaluations over the M S K that full sums for every perturbation would take.
     """
 
@@ -73,11 +75,14 @@ class RaceRules:
     Attributes
     ----------
     bound : the confidence bound that rules a state out, one of `BOUNDS`.
-    first_batch : factors before the first look, at least 2; with no more factors than that, all are summed.
-    log_prior : ln f_0(x), known at no cost, shape (K,); -inf where a state is impossible. Zero by default.
-    width : a range that contains each state's log-factors, largest minus smallest, for `bernstein-serfling`; by
-        default each state's own range in the matrix.
-    exact_value : sum all factors of a winner found on fewer. Otherwise its value is an estimate, with noise of its own.
+    first_batch : factors before the first look, at least 2; with no more factors than that, all are
+        summed.
+    log_prior : ln f_0(x), known at no cost, shape (K,); -inf where a state is impossible. Zero by
+        default.
+    width : a range that contains each state's log-factors, largest minus smallest, for
+        `bernstein-serfling`; by default each state's own range in the matrix.
+    exact_value : sum all factors of a winner found on fewer. Otherwise its value is an estimate,
+        with noise of its own.
     """
 
     bound: str = "normal"
@@ -103,18 +108,20 @@ def race(
 ) -> RacingMaxima:
     """Solve `count` MAP problems, each under its own noise and on its own subsample of factors.
 
-    The number of factors seen doubles from look to look. At a look a state is out if it is below the leader by more
-    than a bound that fails with probability delta / ((K - 1) L) for each of K - 1 rivals and each of L looks, so that
-    a race goes wrong with probability delta at most. Races that are still open after the last look end on all factors.
+    The number of factors seen doubles from look to look. At a look a state is out if it is below
+    the leader by more than a bound that fails with probability delta / ((K - 1) L) for each of K -
+    1 rivals and each of L looks, so that a race goes wrong with probability delta at most. Races
+    that are still open after the last look end on all factors.
 
-    The bound `normal` (Racing-Normal) assumes that means are normal, which means of rare large factors are not; it
-    takes Student's quantiles, as the standard deviation comes from the same factors, and corrects for the finite
-    population. `bernstein-serfling` holds for any factors within the range (Bardenet and Maillard 2015, empirical
-    bound). The result depends on `matrix`, `count`, `delta`, `seed` and `rules`, not on `jobs`.
+    The bound `normal` (Racing-Normal) assumes that means are normal, which means of rare large
+    factors are not; it takes Student's quantiles, as the standard deviation comes from the same
+    factors, and corrects for the finite population. `bernstein-serfling` holds for any factors
+    within the range (Bardenet and Maillard 2015, empirical bound). The result depends on `matrix`,
+    `count`, `delta`, `seed` and `rules`, not on `jobs`.
 
-    Evaluations count as in the source, where every perturbation has a model of its own (a step of a Gibbs sampler).
-    For one fixed matrix, phi takes S K evaluations for any number of perturbations: where `share` times M exceeds 1,
-    summing it once is cheaper.
+    Evaluations count as in the source, where every perturbation has a model of its own (a step of a
+    Gibbs sampler). For one fixed matrix, phi takes S K evaluations for any number of perturbations:
+    where `share` times M exceeds 1, summing it once is cheaper.
 
     Parameters
     ----------
@@ -124,7 +131,8 @@ def race(
     seed : root of the random streams.
     rules : the bound that leaves states out, and more.
     jobs : threads.
-    memory : a matrix within so many bytes is copied, factor by factor; a larger one is read where it lies.
+    memory : a matrix within so many bytes is copied, factor by factor; a larger one is read where
+        it lies.
     progress : called with the number of perturbations just done.
 
     Raises
@@ -186,7 +194,8 @@ def _widths(width: float, matrix: FactorMatrix) -> Floats:
 
 
 def _ends(first_batch: int, factors: int) -> Ints:
-    """Numbers of factors seen at the looks: each twice the one before, all below the number of factors."""
+    """Numbers of factors seen at the looks: each twice the one before, all below the number of
+    factors."""
     ends = []
     while first_batch < factors:
         ends.append(first_batch)
@@ -195,7 +204,8 @@ def _ends(first_batch: int, factors: int) -> Ints:
 
 
 def _bounds(bound: str, ends: Ints, factors: int, level: float) -> tuple[Floats, Floats]:
-    """Coefficients of the standard deviation and of the range of a difference, in units of phi, at each look.
+    """Coefficients of the standard deviation and of the range of a difference, in units of phi, at
+    each look.
 
     Parameters
     ----------
@@ -214,7 +224,8 @@ def _bounds(bound: str, ends: Ints, factors: int, level: float) -> tuple[Floats,
 
 
 def _rows(matrix: FactorMatrix, memory: int) -> Floats:
-    """The transposed matrix, shape (S, K): a contiguous copy in float64 where that fits, else a view."""
+    """The transposed matrix, shape (S, K): a contiguous copy in float64 where that fits, else a
+    view."""
     if 8 * matrix.values.size <= memory:
         return np.ascontiguousarray(matrix.values.T, dtype=np.float64)
     kind = matrix.values.dtype
