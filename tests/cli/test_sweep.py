@@ -339,7 +339,7 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(here, undisturbed, jo
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    assert err.splitlines()[0] == "error: interrupted; the same command goes on from here"
+    assert err.splitlines()[0] == "error: interrupted; the same command continues from here"
     assert not (here / "results/runs/s/tasks.driver").exists()
     kept = len(results(here))
     assert 1 <= kept < 8

@@ -12,8 +12,9 @@ import pytest
 from thesis_cli.base.errors import WorkFailed
 from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction import arrays, store
-from thesis_cli.reproduction.arrays import HELD, STUCK, ArrayEngine, Refused, arrays_of
+from thesis_cli.reproduction.arrays import ArrayEngine
 from thesis_cli.reproduction.engines import SUBMITTED
+from thesis_cli.reproduction.job_arrays import HELD, STUCK, Refused, arrays_of
 from thesis_cli.reproduction.task_file import Entry, TaskFile, read_tasks
 
 SETTLE = 20.0
@@ -427,13 +428,13 @@ def test_a_job_that_is_held_is_cancelled_and_replaced(cluster, clock, write, dea
     assert set(cluster.tries.values()) == {1}
 
 
-def test_jobs_that_never_start_are_told_of_once(cluster, clock, write, caplog):
+def test_jobs_that_can_never_start_are_warned_of_once(cluster, clock, write, caplog):
     tasks, cluster.frozen = write(range(3)), True
     clock.after(0.1, lambda: cluster.jobs.update(dict.fromkeys(cluster.jobs, f"{STUCK} (PartitionTimeLimit)")))
     clock.after(100.0, lambda: (cluster.jobs.clear(), vars(cluster).update(frozen=False)))  # somebody cancels them
     assert drive(cluster, tasks, retries=2) == {}
-    (told,) = [record.message for record in caplog.records if "never" in record.message]
-    assert told.startswith("jobs 101 are never going to start: STUCK (PartitionTimeLimit)")
+    (warning,) = [record.message for record in caplog.records if "never" in record.message]
+    assert warning.startswith("jobs 101 can never start: STUCK (PartitionTimeLimit)")
 
 
 def test_jobs_that_wait_for_tasks_of_an_earlier_sweep_are_cancelled(cluster, clock, write):
@@ -492,7 +493,7 @@ def test_an_interrupt_leaves_jobs_and_names_them(cluster, clock, write, caplog):
     clock.after(0.1, interrupt)
     with pytest.raises(KeyboardInterrupt):
         drive(cluster, tasks)
-    assert "jobs go on: 101 102; the same command" in caplog.text
+    assert "jobs continue: 101 102;" in caplog.text
     assert len(cluster.jobs) == 8
     assert cluster.cancelled == []
     assert drive(cluster, tasks) == {}

@@ -40,9 +40,9 @@ def test_a_folder_of_another_layout_is_refused(folder):
     record = json.loads(file.read_text())
     file.write_text(json.dumps({**record, "layout": 9, "version": "7.0"}))
     before = file.read_bytes()
-    wanted = re.escape(f"{folder.path}: written by thesis-cli 7.0, whose folders have another layout (9, not 1); that ")
+    message = re.escape(f"{folder.path}: written by thesis-cli 7.0, whose folders have another layout (9, not 1)")
     for act in (folder.save, lambda: RunFolder.load(folder.path)):
-        with pytest.raises(InputError, match=wanted):
+        with pytest.raises(InputError, match=message):
             act()
     assert file.read_bytes() == before
 
@@ -67,7 +67,7 @@ def test_a_damaged_record_is_refused(folder, content):
     file = folder.path / "run.json"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     for act in (folder.save, lambda: RunFolder.load(folder.path)):
-        with pytest.raises(InputError, match=r"run.json: damaged \(.*; remove the folder, or give another --out"):
+        with pytest.raises(InputError, match=r"run.json: damaged "):
             act()
 
 
@@ -77,7 +77,7 @@ def test_what_is_no_folder_of_a_sweep_is_left_alone(folder):
     for there in ("notes.txt", "tasks.json"):
         (folder.path / "run.json").unlink(missing_ok=True)
         (folder.path / there).write_text("mine")
-        with pytest.raises(InputError, match="runs/x: is there, and no folder of a sweep; another --out is wanted"):
+        with pytest.raises(InputError, match=r"runs/x: .*no folder of a sweep; .*--out"):
             folder.save()
         assert os.listdir(folder.path) == [there]
         (folder.path / there).unlink()
@@ -86,7 +86,7 @@ def test_what_is_no_folder_of_a_sweep_is_left_alone(folder):
 def test_a_file_in_the_place_of_the_folder(folder):
     folder.path.parent.mkdir()
     folder.path.write_text("mine")
-    with pytest.raises(InputError, match="is there, and no folder of a sweep"):
+    with pytest.raises(InputError, match=r"no folder of a sweep; .*--out"):
         folder.save()
     with pytest.raises(InputError, match="no folder of a sweep"):
         RunFolder.load(folder.path)
@@ -101,7 +101,7 @@ def test_what_a_killed_process_left_half_written_does_not_count(folder):
 
 
 def test_a_missing_folder(folder):
-    with pytest.raises(InputError, match=r"runs/x: no folder of a sweep \(it has no run.json\)"):
+    with pytest.raises(InputError, match=r"runs/x: no folder of a sweep .*run.json"):
         RunFolder.load(folder.path)
 
 
@@ -143,10 +143,10 @@ def test_it_stops_to_say_so_when_it_fails(tasks):
 def test_a_second_driver_is_refused_while_the_first_lives(tasks, other):
     place = tasks.with_suffix(".driver")
     place.write_text(driver(other))
-    wanted = f"another run works on .*tasks.json \\(process {other.pid}\\); wait for it, or end it"
-    with pytest.raises(InputError, match=wanted), driving(tasks, 1):
+    message = f"tasks.json \\(process {other.pid}\\);"
+    with pytest.raises(InputError, match=message), driving(tasks, 1):
         pass
-    with pytest.raises(InputError, match=wanted):
+    with pytest.raises(InputError, match=message):
         check_free(tasks)
     assert json.loads(place.read_text())["pid"] == other.pid
     other.kill()

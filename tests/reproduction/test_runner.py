@@ -184,7 +184,7 @@ def test_changed_code_is_warned_of_and_refreshed(checkout, caplog):
     before = result(checkout)
     (checkout.experiments / "toy.py").write_text(SOURCE.replace("size=3)", "size=3) + 1"))
     assert run(checkout).computed == 0
-    assert "4 stored results were computed by older code; --refresh" in caplog.text
+    assert "4 stored results come from older code; --refresh" in caplog.text
     assert result(checkout) == before
     record = json.loads((checkout.results("quick") / "toy.json").read_text())
     assert run(checkout, refresh=True).computed == 4
@@ -232,15 +232,15 @@ def test_keys_depend_on_content_alone():
 
 
 def test_unknown_names(checkout, tmp_path):
-    with pytest.raises(InputError, match="no preset huge; one of quick, paper"):
+    with pytest.raises(InputError, match=r"no preset huge; .*quick, paper"):
         run(checkout, "huge")
-    with pytest.raises(InputError, match="no experiment is called nope; one of toy"):
+    with pytest.raises(InputError, match=r"no experiment 'nope'; .*toy"):
         checkout.select(["nope"])
     (checkout.experiments / "other.py").write_text("x = 1\n")
     with pytest.raises(InputError, match="declares no EXPERIMENT"):
         registry.load(checkout.files()["other"])
     (checkout.experiments / "misnamed.py").write_text(SOURCE)
-    with pytest.raises(InputError, match="declares toy; its name makes it misnamed"):
+    with pytest.raises(InputError, match=r"declares the id toy; .*misnamed"):
         registry.load(checkout.files()["misnamed"])
 
 

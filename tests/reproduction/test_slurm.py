@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction import arrays, slurm, store
-from thesis_cli.reproduction.arrays import HELD, Array, Refused
+from thesis_cli.reproduction.job_arrays import HELD, Array, Refused
 from thesis_cli.reproduction.slurm import Group, JobRequest, Slurm
 from thesis_cli.reproduction.task_file import Entry, TaskFile
 
@@ -192,8 +192,8 @@ def test_jobs_that_can_never_start_are_marked(commands):
     assert slurm.queue() == {"thesis-cli-a": {0: "STUCK (PartitionTimeLimit)"}, "thesis-cli-b": {0: "RUNNING"}}
 
 
-def test_slurms_own_words_are_told_once(commands, caplog):
-    slurm._tell.cache_clear()
+def test_slurms_own_words_are_logged_once(commands, caplog):
+    slurm._warn.cache_clear()
     commands.says("squeue", err="slurm_load_jobs error: Unable to contact slurm controller\n", status=1)
     assert (slurm.queue(), slurm.queue()) == (None, None)
     assert [r.message for r in caplog.records] == ["slurm_load_jobs error: Unable to contact slurm controller"]
@@ -230,7 +230,7 @@ def test_jobs_are_cancelled_by_number(commands, tasks):
 
 def test_a_job_has_a_story(commands, tasks):
     system, made = Slurm(JobRequest()), array(tasks, [[0], [1]], job_id="4711")
-    assert system.story(made, 1) == ", and said nothing"
+    assert system.story(made, 1) == ", without any output"
     log_of_end = made.folder / f"{made.id()}_0_0_log.out"
     word = "slurmstepd: error: *** STEP 7.0 ON a CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***"
     log_of_end.write_text("\n".join([word, *map(str, range(20))]))

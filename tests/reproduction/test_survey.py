@@ -7,7 +7,7 @@ import pytest
 
 from tests.reproduction.test_task_file import Echo
 from thesis_cli.reproduction import store, survey
-from thesis_cli.reproduction.arrays import Array
+from thesis_cli.reproduction.job_arrays import Array
 from thesis_cli.reproduction.run_folder import driving
 from thesis_cli.reproduction.survey import Survey
 from thesis_cli.reproduction.task_file import Entry, TaskFile

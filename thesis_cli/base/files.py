@@ -113,7 +113,7 @@ def to_json(record: object) -> str:
     return json.dumps(finite(record), indent=2, ensure_ascii=False) + "\n"
 
 
-def says(record: Path, what: Mapping[str, object]) -> bool:
+def describes(record: Path, what: Mapping[str, object]) -> bool:
     """Whether a record describes this very computation, whenever and wherever it was run."""
     try:
         old = json.loads(record.read_text())

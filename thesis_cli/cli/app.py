@@ -19,7 +19,7 @@ from thesis_cli.commands.core import registry
 
 
 class Own(NamedTuple):
-    """A command that only the shell has: the module of `thesis_cli.cli` that defines it, and one line of help."""
+    """A command that only the shell has: its module in `thesis_cli.cli`, and one line of help."""
 
     module: str
     help: str
@@ -103,8 +103,8 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 INTERRUPTED, BROKEN_PIPE = 130, 141
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(asked: bool) -> None:
+    if asked:
         typer.echo(f"thesis-cli {__version__}")
         raise typer.Exit
 
@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complaint = error.format_message().rstrip(".").replace("Value error, ", "")  # type: ignore[attr-defined]
         return _fail(f"{complaint}; see {where} --help", 2, debug)
     except (KeyboardInterrupt, typer.Abort):
-        resumed = "; the same command goes on from here" * (arguments[0] in ("reproduce", "sweep"))
+        resumed = "; the same command continues from here" * (arguments[0] in ("reproduce", "sweep"))
         return _fail(f"interrupted{resumed}", INTERRUPTED, debug)
     except (BrokenPipeError, SystemExit):  # some releases of Typer turn the first into the second
         # The reader of a pipe has gone: print nothing more, and no traceback at shutdown either.
@@ -152,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, status: int, debug: bool) -> int:
-    """Print one line, without control characters; under --debug after the traceback of the error at hand."""
+    """Print one line without control characters; under --debug after the traceback."""
     if debug:
         traceback.print_exc()
     line = "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))

@@ -1,4 +1,4 @@
-"""Commands of the shell, made from `thesis_cli/commands/`: options, files and messages are the same for all."""
+"""Commands of the shell, made from `thesis_cli/commands/`: options, files and messages."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _set(fields: Mapping[str, OptionField], values: Mapping[str, Any]) -> dict[s
 
 
 def _parameter(field: OptionField) -> inspect.Parameter:
-    """A field as a parameter of text: `OptionField.coerce` parses it, as it does for sweeps and Python."""
+    """A field as a parameter of text, which `OptionField.coerce` parses, as for sweeps."""
     if field.flag:
         name = field.shell_name
         both = f"{name}/--no-{name[2:]}" if field.default else name

@@ -16,8 +16,8 @@ from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.core.request import Request
 
 if TYPE_CHECKING:
-    from thesis_cli.reproduction.arrays import Queue
     from thesis_cli.reproduction.engines import Engine
+    from thesis_cli.reproduction.job_arrays import Queue
     from thesis_cli.reproduction.slurm import JobRequest
 
 
@@ -119,8 +119,8 @@ def settings(table: Mapping[str, Any], flags: EngineRequest | None = None) -> Se
             known = [known.replace("_", "-") for known in names]
             raise InputError(f"slurm.{key}: unknown key", nearest(key, known))
         try:
-            asked = EngineRequest(**({} if name == "sbatch" else {name: value}))
-            found[name] = _checked_options(value) if name == "sbatch" else getattr(asked, name)
+            request = EngineRequest(**({} if name == "sbatch" else {name: value}))
+            found[name] = _checked_options(value) if name == "sbatch" else getattr(request, name)
         except InputError as error:
             raise InputError(f"slurm.{key}: {error.problem}", error.remedy) from None
     for name in names:
@@ -145,7 +145,7 @@ def _pairs(given: tuple[str, ...]) -> dict[str, str]:
     return dict(text.removeprefix("--").partition("=")[::2] for text in given)
 
 
-def engine(asked: EngineRequest, wanted: Settings) -> Engine:
+def engine(request: EngineRequest, job_settings: Settings) -> Engine:
     """The engine that runs the tasks.
 
     Raises
@@ -154,20 +154,20 @@ def engine(asked: EngineRequest, wanted: Settings) -> Engine:
     """
     from thesis_cli.reproduction.engines import LocalEngine, NoEngine
 
-    if asked.engine == "local":
-        return LocalEngine(jobs_or_all(asked.jobs), wanted.retries)
-    if asked.engine == "none":
+    if request.engine == "local":
+        return LocalEngine(jobs_or_all(request.jobs), job_settings.retries)
+    if request.engine == "none":
         return NoEngine()
     from thesis_cli.reproduction.arrays import ArrayEngine
     from thesis_cli.reproduction.slurm import Slurm
 
     return ArrayEngine(
-        Slurm(wanted.request),
-        target_minutes=wanted.target_minutes,
-        parallel=wanted.array_limit,
-        retries=wanted.retries,
-        detach=asked.detach,
-        settle=wanted.settle,
+        Slurm(job_settings.request),
+        target_minutes=job_settings.target_minutes,
+        parallel=job_settings.array_limit,
+        retries=job_settings.retries,
+        detach=request.detach,
+        settle=job_settings.settle,
     )
 
 

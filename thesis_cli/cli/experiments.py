@@ -74,23 +74,24 @@ class ListRequest(Request):
     """List the experiments of this checkout."""
 
 
-def reproduce(asked: ReproduceRequest, shared: Shared) -> None:
+def reproduce(request: ReproduceRequest, shared: Shared) -> None:
     """Run what is missing, then judge the claims."""
     from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.runner import reproduce as run
 
     checkout = find_checkout()
-    wanted = cluster.settings({}, asked)
-    engine = cluster.engine(asked, wanted)
-    how: dict[str, Any] = {"seed": asked.seed, "refresh": asked.refresh, "bar": options.task_bars(shared.quiet)}
+    job_settings = cluster.settings({}, request)
+    engine = cluster.engine(request, job_settings)
+    how: dict[str, Any] = {"seed": request.seed, "refresh": request.refresh, "bar": options.task_bars(shared.quiet)}
     failed = waiting = 0
-    chosen = checkout.select(list(asked.ids or ()))
-    if asked.engine == "slurm" and not asked.detach and len(chosen) > 1:  # submit all before waiting for the first
-        submitter = cluster.engine(replace(asked, detach=True), wanted)
+    chosen = checkout.select(list(request.ids or ()))
+    if request.engine == "slurm" and not request.detach and len(chosen) > 1:
+        # Submit all before waiting for the first.
+        submitter = cluster.engine(replace(request, detach=True), job_settings)
         for path in chosen.values():
-            run(path, asked.preset, checkout, submitter, **how)
+            run(path, request.preset, checkout, submitter, **how)
     for name, path in chosen.items():
-        done = run(path, asked.preset, checkout, engine, **how)
+        done = run(path, request.preset, checkout, engine, **how)
         for parameters, error in done.errors:
             options.logger.error("%s failed at %s: %s", name, parameters, error)
         failed += len(done.errors)
@@ -99,43 +100,43 @@ def reproduce(asked: ReproduceRequest, shared: Shared) -> None:
     if waiting:
         same = "the same command without --detach or --engine none waits for them"
         options.logger.info("%s without a result yet; %s", counted(waiting, "task"), same)
-    verdicts = _judge(checkout, asked.preset)
-    _report(verdicts, checkout, asked.preset, asked.ids, shared.as_json)
+    verdicts = _judge(checkout, request.preset)
+    _report(verdicts, checkout, request.preset, request.ids, shared.as_json)
     if failed:
         options.logger.error("error: %s failed; the same command runs them again", counted(failed, "task"))
-    if failed or any(v.unexplained for v in _only(verdicts, asked.ids)):
+    if failed or any(v.unexplained for v in _only(verdicts, request.ids)):
         raise typer.Exit(1)
 
 
-def plot(asked: PlotRequest, shared: Shared) -> None:
+def plot(request: PlotRequest, shared: Shared) -> None:
     """Draw figures and print their files."""
     from thesis_cli.reproduction.figures import draw
     from thesis_cli.reproduction.registry import find_checkout, load
 
     checkout = find_checkout()
-    for name, path in checkout.select(list(asked.ids or ())).items():
+    for name, path in checkout.select(list(request.ids or ())).items():
         experiment = load(path)
-        experiment.settings(asked.preset)
-        if asked.all and not (checkout.results(asked.preset) / f"{name}.csv").is_file():
-            options.logger.warning("%s has no result at preset %s", name, asked.preset)
+        experiment.settings(request.preset)
+        if request.all and not (checkout.results(request.preset) / f"{name}.csv").is_file():
+            options.logger.warning("%s has no result at preset %s", name, request.preset)
             continue
-        for figure in draw(experiment, checkout.results(asked.preset)):
+        for figure in draw(experiment, checkout.results(request.preset)):
             typer.echo(output.short(figure))
 
 
-def claims(asked: ClaimsRequest, shared: Shared) -> None:
+def claims(request: ClaimsRequest, shared: Shared) -> None:
     """Judge the claims from the CSV files and print the verdicts."""
     from thesis_cli.reproduction.registry import find_checkout
 
     checkout = find_checkout()
-    checkout.select(list(asked.ids or ()))
-    verdicts = _judge(checkout, asked.preset)
-    _report(verdicts, checkout, asked.preset, asked.ids, shared.as_json)
-    if any(v.unexplained for v in _only(verdicts, asked.ids)):
+    checkout.select(list(request.ids or ()))
+    verdicts = _judge(checkout, request.preset)
+    _report(verdicts, checkout, request.preset, request.ids, shared.as_json)
+    if any(v.unexplained for v in _only(verdicts, request.ids)):
         raise typer.Exit(1)
 
 
-def list_experiments(asked: ListRequest, shared: Shared) -> None:
+def list_experiments(request: ListRequest, shared: Shared) -> None:
     """Print ids, titles, sources and which results there are."""
     from thesis_cli.reproduction.registry import find_checkout, load
 
@@ -179,7 +180,7 @@ def _only(verdicts: Sequence[Verdict], ids: Sequence[str] | None) -> list[Verdic
 def _report(
     verdicts: Sequence[Verdict], checkout: Checkout, preset: str, ids: Sequence[str] | None, as_json: bool
 ) -> None:
-    """Write claims.csv with the claims of all experiments, and print those of the experiments that were chosen."""
+    """Write claims.csv of all experiments, and print the claims of the chosen ones."""
     from thesis_cli.reproduction.claims import FAILS, HOLDS, NOT_RUN, write_csv
 
     if any(v.verdict != NOT_RUN for v in verdicts):

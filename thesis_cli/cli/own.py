@@ -1,4 +1,4 @@
-"""Commands that only the shell has, such as `sweep`: their options are fields too, their work is a function."""
+"""Commands that only the shell has, such as `sweep`: their options are fields too."""
 
 from __future__ import annotations
 

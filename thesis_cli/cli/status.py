@@ -26,7 +26,7 @@ COLUMNS = ("done", "running", "waiting", "failed", "missing")
 
 @dataclass(frozen=True, kw_only=True)
 class StatusRequest(Request):
-    """Count tasks that are done, running, waiting in a queue, failed and missing, and estimate the time left."""
+    """Count the tasks that are done, running, waiting, failed and missing; estimate the time left."""
 
     runs: tuple[str, ...] | None = argument(
         "TOML files of sweeps, folders of their results, or ids of experiments.",
@@ -37,15 +37,15 @@ class StatusRequest(Request):
     failed: bool = option(False, "List the tasks that failed, with the last lines of their errors.")
 
 
-def status(asked: StatusRequest, shared: Shared) -> None:
+def status(request: StatusRequest, shared: Shared) -> None:
     """Survey runs and print the counts."""
-    from thesis_cli.reproduction.arrays import arrays_of
+    from thesis_cli.reproduction.job_arrays import arrays_of
     from thesis_cli.reproduction.survey import survey
 
-    found = list(_named(asked.runs) if asked.runs else _all())
+    found = list(_named(request.runs) if request.runs else _all())
     queue = cluster.queue() if any(arrays_of(tasks) for _, tasks in found) else {}
     surveys = [(name, survey(tasks, queue)) for name, tasks in found]
-    errors = [(name, _errors(tasks)) for name, tasks in found] if asked.failed else []
+    errors = [(name, _errors(tasks)) for name, tasks in found] if request.failed else []
     if shared.as_json:
         rows: list[dict[str, object]] = [{"run": name, **asdict(s)} for name, s in surveys]
         for row, (_, wrong) in zip(rows, errors, strict=False):

@@ -74,39 +74,39 @@ class RunTaskRequest(Request):
     cores: int = option(1, "Cores that a task may use.", least=1)
 
 
-def sweep(asked: SweepRequest, shared: Shared) -> None:
+def sweep(request: SweepRequest, shared: Shared) -> None:
     """Run what is missing of a sweep, or print what would be run."""
     from thesis_cli.reproduction.run_folder import check_free
     from thesis_cli.reproduction.runner import complete
     from thesis_cli.reproduction.sweep_file import read_sweep
 
-    found = read_sweep(asked.file)
+    found = read_sweep(request.file)
     try:
-        wanted = cluster.settings(found.slurm, asked)
+        job_settings = cluster.settings(found.slurm, request)
     except InputError as error:
-        raise error.at(asked.file) from None
-    folder = _folder(found, asked.out, wanted.cpus)
+        raise error.at(request.file) from None
+    folder = _folder(found, request.out, job_settings.cpus)
     check_writable("--out", folder.table, ".csv")
     _check_apart(found, folder.table)
-    if asked.dry_run:
-        _show(found, folder, wanted, asked.engine)
+    if request.dry_run:
+        _show(found, folder, job_settings, request.engine)
         return
-    if len(found) > MANY and not asked.yes:
-        raise InputError(f"{len(found):,} tasks", "give --yes to run so many", source=asked.file)
-    engine = cluster.engine(asked, wanted)
+    if len(found) > MANY and not request.yes:
+        raise InputError(f"{len(found):,} tasks", "give --yes to run so many", source=request.file)
+    engine = cluster.engine(request, job_settings)
     check_free(folder.tasks)
     folder.save()
     tasks = tasks_of(folder, found)
     bar = options.task_bars(shared.quiet)
-    outcome = complete(tasks, engine, refresh=asked.refresh, bar=bar, name=asked.file.stem)
+    outcome = complete(tasks, engine, refresh=request.refresh, bar=bar, name=request.file.stem)
     _finish(folder, tasks, outcome, shared)
 
 
-def collect(asked: CollectRequest, shared: Shared) -> None:
+def collect(request: CollectRequest, shared: Shared) -> None:
     """Merge what is finished."""
     from thesis_cli.reproduction.table import publish
 
-    folder = folder_of(asked.run)
+    folder = folder_of(request.run)
     tasks = tasks_of(folder)
     done, rows = publish(tasks, folder.table)
     missing = len(tasks) - done
@@ -115,25 +115,25 @@ def collect(asked: CollectRequest, shared: Shared) -> None:
         raise WorkFailed(f"{missing:,} of {len(tasks):,} tasks have no result")
 
 
-def run_task(asked: RunTaskRequest, shared: Shared) -> None:
+def run_task(request: RunTaskRequest, shared: Shared) -> None:
     """Run tasks by their places."""
     from thesis_cli.reproduction import store
     from thesis_cli.reproduction.task_file import head, read_tasks
     from thesis_cli.reproduction.worker import run_task as run
 
-    file, of = asked.file, asked.of
+    file, of = request.file, request.of
     if not file.is_file():
         raise InputError("is no file", "give the tasks.json of a sweep", source=file)
     command, total = head(file)
-    for index in asked.index:
+    for index in request.index:
         if index >= (of or total):
             raise InputError(f"no task {index}", f"places go from 0 to {(of or total) - 1}", source=file)
-    places = {place for index in asked.index for place in range(index, total, of or total)}
-    work = _work(file, command, asked.cores)
+    places = {place for index in request.index for place in range(index, total, of or total)}
+    work = _work(file, command, request.cores)
     failed = 0
     for place, task in zip(sorted(places), read_tasks(file, work, places, file.absolute().parent), strict=True):
         if task.command != command:
-            problem = f"task {place} is of {task.command}, the first task of {command}"
+            problem = f"task {place} belongs to {task.command}, the first task to {command}"
             raise InputError(problem, "all tasks must be of one command", source=file)
         if store.read(task.file):
             options.logger.info("task %d has a result", place)
@@ -175,7 +175,7 @@ def _folder(found: Sweep, out: Path | None, cores: int) -> RunFolder:
 
 
 def tasks_of(folder: RunFolder, found: Sweep | None = None) -> TaskFile:
-    """The tasks of a sweep; written anew if the sweep is given."""
+    """The tasks of a sweep; they are written first if the sweep is given."""
     from thesis_cli.reproduction.command_work import CommandWork
     from thesis_cli.reproduction.task_file import TaskFile
 
@@ -246,7 +246,7 @@ def _check_apart(found: Sweep, table: Path) -> None:
                 raise InputError(f"--out {table} would overwrite the input {text}", "give another --out")
 
 
-def _show(found: Sweep, folder: RunFolder, wanted: cluster.Settings, engine: str) -> None:
+def _show(found: Sweep, folder: RunFolder, job_settings: cluster.Settings, engine: str) -> None:
     """Print what would be run."""
     from thesis_cli.reproduction.parameters import shell_words
 
@@ -260,9 +260,11 @@ def _show(found: Sweep, folder: RunFolder, wanted: cluster.Settings, engine: str
         from thesis_cli.reproduction.arrays import first_jobs
 
         jobs = first_jobs(len(found))
-        typer.echo(wanted.request.line(jobs, wanted.array_limit))
+        typer.echo(job_settings.request.line(jobs, job_settings.array_limit))
         if jobs < len(found):
-            typer.echo(f"{jobs} tasks run first; their times group the rest into jobs of {wanted.target_minutes:g} min")
+            typer.echo(
+                f"{jobs} tasks run first; their times group the rest into jobs of {job_settings.target_minutes:g} min"
+            )
 
 
 COMMANDS = {

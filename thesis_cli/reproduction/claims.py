@@ -1,4 +1,4 @@
-"""Verdicts on what the sources say."""
+"""Verdicts on the statements of the sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from thesis_cli.reproduction.figures import read_result, stale
 
 HOLDS, FAILS, NOT_RUN = "holds", "does not hold", "not run"
 SIGMAS = 5.0
-"""A measurement may miss the published number by so many of its standard errors, and the printed digits."""
+"""Standard errors by which a measurement may miss the published number, beside the rounding."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Verdict:
 
     Attributes
     ----------
-    measured, tolerance : nan where it was not run.
-    finding : heading of docs/errata.md, for a claim that is known not to hold.
+    measured, tolerance : nan if there is no result.
+    finding : heading of docs/errata.md that explains why the claim does not hold.
     """
 
     experiment: str

@@ -119,7 +119,7 @@ def _messages_to(log: Path) -> Iterator[None]:
 
 @cache
 def _threads() -> ThreadpoolController:
-    """The thread pools of the libraries that commands use; found once, as it searches the whole process."""
+    """Thread pools of the libraries that commands use; found once, as the search is slow."""
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 

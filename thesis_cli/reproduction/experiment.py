@@ -1,4 +1,4 @@
-"""What an experiment declares (one file in `experiments/` each)."""
+"""What an experiment declares in its file in `experiments/`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Parameters = Mapping[str, Any]
-"""Names to JSON values: what a task is, apart from its seed."""
+"""JSON values by name: a task apart from its seed."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A number read off a result.
+    """A number that a result gives.
 
     Attributes
     ----------
     value : the number.
-    standard_error : of its sampling; 0 for one that was computed exactly.
+    standard_error : standard error of the number; 0 if it is exact.
     """
 
     value: float
@@ -32,18 +32,18 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a source that a result can bear out or contradict.
+    """A statement of a source that a result can confirm or contradict.
 
     Attributes
     ----------
-    id : unique within the experiment.
-    source : section, equation, table or figure that makes it.
-    statement : in our words.
-    published : the number it puts forward.
-    relation : the measured number is equal to it, above it or below it.
-    measure : result -> measurement; None when this preset has no such row.
+    id : name of the claim, unique within the experiment.
+    source : section, equation, table or figure that makes the statement.
+    statement : the statement in one line.
+    published : the number that the statement gives.
+    relation : whether the measured number is equal to it, above it or below it.
+    measure : result -> measurement; None if this preset has no such row.
     rounding : half a unit of the last digit that the source prints.
-    finding : heading of docs/errata.md with the evidence, for a statement that is known not to hold.
+    finding : heading of docs/errata.md with the evidence, if the statement does not hold.
     """
 
     id: str
@@ -65,12 +65,12 @@ class Experiment:
     id : name on the command line and of the files.
     title : one line.
     source : section and figure or table.
-    version : raise it when a change of code changes results: what is stored then no longer counts.
+    version : raise it if a change of code changes results; stored results then no longer count.
     presets : settings by name; `quick` takes seconds, `paper` has the sizes of the source.
     tasks : settings -> parameters of each task, in the order of the rows of the result.
-    run : (seed, **parameters) -> tidy frame; a pure function, seconds to minutes long.
+    run : (seed, **parameters) -> tidy frame; a pure function that takes seconds to minutes.
     plot : result -> figure.
-    claims : statements to check on the result.
+    claims : statements to check against the result.
     """
 
     id: str
@@ -91,5 +91,5 @@ class Experiment:
         InputError : there is no such preset.
         """
         if preset not in self.presets:
-            raise InputError(f"{self.id} has no preset {preset}", f"one of {', '.join(self.presets)}")
+            raise InputError(f"{self.id} has no preset {preset}", f"it has {', '.join(self.presets)}")
         return self.presets[preset]

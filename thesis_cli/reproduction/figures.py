@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 def read_result(csv: Path) -> pd.DataFrame:
-    """A merged result.
+    """Read a merged result.
 
     Raises
     ------
-    InputError : there is none.
+    InputError : there is none, or the file is no table.
     """
     import pandas as pd
 
     try:
         return pd.read_csv(csv)
     except FileNotFoundError:
-        raise InputError("no such result", f"thesis-cli reproduce {csv.stem} makes it", source=csv) from None
+        raise InputError("no such result", f"run thesis-cli reproduce {csv.stem}", source=csv) from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise InputError(f"not a table ({error})", f"thesis-cli reproduce {csv.stem} makes it", source=csv) from error
+        raise InputError(f"not a table ({error})", f"run thesis-cli reproduce {csv.stem}", source=csv) from error
 
 
 def draw(experiment: Experiment, folder: Path) -> list[Path]:
@@ -51,8 +51,8 @@ def draw(experiment: Experiment, folder: Path) -> list[Path]:
 
 
 def stale(what: str, error: Exception) -> str:
-    """What to say when an experiment cannot make sense of its result."""
+    """The message if an experiment cannot read its own result."""
     return (
-        f"{what} failed ({type(error).__name__}: {error}); its CSV is damaged or from older code, which "
-        "thesis-cli reproduce (--refresh) mends"
+        f"{what} failed ({type(error).__name__}: {error}); its CSV is damaged or comes from older code: "
+        "run thesis-cli reproduce --refresh"
     )

@@ -24,7 +24,7 @@ HELP_PLACE = {"option": 1, "argument": 0}
 
 
 def fingerprint(path: Path, function: str = "run") -> str:
-    """Digest of a function, what it uses in its file, and the modules of this package that it imports.
+    """Digest of a function, what it uses in its file, and the modules of the package it imports.
 
     These do not count: comments, layout, docstrings and help texts; functions that are marked as
     presentation; modules whose name ends in `figure` or `figures`; statements of the file that the

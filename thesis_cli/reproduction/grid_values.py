@@ -1,4 +1,4 @@
-"""The values of one option of a grid: a list, evenly spaced numbers, or files that fit a pattern."""
+"""The values of one option of a grid: a list, spaced numbers, or files that fit a pattern."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _files(pattern: Any, folder: Path) -> list[str]:
 
 
 def _spaced(**given: Any) -> list[float] | list[int]:
-    """Numbers from one to another, both included, of at most 12 digits; whole ones if the ends are whole."""
+    """Numbers from one to another, ends included, of at most 12 digits; whole if the ends are."""
     for key in ("from", "to", "count"):
         if key not in given:
             raise InputError(f"no {key}", "give from, to and count")

@@ -1,4 +1,4 @@
-"""The parameters of a command's tasks: which there are, their values, the request that they make."""
+"""The parameters of a command's tasks: names, values, and the request that they make."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def request_of(
 
     Raises
     ------
-    InputError : an unknown option, a value or combination that the command refuses, or an option is missing.
+    InputError : an option is unknown or missing, or the command refuses a value or combination.
     """
     values: dict[str, Any] = {}
     for key, value in parameters.items():

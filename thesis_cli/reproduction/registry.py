@@ -1,4 +1,4 @@
-"""Experiments are found by folder."""
+"""The experiments of a checkout, found by folder."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import nearest
 from thesis_cli.reproduction.experiment import Experiment
 
 
 @dataclass(frozen=True)
 class Checkout:
-    """A clone of the project: where the experiments are and where results go."""
+    """A clone of the project: the experiments and their results."""
 
     root: Path
 
@@ -24,7 +25,7 @@ class Checkout:
         return self.root / "experiments"
 
     def results(self, preset: str) -> Path:
-        """The paper preset's results are committed, those of others are scratch."""
+        """Folder of results; those of the paper preset are committed, others are scratch."""
         return self.root / "results" if preset == "paper" else self.root / "results" / preset
 
     @property
@@ -32,12 +33,12 @@ class Checkout:
         return self.root / "results" / ".store"
 
     def files(self) -> dict[str, Path]:
-        """Experiment id -> its file, in the order of the ids."""
+        """The file of each experiment by its id, in the order of the ids."""
         found = {path.stem.replace("_", "-"): path for path in self.experiments.glob("[a-z]*.py")}
         return dict(sorted(found.items()))
 
     def select(self, ids: list[str]) -> dict[str, Path]:
-        """The files of some experiments, or of all where none is named.
+        """The files of some experiments; of all if none is named.
 
         Raises
         ------
@@ -46,12 +47,12 @@ class Checkout:
         files = self.files()
         for name in ids:
             if name not in files:
-                raise InputError(f"no experiment is called {name}", f"one of {', '.join(files)}")
+                raise InputError(f"no experiment {name!r}", nearest(name, files))
         return {name: files[name] for name in ids or files}
 
 
 def find_checkout(start: Path | None = None) -> Checkout:
-    """The checkout that holds the working folder, else the one that this package was installed from.
+    """The checkout that contains the working folder, or else the one that this package comes from.
 
     Raises
     ------
@@ -70,7 +71,7 @@ def load(path: Path) -> Experiment:
 
     Raises
     ------
-    InputError : the file cannot be imported, declares no EXPERIMENT, or one whose id is not the file's name.
+    InputError : the file cannot be imported, or declares no EXPERIMENT with the id of its name.
     """
     name = f"thesis_cli_experiment_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -86,12 +87,12 @@ def load(path: Path) -> Experiment:
         )
         line = error.lineno if isinstance(error, SyntaxError) else line
         raise InputError(
-            f"cannot be imported ({type(error).__name__}: {error})", "an experiment is wanted", source=path, line=line
+            f"cannot be imported ({type(error).__name__}: {error})", "correct the file", source=path, line=line
         ) from error
     experiment = getattr(module, "EXPERIMENT", None)
     if not isinstance(experiment, Experiment):
-        raise InputError("declares no EXPERIMENT", "see docs/adding-an-experiment.md", source=path)
-    wanted = path.stem.replace("_", "-")
-    if experiment.id != wanted:
-        raise InputError(f"declares {experiment.id}", f"its name makes it {wanted}", source=path)
+        raise InputError("declares no EXPERIMENT", "docs/adding-an-experiment.md shows how", source=path)
+    name = path.stem.replace("_", "-")
+    if experiment.id != name:
+        raise InputError(f"declares the id {experiment.id}", f"in this file it must be {name}", source=path)
     return experiment

@@ -1,4 +1,4 @@
-"""The folder of a sweep's results: what it is of, and who is at work on it."""
+"""The folder of a sweep's results: its record, and the process that works on it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import to_json, write_atomic
 
 LAYOUT = 1
-"""Of the files in the folder; raised when they change."""
+"""Version of the files in the folder; raise it if they change."""
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A folder for the results of one sweep, in `run.json`.
+    """The folder of one sweep's results, recorded in `run.json`.
 
     Attributes
     ----------
     path : the folder; its tasks are in `tasks.json`.
-    command : of its tasks.
-    base : what relative paths of the tasks' parameters start from.
-    table : where the merged table goes.
-    cores : that each task uses.
+    command : the command of its tasks.
+    base : folder that relative paths among parameters start from.
+    table : file of the merged table.
+    cores : cores that each task uses.
     """
 
     path: Path
@@ -42,27 +42,27 @@ class RunFolder:
         return self.path / "tasks.json"
 
     def save(self) -> None:
-        """Make the folder, or take over one of the same layout.
+        """Create the folder, or take over one of the same layout.
 
         Raises
         ------
-        InputError : there is something else.
+        InputError : something else has that name.
         """
         if (self.path / "run.json").exists():
             RunFolder.load(self.path)
         elif self.path.exists() and not (self.path.is_dir() and all(n.startswith(".") for n in os.listdir(self.path))):
-            raise InputError("is there, and no folder of a sweep", "another --out is wanted", source=self.path)
+            raise InputError("exists, and is no folder of a sweep", "give another --out", source=self.path)
         what = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
         del what["path"]
         write_atomic({self.path / "run.json": to_json({"layout": LAYOUT, "version": __version__, **what})})
 
     @classmethod
     def load(cls, path: Path) -> RunFolder:
-        """The run whose folder this is.
+        """Read the record of a folder.
 
         Raises
         ------
-        InputError : it is none, or of another version of this program.
+        InputError : the folder has none, or one of another version of this program.
         """
         file = path / "run.json"
         try:
@@ -71,7 +71,7 @@ class RunFolder:
             if layout != LAYOUT:
                 raise InputError(
                     f"written by thesis-cli {version}, whose folders have another layout ({layout}, not {LAYOUT})",
-                    "that version, or another --out is wanted",
+                    "use that version, or give another --out",
                     source=path,
                 )
             return cls(path.absolute(), what["command"], Path(what["base"]), Path(what["table"]), int(what["cores"]))
@@ -85,12 +85,12 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class Driver:
-    """A process that runs tasks, or waits for those who do.
+    """A process that runs tasks, or waits for jobs that do.
 
     Attributes
     ----------
-    started : of its process, in clock ticks of its machine; tells it from a later one of the same number.
-    jobs : tasks that it runs at once itself; 0 if others do.
+    started : start of the process in clock ticks, to know it from a later one of that number.
+    jobs : tasks that it runs at once itself; 0 if jobs of a cluster run them.
     """
 
     host: str
@@ -100,7 +100,7 @@ class Driver:
 
     @property
     def alive(self) -> bool | None:
-        """None if that cannot be seen from this machine."""
+        """Whether the process still runs; None if it is on another machine."""
         if self.host != socket.gethostname():
             return None
         return _started(self.pid) == self.started
@@ -108,11 +108,13 @@ class Driver:
 
 @contextmanager
 def driving(file: Path, jobs: int) -> Iterator[None]:
-    """Be the one driver of a task file: `tasks.driver` beside it says so.
+    """Be the only driver of a task file, recorded in `tasks.driver` beside it.
+
+    A lock of the kernel would not do: drivers run on several machines that share the folder.
 
     Raises
     ------
-    InputError : there is another, and it is alive.
+    InputError : another driver runs on this machine.
     """
     place = file.with_suffix(".driver")
     me = Driver(socket.gethostname(), os.getpid(), _started(os.getpid()), jobs)
@@ -126,7 +128,7 @@ def driving(file: Path, jobs: int) -> Iterator[None]:
 
 
 def check_free(file: Path) -> None:
-    """Refuse a task file that another process works on, as far as that can be seen from here.
+    """Refuse a task file that another process of this machine works on.
 
     Raises
     ------
@@ -134,11 +136,11 @@ def check_free(file: Path) -> None:
     """
     other = driver_of(file)
     if other and other.pid != os.getpid() and other.alive:
-        raise InputError(f"another run works on {file} (process {other.pid})", "wait for it, or end it")
+        raise InputError(f"another run works on {file} (process {other.pid})", "wait until it ends, or end it")
 
 
 def driver_of(file: Path) -> Driver | None:
-    """Who says that it works on a task file."""
+    """The recorded driver of a task file, alive or not."""
     try:
         return Driver(**json.loads(file.with_suffix(".driver").read_text()))
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
@@ -146,7 +148,7 @@ def driver_of(file: Path) -> Driver | None:
 
 
 def _started(pid: int) -> str:
-    """When a process began; empty if there is none, `unknown` where the system does not say."""
+    """Start of a process; empty if there is none, `unknown` if the system does not show it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

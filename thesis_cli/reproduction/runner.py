@@ -1,4 +1,4 @@
-"""Run experiments: what is stored is skipped, what is missing computed, and all of it merged."""
+"""Run the tasks that have no result, and merge the results of all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import says, to_json, write_atomic
+from thesis_cli.base.files import describes, to_json, write_atomic
 from thesis_cli.base.provenance import provenance
 from thesis_cli.reproduction import figures, store
 from thesis_cli.reproduction.engines import NOT_RUN, SUBMITTED, Engine, NoEngine
@@ -25,18 +25,19 @@ from thesis_cli.reproduction.worker import ExperimentWork
 logger = logging.getLogger(__name__)
 
 Bar = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
-"""(number of tasks, name) -> progress bar, which takes the number of tasks just done."""
+"""(number of tasks, name) -> progress bar, called with the number of tasks just done."""
 
 
 @dataclass
 class Outcome:
-    """How the tasks of a file went.
+    """What became of the tasks of a file.
 
     Attributes
     ----------
-    computed, kept : tasks that ran, tasks whose stored result was used.
-    waiting : tasks that were submitted and not waited for, or not to be run.
-    errors : parameters of the tasks that failed, and how.
+    computed : tasks that ran.
+    kept : tasks whose stored result was used.
+    waiting : tasks without a result that have not failed.
+    errors : parameters and error of each task that failed.
     """
 
     computed: int = 0
@@ -47,19 +48,20 @@ class Outcome:
 
 
 def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: str) -> Outcome:
-    """Run the tasks of a file that have no result.
+    """Run those tasks of a file that have no result.
 
     Parameters
     ----------
     engine : runs them.
-    refresh : compute anew what other code or inputs gave, instead of a warning.
-    name : for messages.
+    refresh : also run tasks whose results come from other code or inputs, instead of a warning.
+    bar : opens a progress bar.
+    name : name of the run in messages.
     """
     began = time.perf_counter()
     missing, old = _missing(tasks)
     if old and not refresh:
         logger.warning(
-            "%s: %d stored results were computed by older code%s; --refresh computes them anew",
+            "%s: %d stored results come from older code%s; --refresh computes them again",
             name,
             len(old),
             "" if isinstance(tasks.work, ExperimentWork) else " or from other inputs",
@@ -81,14 +83,14 @@ def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: 
         for task, i in zip(tasks.some(wrong), wrong, strict=True):
             error = errors.get(i, "it left no result")
             outcome.errors.append((json.dumps(dict(task.parameters), ensure_ascii=False), error))
-            if not task.failure.exists():  # nobody was left who could have said so
+            if not task.failure.exists():  # the process that ran it is gone
                 write_atomic({task.failure: error})
     outcome.seconds = time.perf_counter() - began
     return outcome
 
 
 def _missing(tasks: TaskFile) -> tuple[list[int], list[int]]:
-    """Places of tasks without a result, a damaged one is removed; places of results by other code."""
+    """Places of tasks without a result, and of results from other code. Removes damaged results."""
     there = tasks.indices(tasks.finished())
     damaged, old = set[int](), []
     for i, task in zip(there, tasks.some(there), strict=True):
@@ -110,10 +112,11 @@ def reproduce(
     Parameters
     ----------
     path : the experiment's file.
-    preset : `quick`, `paper`, or another that it declares.
+    preset : `quick`, `paper`, or another that the experiment declares.
     engine : runs the missing tasks.
     seed : part of every task's key.
-    refresh : compute anew what older code computed, instead of a warning.
+    refresh : also run tasks whose results come from older code, instead of a warning.
+    bar : opens a progress bar.
 
     Raises
     ------
@@ -138,12 +141,12 @@ def plan(path: Path, preset: str, checkout: Checkout, seed: int) -> TaskFile:
 def _publish(
     experiment: Experiment, preset: str, checkout: Checkout, seed: int, results: Sequence[store.Stored]
 ) -> None:
-    """Write the merged CSV and its record, unless they say so already."""
+    """Write the merged CSV and its record, unless they are the same already."""
     texts = [result.text for result in results]
     heading = texts[0].split("\n", 1)[0]
     for text in texts:
         if text.split("\n", 1)[0] != heading:
-            raise InputError(f"the tasks of {experiment.id} disagree on the columns", heading)
+            raise InputError(f"the tasks of {experiment.id} have different columns", f"all must have {heading}")
     merged = heading + "\n" + "".join(text.split("\n", 1)[1] for text in texts)
     csv = checkout.results(preset) / f"{experiment.id}.csv"
     record = csv.with_suffix(".json")
@@ -159,7 +162,7 @@ def _publish(
         "code": sorted({result.code for result in results}),
     }
     data = merged.encode()
-    if csv.is_file() and csv.read_bytes() == data and says(record, what):
+    if csv.is_file() and csv.read_bytes() == data and describes(record, what):
         return
     new = to_json(
         {**what, "task_seconds": round(sum(result.seconds for result in results), 1), **provenance(checkout.root)}

@@ -1,4 +1,4 @@
-"""Slurm, through submitit: arrays of jobs, and what the queue says of them."""
+"""Slurm, through submitit: submit arrays of jobs, and read the queue."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from types import FrameType
 from typing import Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction.arrays import HELD, STUCK, Array, Queue, Refused
+from thesis_cli.reproduction.job_arrays import HELD, STUCK, Array, Queue, Refused
 from thesis_cli.reproduction.task_file import Work, read_tasks
 from thesis_cli.reproduction.worker import run_task
 
 logger = logging.getLogger(__name__)
 
 LINES = 12
-"""Of a job's output that an error quotes."""
+"""Number of lines of a job's output that an error quotes."""
 MOST_JOBS = 1001
-"""That an array may have where the site says nothing: Slurm's own default."""
-SLURMS_WORD = " CANCELLED AT "
-"""In the line of a job's output that tells why Slurm ended it."""
+"""Largest number of jobs in an array if the site sets none: the default of Slurm."""
+CANCELLED = " CANCELLED AT "
+"""Words in the line of a job's output in which Slurm explains why it ended the job."""
 PATIENCE = 60
-"""Seconds that a command of Slurm may take."""
+"""Largest number of seconds that a command of Slurm may take."""
 
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What a job asks for.
+    """What a job requests of Slurm.
 
     Attributes
     ----------
-    minutes : limit on its time.
-    memory : of its own, as Slurm writes it.
-    cores : of its own.
+    minutes : time limit.
+    memory : memory, as Slurm writes it.
+    cores : number of cores.
     setup : lines of shell before the work.
     sbatch : further options of sbatch by their long names.
     """
@@ -54,7 +54,7 @@ class JobRequest:
     sbatch: Mapping[str, Any] = field(default_factory=dict)
 
     def options(self) -> dict[str, Any]:
-        """Those of sbatch, by their long names."""
+        """All options of sbatch, by their long names."""
         return {
             "time": self.minutes,
             "mem": self.memory,
@@ -65,21 +65,21 @@ class JobRequest:
         }
 
     def line(self, jobs: int, parallel: int) -> str:
-        """The command that submits an array, as one would type it."""
+        """The command line that submits an array."""
         options = " ".join(f"--{name}={value}" for name, value in self.options().items())
         return f"sbatch --array=0-{jobs - 1}{f'%{parallel}' if parallel else ''} {options}"
 
 
 class Slurm:
-    """The batch system Slurm, as this user on this host sees it.
+    """The batch system Slurm.
 
     Parameters
     ----------
-    request : what every job asks for.
+    request : what every job requests.
 
     Raises
     ------
-    InputError : something that is needed is not here.
+    InputError : this host has no Slurm, or submitit is not installed.
     """
 
     def __init__(self, request: JobRequest) -> None:
@@ -98,7 +98,7 @@ class Slurm:
 
     @property
     def most_jobs(self) -> int:
-        """Jobs that an array may have, by the site's settings."""
+        """Largest number of jobs in an array, by the site's settings."""
         if self._most is None:
             settings = _ask("scontrol", "show", "config")
             if settings is None:
@@ -126,7 +126,7 @@ class Slurm:
             stderr_to_stdout=True,
         )
         try:
-            with redirect_stderr(StringIO()):  # which it prints the words of sbatch to, beside raising them
+            with redirect_stderr(StringIO()):  # submitit prints the message beside raising it
                 jobs = executor.map_array(Group(array.tasks, array.results, work), array.groups)
         except FailedJobError as error:
             raise Refused("; ".join(filter(None, map(str.strip, str(error).splitlines())))) from None
@@ -148,22 +148,20 @@ class Slurm:
         except FileNotFoundError:
             lines = []
         if not lines:
-            return f"{ended}, and said nothing"
-        blamed = [
-            line for line in lines if SLURMS_WORD in line
-        ]  # which stands before what the job's end makes others say
-        return "\n".join((f"{ended}; its last lines ({log}):", *lines[-LINES:], *blamed[:1]))
+            return f"{ended}, without any output"
+        reasons = [line for line in lines if CANCELLED in line]  # other messages may follow it
+        return "\n".join((f"{ended}; its last lines ({log}):", *lines[-LINES:], *reasons[:1]))
 
 
 def queue() -> Queue | None:
-    """This user's jobs; none where there is no Slurm, None while it does not answer."""
+    """Jobs of this user; empty if there is no Slurm, None while it does not answer."""
     if shutil.which("squeue") is None:
         return {}
-    told = _ask("squeue", "--me", "--noheader", "--array", "--format=%i|%T|%j|%r")
-    if told is None:
+    answer = _ask("squeue", "--me", "--noheader", "--array", "--format=%i|%T|%j|%r")
+    if answer is None:
         return None
     found: dict[str, dict[int, str]] = {}
-    for line in told.splitlines():
+    for line in answer.splitlines():
         number, state, name, reason = line.split("|", 3)
         _, _, job = number.partition("_")
         if state == "PENDING" and ("requeued held" in reason or reason == "JobHeldAdmin"):
@@ -175,7 +173,7 @@ def queue() -> Queue | None:
 
 
 def _number(array: Array, job: int) -> str:
-    """What Slurm calls a job; an array of one is none."""
+    """Slurm's id of a job; an array of one job has no numbers."""
     return f"{array.id()}_{job}" if len(array.groups) > 1 else array.id()
 
 
@@ -183,60 +181,60 @@ HOPELESS = (
     *("PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig"),
     *("BadConstraints", "InvalidQOS", "InvalidAccount"),
 )
-"""Reasons why a job waits that do not pass."""
+"""Reasons to wait that never end."""
 
 
 def _or_end(line: str) -> str:
-    """A line of shell without which the job is not to go on."""
+    """A line of shell that ends the job if it fails."""
     return f"{{ {line}\n}} || {{ echo {shlex.quote(f'setup failed: {line}')}; exit 1; }}"
 
 
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA")
-"""Libraries that start as many threads as the node has cores, whatever the job was given."""
+"""Libraries that start a thread for each core of the node unless a variable limits them."""
 
 
 def _ask(*command: str) -> str | None:
-    """What a command says; None if it fails, as all do while their server is away."""
+    """Output of a command; None if it fails, as it does while Slurm's server is down."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except (OSError, subprocess.SubprocessError):
         return None
     if done.returncode and command[0] == "squeue":
-        _tell(done.stderr.strip().rpartition("\n")[2])
+        _warn(done.stderr.strip().rpartition("\n")[2])
     return None if done.returncode else done.stdout
 
 
 @cache
-def _tell(words: str) -> None:
-    """Slurm's own words, once however often it says them."""
-    logger.warning("%s", words)
+def _warn(message: str) -> None:
+    """Log a message of Slurm, once."""
+    logger.warning("%s", message)
 
 
 class Stopped(BaseException):
-    """The job has been told to make room, and is queued again; no handler of exceptions is to take it for an error."""
+    """The job is preempted and queued again. No handler of errors may catch this."""
 
 
 class Group:
-    """Tasks of a file, one after another in one job; those that have a result are passed over.
+    """The tasks of one job, run one after another; those with a result are skipped.
 
     Parameters
     ----------
     path : the task file.
     results : folder of results.
-    work : of the file's command.
+    work : carries out the tasks of the file's command.
     """
 
     def __init__(self, path: Path, results: Path, work: Work) -> None:
         self.path, self.results, self.work = path, results, work
 
     def __call__(self, places: Sequence[int]) -> None:
-        done, told = 0, False
+        done, preempted = 0, False
         requeue = signal.getsignal(signal.SIGUSR2)
 
         def stop(signum: int, frame: FrameType | None) -> None:
-            nonlocal told
-            told = True
-            if done:  # otherwise the next job would come no further than this one
+            nonlocal preempted
+            preempted = True
+            if done:  # otherwise the next job would get no further than this one
                 _requeue(requeue, signum, frame)
 
         signal.signal(signal.SIGUSR2, stop)
@@ -245,20 +243,20 @@ class Group:
                 if not task.file.exists():
                     run_task(task, self.work)
                     done += 1
-                    if told:
+                    if preempted:
                         _requeue(requeue, signal.SIGUSR2, None)
         except Stopped:
             sys.exit(1)
 
     def checkpoint(self, places: Sequence[int]) -> Any:
-        """What the queue is to run in this one's place, which finds what it has done."""
+        """The job that continues after this one; it skips the finished tasks."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self, places)
 
 
 def _requeue(handler: Any, signum: int, frame: FrameType | None) -> None:
-    """Let submitit queue this job again, and end."""
+    """Let submitit queue this job again, and end it."""
     try:
         handler(signum, frame)
     except (SystemExit, Exception) as error:

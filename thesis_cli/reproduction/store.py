@@ -1,4 +1,4 @@
-"""Finished tasks, one file each; a task is done when its file exists."""
+"""Results of tasks, one file each; a task is done when its file exists."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from thesis_cli.base.files import write_atomic
 
 
 def task_key(command: str, version: int, parameters: Mapping[str, Any], seed: int | None) -> str:
-    """Digest of what a task is; its position among others plays no part."""
+    """Digest of a task; it does not depend on the position among other tasks."""
     return key_of(key_head(command, version, parameters), seed)
 
 
 def key_head(command: str, version: int, parameters: Mapping[str, Any]) -> str:
-    """What the keys of tasks with several seeds have in common."""
+    """The part of a key that tasks of all seeds share."""
     return json.dumps([command, version, dict(parameters)], sort_keys=True)[:-1]
 
 
@@ -28,15 +28,15 @@ def key_of(head: str, seed: int | None) -> str:
 
 @dataclass(frozen=True)
 class Task:
-    """Plain data that any engine can hand to a process of any machine.
+    """A task as plain data that can be sent to any process.
 
     Attributes
     ----------
-    command : an experiment's id, or a command.
-    parameters : of either.
-    seed : root of its random numbers; None for a command that takes none.
-    key : what the task is; also the entropy of an experiment's random numbers.
-    file : where the result goes.
+    command : id of an experiment, or name of a command.
+    parameters : JSON values by name.
+    seed : seed of its random numbers; None if the command takes none.
+    key : digest of the three; it seeds the random numbers of an experiment.
+    file : file of the result.
     """
 
     command: str
@@ -47,18 +47,18 @@ class Task:
 
     @property
     def log(self) -> Path:
-        """What the task said."""
+        """File of its messages."""
         return beside(self.file, ".log")
 
     @property
     def failure(self) -> Path:
-        """How it failed when it was last tried."""
+        """File of the error of its last try."""
         return beside(self.file, ".error")
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A task's result: CSV text with its heading, and what is known of how it was computed."""
+    """The result of a task: CSV text with its heading, fingerprint of the code, and seconds."""
 
     text: str
     code: str
@@ -66,12 +66,12 @@ class Stored:
 
 
 def beside(result: Path, suffix: str) -> Path:
-    """A file of a task, of the kind that suffix tells, by that of its result."""
+    """The file of a task with another suffix than that of its result."""
     return result.parents[1] / "logs" / result.parent.name / f"{result.stem}{suffix}"
 
 
 def save(task: Task, text: str, code: str, seconds: float) -> None:
-    """Write a result whole; the first line records its origin and a digest of the rest."""
+    """Write a result. The first line records its origin and a digest of the rest."""
     meta = {
         "parameters": dict(task.parameters),
         "code": code,

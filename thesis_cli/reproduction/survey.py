@@ -1,31 +1,32 @@
-"""How far the tasks of a file have come, seen from outside."""
+"""How many tasks of a file are done, running and waiting, by what is on disk and in the queue."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 
-from thesis_cli.reproduction.arrays import HELD, STUCK, Queue, arrays_of, places_of
+from thesis_cli.reproduction.job_arrays import HELD, STUCK, Queue, arrays_of, places_of
 from thesis_cli.reproduction.run_folder import driver_of
 from thesis_cli.reproduction.task_file import TaskFile
 
 RECENT = 600.0
-"""Seconds before the latest result whose results tell the speed."""
+"""Seconds before the latest result in which results are counted for the speed."""
 FEW = 20_000
-"""Results of which all are looked at; of more, those of some folders."""
+"""Up to so many results are all looked at; of more, those of some folders."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Counts of tasks, which add up to all.
+    """Counts of tasks; they add up to `tasks`.
 
     Attributes
     ----------
-    running : in a process or job that runs.
-    waiting : in a job that waits for its turn.
-    failed : raised when it was last tried, and is not being tried again.
-    missing : none of these.
-    seconds_left : by the speed of late; None if nothing is known or nothing runs.
+    done : tasks with a result.
+    running : tasks of a process or job that runs.
+    waiting : tasks of a job in the queue.
+    failed : tasks whose last try failed, and that are not being tried again.
+    missing : all others.
+    seconds_left : estimate from the latest results; None if nothing runs or nothing is known.
     """
 
     tasks: int
@@ -38,11 +39,11 @@ class Survey:
 
 
 def survey(tasks: TaskFile, queue: Queue) -> Survey:
-    """Count.
+    """Count the tasks of a file.
 
     Parameters
     ----------
-    queue : of the batch system; empty where there is none.
+    queue : jobs in the batch system; empty if there is none.
     """
     finished, failed = tasks.finished(), tasks.failed()
     left = {i for i, key in enumerate(tasks.keys) if key not in finished}
@@ -71,7 +72,7 @@ def survey(tasks: TaskFile, queue: Queue) -> Survey:
 
 
 def _rate(tasks: TaskFile) -> float | None:
-    """Tasks a second, by the times of the latest results: all of them by the clock of the file system."""
+    """Tasks per second, from the times of the latest results by the file system's clock."""
     folder = tasks.path.parent
     pairs = sorted(entry.name for entry in os.scandir(folder) if len(entry.name) == 2)
     some = pairs[:: -(-len(tasks) // FEW)]

@@ -80,7 +80,7 @@ class Sweep:
         return _count(self.grids, self.seeds)
 
     def entries(self) -> Iterator[Entry]:
-        """The tasks, one by one: in a grid the last option varies fastest, and the seed faster still."""
+        """The tasks: in a grid the last option varies fastest, and the seed faster still."""
         for grid in self.grids:
             for values in itertools.product(*grid.values()):
                 parameters = {**self.fixed, **dict(zip(grid, values, strict=True))}

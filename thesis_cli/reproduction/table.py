@@ -1,4 +1,4 @@
-"""One tidy table of many tasks: what was asked for, then what came out."""
+"""One tidy table of many tasks: their parameters, then the columns of their results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from thesis_cli.base.files import atomic, says, to_json, write_atomic
+from thesis_cli.base.files import atomic, describes, to_json, write_atomic
 from thesis_cli.base.provenance import provenance
 from thesis_cli.reproduction import store
 from thesis_cli.reproduction.store import Task
@@ -18,11 +18,15 @@ from thesis_cli.reproduction.task_file import TaskFile
 
 
 def write_table(tasks: TaskFile, places: Sequence[int], path: Path) -> tuple[int, int]:
-    """Write the rows of finished tasks, in the order of places; returns how many tasks, and how many rows.
+    """Write the rows of finished tasks, in the order of places.
 
-    Columns are the parameters and the seed, then the columns of results, in the order in which they first appear. A
-    column of a result that has a parameter's name is left out where it says the same in every row, and called
-    `result_NAME` otherwise.
+    The columns are the parameters and the seed, then the columns of results, each in the order of
+    first appearance. A column of results with the name of a parameter is left out if both are equal
+    in every row, and called `result_NAME` otherwise.
+
+    Returns
+    -------
+    The number of tasks and the number of rows.
 
     Raises
     ------
@@ -33,16 +37,18 @@ def write_table(tasks: TaskFile, places: Sequence[int], path: Path) -> tuple[int
         try:
             with atomic(path, keep_equal=True) as file:
                 return _write(tasks, places, columns, file)
-        except _Surprise:  # which the next pass knows of
+        except _NewColumns:  # the next pass knows them
             continue
 
 
 def publish(tasks: TaskFile, path: Path) -> tuple[int, int]:
-    """Write the table of what is finished, if anything is, and its record unless that says so already.
+    """Write the table of finished tasks, if there are any, and its record.
+
+    Files that are the same already are left alone.
 
     Returns
     -------
-    How many tasks have a result, and how many rows.
+    The number of tasks with a result, and the number of rows.
 
     Raises
     ------
@@ -57,38 +63,38 @@ def publish(tasks: TaskFile, path: Path) -> tuple[int, int]:
     counts = {"tasks": len(tasks), "finished": done, "rows": rows}
     what = {"command": tasks[0].command, "task_file": str(tasks.path), **counts, "sha256": digest}
     record = path.with_suffix(".json")
-    if not says(record, what):
+    if not describes(record, what):
         write_atomic({record: to_json({**what, **provenance()})})
     return done, rows
 
 
-class _Surprise(Exception):
-    """A result with columns that the heading above lacks."""
+class _NewColumns(Exception):
+    """A result has columns that the heading lacks."""
 
 
 class _Columns:
-    """What is known of the columns: those asked for, those of results, and those of both that differ."""
+    """Columns so far: of parameters, of results, and of both if they differ."""
 
     def __init__(self) -> None:
-        self.asked: dict[str, None] = {}
+        self.parameters: dict[str, None] = {}
         self.found: dict[str, None] = {}
         self.apart = set[str]()
 
     def learn(self, cells: Mapping[str, str], heading: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-        """Whether a result has something new to say."""
-        before = len(self.asked), len(self.found), len(self.apart)
-        self.asked |= dict.fromkeys(cells)
+        """Add the columns of a result; returns whether any is new."""
+        before = len(self.parameters), len(self.found), len(self.apart)
+        self.parameters |= dict.fromkeys(cells)
         self.found |= dict.fromkeys(heading)
-        for name in (set(heading) & self.asked.keys()) - self.apart:
+        for name in (set(heading) & self.parameters.keys()) - self.apart:
             column = heading.index(name)
             if not all(_same(row[column], cells.get(name, "")) for row in rows):
                 self.apart.add(name)
-        return before != (len(self.asked), len(self.found), len(self.apart))
+        return before != (len(self.parameters), len(self.found), len(self.apart))
 
     @property
     def results(self) -> dict[str, str]:
-        """Column of results -> its name in the table."""
-        kept = [name for name in self.found if name in self.apart or name not in self.asked]
+        """The name in the table of each column of results."""
+        kept = [name for name in self.found if name in self.apart or name not in self.parameters]
         return {name: f"result_{name}" if name in self.apart else name for name in kept}
 
 
@@ -101,13 +107,13 @@ def _write(tasks: TaskFile, places: Sequence[int], columns: _Columns, file: IO[b
         if stored is None:
             continue
         heading, *rows = csv.reader(io.StringIO(stored.text, newline=""))
-        cells = _asked(task)
+        cells = _parameters(task)
         if columns.learn(cells, heading, rows) and done:
             text.detach()
-            raise _Surprise
+            raise _NewColumns
         if not done:
-            writer.writerow([*columns.asked, *columns.results.values()])
-        ahead = [cells.get(name, "") for name in columns.asked]
+            writer.writerow([*columns.parameters, *columns.results.values()])
+        ahead = [cells.get(name, "") for name in columns.parameters]
         order = [heading.index(name) if name in heading else None for name in columns.results]
         writer.writerows([*ahead, *("" if k is None else row[k] for k in order)] for row in rows)
         done, count = done + 1, count + len(rows)
@@ -115,7 +121,7 @@ def _write(tasks: TaskFile, places: Sequence[int], columns: _Columns, file: IO[b
     return done, count
 
 
-def _asked(task: Task) -> dict[str, str]:
+def _parameters(task: Task) -> dict[str, str]:
     cells = {name: _cell(value) for name, value in task.parameters.items()}
     return cells if task.seed is None else {**cells, "seed": str(task.seed)}
 

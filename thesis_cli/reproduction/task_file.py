@@ -1,4 +1,4 @@
-"""Tasks on disk: a JSON list of (command, parameters, seed), one a line, the same for every engine."""
+"""Tasks on disk: a JSON list of (command, parameters, seed), one per line, for every engine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import atomic
 from thesis_cli.reproduction.store import Task, beside, key_head, key_of, task_key
 
-WANTED = "a task a line is wanted, with command, parameters and seed, as thesis-cli sweep writes them"
+RIGHT = "each line must have one task, as thesis-cli sweep writes them"
 
 
 class Entry(NamedTuple):
-    """What a task is: a command (or an experiment's id), its parameters (JSON values), and a seed if it takes one."""
+    """A task: a command or id of an experiment, parameters (JSON values), and a seed or None."""
 
     command: str
     parameters: Mapping[str, Any]
@@ -29,49 +29,49 @@ FIELDS = set(Entry._fields)
 
 
 class Work(Protocol):
-    """How the tasks of one command are carried out; plain data that any process can be sent.
+    """Carries out the tasks of one command; plain data that can be sent to any process.
 
     Attributes
     ----------
-    version : part of every key; raised when a change of code changes results.
+    version : part of every key; it is raised if a change of code changes results.
     """
 
     @property
     def version(self) -> int: ...
 
     def code(self, task: Task) -> str:
-        """Fingerprint of what the result depends on beside the task itself."""
+        """Fingerprint of the code and inputs that the result depends on."""
         ...
 
     def run(self, task: Task) -> str:
-        """CSV text with its heading; raises whatever went wrong."""
+        """Compute the result, CSV text with its heading; raises any exception."""
         ...
 
 
 class TaskFile(Sequence[Task]):
-    """The tasks of a file, read from it one by one: a million take their keys' memory.
+    """The tasks of a file, read one by one: only their keys are in memory.
 
-    The result of a task goes beside the file, into `ab/ab...csv` by its key.
+    The result of a task is `ab/ab...csv` beside the file, named by the task's key.
 
     Parameters
     ----------
     path : the file.
-    work : of its command.
+    work : carries out the tasks of its command.
 
     Attributes
     ----------
-    keys : of all tasks, in order.
+    keys : the keys of all tasks, in order.
 
     Raises
     ------
-    InputError : the file is no list of tasks.
+    InputError : the file is not a list of tasks.
     """
 
     def __init__(self, path: Path, work: Work) -> None:
         self._take(path, work, _read(path))
 
     def _take(self, path: Path, work: Work, found: Iterable[tuple[int, Entry]]) -> None:
-        """Be of tasks whose lines start where it is said."""
+        """Take over tasks with the places where their lines start."""
         self.path, self.work = path.absolute(), work
         self.keys: list[str] = []
         self._starts = array("Q")
@@ -84,7 +84,7 @@ class TaskFile(Sequence[Task]):
 
     @classmethod
     def write(cls, path: Path, entries: Iterable[Entry], work: Work) -> Self:
-        """Write a file whole, unless it says so already.
+        """Write a file, unless it is the same already.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class TaskFile(Sequence[Task]):
         return self.some(range(len(self)))
 
     def some(self, indices: Iterable[int]) -> Iterator[Task]:
-        """Tasks of some places."""
+        """The tasks at some places."""
         with open(self.path, "rb") as file:
             for i in indices:
                 file.seek(self._starts[i])
@@ -119,47 +119,48 @@ class TaskFile(Sequence[Task]):
                 yield Task(*entry, self.keys[i], self.file(i))
 
     def file(self, index: int) -> Path:
-        """Where a task's result goes."""
+        """File of a task's result."""
         return file_of(self.path.parent, self.keys[index])
 
     def failure(self, index: int) -> Path:
-        """Where it is kept how a task failed."""
+        """File of a task's error."""
         return beside(self.file(index), ".error")
 
     def indices(self, found: set[str]) -> list[int]:
-        """Places of the tasks whose key is among those found."""
+        """Places of the tasks whose keys are given."""
         return [i for i, key in enumerate(self.keys) if key in found]
 
     def finished(self) -> set[str]:
-        """Keys of the results there are, of whatever tasks."""
+        """Keys of all results in the folder."""
         return _stems(self.path.parent, ".csv")
 
     def failed(self) -> set[str]:
-        """Keys of tasks that raised when they were last tried."""
+        """Keys of all tasks whose last try failed."""
         return _stems(self.path.parent / "logs", ".error")
 
 
 def read_tasks(path: Path, work: Work, places: Iterable[int], folder: Path) -> Iterator[Task]:
-    """Tasks of some places, in order of place, at the cost of reading over the others.
+    """The tasks at some places, in order; skips the others.
 
     Parameters
     ----------
-    folder : of the file that this is a copy of: where results go.
+    path : the file, or a copy of it.
+    folder : folder of results.
     """
-    wanted = set(places)
-    for i, (_, line) in islice(enumerate(_lines(path)), max(wanted, default=-1) + 1):
-        if i in wanted:
+    chosen = set(places)
+    for i, (_, line) in islice(enumerate(_lines(path)), max(chosen, default=-1) + 1):
+        if i in chosen:
             entry = _entry(line, path, i)
             key = task_key(entry.command, work.version, entry.parameters, entry.seed)
             yield Task(*entry, key, file_of(folder, key))
 
 
 def head(path: Path) -> tuple[str, int]:
-    """Command of a file's first task, and how many tasks there are.
+    """The command of a file's first task, and the number of tasks.
 
     Raises
     ------
-    InputError : the file is no list of tasks.
+    InputError : the file is not a list of tasks.
     """
     lines = _lines(path)
     _, first = next(lines)
@@ -167,12 +168,15 @@ def head(path: Path) -> tuple[str, int]:
 
 
 def file_of(folder: Path, key: str) -> Path:
-    """Where a task's result goes."""
+    """File of a task's result."""
     return folder / key[:2] / f"{key}.csv"
 
 
 def _read(path: Path) -> Iterator[tuple[int, Entry]]:
-    """Where each task's line starts, and the task; one that differs from that before in its seed is not parsed anew."""
+    """Where each task's line starts, and the task.
+
+    A task that differs from the one before only in its seed is not parsed again.
+    """
     entry, shared = None, b""
     for i, (start, line) in enumerate(_lines(path)):
         head, _, rest = line.rpartition(b', "seed": ')
@@ -185,11 +189,11 @@ def _read(path: Path) -> Iterator[tuple[int, Entry]]:
 
 
 def _written(entries: Iterable[Entry], file: IO[bytes]) -> Iterator[tuple[int, Entry]]:
-    """Write tasks; yields each, and where its line starts."""
+    """Write tasks; yields where each line starts, and the task."""
     end, separator = file.write(b"["), b"\n"
     last, head = None, b""
     for entry in entries:
-        if entry.parameters is not last:  # tasks of several seeds share them
+        if entry.parameters is not last:  # tasks of several seeds share their parameters
             last, text = entry.parameters, json.dumps(entry._replace(seed=None)._asdict(), ensure_ascii=False)
             head = text.removesuffix("null}").encode()
         start = end + len(separator)
@@ -200,17 +204,17 @@ def _written(entries: Iterable[Entry], file: IO[bytes]) -> Iterator[tuple[int, E
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Where the line of each task starts, and the line; one or more."""
+    """Where the line of each task starts, and the line; at least one."""
     with open(path, "rb") as file:
         begin = start = len(line := file.readline())
         if line.strip() != b"[":
-            raise InputError("no list of tasks", WANTED, source=path)
+            raise InputError("not a list of tasks", RIGHT, source=path)
         for line in file:
             if line.strip() == b"]" and start > begin:
                 return
             yield start, line
             start += len(line)
-    raise InputError("its end is missing", "the command that wrote it writes it anew", source=path)
+    raise InputError("its end is missing", "run the command that wrote it again", source=path)
 
 
 def _entry(line: bytes, path: Path, index: int) -> Entry:
@@ -226,11 +230,11 @@ def _entry(line: bytes, path: Path, index: int) -> Entry:
         and (found["seed"] is None or type(found["seed"]) is int)
     ):
         return Entry(found["command"], found["parameters"], found["seed"])
-    raise InputError("no task", WANTED, source=path, line=index + 2)
+    raise InputError("not a task", RIGHT, source=path, line=index + 2)
 
 
 def _stems(folder: Path, suffix: str) -> set[str]:
-    """Names without suffix, of the files in the two-letter folders of a folder."""
+    """Names without suffix of the files in the two-letter folders of a folder."""
     found: set[str] = set()
     for name in _names(folder):
         if len(name) == 2:

@@ -15,7 +15,7 @@ from thesis_cli.reproduction.registry import load
 from thesis_cli.reproduction.task_file import Work
 
 DIGITS = "%.12g"
-"""Digits of numbers in results: enough for any reader, few enough to agree between processors."""
+"""Format of numbers in results: so many digits agree between processors."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ExperimentWork:
 
     Parameters
     ----------
-    path : its file.
+    path : the experiment's file.
     """
 
     path: Path
@@ -45,7 +45,11 @@ class ExperimentWork:
 
 
 def run_task(task: store.Task, work: Work) -> str | None:
-    """Compute a task and write its file. Returns how it failed, which its log keeps too; None if it is done.
+    """Compute a task and write its file.
+
+    Returns
+    -------
+    The error, which is also written to the task's file of errors; None if the task is done.
 
     Raises
     ------
@@ -54,9 +58,9 @@ def run_task(task: store.Task, work: Work) -> str | None:
     began = time.perf_counter()
     try:
         code, text = work.code(task), work.run(task)
-    except WorkFailed as error:  # says what failed in words of its own
+    except WorkFailed as error:  # its message needs no traceback
         report = str(error)
-    except Exception:  # noqa: BLE001  whatever an experiment raises is reported with its task
+    except Exception:  # noqa: BLE001  any exception is reported with its task
         report = traceback.format_exc()
     else:
         store.save(task, text, code, time.perf_counter() - began)
