@@ -128,7 +128,7 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
     """Solve the tasks; with `out`, keep a journal meanwhile and write the table."""
     import pandas as pd
 
-    from thesis_cli.synthesis.batch import Journal, reporting, solve_batch
+    from thesis_cli.synthesis.batch import journal_beside, solve_batch
     from thesis_cli.synthesis.solver import Limits
     from thesis_cli.synthesis.task import tasks_of
 
@@ -143,11 +143,8 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
         journal = None
         if request.out is not None and len(tasks) > 1:
             key = {name: value for name, value in settings.items() if name not in ("tasks", "jobs", "out")}
-            journal = Journal(
-                request.out, tasks, {**key, "prior": order.probabilities, "version": __version__}, semantics
-            )
-            stack.enter_context(journal)
-            stack.enter_context(reporting(journal))
+            key |= {"prior": order.probabilities, "version": __version__}
+            journal = stack.enter_context(journal_beside(request.out, tasks, key, semantics))
         tick = stack.enter_context(progress(len(tasks), "tasks"))
         solutions = solve_batch(solve, tasks, jobs_or_all(request.jobs), tick, journal)
         found = [row for task, s in zip(tasks, solutions, strict=True) for row in rows(task, s, order, limits)]

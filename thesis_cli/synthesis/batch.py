@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -10,10 +9,10 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from io import BufferedRandom
 from pathlib import Path
 
-from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.base.errors import WorkFailed, describe
+from thesis_cli.base.locks import locked
 from thesis_cli.base.pool import Killed, answers
 from thesis_cli.base.progress import Tick
 from thesis_cli.synthesis.dsl import Semantics
@@ -60,7 +59,7 @@ def solve_batch(
 class Journal:
     """Solutions of a batch that has no table yet: a file beside the future table, with one solution a line.
 
-    Only one run at a time can hold it. The first line describes the batch; a run of the same batch keeps the
+    The first line describes the batch; a run of the same batch keeps the
     solutions that follow, except damaged lines, such as a last line that was cut short.
 
     Parameters
@@ -76,7 +75,6 @@ class Journal:
 
     Raises
     ------
-    InputError : another run holds it.
     OSError : naming the file.
     """
 
@@ -87,8 +85,7 @@ class Journal:
         self._tasks, self._semantics = tasks, semantics
         digest = hashlib.sha256("\n".join(task.to_json() for task in tasks).encode()).hexdigest()
         head = json.dumps({**settings, "tasks": digest}).encode()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = _locked(self.path, table)
+        self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
         self._synced = time.monotonic()
         first, *lines = self._file.read().split(b"\n")[:-1] or [b""]
         same = first == head
@@ -144,29 +141,26 @@ class Journal:
 
 
 @contextmanager
-def reporting(journal: Journal) -> Iterator[None]:
-    """Whatever stops a batch, report what is kept."""
-    try:
-        yield
-    except MemoryError as error:
-        raise WorkFailed(f"out of memory; {journal.state}") from error
-    except (WorkFailed, OSError) as error:
-        raise WorkFailed(f"{error}; {journal.state}") from error
-    except KeyboardInterrupt:
-        logger.info("%s", journal.state)
-        raise
+def journal_beside(
+    table: Path, tasks: Sequence[Task], settings: Mapping[str, object], semantics: Semantics
+) -> Iterator[Journal]:
+    """The journal of a batch, for this run alone; whatever stops the batch is reported with what is kept.
 
+    Parameters
+    ----------
+    table, tasks, settings, semantics : as `Journal` takes them.
 
-def _locked(path: Path, table: Path) -> BufferedRandom:
-    """Open a file to read and write it, and lock it against other runs."""
-    while True:
-        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+    Raises
+    ------
+    InputError : another run is about to write the table.
+    WorkFailed : the work failed.
+    """
+    table.parent.mkdir(parents=True, exist_ok=True)
+    with locked(table, "give another --out"), Journal(table, tasks, settings, semantics) as journal:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            raise InputError(f"another run is about to write {table}", "give another --out") from None
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-                return file
-        file.close()  # the run that held it has removed it meanwhile
+            yield journal
+        except (WorkFailed, OSError, MemoryError) as error:
+            raise WorkFailed(f"{describe(error)}; {journal.state}") from error
+        except KeyboardInterrupt:
+            logger.info("%s", journal.state)
+            raise
