@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, ModelTooLarge, about
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
     FormatName,
@@ -30,8 +28,9 @@ from thesis_cli.commands.core.common import (
 )
 from thesis_cli.commands.core.fields import given, heeding, option, settings_of
 from thesis_cli.commands.core.request import Request
-from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.shared.bounds_figure import intervals_figure
+from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_table
 from thesis_cli.commands.shared.low_rank import (
     CONCENTRATED,
     METHODS,
@@ -48,6 +47,7 @@ from thesis_cli.commands.shared.low_rank import (
     variables_of,
 )
 from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
+from thesis_cli.commands.shared.quantity import in_unit
 from thesis_cli.commands.shared.uai_file import check_uai, uai_option, write_uai
 
 if TYPE_CHECKING:
@@ -124,31 +124,8 @@ class BoundRequest(Request):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class BoundResult(Result):
-    """Bounds on ln Z or log10 Z.
-
-    Attributes
-    ----------
-    estimates : the exact answer first, if there is one; then one for each method and exponent.
-    map_calls : number of MAP problems solved; all exponents of a method share them.
-    description : of the model.
-    """
-
-    estimates: tuple[Estimate, ...]
-    map_calls: int
-    description: str
-
-    @presentation
-    def lines(self) -> list[tuple[str, str]]:
-        """The model and a line for each bound."""
-        lines = [("model", f"{self.settings['model']}: {self.description}")]
-        lines += [(e.target, f"{e.text()}  ({e.method}, {e.kind})") for e in self.estimates]
-        return [*lines, ("work", counted(self.map_calls, "MAP call"))]
-
-    @presentation
-    def facts(self) -> Mapping[str, Any]:
-        """The bounds, for JSON."""
-        return {"estimates": [e.row() for e in self.estimates], "map_calls": self.map_calls}
+class BoundResult(EstimatesResult):
+    """Bounds on ln Z or log10 Z: the exact answer first, if there is one; then each method and exponent."""
 
     @presentation
     def figure(self) -> Figure:
@@ -158,8 +135,6 @@ class BoundResult(Result):
 
 def run(request: BoundRequest, progress: Progress) -> BoundResult:
     """Choose the methods and carry them out."""
-    import pandas as pd
-
     from thesis_cli.models.factor_graph import FactorGraph
     from thesis_cli.models.uai_results import partition_function
 
@@ -181,15 +156,15 @@ def run(request: BoundRequest, progress: Progress) -> BoundResult:
             found, calls = bounds(model, request.method, options, progress)
             estimates += found
     write_uai(request.uai, partition_function(estimates[0].value))
-    if request.quantity == "log10Z":
-        estimates = [e.in_log10() for e in estimates]
+    estimates = [in_unit(e, request.quantity) for e in estimates]
     return BoundResult(
-        table=pd.DataFrame([{"model": source, "seed": seed, **e.row()} for e in estimates]),
+        table=estimates_table(source, seed, estimates),
         request=request,
         settings=settings_of(request, model=source, seed=seed, method=" and ".join(methods)),
         estimates=tuple(estimates),
-        map_calls=calls,
+        source=source,
         description=model.describe(),
+        map_calls=calls,
     )
 
 

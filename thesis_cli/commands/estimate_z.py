@@ -119,6 +119,7 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
         method = _method(request, model)
         estimates: list[Estimate] = []
         posterior: GammaPosterior | None = None
+        map_calls = 0
         if request.exact or method == "exact":
             try:
                 estimates.append(_exact(request, model, progress))
@@ -132,7 +133,8 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
                 found, posterior = full_rank.full_rank_estimates(request, maxima, tick)
             estimates += found
         elif method == BOUNDS:
-            estimates += _bounds(request, model, seed, progress)
+            bounds, map_calls = _bounds(request, model, seed, progress)
+            estimates += bounds
     if request.uai is not None:
         write_uai(request.uai, partition_function(log_z_of(estimates[0])))
     return EstimateZResult(
@@ -144,6 +146,7 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
         source=source,
         description=model.describe(),
         configurations=model.size,
+        map_calls=map_calls,
     )
 
 
@@ -216,8 +219,8 @@ def _instead_of_exact(request: EstimateZRequest, error: ModelTooLarge) -> str:
     return BOUNDS
 
 
-def _bounds(request: EstimateZRequest, model: Model, seed: int, progress: Progress) -> list[Estimate]:
-    """An upper and a lower bound of ln Z."""
+def _bounds(request: EstimateZRequest, model: Model, seed: int, progress: Progress) -> tuple[list[Estimate], int]:
+    """An upper and a lower bound on ln Z, and the number of MAP calls that they took."""
     from thesis_cli.commands.shared.low_rank import BoundOptions, bounds
 
     options = BoundOptions(
@@ -227,8 +230,9 @@ def _bounds(request: EstimateZRequest, model: Model, seed: int, progress: Progre
         memory=bytes_of(request.memory),
         confidence=request.confidence,
     )
-    found = [e for name in ("unary", "average") for e in bounds(model, name, options, progress).estimates]
-    return [in_unit(e, request.quantity) for e in found]
+    upper, lower = (bounds(model, name, options, progress) for name in ("unary", "average"))
+    found = [in_unit(e, request.quantity) for e in (*upper.estimates, *lower.estimates)]
+    return found, upper.map_calls + lower.map_calls
 
 
 def _exact(request: EstimateZRequest, model: Model, progress: Progress) -> Estimate:

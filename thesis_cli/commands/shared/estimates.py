@@ -27,12 +27,14 @@ class EstimatesResult(Result):
     posterior : of Z given the perturbed maxima; None without samples.
     source : name of what Z belongs to, a file or an object.
     description : of that.
+    map_calls : number of MAP problems that bounds took; all exponents of a bound share them.
     """
 
     estimates: tuple[Estimate, ...]
     posterior: GammaPosterior | None = None
     source: str
     description: str
+    map_calls: int = 0
 
     title: ClassVar[str] = "model"
 
@@ -56,7 +58,7 @@ class EstimatesResult(Result):
             text = _posterior_text(self.posterior, self._confidence)
             lines.append(("posterior", f"ln Z = {text}  (Bayesian, Jeffreys prior)"))
         lines += self.details()
-        if calls := self._map_calls():
+        if calls := int(self.posterior.shape) if self.posterior else self.map_calls:
             lines.append(("work", counted(calls, "MAP call")))
         return lines
 
@@ -69,11 +71,6 @@ class EstimatesResult(Result):
     @property
     def _confidence(self) -> float:
         return float(self.settings["confidence"])
-
-    def _map_calls(self) -> int:
-        if self.posterior:
-            return int(self.posterior.shape)
-        return sum({e.method[0]: e.map_calls for e in self.estimates}.values())  # bounds of one name share samples
 
 
 def estimates_table(source: str, seed: int, estimates: Sequence[Estimate]) -> pd.DataFrame:
