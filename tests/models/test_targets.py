@@ -96,6 +96,7 @@ def test_the_split_sees_modes_at_the_median_and_beside_it():
 
 def test_quantiles_far_out_are_exact():
     q = Normal(np.zeros(1), np.ones(1))
+    wide = Mixture([1.0], [[0.0]], [[0.5]], q)
     p = 10.0 ** -np.arange(1, 300, 7.0)
     np.testing.assert_allclose([kernels.lower_quantile(v) for v in p], stats.norm.ppf(p), rtol=2e-15)
     for low, high in ((20.0, REACH), (-REACH, -20.0), (8.0, 8.001), (-1.0, 30.0)):
@@ -103,9 +104,7 @@ def test_quantiles_far_out_are_exact():
         middle = q.quantile(np.array([0.5]), a, b)
         side = stats.norm.sf if low > 0 else stats.norm.cdf
         assert abs(side(low) - side(middle[0])) == pytest.approx(abs(side(middle[0]) - side(high)), rel=1e-9)
-        assert kernels.quantile((0, 0, 1.0, 0.0, np.zeros(1), np.ones(1)), 0, 0.5, low, high) == pytest.approx(
-            middle[0], rel=1e-14
-        )
+        assert kernels.quantile(compiled(wide), 0, 0.5, low, high) == pytest.approx(middle[0], rel=1e-14)
 
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 3.0])
@@ -149,7 +148,7 @@ def test_quadrature_of_two_features_is_a_sum_over_a_grid():
 
 def test_quadrature_refuses_what_it_cannot_do():
     with pytest.raises(
-        WorkFailed, match=r"quadrature did not converge: its error is .* of Z after .* evaluations, not 1e-05"
+        WorkFailed, match=r"quadrature did not converge: its error is .* of Z after .* evaluations, above 1e-05"
     ):
         integrate(regression(4, 300), max_evaluations=2**14)
 
@@ -226,7 +225,7 @@ def test_the_response_may_be_named(tmp_path):
         ("x,y\n1,\n", "t.csv:2: ''"),
         ("1,2\n1,two\n", "t.csv:2: 'two'"),
         ("x,x\n1,2\n", "t.csv:1: two columns are named 'x'"),
-        ("x,y\n1,2\n1,2,3\n", "t.csv:3: 3 values"),
+        ("x,y\n1,2\n1,2,3\n", "t.csv:3: has 3 values"),
         ("1,2,3,4,5,6\n", "has 6 columns"),
         ("y\n1\n", "has 1 column;"),
     ],
@@ -309,20 +308,20 @@ halves, widens = made(ratio=halve), made(bound=widen)
 """
 
 NAMED = [
-    ("users_target:none", "users_target:none: there is no 'none'; the name of an object"),
-    ("users_target:number", "users_target:number: it has no proposal; an object with"),
-    ("users_target:Flat", "users_target:Flat: it is a class; an object made from it is wanted"),
+    ("users_target:none", "users_target:none: there is no 'none'; give an object"),
+    ("users_target:number", "users_target:number: it has no proposal"),
+    ("users_target:Flat", "users_target:Flat: it is a class"),
     ("users_target:bad", "users_target:bad: in the middle its log_ratio is nan"),
     (
         "users_target:wide",
-        r"users_target:wide: log_ratio returned an array of shape \(2,\); it is to return one real n",
+        r"users_target:wide: log_ratio returned an array of shape \(2,\)",
     ),
-    ("users_target:headless", "users_target:headless: its proposal is None; thesis_cli.models.proposals has Normal"),
+    ("users_target:headless", "users_target:headless: its proposal is None"),
     (
         "users_target:boundless",
-        r"users_target:boundless: the bound of the box from \[-37.5\] to \[37.5\] is inf; an up",
+        r"users_target:boundless: the bound of the box from \[-37.5\] to \[37.5\] is inf",
     ),
-    ("users_target:far_up", r"users_target:far_up: log_ratio is 1e\+300 at \[0.0\], where adding 1 changes nothing; a"),
+    ("users_target:far_up", r"users_target:far_up: log_ratio is 1e\+300 at \[0.0\], where adding 1 changes nothing"),
     (
         "users_target:far_down",
         r"users_target:far_down: log_ratio is -1e\+300 at \[0.0\], where adding 1 changes nothin",
@@ -331,13 +330,13 @@ NAMED = [
     ("users_target:widens", "users_target.py:35: ValueError: .*read-only"),
     ("users_target:shapeless", r"users_target:shapeless: its proposal has corners of shapes \(5,\) and \(5,\)"),
     ("users_target:loose", "users_target:loose: in the middle the log_density of its proposal is -inf"),
-    ("users_target:raises", "users_target.py:18: KeyError: 'side'; log_ratio is wanted at any point"),
-    ("users_target.py:raises", "users_target.py:18: KeyError: 'side'; log_ratio is wanted at any point"),
-    ("users_target:", "--target: 'users_target:' names no object; module:object"),
-    (":flat", "--target: ':flat' names no module; module:object"),
-    ("nowhere_at_all:x", "nowhere_at_all:x: there is no module nowhere_at_all, neither here nor installed; module:ob"),
-    ("users_target.x:y", "users_target.x:y: there is no module users_target.x, neither here nor installed; module:ob"),
-    ("nowhere.py:x", "nowhere.py: there is no such file; module:object"),
+    ("users_target:raises", "users_target.py:18: KeyError: 'side'"),
+    ("users_target.py:raises", "users_target.py:18: KeyError: 'side'"),
+    ("users_target:", "--target: 'users_target:' names no object; give module:object"),
+    (":flat", "--target: ':flat' names no module; give module:object"),
+    ("nowhere_at_all:x", "nowhere_at_all:x: there is no module nowhere_at_all, neither here nor installed"),
+    ("users_target.x:y", "users_target.x:y: there is no module users_target.x, neither here nor installed"),
+    ("nowhere.py:x", "nowhere.py: there is no such file; give module:object"),
     (".relative:x", ".relative:x: cannot be imported"),
 ]
 
@@ -367,13 +366,13 @@ def test_an_object_of_the_users(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("last", "complaint"),
     [
-        ("import sys; sys.exit(3)", "ends the program (SystemExit: 3); an import is to come to its end"),
+        ("import sys; sys.exit(3)", "ends the program (SystemExit: 3)"),
         ("import not_there", "cannot be imported (ModuleNotFoundError: No module named 'not_there'); install that"),
-        ("def f(:", "cannot be imported (SyntaxError: invalid syntax); a module that runs is wanted"),
-        ("raise ValueError('mine\\nand more')", "cannot be imported (ValueError: mine); a module that runs is wanted"),
-        ("raise RuntimeError", "cannot be imported (RuntimeError); a module that runs is wanted"),
-        ("Normal(0., 2.)", "a proposal of shapes () and (); two vectors are wanted, even in one dimension: Normal([0"),
-        ("proposal = Normal(np.zeros(5), np.ones(5))", "a proposal of shapes (5,) and (5,); two vectors of 1 to 4"),
+        ("def f(:", "cannot be imported (SyntaxError: invalid syntax)"),
+        ("raise ValueError('mine\\nand more')", "cannot be imported (ValueError: mine)"),
+        ("raise RuntimeError", "cannot be imported (RuntimeError)"),
+        ("Normal(0., 2.)", "a proposal has shapes () and (); give two vectors, even"),
+        ("proposal = Normal(np.zeros(5), np.ones(5))", "a proposal has shapes (5,) and (5,)"),
     ],
 )
 @pytest.mark.parametrize(

@@ -95,11 +95,11 @@ def test_every_consumer_of_a_vector_takes_probabilities(tmp_path):
     assert model.describe() == "a vector of 4 configurations"
     assert exact_log_partition_function(model) == exact_log_partition_function(plain)
     assert best_configuration(model).states[0] == 2
-    found, wanted = (exact_samples(m, 50, np.random.default_rng(0))[0] for m in (model, plain))
-    np.testing.assert_array_equal(found, wanted)
-    found, wanted = (perturbed_maxima(m, 50, np.random.SeedSequence(0)) for m in (model, plain))
-    np.testing.assert_allclose(found.values, wanted.values, rtol=1e-14)
-    np.testing.assert_array_equal(found.states, wanted.states)
+    found, expected = (exact_samples(m, 50, np.random.default_rng(0))[0] for m in (model, plain))
+    np.testing.assert_array_equal(found, expected)
+    found, expected = (perturbed_maxima(m, 50, np.random.SeedSequence(0)) for m in (model, plain))
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-14)
+    np.testing.assert_array_equal(found.states, expected.states)
 
 
 def test_an_npy_file_is_read_a_block_at_a_time(tmp_path):

@@ -60,7 +60,8 @@ class MapStateResult(Result):
 
     Attributes
     ----------
-    table : a row for each variable: its number, its name, its state and the state's name, if there are names.
+    table : a row for each variable: its number, its name, its state and the state's name, if there
+        are names.
     found : states, log-potential and certificate.
     description : size of the model.
     """

@@ -46,7 +46,7 @@ logger = logging.getLogger("thesis_cli")
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalsRequest(Request):
-    """Compute the distribution of each variable of a model: exactly, by message passing, or from samples."""
+    """Compute the distribution of each variable: exactly, by message passing, or from samples."""
 
     model: ModelSource = model_argument()
     method: Literal["auto", MethodName] = option("auto", "Method; auto is exact if that fits the memory, else bethe.")
@@ -65,9 +65,10 @@ class MarginalsResult(Result):
 
     Attributes
     ----------
-    table : a row for each state of each variable: variable, state and probability; their names, if the model
-        has them; for samples the standard error.
-    marginals : one array for each variable, the probabilities of its states as they are numbered without evidence.
+    table : a row for each state of each variable: variable, state and probability; their names, if
+        the model has them; for samples the standard error.
+    marginals : one array for each variable, the probabilities of its states as they are numbered
+        without evidence.
     log_z : ln Z, exact, bounded or approximate as the marginals are; None for samples.
     algorithm : how the marginals were found.
     description : size of the model.
@@ -102,7 +103,7 @@ class MarginalsResult(Result):
 
 @dataclass(frozen=True)
 class _Found:
-    """Marginals over the states that evidence leaves, shape (sum of cardinalities,), and how they were found."""
+    """Marginals over the states that evidence leaves, shape (sum of cardinalities,)."""
 
     probabilities: Floats
     log_z: float | None

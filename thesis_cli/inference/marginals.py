@@ -22,7 +22,8 @@ class Marginals(NamedTuple):
     Attributes
     ----------
     log_z : ln Z in nats.
-    probabilities : P(x_i) of the states of variable 0, then of variable 1, ..., shape (sum of cardinalities,).
+    probabilities : P(x_i) of the states of variable 0, then of variable 1, ..., shape (sum of
+        cardinalities,).
     method : `elimination` or `enumeration`.
     """
 
@@ -38,7 +39,7 @@ def exact_marginals(
     max_configurations: int = MAX_CONFIGURATIONS,
     progress: Tick | None = None,
 ) -> Marginals:
-    """Compute exact marginals: by elimination and a backward pass, or by enumeration if the width is too large.
+    """Compute exact marginals: by elimination or, if the width is too large, by enumeration.
 
     Parameters
     ----------

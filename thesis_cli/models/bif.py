@@ -18,12 +18,12 @@ ROUNDING = 0.02
 
 
 def parse(text: str, source: str) -> FactorGraph:
-    """Read a network; its variables are numbered in the order of their declarations and keep their names.
+    """Read a network; variables are numbered in the order of their declarations.
 
     Raises
     ------
-    InputError : pgmpy cannot read the text, a table is missing or has the wrong number of entries, an entry is no
-        probability, or a distribution does not sum to 1.
+    InputError : pgmpy cannot read the text, a table is missing or has the wrong number of entries,
+        an entry is no probability, or a distribution does not sum to 1.
     """
     # pgmpy's reader skips a block whose closing brace is not followed at once by a newline.
     text = "\n".join(line.rstrip() for line in text.splitlines()) + "\n"

@@ -1,4 +1,4 @@
-"""Evidence: the observed variables of a factor graph, given by name, by number, or in a UAI evidence file."""
+"""Evidence on a factor graph: variables observed by name, by number, or in a UAI evidence file."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def condition(graph: FactorGraph, entries: Sequence[str | Path]) -> FactorGraph:
 
     Parameters
     ----------
-    entries : each is `NAME=STATE`, with names or numbers (`xray=yes`, `6=0`), or a UAI evidence file, whose
-        variables and states are numbers.
+    entries : each is `NAME=STATE`, with names or numbers (`xray=yes`, `6=0`), or a UAI evidence
+        file, whose variables and states are numbers.
 
     Raises
     ------
-    InputError : there is no such variable, state or file, a variable is observed twice, or a factor forbids
-        the evidence.
+    InputError : there is no such variable, state or file, a variable is observed twice, or a factor
+        forbids the evidence.
     """
     observed: dict[int, int] = {}
     for entry in entries:

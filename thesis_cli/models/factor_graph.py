@@ -50,13 +50,16 @@ class Factor:
 
 
 class FactorGraph:
-    """A Gibbs distribution p(x) = exp(phi(x)) / Z, phi the sum of the factors (Thesis section 1.5.1).
+    """A Gibbs distribution p(x) = exp(phi(x)) / Z, where phi is the sum of the factors.
+
+    The notation is that of Thesis section 1.5.1.
 
     Parameters
     ----------
     cardinalities : number of states of each variable, shape (n,).
     factors : tables of log-potentials over subsets of the variables.
-    observed : variables that evidence holds at a state, each with that state; their cardinality is 1.
+    observed : variables that evidence holds at a state, each with that state; their cardinality is
+        1.
     names : names of the variables and of their states, if they have any.
     unobserved : number of states of each variable without the evidence; by default `cardinalities`.
 
@@ -117,7 +120,7 @@ class FactorGraph:
             )
 
     def _check_entries(self) -> None:
-        """Check all tables in one pass, which is fast for many small ones; check each only to find a wrong one."""
+        """Check all tables in one pass, which is fast for many; then look for the wrong one."""
         tables = [factor.table.reshape(-1) for factor in self.factors]
         starts = list(itertools.accumulate((t.size for t in tables), initial=0))[:-1]
         if tables and not np.isfinite(np.maximum.reduceat(np.concatenate(tables), starts)).all():
@@ -152,8 +155,9 @@ class FactorGraph:
     def condition(self, evidence: Mapping[int, int]) -> FactorGraph:
         """The unnormalised model with some variables held at a state.
 
-        Its partition function sums over the configurations that agree with the evidence: for a Bayesian
-        network, it is the probability of the evidence. An observed variable stays in the model, with one state.
+        Its partition function sums over the configurations that agree with the evidence: for a
+        Bayesian network, it is the probability of the evidence. An observed variable stays in the
+        model, with one state.
 
         Raises
         ------
@@ -180,11 +184,11 @@ class FactorGraph:
         return FactorGraph(left, factors, {**evidence, **self.observed}, self.names, self.unobserved)
 
     def with_factors(self, factors: Sequence[Factor]) -> FactorGraph:
-        """A model of the same variables, with the same evidence and names, that has other factors."""
+        """A model with other factors on the same variables, evidence and names."""
         return FactorGraph(self.cardinalities, factors, self.observed, self.names, self.unobserved)
 
     def tempered(self, alpha: float) -> FactorGraph:
-        """The model with potential alpha phi, whose partition function is Z_alpha (Thesis eq. 3.27).
+        """The model with potential alpha phi and partition function Z_alpha (Thesis eq. 3.27).
 
         Impossible configurations stay impossible: at alpha = 0 every possible one has potential 0.
 
@@ -215,7 +219,8 @@ class FactorGraph:
 
         Parameters
         ----------
-        marginals : probabilities of the states of variable 0, then of variable 1, ..., shape (sum of cardinalities,).
+        marginals : probabilities of the states of variable 0, then of variable 1, ..., shape (sum
+            of cardinalities,).
         """
         found = np.split(marginals, np.cumsum(self.cardinalities)[:-1])
         for i, state in self.observed.items():
@@ -247,7 +252,8 @@ class LogPotentials:
 
     Raises
     ------
-    InputError : the vector is empty or not one-dimensional. The entries are checked when they are read.
+    InputError : the vector is empty or not one-dimensional. The entries are checked when they are
+        read.
     """
 
     def __init__(self, values: Floats) -> None:

@@ -1,9 +1,10 @@
 """The factor graph format of libDAI, read.
 
-Grammar: the number of factors, then for each factor the number of its variables, their labels, their
-cardinalities, the number of entries that are listed, and those entries, `index value`. Values are not
-logarithms; entries that are not listed are 0. In an index the **first** variable of the factor changes
-fastest, the opposite of UAI. White space and line ends mean the same; `#` starts a comment.
+Grammar: the number of factors, then for each factor the number of its variables, their labels,
+their cardinalities, the number of entries that are listed, and those entries, `index value`. Values
+are not logarithms; entries that are not listed are 0. In an index the **first** variable of the
+factor changes fastest, the opposite of UAI. White space and line ends mean the same; `#` starts a
+comment.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from thesis_cli.models.tokens import Tokens, log_entries
 from thesis_cli.models.uai import MOST_STATES, MOST_VARIABLES, distinct
 
 MOST_ENTRIES = 2**27
-"""Largest number of entries in all tables, listed or not: the most that the largest UAI file can hold."""
+"""Largest number of entries in all tables, listed or not: as many as a UAI file can hold."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ def parse(text: str, source: str = "") -> FactorGraph:
 
     Raises
     ------
-    InputError : the text departs from the grammar, a variable has two cardinalities, an index is out of
-        range or repeated, a value is NaN, infinite or negative, a factor has no positive value, or the
-        tables have more than `MOST_ENTRIES` entries; the message gives the line.
+    InputError : the text departs from the grammar, a variable has two cardinalities, an index is
+        out of range or repeated, a value is NaN, infinite or negative, a factor has no positive
+        value, or the tables have more than `MOST_ENTRIES` entries; the message gives the line.
     """
     words = Tokens(text, source)
     count = words.whole("the number of factors", 0)
@@ -74,7 +75,7 @@ def parse(text: str, source: str = "") -> FactorGraph:
 
 
 def _factor(words: Tokens, j: int, found: dict[int, int], most: int) -> _Listed:
-    """Read the next factor, of at most `most` entries, and add the cardinalities of its variables to `found`."""
+    """Read the next factor, of at most `most` entries, and add its cardinalities to `found`."""
     size = words.whole(f"the number of variables of factor {j}", 0, MOST_VARIABLES)
     places = words.many(size, f"factor {j} has {size} variables")
     labels = distinct(words, words.wholes(places, f"a variable of factor {j}", 0), j)

@@ -17,7 +17,7 @@ FORMATS = ("uai", "fg", "bif", "csv", "npy", "npz")
 """Names of the formats, which are also the extensions of their files."""
 
 MAX_BYTES = 2**28
-"""Size of the largest text or NPZ file that is read. NPY files are mapped, and may have any size."""
+"""Size of the largest text or NPZ file that is read; NPY files are mapped and have no limit."""
 
 
 def load_model(
@@ -30,14 +30,15 @@ def load_model(
 
     Parameters
     ----------
-    path : UAI (MARKOV or BAYES), libDAI's FG, BIF, or a vector of log-potentials as CSV, NPY or NPZ; `-` reads
-        standard input.
-    format : one of `FORMATS`. By default the extension decides, else the first bytes, which detect every
-        format but FG: it begins with a number, as CSV does.
-    evidence : observations that condition a factor graph, each `NAME=STATE` (names or numbers) or a UAI
-        evidence file; see `evidence.condition`.
-    probabilities : read the entries of a vector as probabilities up to a constant factor, not as log-potentials.
-        The entries of an NPY file are checked when they are read. A factor graph is read as without it.
+    path : UAI (MARKOV or BAYES), libDAI's FG, BIF, or a vector of log-potentials as CSV, NPY or
+        NPZ; `-` reads standard input.
+    format : one of `FORMATS`. By default the extension decides, else the first bytes, which detect
+        every format but FG: it begins with a number, as CSV does.
+    evidence : observations that condition a factor graph, each `NAME=STATE` (names or numbers) or a
+        UAI evidence file; see `evidence.condition`.
+    probabilities : read the entries of a vector as probabilities up to a constant factor, not as
+        log-potentials. The entries of an NPY file are checked when they are read. A factor graph is
+        read as without it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The default random number generator of the GNU C library, from which published models were drawn."""
+"""The default random number generator of the GNU C library, which drew the published models."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import numpy.typing as npt
 RAND_MAX = 2**31 - 1
 
 _DISCARDED = 310
-"""Words that seeding throws away."""
+"""Number of words that seeding discards."""
 
 _BLOCK = 2**16
 
 
 class GlibcRand:
-    """What `rand()` returns after `srand(seed)`: an additive feedback generator with 31 words of state.
+    """The numbers that `rand()` returns after `srand(seed)`.
 
-    Seeding fills the state by a Lehmer generator, s_i = 16807 s_{i-1} mod 2^31 - 1.
+    The generator is an additive feedback generator with 31 words of state. Seeding fills the state
+    with a Lehmer generator, s_i = 16807 s_{i-1} mod 2^31 - 1.
 
     Parameters
     ----------
-    seed : from 0 to 2^32 - 1; 0 gives the stream of 1.
+    seed : a number from 0 to 2^32 - 1; seed 0 gives the same numbers as seed 1.
     """
 
     def __init__(self, seed: int) -> None:
@@ -35,7 +36,7 @@ class GlibcRand:
         self.skip(_DISCARDED)
 
     def draw(self, count: int) -> npt.NDArray[np.int32]:
-        """The next numbers, from 0 to `RAND_MAX`, shape (count,)."""
+        """Draw the next numbers, from 0 to `RAND_MAX`, shape (count,)."""
         from thesis_cli.models.glibc_kernels import draw
 
         out = np.empty(count, np.int32)
@@ -43,6 +44,6 @@ class GlibcRand:
         return out
 
     def skip(self, count: int) -> None:
-        """Pass over the next numbers."""
+        """Discard the next numbers."""
         for start in range(0, count, _BLOCK):
             self.draw(min(_BLOCK, count - start))

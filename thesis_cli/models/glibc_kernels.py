@@ -9,17 +9,19 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def draw(state: npt.NDArray[np.uint32], oldest: int, out: npt.NDArray[np.int32]) -> int:
-    """Fill `out` with what the next calls of `rand()` return: r_i = r_{i-3} + r_{i-31} mod 2^32, less its last bit.
+    """Fill `out` with the next numbers of `rand()`.
+
+    They are r_i = r_{i-3} + r_{i-31} mod 2^32 without the last bit.
 
     Parameters
     ----------
     state : the last 31 words r, shape (31,); updated.
-    oldest : where in `state` the oldest of them is.
-    out : from 0 to 2^31 - 1, shape (count,).
+    oldest : position of the oldest of them in `state`.
+    out : numbers from 0 to 2^31 - 1, shape (count,).
 
     Returns
     -------
-    int : where the oldest word is now.
+    The new position of the oldest word.
     """
     near = oldest - 3 if oldest >= 3 else oldest + 28
     for k in range(out.size):

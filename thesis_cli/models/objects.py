@@ -22,10 +22,11 @@ def model_of(source: Any, evidence: Sequence[str | Path] | None = None, probabil
 
     Parameters
     ----------
-    source : a vector of log-potentials, shape (N,); a `FactorGraph` or `LogPotentials`; or a Bayesian network,
-        Markov network or factor graph of pgmpy.
+    source : a vector of log-potentials, shape (N,); a `FactorGraph` or `LogPotentials`; or a
+        Bayesian network, Markov network or factor graph of pgmpy.
     evidence : observations that condition a model with variables, as for `load_model`.
-    probabilities : the entries of a vector are probabilities up to a constant factor, not log-potentials.
+    probabilities : the entries of a vector are probabilities up to a constant factor, not
+        log-potentials.
 
     Raises
     ------
@@ -50,14 +51,15 @@ def is_pgmpy(source: object) -> bool:
 
 
 def from_pgmpy(network: Any) -> FactorGraph:
-    """A Bayesian network, Markov network or factor graph of pgmpy as a factor graph, with its names.
+    """Convert a Bayesian network, Markov network or factor graph of pgmpy, with its names.
 
-    The variables are numbered in the order of the network's nodes, the states in the order in which the
-    first table that names a variable lists them.
+    The variables are numbered in the order of the network's nodes, the states in the order in which
+    the first table that names a variable lists them.
 
     Raises
     ------
-    InputError : the network is not discrete, a variable has no table, or two tables disagree on its states.
+    InputError : the network is not discrete, a variable has no table, or two tables disagree on its
+        states.
     """
     factors = _factors_of(network)
     states: dict[Any, list[Any]] = {}
@@ -88,7 +90,7 @@ def _factors_of(network: Any) -> list[Any]:
 
 
 def _log_table(factor: Any, states: dict[Any, list[Any]]) -> Any:
-    """Log-potentials of a table, its axes sorted by the common order of the states of each variable."""
+    """Log-potentials of a table, with the states of each variable in their common order."""
     table = np.asarray(factor.values, dtype=np.float64)
     for axis, name in enumerate(factor.variables):
         own = list(factor.state_names[name])

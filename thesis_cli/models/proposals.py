@@ -1,4 +1,4 @@
-"""Proposals of continuous targets: product densities that are drawn from, and halved, within boxes."""
+"""Proposals of continuous targets: product densities that are sampled and halved within boxes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 
 MOST_DIMENSIONS = 4
+"""Largest dimension of a target."""
 
 REACH = 37.5
-"""A normal proposal ends this many scales from its mean: what lies beyond weighs less than the smallest double."""
+"""A normal proposal ends this many scales from its mean; a double cannot hold the mass beyond."""
 
 NORMAL, UNIFORM = 0, 1
-"""Families of proposals that are compiled."""
+"""Families of proposals that have compiled kernels."""
 
 
 class Proposal(Protocol):
@@ -26,7 +27,7 @@ class Proposal(Protocol):
 
     Attributes
     ----------
-    low, high : the box that holds all its mass, finite, shape (D,).
+    low, high : corners of the finite box that holds all its mass, shape (D,).
     """
 
     @property
@@ -36,25 +37,26 @@ class Proposal(Protocol):
     def high(self) -> Floats: ...
 
     def log_density(self, x: Floats) -> Floats:
-        """ln q of points of shape (..., D), shape (...)."""
+        """Compute ln q of points of shape (..., D); shape (...)."""
 
     def quantile(self, u: Floats, low: Floats, high: Floats) -> Floats:
-        """Quantiles u in [0, 1] of the coordinates given that they lie in [low, high]; all of shape (D,).
+        """Quantiles u of the coordinates given that they lie in [low, high]; all have shape (D,).
 
-        At 1/2 it halves the mass of a side of a box; at uniform u it draws from q within the box.
+        The quantiles 1/2 halve the mass of a box; uniform u give a sample of q within the box.
         """
 
     def power(self, alpha: float) -> tuple[Proposal, float]:
-        """q^alpha normalised, and ln of the integral of q^alpha."""
+        """The normalised density q^alpha, and the logarithm of the integral of q^alpha."""
 
 
 @dataclass(frozen=True)
 class Normal:
-    """Independent normals.
+    """Independent normal distributions.
 
     Attributes
     ----------
-    mean, scale : shape (D,).
+    mean, scale : of each coordinate, shape (D,).
+    low, high : corners of the box `REACH` scales about the mean, shape (D,).
     """
 
     mean: Floats
@@ -78,7 +80,7 @@ class Normal:
         return np.asarray(-(z * z / 2 + np.log(self.scale * math.sqrt(2 * math.pi))).sum(axis=-1))
 
     def quantile(self, u: Floats, low: Floats, high: Floats) -> Floats:
-        """By whichever tail is the smaller, so that it is as exact far out as at the mean."""
+        """Compute from the smaller tail, which is as precise far from the mean as near it."""
         from scipy.special import ndtr, ndtri
 
         a, b = (low - self.mean) / self.scale, (high - self.mean) / self.scale
@@ -94,11 +96,11 @@ class Normal:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Uniform on a box.
+    """The uniform distribution on a box.
 
     Attributes
     ----------
-    low, high : shape (D,).
+    low, high : corners of the box, shape (D,).
     """
 
     low: Floats
@@ -123,16 +125,19 @@ class Uniform:
 def _check_sides(place: Floats, size: Floats, place_name: str, size_name: str) -> None:
     if place.ndim != 1 or place.shape != size.shape or not 1 <= place.size <= MOST_DIMENSIONS:
         raise InputError(
-            f"a proposal of shapes {place.shape} and {size.shape}", f"two vectors of 1 to {MOST_DIMENSIONS} numbers"
+            f"a proposal has shapes {place.shape} and {size.shape}",
+            f"give two vectors of 1 to {MOST_DIMENSIONS} numbers",
         )
     if not np.isfinite(place).all():
-        raise InputError(f"{place_name} is {place[~np.isfinite(place)][0]:g}", "finite numbers are wanted")
+        raise InputError(f"{place_name} is {place[~np.isfinite(place)][0]:g}", "it must be finite")
     if not (np.isfinite(size) & (size > 0)).all():
-        raise InputError(f"{size_name} is {size[~(np.isfinite(size) & (size > 0))][0]:g}", "it is finite and above 0")
+        raise InputError(
+            f"{size_name} is {size[~(np.isfinite(size) & (size > 0))][0]:g}", "it must be finite and above 0"
+        )
 
 
 def family(proposal: Proposal) -> tuple[int, Floats, Floats]:
-    """Number of the family, and place and scale of shape (D,)."""
+    """Number of the family, and location and scale, shape (D,)."""
     if isinstance(proposal, Normal):
         return NORMAL, proposal.mean, proposal.scale
     return UNIFORM, proposal.low, proposal.high - proposal.low

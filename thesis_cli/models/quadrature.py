@@ -1,4 +1,4 @@
-"""ln Z of a continuous target by quadrature, with an error estimate: the oracle of the samplers."""
+"""ln Z of a continuous target by quadrature, with an error estimate: a reference for samplers."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from thesis_cli.models.targets import Target, compiled, log_ratios, split_dimens
 TOLERANCES = {1: 1e-10, 2: 1e-8, 3: 1e-6, 4: 1e-5}
 """Default relative error of Z by dimension."""
 
-_NODES = {2: 8, 3: 6, 4: 5}  # Gauss points a side; one fewer tells the error
+_NODES = {2: 8, 3: 6, 4: 5}  # Gauss points in each dimension; a rule with one fewer gives the error
 _GRID = 4097
-_NEGLIGIBLE = 50.0  # nats below the highest peak: another one is left to the rule
+_NEGLIGIBLE = 50.0  # nats below the highest peak: lower peaks get no points of their own
 _MOST_PEAKS = 256
-_SEEN = 3.0  # nats: a box whose bound is this close to a node has no peak between nodes
+_SEEN = 3.0  # nats: a box has no peak between nodes if its bound is this close to a node's value
 _ROUND = 32
 
 
 @dataclass(frozen=True)
 class Integral:
-    """What quadrature found.
+    """An integral by quadrature.
 
     Attributes
     ----------
-    log_z : ln of the integral of exp(phi).
-    error : estimate of its absolute error, which is the relative one of Z.
-    evaluations : of phi.
+    log_z : logarithm of the integral of exp(phi), nats.
+    error : estimate of its absolute error, which is the relative error of Z.
+    evaluations : number of evaluations of phi.
     """
 
     log_z: float
@@ -42,17 +42,17 @@ class Integral:
 
 
 def log_densities(target: Target, points: Floats) -> Floats:
-    """phi at points of shape (K, D), shape (K,).
+    """Compute phi at points of shape (K, D); shape (K,).
 
     Raises
     ------
-    WorkFailed : at one of them it is not a number, or infinite.
+    WorkFailed : phi is NaN or infinite at one of them.
     """
     return np.asarray(target.proposal.log_density(points) + _ratios(target, points))
 
 
 def _ratios(target: Target, points: Floats) -> Floats:
-    """o at points of shape (K, D), shape (K,): `WorkFailed` where it is not a number, or infinite."""
+    """Compute o at points of shape (K, D); shape (K,). Raises as `log_densities`."""
     ratios = log_ratios(target, points)
     bad = np.flatnonzero(np.isnan(ratios) | (ratios == math.inf))
     if bad.size:
@@ -62,34 +62,36 @@ def _ratios(target: Target, points: Floats) -> Floats:
 
 
 def integrate(target: Target, tolerance: float | None = None, max_evaluations: int | None = None) -> Integral:
-    """ln Z by quadrature.
+    """Compute ln Z by quadrature.
 
-    In one dimension, SciPy's adaptive rule between points about each peak of exp(phi), rescaled by its maximum. In
-    more, tensor Gauss rules on boxes that are halved where the error is largest; until a node of a box comes near its
-    bound, the bound itself is its error, so no peak is missed.
+    In one dimension, SciPy's adaptive rule integrates between points about each peak of exp(phi),
+    which is divided by its maximum. In more dimensions, tensor Gauss rules integrate over boxes,
+    and the boxes with the largest errors are halved. The error of a box is its bound until a node
+    comes near the bound, so that no peak is missed.
 
     Parameters
     ----------
-    target : in one dimension its bounds are not used.
-    tolerance : relative error of Z that is asked for; that of `TOLERANCES` by default.
-    max_evaluations : in two dimensions and more; 2^23 of a compiled target by default, else 2^19.
+    target : density to integrate; in one dimension its bounds are not used.
+    tolerance : largest relative error of Z; that of `TOLERANCES` by default.
+    max_evaluations : limit in two and more dimensions; by default 2^23 for a compiled target, else
+        2^19.
 
     Raises
     ------
-    WorkFailed : it did not converge, or met a log-ratio that is not a number.
-    NoConfiguration : the target is 0 wherever it was evaluated.
+    WorkFailed : quadrature did not converge, or a log-ratio is NaN or infinite.
+    NoConfiguration : the target is 0 at every point where it was evaluated.
     """
     dimension = target.proposal.low.size
-    wanted = TOLERANCES[dimension] if tolerance is None else tolerance
+    largest = TOLERANCES[dimension] if tolerance is None else tolerance
     if dimension == 1:
         found = _line(target)
     else:
         most = max_evaluations or (2**19 if compiled(target) is None else 2**23)
-        found = _boxes(target, wanted, most)
-    if not found.error <= wanted:
+        found = _boxes(target, largest, most)
+    if not found.error <= largest:
         raise WorkFailed(
             f"quadrature did not converge: its error is {found.error:.1e} of Z after {found.evaluations:,} "
-            f"evaluations, not {wanted:g}"
+            f"evaluations, above {largest:g}"
         )
     return found
 
@@ -121,7 +123,7 @@ def _line(target: Target) -> Integral:
         for a, b in itertools.pairwise(points)
     ]
     total = math.fsum(value for value, _ in parts)
-    if not total > 0:  # of a peak narrower than the distance of two numbers
+    if not total > 0:  # the peak is narrower than the distance of two floating-point numbers
         return Integral(-math.inf, math.inf, evaluations)
     return Integral(top + math.log(total), math.fsum(error for _, error in parts) / total, evaluations)
 
@@ -131,11 +133,11 @@ def _ends(target: Target) -> tuple[Floats, Floats]:
 
 
 def _peaks(phi: Callable[[float], float], grid: Floats, level: Floats) -> list[tuple[float, float]]:
-    """Places and heights of the maxima that matter."""
+    """Places and heights of the maxima that are not negligible."""
     from scipy.optimize import minimize_scalar
 
     if level.max() == -math.inf:
-        raise NoConfiguration("the target is 0 everywhere (Z = 0)", "a log-ratio that is finite somewhere is wanted")
+        raise NoConfiguration("the target is 0 everywhere (Z = 0)", "its log-ratio must be finite somewhere")
     padded = np.concatenate(([-math.inf], level, [-math.inf]))
     tops = np.flatnonzero((level >= padded[:-2]) & (level >= padded[2:]) & (level > -math.inf))
     peaks = []
@@ -148,7 +150,7 @@ def _peaks(phi: Callable[[float], float], grid: Floats, level: Floats) -> list[t
 
 
 def _scale(phi: Callable[[float], float], at: float, height: float, width: float) -> float:
-    """A distance over which exp(phi) falls to about half, on the side where it falls faster."""
+    """Distance over which exp(phi) falls to about half, on the side where it falls faster."""
     step = width
     while step > 1e-15 * width and max(height - phi(at - step), height - phi(at + step)) > 1:
         step /= 2
@@ -192,10 +194,11 @@ def _rule(dimension: int, nodes: int) -> tuple[Floats, Floats]:
 def _estimate(
     target: Target, low: Floats, high: Floats, depth: int, bound: float, rules: list[tuple[Floats, Floats]]
 ) -> tuple[float, float]:
-    """ln of the integral over a box, and ln of its error.
+    """Logarithms of the integral over a box and of its error.
 
-    That is all that it may hold, if a peak of o may hide between nodes. Otherwise it is what a rule with fewer nodes
-    changes, and what the rule misses of the proposal, whose mass in the box is known.
+    If a peak of o may lie between nodes, the error is an upper bound on the whole integral.
+    Otherwise it is the difference from a rule with fewer nodes, plus the mass of the proposal,
+    known exactly, that the rule misses.
     """
     points = low + np.concatenate([nodes for nodes, _ in rules]) * (high - low)
     ratio = _ratios(target, points)

@@ -1,4 +1,4 @@
-"""Binary models on a grid: random spin glasses, and those of Figure 2.4 as they were published."""
+"""Binary models on a grid: random spin glasses, and the published ones of Figure 2.4."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ Kind = Literal["attractive", "mixed"]
 _SPIN = np.array([-1.0, 1.0])
 
 _MOST = 1e30
-"""Largest field or coupling, in single precision still a number."""
+"""Largest field or coupling; single precision still holds it."""
 
 _EULER = 0.5772156649
-"""Euler's constant to the digits of the published code."""
+"""Euler's constant, with the digits of the published code."""
 
 
 @dataclass(frozen=True, eq=False)
 class SpinGlass:
-    """phi(x) = sum_i theta_i x_i + sum_ij theta_ij x_i x_j over a grid, x in {-1, +1} (Thesis section 2.5.3).
+    """An Ising model on a grid (Thesis section 2.5.3).
+
+    phi(x) = sum_i theta_i x_i + sum_ij theta_ij x_i x_j over neighbours ij, with x in {-1, +1}.
 
     Attributes
     ----------
@@ -35,7 +37,7 @@ class SpinGlass:
 
     Raises
     ------
-    InputError : shapes that are not those of a grid, a NaN or an infinity.
+    InputError : the shapes do not fit a grid, or a number is NaN or infinite.
     """
 
     fields: Floats
@@ -44,23 +46,26 @@ class SpinGlass:
 
     def __post_init__(self) -> None:
         if self.fields.ndim != 2 or not self.fields.size:
-            raise InputError(f"the fields have shape {self.fields.shape}", "rows and columns, at least one, are wanted")
+            raise InputError(
+                f"the fields have shape {self.fields.shape}", "give rows and columns, at least one of each"
+            )
         rows, columns = self.fields.shape
-        for name, values, wanted in (
+        for name, values, shape in (
             ("fields", self.fields, (rows, columns)),
             ("right", self.right, (rows, columns - 1)),
             ("down", self.down, (rows - 1, columns)),
         ):
-            if values.shape != wanted:
-                raise InputError(f"{name} has shape {values.shape}", f"the fields make it {wanted}")
+            if values.shape != shape:
+                raise InputError(f"{name} has shape {values.shape}", f"the fields make it {shape}")
             if not np.isfinite(values).all():
-                raise InputError(f"{name} has a NaN or an infinity", "finite numbers are wanted")
+                raise InputError(f"{name} has a NaN or an infinity", "all numbers must be finite")
 
     def graph(self) -> FactorGraph:
-        """The model over variables in row-major order; state 0 is -1, state 1 is +1.
+        """The model as a factor graph over variables in row-major order.
 
-        Its factors are the field of each variable, then the coupling of each edge to the right, then of each
-        edge down, all in row-major order.
+        State 0 stands for -1, state 1 for +1. The factors are the field of each variable, the
+        coupling of each edge to the right, and the coupling of each edge down, all in row-major
+        order.
         """
         at = np.arange(self.fields.size).reshape(self.fields.shape)
         first = np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()]).tolist()
@@ -76,18 +81,20 @@ class SpinGlass:
 def random_spin_glass(
     rows: int, columns: int, coupling: float, field: float, kind: Kind, rng: np.random.Generator
 ) -> SpinGlass:
-    """A random model of the family of Figure 2.4.
+    """Draw a model of the family of Figure 2.4.
 
     Parameters
     ----------
-    rows, columns : of the grid, at least 1.
-    coupling : C in nats; theta_ij ~ U[0, C] if `attractive`, U[-C, C] if `mixed`.
-    field : f in nats; theta_i ~ U[-f, f].
-    rng : the fields are drawn first, then `right`, then `down`, each in row-major order.
+    rows, columns : size of the grid, at least 1.
+    coupling : strength C in nats; theta_ij ~ U[0, C] if `attractive`, U[-C, C] if `mixed`.
+    field : strength f in nats; theta_i ~ U[-f, f].
+    rng : source of randomness; the fields are drawn first, then `right`, then `down`, each in
+        row-major order.
 
     Raises
     ------
-    InputError : an empty grid, a strength that is NaN, infinite or negative, another kind.
+    InputError : the grid is empty, a strength is NaN, infinite or negative, or there is no such
+        kind.
     """
     _check(rows, columns, kind, coupling=coupling, field=field)
     lowest = -1.0 if kind == "mixed" else 0.0
@@ -100,18 +107,19 @@ def random_spin_glass(
 def published_spin_glass(coupling: str | float, kind: Kind, rows: int = 10, columns: int = 10) -> SpinGlass:
     """The model of Figure 2.4 with a given coupling, bit for bit as its author drew it.
 
-    theta_i ~ U[-1, 1]; theta_ij ~ U[0, C] if `attractive`, U[-C, C] if `mixed`, from the C library's generator
-    with seed 0. Site after site in row-major order draws its field, its coupling to the site above and its
-    coupling to the site on the left. C is held in single precision, the rest in double.
+    theta_i ~ U[-1, 1]; theta_ij ~ U[0, C] if `attractive`, U[-C, C] if `mixed`, from the C
+    library's generator with seed 0. Each site in row-major order draws its field, its coupling to
+    the site above and its coupling to the site on the left. C is in single precision, everything
+    else in double.
 
     Parameters
     ----------
-    coupling : C in nats. The six digits by which the published files name a third, "0.333333" or 1.66667, mean
-        that third.
+    coupling : strength C in nats. Six digits of a multiple of 1/3, such as "0.333333" or 1.66667 in
+        the names of the published files, stand for that multiple.
 
     Raises
     ------
-    InputError : as `random_spin_glass`, and a coupling that is no number.
+    InputError : as for `random_spin_glass`, or the coupling is no number.
     """
     return _published(coupling, kind, rows, columns)[0]
 
@@ -119,24 +127,24 @@ def published_spin_glass(coupling: str | float, kind: Kind, rows: int = 10, colu
 def published_noise(
     coupling: str | float, kind: Kind, count: int, skip: int = 0, rows: int = 10, columns: int = 10
 ) -> Floats:
-    """The perturbations under which the author of Figure 2.4 maximised `published_spin_glass`.
+    """The perturbations with which the author of Figure 2.4 maximised `published_spin_glass`.
 
-    They continue the stream from which that model was drawn: gamma = -ln(-ln u) - c with u = rand() / RAND_MAX.
-    Where u is 0 or 1, and gamma infinite, u is moved inward by half a step; the first 100,000 samples of the
-    published models have no such u.
+    They continue the random numbers that drew the model: gamma = -ln(-ln u) - c with u = rand() /
+    RAND_MAX. If u is 0 or 1, and gamma infinite, u moves inward by half a step; the first 100,000
+    samples of the published models have no such u.
 
     Parameters
     ----------
     count : number of samples.
-    skip : samples of the stream to pass over first.
+    skip : number of samples to discard first.
 
     Returns
     -------
-    array : in the layout that `MapSolver.maximise` takes, shape (count, 2 rows columns).
+    Noise in the layout of `MapSolver.maximise`, shape (count, 2 rows columns).
     """
     for name, number in (("count", count), ("skip", skip)):
         if number < 0:
-            raise InputError(f"{name} is {number}", "a number of at least 0 is wanted")
+            raise InputError(f"{name} is {number}", "it must be 0 or above")
     stream = _published(coupling, kind, rows, columns)[1]
     size = 2 * rows * columns
     stream.skip(skip * size)
@@ -151,11 +159,11 @@ def published_noise(
 
 
 def _published(coupling: str | float, kind: Kind, rows: int, columns: int) -> tuple[SpinGlass, GlibcRand]:
-    """The model, and the stream after its last number."""
+    """The model, and the generator after its last number."""
     try:
         named = float(coupling)
     except ValueError:
-        raise InputError(f"the coupling is {str(coupling)[:40]!r}", "a number is wanted") from None
+        raise InputError(f"the coupling is {str(coupling)[:40]!r}", "it must be a number") from None
     _check(rows, columns, kind, coupling=named)
     third = round(3 * named) / 3
     strength = float(np.float32(third if f"{third:.6g}" == f"{named:.6g}" else named))
@@ -163,7 +171,7 @@ def _published(coupling: str | float, kind: Kind, rows: int, columns: int) -> tu
     lowest = -strength if kind == "mixed" else 0.0
 
     def uniform(low: float, high: float) -> float:
-        """A number of U[low, high], rounded as the author's code does; an empty interval draws nothing."""
+        """Draw from U[low, high] rounded as in the author's code; low = high draws nothing."""
         return low if low == high else low + int(stream.draw(1)[0]) / (RAND_MAX / (high - low))
 
     fields, right, down = np.empty((rows, columns)), np.empty((rows, columns - 1)), np.empty((rows - 1, columns))
@@ -179,9 +187,9 @@ def _published(coupling: str | float, kind: Kind, rows: int, columns: int) -> tu
 
 def _check(rows: int, columns: int, kind: str, **strengths: float) -> None:
     if rows < 1 or columns < 1:
-        raise InputError(f"the grid is {rows} x {columns}", "at least one row and one column are wanted")
+        raise InputError(f"the grid is {rows} x {columns}", "it must have at least one row and one column")
     if kind not in get_args(Kind):
-        raise InputError(f"the kind is {kind!r}", f"{' or '.join(get_args(Kind))} is wanted")
+        raise InputError(f"the kind is {kind!r}", f"it must be {' or '.join(get_args(Kind))}")
     for name, value in strengths.items():
         if not 0 <= value <= _MOST:
-            raise InputError(f"the {name} is {value}", f"a number from 0 to {_MOST:g} is wanted")
+            raise InputError(f"the {name} is {value}", f"it must be from 0 to {_MOST:g}")

@@ -1,7 +1,7 @@
-"""ln Z of a continuous target with its error, and what a proposal that ends leaves out of it.
+"""ln Z of a continuous target with its error, and targets that their proposal cuts off.
 
-A normal proposal ends `REACH` scales from its mean. A target that has not vanished there, which may have no integral
-at all, is cut off.
+A normal proposal ends `REACH` scales from its mean. It cuts off a target that has not vanished
+there; such a target may have no finite integral.
 """
 
 from __future__ import annotations
@@ -20,21 +20,24 @@ from thesis_cli.models.target_objects import UsersTarget
 from thesis_cli.models.targets import Target
 
 LOOSEST = 1e-3
-"""Largest error of ln Z with which a value is given."""
+"""Largest error of ln Z with which a value is returned."""
 
 RIM = 0.05
-"""A point this close to an end of a normal proposal, relative to the distance from the mean, is at the end."""
+"""A point is at an end of a normal proposal if it is so close, relative to the distance from the
+mean to the end."""
 
 
 def evidence(target: Target) -> quadrature.Integral:
-    """ln Z by quadrature, to the default tolerance where that is met, else to `LOOSEST` at least.
+    """Compute ln Z by quadrature, to the default tolerance or, if it is not met, to `LOOSEST`.
 
-    In one dimension the error includes what the density at the ends of a normal proposal says of the mass beyond. In
-    more, boxes at the ends are too small a part of the proposal for quadrature to converge if they matter.
+    In one dimension the error includes an estimate of the mass beyond the ends of a normal
+    proposal, from the density at the ends. In more dimensions, boxes at the ends are so small a
+    part of the proposal that quadrature does not converge if they matter.
 
     Raises
     ------
-    WorkFailed : as `integrate`, and after `MOST_EVALUATIONS` in one dimension of an object of a user's own.
+    WorkFailed : as for `integrate`, or the object of a user takes `MOST_EVALUATIONS` in one
+        dimension.
     InputError : the target does not vanish where its proposal ends, or Z is 0.
     """
     proposal = target.proposal
@@ -57,7 +60,12 @@ def evidence(target: Target) -> quadrature.Integral:
 
 
 def check_samples(target: Target, points: Floats) -> None:
-    """Refuse samples, shape (M, D), one of which is where a normal proposal ends (`InputError`)."""
+    """Refuse samples, shape (M, D), if one lies at an end of a normal proposal.
+
+    Raises
+    ------
+    InputError : it does; the proposal cuts the target off.
+    """
     if isinstance(target.proposal, Normal):
         away = np.abs(points - target.proposal.mean) / (REACH * target.proposal.scale)
         if away.max() > 1 - RIM:
@@ -67,6 +75,6 @@ def check_samples(target: Target, points: Floats) -> None:
 def _cut_off(place: float) -> InputError:
     return InputError(
         f"the target is cut off: it has not vanished at {place:.6g}, {REACH:g} scales from the mean of its normal "
-        f"proposal, where that ends",
-        "a target that falls off, or a larger scale, is wanted",
+        f"proposal, which ends there",
+        "give a target that vanishes, or a larger scale",
     )

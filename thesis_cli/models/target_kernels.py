@@ -1,4 +1,4 @@
-"""Compiled continuous targets: quantiles of proposals, log-ratios, bounds on boxes; `targets` is the reference."""
+"""Compiled continuous targets: quantiles, log-ratios and bounds, as in `targets.py`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.models.proposals import UNIFORM
 from thesis_cli.models.targets import LANES, REGRESSION, TIE, Compiled
 
-_ROOM = 600.0  # ln of what a product may grow to before its logarithm is taken
+_LOG_LARGEST = 600.0  # logarithm of the largest product before its logarithm is taken
 
-# Rational approximations of the normal quantile (Wichura, Applied Statistics 37, 1988, algorithm AS 241).
+# Rational approximations of the normal quantile: algorithm AS 241 (Wichura, Applied Statistics
+# 37, 1988).
 _CENTRE = np.array(
     [
         [
@@ -108,50 +109,50 @@ def lower_quantile(p: float) -> float:
 
 @njit(cache=True, nogil=True)
 def quantile(target: Compiled, d: int, u: float, low: float, high: float) -> float:
-    """Quantile u of coordinate d of the proposal within [low, high] (`Normal.quantile`, `Uniform.quantile`)."""
-    if target[1] == UNIFORM:
+    """Quantile u of coordinate d of the proposal within [low, high]; see `Proposal.quantile`."""
+    if target.family == UNIFORM:
         return float(min(max(low + u * (high - low), low), high))
-    place, scale = target[4][d], target[5][d]
-    a, b = (low - place) / (scale * math.sqrt(2.0)), (high - place) / (scale * math.sqrt(2.0))
+    location, scale = target.location[d], target.scale[d]
+    a, b = (low - location) / (scale * math.sqrt(2.0)), (high - location) / (scale * math.sqrt(2.0))
     below = above = 1.0
     if a < 0.0:
         below = 0.5 * (math.erfc(-a) * (1.0 - u) + math.erfc(-b) * u)
     if b > 0.0:
         above = 0.5 * (math.erfc(a) * (1.0 - u) + math.erfc(b) * u)
     z = lower_quantile(below) if below < above else -lower_quantile(above)
-    return float(min(max(place + scale * z, low), high))
+    return float(min(max(location + scale * z, low), high))
 
 
 @njit(cache=True, nogil=True)
 def log_ratio(target: Compiled, x: Floats) -> float:
-    """o(x)."""
-    if target[0] == REGRESSION:
-        value = _regression(x, target[6], target[8], target[9])
+    """Compute o(x)."""
+    if target.kind == REGRESSION:
+        value = _regression(x, target.first, target.third, target.fourth)
     else:
-        value = _mixture(x, x, target[6], target[7], target[8])
-    return float(target[2] * value + target[3])
+        value = _mixture(x, x, target.first, target.second, target.third)
+    return float(target.power * value + target.shift)
 
 
 @njit(cache=True, nogil=True)
 def bound(target: Compiled, low: Floats, high: Floats) -> float:
-    """Upper bound of o on the box."""
-    if target[0] == REGRESSION:
-        value = _regression_bound(low, high, target[6], target[7], target[8], target[9])
+    """Upper bound of o on a box."""
+    if target.kind == REGRESSION:
+        value = _regression_bound(low, high, target.first, target.second, target.third, target.fourth)
     else:
-        value = _mixture(low, high, target[6], target[7], target[8])
-    return float(target[2] * value + target[3])
+        value = _mixture(low, high, target.first, target.second, target.third)
+    return float(target.power * value + target.shift)
 
 
 @njit(cache=True, nogil=True)
 def log_ratios(target: Compiled, points: Floats, values: Floats) -> None:
-    """o of many points, shape (K, D), into `values`, shape (K,)."""
+    """Compute o at points of shape (K, D) into `values`, shape (K,)."""
     for k in range(values.size):
         values[k] = log_ratio(target, points[k])
 
 
 @njit(cache=True, nogil=True)
 def split_dimension(target: Compiled, low: Floats, high: Floats, halvings: Ints) -> int:
-    """`targets.split_dimension`."""
+    """Compute `targets.split_dimension`."""
     if low.size == 1:
         return 0
     best, at = np.inf, -1
@@ -169,21 +170,21 @@ def split_dimension(target: Compiled, low: Floats, high: Floats, halvings: Ints)
 
 @njit(cache=True, nogil=True)
 def _factors_before_log(w: Floats, most: Floats) -> int:
-    """Factors 1 + r^2 whose product stays finite; r is at most most[D] + sum_d |w_d| most[d]."""
+    """Number of factors 1 + r^2 whose product is finite if |r| <= most[D] + sum_d |w_d| most[d]."""
     reach = most[w.size]
     for d in range(w.size):
         reach += abs(w[d]) * most[d]
-    return max(1, int(_ROOM / max(np.log1p(reach * reach), 1e-6)))
+    return max(1, int(_LOG_LARGEST / max(np.log1p(reach * reach), 1e-6)))
 
 
 @njit(cache=True, nogil=True)
 def _regression(w: Floats, x: Floats, y: Floats, most: Floats) -> float:
-    """-sum_i ln(1 + (y_i - x_i w)^2); x has shape (D, n)."""
-    room = _factors_before_log(w, most)
+    """Compute -sum_i ln(1 + (y_i - x_i w)^2); x has shape (D, n)."""
+    block = _factors_before_log(w, most)
     product, r = np.ones(LANES), np.empty(LANES)
     total, taken = 0.0, 0
     for start in range(0, y.size, LANES):
-        if taken == room:
+        if taken == block:
             total += np.log(product).sum()
             product[:] = 1.0
             taken = 0
@@ -202,15 +203,15 @@ def _regression(w: Floats, x: Floats, y: Floats, most: Floats) -> float:
 
 @njit(cache=True, nogil=True)
 def _regression_bound(low: Floats, high: Floats, x: Floats, gram: Floats, y: Floats, most: Floats) -> float:
-    """The lower of two bounds: residuals in intervals; and second order about the centre, where f'' <= 1/4."""
+    """The lower of two bounds: by intervals of residuals, and to second order about the centre."""
     dimension = low.size
     centre, half = 0.5 * (low + high), 0.5 * (high - low)
-    room = _factors_before_log(centre, most)
+    block = _factors_before_log(centre, most)
     near_product, product = np.ones(LANES), np.ones(LANES)
     r, reach, slope = np.empty(LANES), np.empty(LANES), np.zeros((dimension, LANES))
     nearest, middle, taken = 0.0, 0.0, 0
     for start in range(0, y.size, LANES):
-        if taken == room:
+        if taken == block:
             nearest -= np.log(near_product).sum()
             middle -= np.log(product).sum()
             near_product[:] = 1.0
@@ -246,7 +247,10 @@ def _regression_bound(low: Floats, high: Floats, x: Floats, gram: Floats, y: Flo
 
 @njit(cache=True, nogil=True)
 def _mixture(low: Floats, high: Floats, narrowness: Floats, top: Floats, height: Floats) -> float:
-    """ln sum_k exp(height_k - sum_d narrowness_kd (x_d - top_kd)^2), each component at its maximum in the box."""
+    """Compute ln sum_k exp(height_k - sum_d narrowness_kd (x_d - top_kd)^2).
+
+    Each component is taken at its maximum in the box.
+    """
     levels = height.copy()
     for k in range(height.size):
         for d in range(low.size):

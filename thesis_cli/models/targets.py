@@ -1,4 +1,4 @@
-"""Continuous targets: an unnormalised log-density phi = ln q + o with a proposal q and bounds of o on boxes.
+"""Continuous targets: log-densities phi = ln q + o with a proposal q and bounds of o on boxes.
 
 Thesis section 2.5.1; Lost Relatives section 5.1.
 """
@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,58 +18,81 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.models.proposals import MOST_DIMENSIONS, NORMAL, Normal, Proposal, Uniform, family
 
-Compiled = tuple[int, int, float, float, Floats, Floats, Floats, Floats, Floats, Floats]
-"""What the kernels take. Kind of target and family of proposal; power and shift: o is power times what the kind
-defines, plus shift; place and scale of the proposal (D,); four arrays of the kind."""
-
 REGRESSION, MIXTURE = 0, 1
-"""Kinds of targets that are compiled."""
+"""Kinds of targets that have compiled kernels."""
 
 LANES = 32
-"""Points whose factors are multiplied side by side; data are padded to a multiple of it with points of residual 0."""
+"""Number of points that kernels handle side by side; points of residual 0 pad the data."""
 
 MOST_SCALES, MOST_RESPONSE = 1e14, 1e150
-"""Limits on x w and y in scales of the noise: a posterior narrower than the distance of two numbers; overflow."""
+"""Limits on x w and y in scales of the noise, against rounding errors and overflow."""
 
 TIE = 1e-9
-"""A dimension is preferred for a gain larger than this, relative to the bound, so that rounding decides nothing."""
+"""Smallest gain, relative to the bound, that counts: rounding errors decide nothing."""
 
 
-class Target(Protocol):
-    """phi(x) = ln q(x) + o(x). Any object with these three names is one.
+class Compiled(NamedTuple):
+    """A target as the compiled kernels take it.
 
     Attributes
     ----------
-    proposal : q.
+    kind : `REGRESSION` or `MIXTURE`.
+    family : `NORMAL` or `UNIFORM`, the proposal.
+    power, shift : o is `power` times the log-ratio of the kind, plus `shift`.
+    location, scale : parameters of the proposal, shape (D,).
+    first, second, third, fourth : of a regression, features in scales of the noise (D, n), Gram
+        matrix (D, D), responses (n,) and largest absolute values (D + 1,); of a mixture, narrowness
+        (K, D), tops (K, D), heights (K,) and an empty array.
+    """
+
+    kind: int
+    family: int
+    power: float
+    shift: float
+    location: Floats
+    scale: Floats
+    first: Floats
+    second: Floats
+    third: Floats
+    fourth: Floats
+
+
+class Target(Protocol):
+    """An unnormalised log-density phi(x) = ln q(x) + o(x): any object with these three attributes.
+
+    Attributes
+    ----------
+    proposal : normalised density q.
     """
 
     @property
     def proposal(self) -> Proposal: ...
 
     def log_ratio(self, x: Floats) -> float:
-        """o at a point of shape (D,): a number, or -inf where the target vanishes."""
+        """The log-ratio o at a point of shape (D,): a number, or -inf where the target vanishes."""
 
     def bound(self, low: Floats, high: Floats) -> float:
-        """No less than o anywhere in the box from low to high, shape (D,); the tighter, the cheaper a sample."""
+        """Upper bound of o on a box with corners of shape (D,); tight bounds make samples cheap."""
 
 
 class Regression:
-    """Linear regression with Cauchy noise and a normal prior on the weights w, which is the proposal.
+    """Linear regression with Cauchy noise; the proposal is a normal prior on the weights w.
 
-    o(w) = -sum_i ln(1 + ((y_i - x_i w) / scale)^2), without the constant -n ln(pi scale) (Thesis section 2.5.1). There
-    is no intercept; a column of ones in x makes one.
+    o(w) = -sum_i ln(1 + ((y_i - x_i w) / scale)^2), without the constant -n ln(pi scale) (Thesis
+    section 2.5.1). The model has no intercept; a column of ones in x adds one.
 
     Parameters
     ----------
     x : features, shape (n, D) or, with one feature, (n,); D = 1 to 4.
     y : responses, shape (n,).
-    prior_scale : standard deviation of each weight, of mean 0.
-    scale : of the noise.
-    names : of the features; x1, x2, ... by default.
+    prior_scale : standard deviation of the prior of each weight, whose mean is 0.
+    scale : scale of the noise.
+    names : names of the features; by default x1, x2, ...
 
     Raises
     ------
-    InputError : shapes that do not fit, no rows, more features than 4, a number that is not finite.
+    InputError : the shapes do not fit, there are no rows or more than 4 features, or a number is
+        not finite.
     """
 
     def __init__(
@@ -85,20 +108,20 @@ class Regression:
         features = features[:, np.newaxis] if features.ndim == 1 else features
         if features.ndim != 2 or response.shape != features.shape[:1] or not features.size:
             raise InputError(
-                f"x has shape {np.shape(x)}, y has shape {np.shape(y)}", "(n, D) and (n,) are wanted, n at least 1"
+                f"x has shape {np.shape(x)}, y has shape {np.shape(y)}", "give (n, D) and (n,) with n at least 1"
             )
         if features.shape[1] > MOST_DIMENSIONS:
-            raise InputError(f"{features.shape[1]} features", f"at most {MOST_DIMENSIONS} are wanted")
+            raise InputError(f"x has {features.shape[1]} features", f"it may have {MOST_DIMENSIONS}")
         bad = np.argwhere(~np.isfinite(np.column_stack((features, response))))
         if bad.size:
             raise InputError(f"row {bad[0, 0] + 1} of x and y has a number that is not finite", "drop the row")
         if not (math.isfinite(scale) and scale > 0):
-            raise InputError(f"the scale of the noise is {scale:g}", "it is finite and above 0")
+            raise InputError(f"the scale of the noise is {scale:g}", "it must be finite and above 0")
         sizes = ("x", np.abs(features).max() * prior_scale, MOST_SCALES), ("y", np.abs(response).max(), MOST_RESPONSE)
         for what, size, most in sizes:
             if size > most * scale:
                 raise InputError(
-                    f"{what} is up to {size:.0e}, noise of scale {scale:g}", f"at most {most:.0e} times that"
+                    f"{what} is up to {size:.0e}, with noise of scale {scale:g}", f"it may be {most:.0e} times that"
                 )
         self.x, self.y, self.scale = features, response, scale
         dimension = features.shape[1]
@@ -112,11 +135,12 @@ class Regression:
         return float(-np.log1p(r * r).sum())
 
     def bound(self, low: Floats, high: Floats) -> float:
-        """The lower of two bounds.
+        """The lower of two upper bounds.
 
-        Each residual lies in an interval, of which the point nearest to 0 counts; that is tight for large residuals
-        and large boxes. And about the centre of the box, ln(1 + r^2) has curvature -1/4 at least; its error falls
-        with the square of the sides.
+        The first puts each residual into an interval and takes the point of the interval that is
+        nearest to 0: it is tight for large residuals and large boxes. The second expands about the
+        centre of the box, where the curvature of ln(1 + r^2) is at least -1/4: its error falls with
+        the square of the sides.
         """
         centre, half = (low + high) / 2, (high - low) / 2
         r = self._y - self._x @ centre
@@ -127,28 +151,32 @@ class Regression:
 
     @cached_property
     def compiled(self) -> Compiled:
-        """What the kernels take."""
+        """The target as the kernels take it."""
         n, dimension = self._x.shape
         padded = np.zeros((dimension + 1, -(-n // LANES) * LANES))
         padded[:-1, :n], padded[-1, :n] = self._x.T, self._y
         most = np.abs(padded).max(axis=1)
         p = self.proposal
-        return REGRESSION, NORMAL, 1.0, 0.0, p.mean, p.scale, padded[:-1].copy(), self._gram, padded[-1], most
+        features = padded[:-1].copy()
+        return Compiled(REGRESSION, NORMAL, 1.0, 0.0, p.mean, p.scale, features, self._gram, padded[-1], most)
 
 
 class Mixture:
-    """exp(phi) = sum_k weight_k Normal(mean_k, scale_k), with independent coordinates.
+    """A mixture of normals with independent coordinates.
+
+    exp(phi) = sum_k weight_k Normal(mean_k, scale_k).
 
     Parameters
     ----------
-    weights : above 0, shape (K,); ln Z is the logarithm of their sum.
-    means, scales : shape (K, D).
-    proposal : a normal one is wider than every component, which bounds o = ln sum_k exp(height_k - narrowness_k
-        (x - top_k)^2).
+    weights : numbers above 0, shape (K,); ln Z is the logarithm of their sum.
+    means, scales : parameters of the components, shape (K, D).
+    proposal : density q; a normal one must be wider than every component, which bounds
+        o = ln sum_k exp(height_k - narrowness_k (x - top_k)^2).
 
     Raises
     ------
-    InputError : shapes that do not fit, weights or scales that are not above 0, or a proposal that is too narrow.
+    InputError : the shapes do not fit, a weight or scale is not above 0, or the proposal is too
+        narrow.
     """
 
     def __init__(
@@ -157,15 +185,15 @@ class Mixture:
         w, m, s = np.asarray(weights, float), np.asarray(means, float), np.asarray(scales, float)
         if m.shape != s.shape or m.shape != (w.size, proposal.low.size) or not min(w.min(), s.min()) > 0:
             raise InputError(
-                f"a mixture of shapes {w.shape}, {m.shape}, {s.shape}",
-                "(K,), (K, D), (K, D), weights and scales above 0",
+                f"a mixture has shapes {w.shape}, {m.shape}, {s.shape}",
+                "give (K,), (K, D), (K, D), with weights and scales above 0",
             )
         self.proposal = proposal
         self.log_z = math.log(w.sum())
         if isinstance(proposal, Normal):
             more = proposal.scale**2 - s**2
             if not (more > 0).all():
-                raise InputError("a component is as wide as the proposal", "a wider proposal is wanted")
+                raise InputError("a component is as wide as the proposal", "give a wider proposal")
             self._narrowness = more / (2 * s**2 * proposal.scale**2)
             self._top = (m * proposal.scale**2 - proposal.mean * s**2) / more
             heights = np.log(proposal.scale / s) + (m - proposal.mean) ** 2 / (2 * more)
@@ -178,26 +206,28 @@ class Mixture:
         return self.bound(x, x)
 
     def bound(self, low: Floats, high: Floats) -> float:
-        """Every component at its own maximum in the box."""
+        """Upper bound of o: every component at its own maximum in the box."""
         away = np.clip(self._top, low, high) - self._top
         return float(np.logaddexp.reduce(self._height - (self._narrowness * away**2).sum(axis=1)))
 
     @cached_property
     def compiled(self) -> Compiled:
-        """What the kernels take."""
-        number, place, scale = family(self.proposal)
-        none = np.zeros(0)
-        return MIXTURE, number, 1.0, 0.0, place, scale, self._narrowness, self._top, self._height, none
+        """The target as the kernels take it."""
+        number, location, scale = family(self.proposal)
+        arrays = self._narrowness, self._top, self._height, np.zeros(0)
+        return Compiled(MIXTURE, number, 1.0, 0.0, location, scale, *arrays)
 
 
 @dataclass(frozen=True)
 class Tempered:
-    """alpha phi, with q^alpha normalised as its proposal: the target of ln Z_alpha (Thesis section 3.3.2).
+    """The target alpha phi, whose ln Z is ln Z_alpha (Thesis section 3.3.2).
 
     Attributes
     ----------
-    base : phi.
-    alpha : above 0.
+    base : the target phi.
+    alpha : exponent, above 0.
+    proposal : q^alpha, normalised.
+    shift : logarithm of the integral of q^alpha.
     """
 
     base: Target
@@ -207,7 +237,7 @@ class Tempered:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.alpha) and self.alpha > 0):
-            raise InputError(f"alpha is {self.alpha:g}", "a power of a density is finite and above 0")
+            raise InputError(f"alpha is {self.alpha:g}", "it must be finite and above 0")
         proposal, shift = self.base.proposal.power(self.alpha)
         object.__setattr__(self, "proposal", proposal)
         object.__setattr__(self, "shift", shift)
@@ -220,18 +250,22 @@ class Tempered:
 
     @cached_property
     def compiled(self) -> Compiled | None:
-        """What the kernels take, if they take the base."""
+        """The target as the kernels take it; None if they do not take the base."""
         base = compiled(self.base)
         if base is None:
             return None
-        kind, _, power, shift, _, _, *arrays = base
-        number, place, scale = family(self.proposal)
-        a, b, c, e = arrays
-        return kind, number, self.alpha * power, self.alpha * shift + self.shift, place, scale, a, b, c, e
+        number, location, scale = family(self.proposal)
+        return base._replace(
+            family=number,
+            power=self.alpha * base.power,
+            shift=self.alpha * base.shift + self.shift,
+            location=location,
+            scale=scale,
+        )
 
 
 def tempered(target: Target, alpha: float) -> Target:
-    """The target alpha phi: its ln Z is ln of the integral of exp(alpha phi).
+    """The target alpha phi, whose ln Z is the logarithm of the integral of exp(alpha phi).
 
     Raises
     ------
@@ -241,13 +275,13 @@ def tempered(target: Target, alpha: float) -> Target:
 
 
 def compiled(target: Target) -> Compiled | None:
-    """The target as the kernels take it; None if it is Python alone."""
+    """The target as the kernels take it; None if it has only Python methods."""
     found: Compiled | None = getattr(target, "compiled", None)
     return found
 
 
 def log_ratios(target: Target, points: Floats) -> Floats:
-    """o of many points, shape (K, D), shape (K,)."""
+    """Compute o at points of shape (K, D); shape (K,)."""
     arrays = compiled(target)
     if arrays is None:
         return np.array([target.log_ratio(x) for x in points])
@@ -259,11 +293,11 @@ def log_ratios(target: Target, points: Floats) -> Floats:
 
 
 def split_dimension(target: Target, low: Floats, high: Floats, halvings: npt.NDArray[np.int64]) -> int:
-    """The dimension that loosens the bound of a box most.
+    """The dimension that makes the bound of a box loosest.
 
-    That is the one in which o would fall furthest, were the box flat there, at a quartile; at both in turn, on average.
-    (A maximum may be at the median, and a look at two halves would miss a maximum in each.) Of equals, the one that
-    was halved least.
+    For each dimension the box is made flat at its two quartiles in turn; the dimension with the
+    smallest average bound is chosen. (A maximum may lie at the median, and two halves would both
+    contain it.) Among equal dimensions the one that was halved least is chosen.
     """
     if low.size == 1:
         return 0
@@ -283,9 +317,10 @@ def split_dimension(target: Target, low: Floats, high: Floats, halvings: npt.NDA
 def published_regression(seed: int = 0) -> Regression:
     """The data of Figure 2.3a: 1000 points, whose posterior has a mode at w = 0 and one at w = -2.
 
-    NumPy's legacy generator gives 500 features, then 500 noises. The responses of the first half are those of
-    w* = 2 with noise 0.1, negated; the second half repeats the features with responses 0. At seed 0,
-    ln Z = -532.4153167492; the published -532.4139431339 is of quadrature that let 1e-231 pass for 0.
+    NumPy's legacy generator gives 500 features, then 500 noises. The responses of the first half
+    are those of w* = 2 with noise 0.1, negated; the second half repeats the features with responses
+    0. At seed 0, ln Z = -532.4153167492; the published -532.4139431339 is of quadrature that let
+    1e-231 pass for 0.
     """
     legacy = np.random.RandomState(seed)
     x, noise = legacy.randn(500), legacy.randn(500)

@@ -1,4 +1,4 @@
-"""Reading text files word by word, with the line at hand when something is wrong."""
+"""Read text files word by word, and give the line of an error."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 
 DIGITS = Context(prec=20, Emin=-(10**17), Emax=10**17)
-"""Decimal arithmetic for the probabilities that a double holds badly or not at all (1e-320, 1e400)."""
+"""Decimal arithmetic for numbers that a double holds badly or not at all (1e-320, 1e400)."""
 
 _LONGEST = 200
-"""Characters of a complaint: a number may have thousands of digits."""
+"""Most characters of an error's problem: a number may have thousands of digits."""
 
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 def is_number(word: str, kind: type[int] | type[float] = float) -> bool:
+    """Whether Python reads a word as a number of this kind."""
     try:
         kind(word)
     except ValueError:
@@ -33,12 +34,17 @@ def is_number(word: str, kind: type[int] | type[float] = float) -> bool:
 class Tokens:
     """The words of a text in turn; `#` starts a comment.
 
-    The text is split as far as it is asked for, so what a file holds beyond its promises costs nothing, and
-    the line of a word is worked out only when an error wants it.
+    The text is split only as far as words are taken, so that surplus text costs nothing. The line
+    of a word is computed only for an error.
+
+    Parameters
+    ----------
+    text : content of the file.
+    source : name of the file, for errors.
 
     Attributes
     ----------
-    at : position of the next word, counted from 0.
+    at : position of the next word, from 0.
     """
 
     def __init__(self, text: str, source: str) -> None:
@@ -48,11 +54,11 @@ class Tokens:
         self.at = 0
 
     def __getitem__(self, places: range) -> list[str]:
-        """The words at some places that were taken."""
+        """Words that were taken, by their positions."""
         return self._words[places.start : places.stop : places.step]
 
     def error(self, problem: str, remedy: str, at: int | None = None) -> InputError:
-        """A complaint about the word at a position, by default the last one taken."""
+        """An error about the word at a position, by default the last word taken."""
         place = max(0, self.at - 1) if at is None else at
         word = next(itertools.islice(re.finditer(r"\S+", self._text), place, None), None)
         end = len(self._text.rstrip()) if word is None else word.start()
@@ -62,14 +68,14 @@ class Tokens:
         return InputError(problem, remedy, source=self._source, line=line)
 
     def take(self, what: str) -> str:
-        """The next word."""
+        """Take the next word; `what` names it in errors."""
         if not self._split(1):
-            raise self.error(f"the file ends where {what} is wanted", "the rest is missing")
+            raise self.error(f"the file ends before {what}", "add the rest")
         self.at += 1
         return self._words[self.at - 1]
 
     def whole(self, what: str, least: int, most: float = math.inf) -> int:
-        """The next word as a whole number from `least` to `most`."""
+        """Take the next word as a whole number from `least` to `most`."""
         word = self.take(what)
         try:
             value = int(word)
@@ -80,9 +86,9 @@ class Tokens:
         return value
 
     def wholes(self, places: range, what: str, least: int, most: float = math.inf) -> list[int]:
-        """The words at some places that were taken, as whole numbers from `least` to `most`.
+        """Words that were taken as whole numbers from `least` to `most`.
 
-        `{}` in `what` stands for the number of a word among them.
+        `{}` in `what`, which names a word in errors, stands for its number among them.
         """
         words = self[places]
         try:
@@ -96,35 +102,37 @@ class Tokens:
         return values
 
     def promise(self, count: int, what: str) -> None:
-        """Refuse a count that the rest of the file cannot hold, before anything is allocated for it."""
+        """Refuse a count that the rest of the file cannot hold, before it takes memory."""
         if not self._split(count):
-            raise self.error(what, "but the file ends before that; is it cut short?")
+            raise self.error(what, "but the file ends before that; is it truncated?")
 
     def many(self, count: int, what: str) -> range:
-        """The places of the next `count` words, which `what` promises."""
+        """Take the next `count` words and return their positions; `what` names them in errors."""
         self.promise(count, what)
         self.at += count
         return range(self.at - count, self.at)
 
     def finish(self, what: str) -> None:
-        """Refuse anything more."""
+        """Refuse further words."""
         if self._split(1):
-            raise self.error(f"{what} is complete, but {self._words[self.at][:40]!r} follows", "nothing more", self.at)
+            raise self.error(
+                f"{what} is complete, but {self._words[self.at][:40]!r} follows", "remove the rest", self.at
+            )
 
     def count(self, most: int) -> int:
-        """Number of words left, counted up to `most`."""
+        """Count the words that are left, up to `most`."""
         self._split(min(most, len(self._words) - self.at + (len(self._rest) + 1) // 2))
         return min(most, len(self._words) - self.at)
 
     def _not_whole(self, what: str, word: str, at: int) -> InputError:
-        return self.error(f"{what} is {word[:40]!r}", "a whole number is wanted", at)
+        return self.error(f"{what} is {word[:40]!r}", "it must be a whole number", at)
 
     def _outside(self, what: str, value: int, least: int, most: float, at: int) -> InputError:
-        span = f"from {least} to {most:.0f}" if most < math.inf else f"of at least {least}"
-        return self.error(f"{what} is {value}", f"a number {span} is wanted", at)
+        span = f"from {least} to {most:.0f}" if most < math.inf else f"at least {least}"
+        return self.error(f"{what} is {value}", f"it must be {span}", at)
 
     def _split(self, count: int) -> bool:
-        """Split off `count` words from here on; False if the text has fewer."""
+        """Split the text until `count` further words are at hand; False if it has fewer."""
         missing = self.at + count - len(self._words)
         if missing <= 0:
             return True
@@ -137,19 +145,22 @@ class Tokens:
 
 
 def log_entries(words: Tokens, tables: Sequence[range]) -> list[Floats]:
-    """Natural logarithms of the entries of tables, all at once, which is what makes many small tables cheap.
+    """Compute the natural logarithms of the entries of tables.
+
+    All tables are read at once, which is fast for many small ones.
 
     Parameters
     ----------
-    tables : the places of the entries of each table, at least one.
+    tables : positions of the entries of each table, at least one entry each.
 
     Returns
     -------
-    list : log-potentials in nats, one flat array for each table; `-inf` for an entry of 0.
+    One flat array of log-potentials in nats for each table; `-inf` for an entry of 0.
 
     Raises
     ------
-    InputError : with the line, an entry that is no number, below 0 or not finite, and a table of zeros.
+    InputError : an entry is no number, below 0 or not finite, or a table is 0 everywhere; the
+        message gives the line.
     """
     if not tables:
         return []
@@ -162,20 +173,24 @@ def log_entries(words: Tokens, tables: Sequence[range]) -> list[Floats]:
         values = np.fromiter(map(float, text), np.float64, len(text))
     except ValueError:
         bad = next(k for k, word in enumerate(text) if not is_number(word))
-        raise words.error(f"{text[bad][:40]!r} is not a number", "a number not below 0 is wanted", place(bad)) from None
+        raise words.error(
+            f"{text[bad][:40]!r} is not a number", "it must be a number, 0 or above", place(bad)
+        ) from None
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(values)
     for k in np.flatnonzero(~((values >= _SMALLEST) & np.isfinite(values))).tolist():
         try:
             logs[k] = _exact_log(text[k])
         except (InvalidOperation, ValueError):
-            raise words.error(f"{text[k][:40]!r} in a table", "entries are finite and not negative", place(k)) from None
+            raise words.error(
+                f"{text[k][:40]!r} in a table", "entries must be finite and not negative", place(k)
+            ) from None
     ends = list(itertools.accumulate(map(len, tables)))
     starts = [0, *ends[:-1]]
     impossible = np.maximum.reduceat(logs, starts) == -np.inf
     if impossible.any():
         j = int(impossible.argmax())
-        raise words.error(f"every entry of factor {j} is 0", "some configuration must be possible", tables[j].start)
+        raise words.error(f"every entry of factor {j} is 0", "at least one must be above 0", tables[j].start)
     return [logs[start:end] for start, end in zip(starts, ends, strict=True)]
 
 

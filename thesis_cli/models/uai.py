@@ -1,9 +1,10 @@
-"""The UAI format: models (MARKOV, BAYES) and evidence, read and written.
+"""Read and write the UAI format: models (MARKOV, BAYES) and evidence.
 
-Grammar: a preamble (`MARKOV` or `BAYES`, number of variables, cardinalities, number of factors, and a
-scope for each: how many variables, which), then a table for each factor: how many entries, and the
-entries, not logarithms, the last variable of the scope changing fastest. White space and line ends
-mean the same; `#` starts a comment.
+Grammar: a preamble, then a table for each factor. The preamble holds `MARKOV` or `BAYES`, the
+number of variables, their cardinalities, the number of factors, and the scope of each factor: how
+many variables, and which. A table holds the number of its entries and the entries, which are not
+logarithms; the last variable of the scope changes fastest. Any white space separates words; `#`
+starts a comment.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.tokens import DIGITS, Tokens, log_entries
 
 MOST_VARIABLES = 64
-"""In one factor: the axes that a NumPy array can have."""
+"""Largest number of variables of a factor: a NumPy array can have no more axes."""
 
 MOST_STATES = 2**30
-"""Of one variable."""
+"""Largest number of states of a variable."""
 
 
 def parse(text: str, source: str = "") -> FactorGraph:
@@ -27,13 +28,13 @@ def parse(text: str, source: str = "") -> FactorGraph:
 
     Raises
     ------
-    InputError : with the line, for every departure from the grammar, and for a table with a NaN, an
-        infinite or a negative entry, or with no positive one.
+    InputError : the text departs from the grammar, or a table has a NaN, an infinite or a negative
+        entry, or no positive one; the message gives the line.
     """
     words = Tokens(text, source)
     kind = words.take("MARKOV or BAYES").upper()
     if kind not in ("MARKOV", "BAYES"):
-        raise words.error(f"starts with {kind[:40]!r}", "a UAI model starts with MARKOV or BAYES")
+        raise words.error(f"starts with {kind[:40]!r}", "it must start with MARKOV or BAYES")
     n = words.whole("the number of variables", 1)
     places = words.many(n, f"{n} cardinalities are promised")
     cardinalities = words.wholes(places, "the cardinality of variable {}", 1, MOST_STATES)
@@ -50,23 +51,34 @@ def parse(text: str, source: str = "") -> FactorGraph:
 def parse_evidence(text: str, cardinalities: Sequence[int], source: str = "") -> dict[int, int]:
     """Read evidence, `count variable state variable state ...`, as variable -> state.
 
-    A leading line with the number of samples, as in the format of 2010, may stand before one sample.
+    The number of samples may come first, as in the format of 2010, if it is 1.
+
+    Parameters
+    ----------
+    text : content of the file.
+    cardinalities : number of states of each variable.
+    source : name of the file, for errors.
+
+    Raises
+    ------
+    InputError : the text departs from the grammar, or there is no such variable or state; the
+        message gives the line.
     """
     words = Tokens(text, source)
     left = words.count(2 * len(cardinalities) + 3)
     if left == 0:
-        raise words.error("the file is empty", "a count and pairs of variable and state are wanted")
+        raise words.error("the file is empty", "give a count, then pairs of variable and state")
     if left % 2 == 0:
         samples = words.whole("the number of samples", 1)
         if samples != 1:
-            raise words.error(f"{samples} samples of evidence", "one at a time is wanted")
+            raise words.error(f"has {samples} samples of evidence", "it must have one")
     count = words.whole("the number of observed variables", 0)
     words.promise(2 * count, f"{count} observed variables are promised")
     evidence: dict[int, int] = {}
     for _ in range(count):
         i = words.whole("an observed variable", 0, len(cardinalities) - 1)
         if i in evidence:
-            raise words.error(f"variable {i} is observed twice", "each variable once")
+            raise words.error(f"variable {i} is observed twice", "observe each variable once")
         evidence[i] = words.whole(f"the state of variable {i}", 0, cardinalities[i] - 1)
     words.finish("the evidence")
     return evidence
@@ -79,26 +91,27 @@ def _scope(words: Tokens, j: int, n: int) -> tuple[int, ...]:
 
 
 def distinct(words: Tokens, scope: Sequence[int], j: int) -> tuple[int, ...]:
-    """A scope that was just taken, refused if it names a variable twice."""
+    """Refuse a scope that was just taken if it names a variable twice."""
     if len(set(scope)) < len(scope):
-        raise words.error(f"factor {j} names a variable twice", "each variable once in a scope")
+        raise words.error(f"factor {j} names a variable twice", "a scope must name each variable once")
     return tuple(scope)
 
 
 def _entries(words: Tokens, j: int, shape: tuple[int, ...]) -> range:
-    """The places of the entries of the next table."""
-    wanted = math.prod(shape)
+    """Take the entries of the next table and return their positions."""
+    size = math.prod(shape)
     entries = words.whole(f"the number of entries of factor {j}", 0)
-    if entries != wanted:
-        raise words.error(f"factor {j} has {entries} entries", f"the cardinalities of its variables make {wanted}")
+    if entries != size:
+        raise words.error(f"factor {j} has {entries} entries", f"the cardinalities of its variables make {size}")
     return words.many(entries, f"factor {j} has {entries} entries")
 
 
 def write(graph: FactorGraph) -> str:
-    """The text of a UAI file, MARKOV, to 17 significant digits.
+    """Write a model as a MARKOV file, to 17 significant digits.
 
-    Entries are exponentials of the log-potentials, beyond the range of a double where they must be;
-    `parse` reads them back to one part in 1e15 of a potential of size 1. No comments: few other readers take them.
+    The file has no comments, which few readers take. Entries are exponentials of the
+    log-potentials, beyond the range of a double if necessary. `parse` reads them back with an error
+    of at most one part in 1e15 of a potential of size 1.
     """
     lines = ["MARKOV", str(len(graph.cardinalities)), " ".join(map(str, graph.cardinalities))]
     lines.append(str(len(graph.factors)))

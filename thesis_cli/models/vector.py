@@ -20,7 +20,7 @@ _PROBABILITY = "probabilities must be finite and 0 or above; they need not sum t
 
 
 class LogOf:
-    """Logarithms of a vector of probabilities, computed for a slice when it is read; a memory map stays one.
+    """Logarithms of a vector of probabilities, computed when a slice is read.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def map_npy(path: str | Path, probabilities: bool = False) -> LogPotentials:
 
 
 def parse_npy(data: bytes, source: str, probabilities: bool = False) -> LogPotentials:
-    """Read an NPY file that is in memory already, such as one from standard input; raises as `map_npy`."""
+    """Read an NPY file that is in memory, such as standard input; raises as `map_npy`."""
     stream = io.BytesIO(data)
     try:
         promised = _promised_bytes(stream)
@@ -90,7 +90,7 @@ def parse_npy(data: bytes, source: str, probabilities: bool = False) -> LogPoten
 
 
 def parse_npz(data: bytes, source: str, max_bytes: int, probabilities: bool = False) -> LogPotentials:
-    """Read the one array of an NPZ file, or the one named `log_potentials` or, if so told, `probabilities`.
+    """Read the one array of an NPZ file, or the one named `log_potentials` or `probabilities`.
 
     Raises
     ------
@@ -124,7 +124,8 @@ def parse_csv(text: str, source: str, probabilities: bool = False) -> LogPotenti
 
     Raises
     ------
-    InputError : an entry is no number, or no log-potential or probability; the message gives its line.
+    InputError : an entry is no number, or no log-potential or probability; the message gives its
+        line.
     """
     lines = text.split("\n")
     filled = [i for i, line in enumerate(lines) if line.strip()]
@@ -160,8 +161,8 @@ def model(values: npt.NDArray[Any], source: str, probabilities: bool) -> LogPote
 
     Raises
     ------
-    InputError : the vector has another shape than (N,), or an entry is wrong. The entries of a memory map
-        are checked when they are read.
+    InputError : the vector has another shape than (N,), or an entry is wrong. The entries of a
+        memory map are checked when they are read.
     """
     if values.dtype.kind not in "fiu":
         raise InputError(f"holds {values.dtype}, not real numbers", _FORM, source=source)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 
     ModelSource = str | Path | Floats | FactorGraph | LogPotentials | Any
-    """A path, a vector of log-potentials, a factor graph, or a Bayesian or Markov network of pgmpy."""
+    """A path, a vector of log-potentials, a factor graph, or a discrete network of pgmpy."""
 else:
     ModelSource = str
 

@@ -1,4 +1,4 @@
-"""The option `--uai`, with which a command also writes its result as the UAI inference competitions do."""
+"""The option `--uai`: a result file in the format of the UAI inference competitions."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def naming_columns(model: Model, variables: Ints, states: Ints) -> dict[str, Any
 
 
 def column_names(model: Model) -> list[str]:
-    """Headings of a table with a column for each variable: names, or x0, x1, ...; `index` for a vector."""
+    """Headings for a column for each variable: names, or x0, x1, ...; `index` for a vector."""
     from thesis_cli.models.factor_graph import FactorGraph
 
     if not isinstance(model, FactorGraph):
