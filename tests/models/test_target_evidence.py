@@ -106,7 +106,7 @@ def test_what_is_not_one_number_is_told(returned, shown):
     for what, call in (("log_ratio", lambda: target.log_ratio(x)), ("bound", lambda: target.bound(x, x))):
         with pytest.raises(InputError) as caught:
             call()
-        assert str(caught.value) .startswith(f"{what} returned {shown}; ")
+        assert str(caught.value).startswith(f"{what} returned {shown}; ")
 
 
 @pytest.mark.parametrize("one", [2, 2.0, np.float32(2), np.array(2), np.array([2.0]), np.int64(2)])

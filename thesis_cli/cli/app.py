@@ -36,21 +36,12 @@ OWN = {
     "list": Own("experiments", "List the experiments of this checkout."),
 }
 
-LEGACY = {  # not yet moved to thesis_cli/commands
-    name: name.replace("-", "_")
-    for name in (
-        *("estimate-z", "renyi", "sample", "spin-glass", "dp-release"),
-        *("dp-query", "dp-test", "dp-audit", "synthesize", "make-corpus"),
-    )
-    if name not in registry.entries()
-}
-
 
 class Commands(TyperGroup):
     """The commands by name; a command is imported when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*registry.entries(), *LEGACY, *OWN]
+        return [*registry.entries(), *OWN]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return _command(cmd_name) if cmd_name in self.list_commands(ctx) else None
@@ -80,10 +71,7 @@ def _command(name: str) -> Any:
     from thesis_cli.cli.build import epilog, own_command, shell_command
 
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    if name in LEGACY:
-        module = importlib.import_module(f"thesis_cli.cli.{LEGACY[name]}")
-        alone.command(name, epilog=module.EXAMPLES)(getattr(module, LEGACY[name]))
-    elif name in OWN:
+    if name in OWN:
         own = importlib.import_module(f"thesis_cli.cli.{OWN[name].module}").COMMANDS[name]
         alone.command(name, epilog=epilog(own))(own_command(name, own))
     else:
