@@ -53,9 +53,11 @@ def test_a_task_gives_the_table_of_its_command_whatever_the_cores(cli, folder, m
 
 
 @needs_toy
-def test_paths_start_from_the_folder_and_are_no_columns(folder):
+def test_paths_start_from_the_folder_and_are_shown_as_they_are_written(folder):
     parameters = {"model": "m.txt", "samples": 5, "target": "os:path", "coupling": "inf"}
-    assert run(folder, "toy", parameters, 3) == "text,samples,coupling,seed\ncontent,5,inf,3\n"
+    assert run(folder, "toy", parameters, 3) == (
+        "model,text,samples,coupling,seed,target\nm.txt,content,5,inf,3,os:path\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import hashlib
 import logging
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -19,10 +19,11 @@ from thesis_cli.base.files import write_atomic
 from thesis_cli.commands.core.registry import command_named
 from thesis_cli.commands.core.result import csv_text
 from thesis_cli.reproduction.fingerprint import fingerprint
-from thesis_cli.reproduction.parameters import files_of, paths_named, request_of, shell_words, swept_command
+from thesis_cli.reproduction.parameters import files_of, paths_as_written, request_of, shell_words, swept_command
 from thesis_cli.reproduction.store import Task
 
 if TYPE_CHECKING:
+    import pandas as pd
     from threadpoolctl import ThreadpoolController
 
 logger = logging.getLogger("thesis_cli")
@@ -66,7 +67,7 @@ class CommandWork:
         return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
 
     def run(self, task: Task) -> str:
-        """The command's table, without the columns that repeat a parameter's path.
+        """The command's table, with paths as the parameters give them.
 
         Messages of the command go to the task's log.
 
@@ -87,13 +88,23 @@ class CommandWork:
         except Exception as error:
             error.add_note(by_hand)
             raise
-        repeated = [name for name in paths_named(command, task.parameters) if name in result.table]
-        return csv_text(result.table.drop(columns=repeated))
+        return csv_text(_shown(result.table, paths_as_written(command, task.parameters, self.folder)))
 
     def by_hand(self, task: Task) -> str:
         """The line of shell that does the same."""
         line = shlex.join(["thesis-cli", *shell_words(self.command, task.parameters, task.seed)])
         return f"cd {shlex.quote(str(self.folder))} && {line}"
+
+
+def _shown(table: pd.DataFrame, written: Mapping[str, str]) -> pd.DataFrame:
+    """A table with other text in the cells that hold just the path of a file."""
+    import pandas as pd
+
+    shown = table.copy()
+    for name in table.select_dtypes(exclude=["number", "bool"]):
+        cells = [written.get(cell, cell) if isinstance(cell, str) else cell for cell in table[name]]
+        shown[name] = pd.Series(cells, index=table.index, dtype=object)
+    return shown
 
 
 @contextmanager

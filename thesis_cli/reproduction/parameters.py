@@ -47,10 +47,9 @@ def field_named(command: Command, key: str) -> OptionField:
     field = fields.get(name)
     if field is None and name not in SHELL_ONLY:
         raise InputError(f"no option {key!r}", nearest(name, _settable(command)))
-    if field is None or field.about.names == "output":
-        raise InputError(f"{key} is not for tasks", "a task writes its table and nothing else")
-    if field.about.not_swept:
-        raise InputError(f"{key} is not for tasks", field.about.not_swept)
+    not_swept = field.about.not_swept if field else ""
+    if field is None or field.about.names == "output" or not_swept:
+        raise InputError(f"{key} is not for tasks", not_swept or "a task writes its table and nothing else")
     return field
 
 
@@ -146,10 +145,14 @@ def files_of(command: Command, parameters: Mapping[str, Any], folder: Path) -> I
                 yield f"{os.path.splitext(found)[0]}.json"
 
 
-def paths_named(command: Command, parameters: Mapping[str, Any]) -> list[str]:
-    """The parameters that name what a task reads."""
-    fields = (field_named(command, key) for key in parameters)
-    return [field.name for field in fields if field.about.names in PATHS]
+def paths_as_written(command: Command, parameters: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """The parameters that name what a task reads: their text by the path that the task sees."""
+    found = {}
+    for key, value in parameters.items():
+        if field_named(command, key).about.names in PATHS:
+            texts = map(str, value if isinstance(value, list) else [value])
+            found.update({located_in(folder, text): text for text in texts})
+    return found
 
 
 def _file_of(module: str) -> str:
