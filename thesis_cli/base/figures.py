@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,11 +46,34 @@ WIDTH = 6.3
 """Inches: the text width of an A4 page."""
 
 
-def panels(rows: int = 1, columns: int = 2, height: float = 2.6, **options: Any) -> tuple[Figure, Any]:
-    """A paper-sized figure and its axes, shape (columns,) or (rows, columns); `height` inches a row."""
+@cache
+def _figure_class() -> type[Figure]:
+    """Figures that notebooks show, whether or not pyplot is in use; matplotlib is imported when one is drawn."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, height * rows), layout="constrained")
+    class PaperFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            data = io.BytesIO()
+            with style():
+                self.savefig(data, format="png", metadata={"Software": None}, dpi=self.dpi)
+            return data.getvalue()
+
+    return PaperFigure
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The one style of all figures, whatever the user's settings of matplotlib."""
+    import matplotlib as mpl
+
+    defaults: dict[Any, Any] = {name: value for name, value in mpl.rcParamsDefault.items() if name != "backend"}
+    with mpl.rc_context({**defaults, **STYLE}):
+        yield
+
+
+def panels(rows: int = 1, columns: int = 2, height: float = 2.6, **options: Any) -> tuple[Figure, Any]:
+    """A paper-sized figure and its axes, shape (columns,) or (rows, columns); `height` inches a row."""
+    figure = _figure_class()(figsize=(WIDTH, height * rows), layout="constrained")
     return figure, figure.subplots(rows, columns, **options)
 
 
@@ -61,11 +86,8 @@ def label(axes: Axes, x: str, y: str, title: str = "") -> None:
 
 def save(plot: Callable[[], Figure], stem: Path) -> list[Path]:
     """Draw a figure in the one style; writes `stem`.pdf and `stem`.png unless they hold the same bytes already."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
     written = []
-    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}):
+    with style():
         figure = plot()
         for kind, metadata in (("pdf", {"CreationDate": None}), ("png", {"Software": None})):
             data = io.BytesIO()

@@ -128,7 +128,7 @@ class BoundResult(EstimatesResult):
     """Bounds on ln Z or log10 Z: the exact answer first, if there is one; then each method and exponent."""
 
     @presentation
-    def figure(self) -> Figure:
+    def draw(self) -> Figure:
         """Each bound with its interval, beside the exact answer if there is one."""
         return intervals_figure(self.estimates)
 

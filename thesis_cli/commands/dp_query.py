@@ -104,7 +104,7 @@ class QueryResult(Result):
         return found
 
     @presentation
-    def figure(self) -> Figure:
+    def draw(self) -> Figure:
         """A panel for each histogram.
 
         Raises

@@ -144,7 +144,7 @@ class PosteriorResult(EstimatesResult):
         return [*lines, ("A*", f"{evaluations} and {bounds} a sample")]
 
     @presentation
-    def figure(self) -> Figure:
+    def draw(self) -> Figure:
         """The samples: against the exact density in one dimension, in pairs of coordinates in more."""
         from thesis_cli.commands.shared.posterior_figure import posterior_figure
 

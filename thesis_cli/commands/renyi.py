@@ -273,7 +273,7 @@ class RenyiResult(Result):
         return {"estimates": [{**row.values(), "order": _named(row.order)} for row in self.rows]}
 
     @presentation
-    def figure(self) -> Figure:
+    def draw(self) -> Figure:
         """The profile, or else each estimate with its interval."""
         from thesis_cli.commands.shared.entropy_figure import draw_estimates, draw_profile
 

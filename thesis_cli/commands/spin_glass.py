@@ -179,7 +179,7 @@ class SpinGlassResult(Result):
         return {"estimates": rows, "map_calls": self.map_calls}
 
     @presentation
-    def figure(self) -> Figure:
+    def draw(self) -> Figure:
         """Bounds against the coupling; of one model, its bounds with their intervals."""
         if len(self.models) == 1:
             return intervals_figure(self.estimates)

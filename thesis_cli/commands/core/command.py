@@ -58,7 +58,7 @@ class Command:
     @property
     def draws(self) -> bool:
         """Whether its result may have a figure."""
-        return self.result.figure is not Result.figure
+        return self.result.draw is not Result.draw
 
     @property
     def file(self) -> Path:

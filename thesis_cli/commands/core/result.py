@@ -53,7 +53,15 @@ class Result:
 
     @presentation
     def figure(self) -> Figure | None:
-        """The figure of the result; None if it has none."""
+        """The figure of the result, in the style of the project; None if it has none."""
+        from thesis_cli.base.figures import style
+
+        with style():
+            return self.draw()
+
+    @presentation
+    def draw(self) -> Figure | None:
+        """What `figure` draws: for commands that have a figure."""
         return None
 
     @presentation

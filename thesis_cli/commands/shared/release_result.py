@@ -80,7 +80,7 @@ class ReleaseResult(Result):
         }
 
     @presentation
-    def figure(self) -> Figure:
+    def draw(self) -> Figure:
         """A histogram of each column, drawn from the release alone.
 
         Raises
