@@ -15,7 +15,7 @@ from thesis_cli.perturbation.a_star import a_star, successive
 
 SEED = np.random.SeedSequence
 LEVEL = 1e-6
-"""Of every test of a distribution: a correct sampler fails one seed in a million."""
+"""Level of every test of a distribution: a correct sampler fails for one seed in a million."""
 
 
 def regression(dimension, n=60, seed=1):
@@ -35,7 +35,7 @@ def mixture(dimension):
 
 
 class Plain:
-    """A target of Python alone: what another target is, with changes."""
+    """A copy of a target that does not run compiled, with changes."""
 
     def __init__(self, base, log_ratio=None, bound=None):
         self.proposal = base.proposal
@@ -59,7 +59,7 @@ def gumbel(values, log_z):
     ids=["published", "alpha 1/2", "alpha 2", "2 features", "3 dimensions"],
 )
 def test_values_are_gumbel(target, count):
-    """Thesis section 2.5.1: Gumbel(ln Z - c), ln Z by quadrature."""
+    """Thesis section 2.5.1: Gumbel(ln Z - c), with ln Z by quadrature."""
     assert gumbel(a_star(target, count, SEED(1)).values, integrate(target).log_z) > LEVEL
 
 
@@ -105,7 +105,7 @@ def test_value_and_location_are_independent():
 
 @pytest.mark.parametrize("target", [regression(1), mixture(2)], ids=["line", "plane"])
 def test_successive_points_are_a_poisson_process(target):
-    """Times exp(-value - c) have Exponential(Z) steps between them, and places are samples of the target throughout."""
+    """Times exp(-value - c) have Exponential(Z) steps, and all places are samples of the target."""
     rng = np.random.default_rng(6)
     log_z = integrate(target).log_z
     processes = [list(itertools.islice(successive(target, rng), 8)) for _ in range(60)]
@@ -152,7 +152,7 @@ def test_progress_adds_up():
     assert sum(done) == 100
 
 
-def test_what_costs_nothing_to_bound_takes_one_evaluation():
+def test_a_tight_bound_takes_one_evaluation():
     target = Plain(mixture(2), lambda x: -700.0, lambda low, high: -700.0)
     found = a_star(target, 300, SEED(9))
     assert (found.evaluations == 1).all()
@@ -179,7 +179,7 @@ def test_a_full_tree_still_gives_exact_samples(monkeypatch):
 
 
 def test_a_target_far_out_in_the_tail_of_its_proposal():
-    """At 10 to 20 scales the proposal's mass is 1e-23 to 1e-89."""
+    """At 10 to 20 standard deviations the mass of the proposal is 1e-23 to 1e-89."""
     for at in (20.0, -40.0):
         target = Mixture([1.0], [[at]], [[0.5]], Normal(np.zeros(1), np.array([2.0])))
         found = a_star(target, 2000, SEED(12))
@@ -212,13 +212,13 @@ def lowered(target, by):
     return Plain(target, bound=lambda low, high: target.bound(low, high) - by)
 
 
-def test_a_violated_bound_is_told_with_its_point():
+def test_the_error_of_a_violated_bound_names_the_point():
     target = lowered(regression(1), 1.0)
     with pytest.raises(WorkFailed, match=r"bound is violated: the log-ratio is -\d+\.\d+ at \(.*\), the bound .* is -"):
         a_star(target, 500, SEED(14))
 
 
-def test_a_violated_bound_of_a_compiled_target_is_told():
+def test_a_violated_bound_of_a_compiled_target_is_an_error():
     mixed = mixture(1)
     kind, family, power, *rest = mixed.compiled
     mixed.__dict__["compiled"] = (kind, family, -power, *rest)
@@ -242,7 +242,7 @@ def test_rounding_is_no_violation():
         ({"bound": lambda low, high: -math.inf}, NoConfiguration, "0 everywhere"),
     ],
 )
-def test_bad_targets_end_in_one_line(change, error, complaint):
+def test_errors_of_bad_targets_are_one_line(change, error, complaint):
     with pytest.raises(error, match=complaint) as caught:
         a_star(Plain(mixture(2), **change), 3, SEED(17), budget=200)
     assert "\n" not in str(caught.value)

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
-from tests.perturbation.test_low_rank import Worse, seed, triangle
+from tests.perturbation.models import Worse, seed, triangle
 from thesis_cli.base.errors import InputError, NoConfiguration, UnsuitableModel
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -61,7 +61,7 @@ def test_clamping_helps_where_there_is_a_gap():
     assert [e.method for e in found] == ["U(0), 0 clamped", "U(0), 1 clamped", "U(0), 2 clamped"]
 
 
-def test_the_standard_error_is_that_of_repetition():
+def test_the_standard_error_is_the_deviation_over_repetitions():
     found = [bound(triangle(), (2,), 0.3, 100, seed(k), Elimination) for k in range(200)]
     spread = np.std([e.value for e in found], ddof=1)
     assert np.mean([e.standard_error for e in found]) == pytest.approx(spread, rel=5 / math.sqrt(400) + 0.02)
@@ -69,7 +69,7 @@ def test_the_standard_error_is_that_of_repetition():
 
 
 def test_impossible_states_add_nothing():
-    """x_0 = 2 is forbidden by a factor, x_0 = 1 by two together."""
+    """One factor forbids x_0 = 2; two together forbid x_0 = 1."""
     no = -np.inf
     graph = FactorGraph(
         [3, 2, 1],
@@ -110,7 +110,7 @@ def test_bad_input_is_refused():
 
 @settings(max_examples=200)
 @given(factor_graphs(), st.data())
-def test_a_clamped_solver_maximises_over_what_agrees(graph, data):
+def test_a_clamped_solver_maximises_over_the_configurations_that_agree(graph, data):
     evidence = {
         i: data.draw(st.integers(0, k - 1)) for i, k in enumerate(graph.cardinalities) if data.draw(st.booleans())
     }

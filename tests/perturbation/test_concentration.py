@@ -12,17 +12,17 @@ from thesis_cli.perturbation.noise import gumbel
 
 CASES = [(a, m, tail) for a in (0.3, 1.0, 10.0) for m in (1, 10, 1000) for tail in (0.4, 0.05, 1e-6)]
 RATES = np.linspace(1e-5, 1 - 1e-5, 100_000)
-"""lambda a, over the range of Corollaries 9 and 11."""
+"""lambda a over the range of Corollaries 9 and 11."""
 
 
 def chernoff(log_moment, gradient, count, deviation):
-    """The least bound on the tail that Markov's inequality makes of a bound on the moment generating function."""
+    """Least bound on the tail by Markov's inequality from a bound on the moment generating function."""
     return math.exp(count * (log_moment - RATES * deviation / gradient).min())
 
 
 @pytest.mark.parametrize(("gradient", "count", "tail"), CASES)
 def test_deviations_follow_from_the_moment_bounds(gradient, count, tail):
-    """Corollary 10 from 9, and 12 from 11; neither would at half the deviation."""
+    """Corollary 10 follows from 9, and 12 from 11; half the deviation follows from neither."""
     nine = np.log((1 + RATES) / (1 - RATES))
     eleven = 2 * RATES**2 * (5 - RATES) / (1 - RATES) + 8 * RATES * np.log(1 - RATES)
     for log_moment, bound in ((nine, poincare_deviation), (eleven, log_sobolev_deviation)):
@@ -37,7 +37,7 @@ def test_published_numbers():
     assert log_sobolev_deviation(3.0, 8, math.exp(-32)) == pytest.approx(3 * 16)
 
 
-def test_the_better_of_the_two_is_taken_with_half_the_risk_on_each_side():
+def test_the_interval_uses_the_better_bound_with_half_the_risk_on_each_side():
     for count in (1, 10, 100, 10_000):
         pair = [bound(2.0, count, (1 - 0.9) / 2) for bound in (poincare_deviation, log_sobolev_deviation)]
         assert deviation(2.0, count, 0.9) == min(pair)
@@ -57,7 +57,7 @@ def test_intervals_cover_the_expectation(scale, bound, gradient):
         assert found.high - found.value == pytest.approx(deviation(gradient, 4, 0.5), rel=1e-12)
 
 
-def test_the_noise_at_the_maximiser_is_not_concentrated_alike():
+def test_the_noise_at_the_maximiser_is_not_as_concentrated():
     """One noise term, 10^6 states of phi = 0 and one of ln 10^6: the variance is far above 4 a^2 = 4."""
     log_k = math.log(1e6)
     single, rest = gumbel(np.random.default_rng(0), 2, 10_000)  # rest: the largest of 10^6 less ln 10^6

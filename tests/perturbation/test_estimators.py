@@ -13,7 +13,7 @@ SIGMAS = 5
 
 
 def maxima(log_z, shape, seed=0):
-    """MAP values drawn directly from their law, Gumbel(ln Z - c)."""
+    """MAP values drawn from their distribution, Gumbel(ln Z - c)."""
     return log_z - np.euler_gamma - np.log(np.random.default_rng(seed).standard_exponential(shape))
 
 
@@ -27,7 +27,7 @@ def maxima(log_z, shape, seed=0):
         ("exponential", "Z", 6),
     ],
 )
-def test_unbiased_estimates_are(trick, target, m):
+def test_unbiased_estimates_have_no_bias(trick, target, m):
     sets = maxima(1.0, (4000, m))
     found = [estimate(TRICKS[trick], x, target=target) for x in sets]
     assert {e.kind for e in found} == {"unbiased"}
@@ -62,7 +62,7 @@ def test_without_debiasing_the_bias_is_the_analytic_one():
 @pytest.mark.parametrize("target", ["lnZ", "Z"])
 @pytest.mark.parametrize("m", [100])
 def test_intervals_cover(trick, target, m):
-    """Coverage of 95% intervals, at least so for the discrete tail trick."""
+    """95% intervals cover in 95% of the cases; those of the discrete tail trick in at least as many."""
     truth = 2.0 if target == "lnZ" else math.exp(2)
     count = 2000
     inside = 0
@@ -90,7 +90,7 @@ def test_f_is_estimated_without_bias(trick):
     assert abs(values.mean() - truth) < SIGMAS * values.std() / math.sqrt(len(values))
 
 
-def test_infinite_variance_is_said():
+def test_infinite_variance_gives_an_infinite_error():
     for m in (1, 2):
         assert math.isinf(estimate(power(1.0), maxima(0, m), target="Z").standard_error)
         assert math.isinf(estimate(gumbel(), maxima(0, m), target="Z").standard_error)
@@ -108,7 +108,7 @@ def test_z_beyond_a_double_has_an_exponent(log_z, m):
         assert f"e{e.exponent10:+d}"[:5] in e.text()
 
 
-def test_a_tail_trick_that_sees_nothing_says_so():
+def test_a_tail_trick_with_all_clocks_on_one_side_gives_half_an_interval():
     e = estimate(tail(math.log(1e-9)), maxima(0.0, 20))
     assert (e.value, e.low) == (-math.inf, -math.inf)
     assert math.isfinite(e.high)

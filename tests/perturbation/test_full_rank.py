@@ -72,7 +72,7 @@ def test_different_perturbations_get_different_noise():
 
 @given(factor_graphs(most_variables=4), st.integers(1, 30))
 def test_blocks_join_one_race(graph, block):
-    """Small blocks: the distribution is the same, so means over 300 perturbations agree with ln Z."""
+    """With small blocks the distribution is the same: means over 300 perturbations agree with ln Z."""
     log_z = log_partition_function(graph)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(enumeration, "BLOCK", block)
@@ -99,7 +99,7 @@ def test_potentials_of_any_size(shift):
 
 
 def test_each_perturbation_is_a_race_in_its_stream():
-    """The whole of it in plain NumPy, to the last bit: values are ln of the first clock, negated, less c."""
+    """All of it in plain NumPy, to the last bit: a value is -ln of the first clock's time, less c."""
     phi = next(enumeration.Enumeration(asia()).blocks()).copy()
     found = perturbed_maxima(asia(), 5, SEED(7))
     for child, value, state in zip(SEED(7).spawn(5), found.values, found.states, strict=True):

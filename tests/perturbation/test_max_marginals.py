@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from scipy.special import logsumexp
 
 from tests.conftest import all_states, factor_graphs
-from tests.perturbation.test_low_rank import Worse, seed, triangle
+from tests.perturbation.models import Worse, seed, triangle
 from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph

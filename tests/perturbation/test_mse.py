@@ -1,4 +1,4 @@
-"""The analytic errors against quadrature over the law of the sum (Exponential) and simulation (Gumbel)."""
+"""Analytic errors against quadrature over the sum of times (Exponential) and simulation (Gumbel)."""
 
 import math
 
@@ -40,7 +40,7 @@ def test_infinite_below_three_samples():
 
 
 def test_large_m_keeps_its_digits():
-    """M var(Z^) -> pi^2/6 and M var(ln Z^) -> 1, without cancellation."""
+    """M var(Z^) tends to pi^2/6 and M var(ln Z^) to 1, without cancellation."""
     m = np.float64(1e7)
     assert float(m * mse.gumbel_z(m)[1]) == pytest.approx(math.pi**2 / 6, rel=1e-6)
     assert float(m * mse.exponential_log_z(m)[1]) == pytest.approx(1, rel=1e-6)

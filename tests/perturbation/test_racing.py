@@ -31,7 +31,7 @@ def race(matrix, count, delta, seed, **options):
 
 
 def noisy(states, factors, sigma, seed=0, phi=None):
-    """Normal log-factors whose sums are phi: exactly uniform, ln Z = 0, by default."""
+    """Normal log-factors whose sums are phi; by default uniform, with ln Z = 0."""
     noise = np.random.default_rng(seed).normal(size=(states, factors))
     noise -= noise.mean(axis=1, keepdims=True)
     noise *= sigma / noise.std(axis=1, keepdims=True)
@@ -40,7 +40,7 @@ def noisy(states, factors, sigma, seed=0, phi=None):
 
 
 def sparse(factors=2**12, rare=20):
-    """One factor in 200 lifts state 1, which all others together do not tell."""
+    """One factor in 200 raises state 1; the others are equal for both states."""
     values = np.zeros((2, factors))
     values[1, np.random.default_rng(3).choice(factors, rare, replace=False)] = 0.5
     return factor_matrix(values)
@@ -81,7 +81,7 @@ def test_the_compiled_race_is_the_plain_one(states, factors, sigma, bound, exact
 
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_without_error_the_maxima_are_gumbel_and_the_winners_samples(bound):
-    """At delta near 0 all is seen until the bounds are sure."""
+    """With delta near 0 factors are seen until the bounds are certain."""
     m, phi = 20_000, np.log([0.5, 0.3, 0.15, 0.05]) + 2.0
     found = race(noisy(4, 400, 0.03, phi=phi), m, 1e-9, SEED(1), bound=bound)
     assert found.errors == 0
@@ -111,7 +111,7 @@ def test_racing_normal_errs_with_probability_delta_at_most(sigma, delta):
 
 
 def test_two_states_err_as_often_as_the_bound_lets_them():
-    """One look, one rival, a tie but for the smallest of gaps: the leader is wrong half the time, and out at delta."""
+    """With one look, one rival and a tiny gap, the leader is wrong half the time, and drops out with delta."""
     m, delta = 20_000, 0.2
     matrix = noisy(2, 1000, 1.0)
     found = race(matrix, m, delta, SEED(3), first_batch=500)
@@ -138,7 +138,7 @@ def test_sharper_states_take_fewer_factors():
     assert race(far, 200, 0.01, SEED(5), exact_value=False).share < 0.03
 
 
-def test_evaluations_are_of_states_still_in_and_then_of_the_winner():
+def test_evaluations_count_the_remaining_states_and_then_the_winner():
     matrix = noisy(2, 1000, 1e-6, phi=np.array([50.0, 0.0]))
     full = race(matrix, 50, 0.01, SEED(6), first_batch=10)
     np.testing.assert_array_equal(full.looks, 1)
@@ -152,7 +152,7 @@ def test_evaluations_are_of_states_still_in_and_then_of_the_winner():
 
 
 def test_every_perturbation_sees_factors_of_its_own():
-    """Estimated values of a certain winner differ as means of independent subsamples do."""
+    """Estimated values of a certain winner vary like means of independent subsamples."""
     sigma, s, t, m = 0.1, 1000, 20, 4000
     matrix = noisy(2, s, sigma, phi=np.array([1e6, 0.0]))
     part, full = (race(matrix, m, 0.01, SEED(7), first_batch=t, exact_value=exact) for exact in (False, True))
@@ -162,7 +162,7 @@ def test_every_perturbation_sees_factors_of_its_own():
     assert abs(noise.var() / variance - 1) < 5 * math.sqrt(2 / m)
 
 
-def test_a_prior_counts_and_rules_out():
+def test_a_prior_adds_to_phi_and_can_exclude_states():
     matrix = noisy(3, 200, 0.01, phi=np.zeros(3))
     prior = np.array([math.log(0.2), -np.inf, math.log(0.8)])
     m = 10_000
@@ -198,7 +198,7 @@ def test_the_result_does_not_depend_on_jobs(monkeypatch, bound):
 
 
 @pytest.mark.parametrize("kind", ["f8", "f4"])
-def test_a_mapped_file_is_raced_where_it_lies(tmp_path, kind):
+def test_a_mapped_file_is_read_in_place(tmp_path, kind):
     path = tmp_path / "terms.npy"
     np.save(path, np.asarray(noisy(4, 500, 0.01).values, dtype=kind))
     matrix = load_factor_matrix(path)
@@ -248,7 +248,7 @@ def test_a_wider_range_costs_more():
 
 
 def test_bounds_are_those_of_the_papers():
-    """Against formulas written out for one look: half of the factors and less, and more than half."""
+    """Against the formulas for one look, at up to half of the factors and at more than half."""
     level, s = 0.01, 1000
     for t in (100, 600):
         spread, reach = _bounds("normal", np.array([t]), s, level)

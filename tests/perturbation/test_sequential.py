@@ -5,7 +5,7 @@ import pytest
 
 from tests.conftest import all_states
 from tests.inference.test_sampling import check_drawn_from, constrained, index_of
-from tests.perturbation.test_low_rank import product, seed, triangle
+from tests.perturbation.models import product, seed, triangle
 from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -30,7 +30,7 @@ def test_accepted_draws_follow_the_gibbs_distribution(alpha):
 
 
 def test_draws_are_exact_even_with_poor_estimates(monkeypatch):
-    """Errors of the estimates cancel from one step to the next: here bounds that are off by any 0.4 nats."""
+    """Errors of the estimates, here of 0.4 nats, cancel from one step to the next."""
     graph = triangle()
     states, phi = all_states(graph), graph.log_potential(all_states(graph))
     rng = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def test_the_bound_is_that_of_the_model():
 
 
 def test_shared_noise_spares_clipping():
-    """Of 500 samples the bound of nine spins is known to 0.16 nats, yet no step of 100 draws is clipped."""
+    """500 samples give the bound of nine spins to 0.16 nats, yet no step of 100 draws is clipped."""
     solver = Elimination(ising(3, 3, 0.5, np.random.default_rng(0)))
     sampler = SequentialSampler(solver, 0.0, 500, seed())
     assert upper_bound(low_rank_maxima(solver, 500, seed()), 0.0).standard_error > 0.1
@@ -67,7 +67,7 @@ def test_shared_noise_spares_clipping():
 
 
 def test_clipped_steps_are_counted_and_scaled(monkeypatch):
-    """The bound with x_0 = 0 falls 0.3 nats short, so that these draws are less likely by that factor."""
+    """The bound with x_0 = 0 is 0.3 nats too low, so these draws are less likely by that factor."""
     graph = product([2, 2, 2], spread=0.5)
     states, phi = all_states(graph), graph.log_potential(all_states(graph))
 
@@ -118,14 +118,14 @@ def test_estimates_are_made_once_and_draws_do_not_depend_on_the_calls():
     assert done == [1, 1, 1]
 
 
-def test_it_gives_up_on_a_loose_bound_and_says_how_loose(monkeypatch):
+def test_it_gives_up_on_a_loose_bound(monkeypatch):
     monkeypatch.setattr(sequential, "ATTEMPTS", 1)
     sampler = SequentialSampler(Elimination(triangle()), 0.0, 500, seed())
     with pytest.raises(WorkFailed, match=r"accepted \d+ of 50 attempts \(0\.\d+\); the bound is too loose"):
         sampler.draw(50)
 
 
-def test_what_is_wrong_is_said():
+def test_bad_input_is_refused():
     with pytest.raises(InputError, match=r"above -0\.25"):
         SequentialSampler(Elimination(triangle()), -0.3, 10, seed())
     with pytest.raises(InputError, match="each estimate is 0"):

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
-from tests.perturbation.test_low_rank import product, seed, triangle
+from tests.perturbation.models import product, seed, triangle
 from thesis_cli.base.errors import InputError
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -69,7 +69,7 @@ def test_bounds_hold_for_subsets(case, entropy):
 
 
 def test_one_subset_of_all_variables_is_full_rank():
-    """Both bounds are then ln Z itself, and the entropy bound the entropy."""
+    """Both bounds are then ln Z itself, and the entropy bound is the entropy."""
     graph = triangle()
     larger, variables = with_subset_variables(graph, [(2, 0, 3, 1)])
     phi = graph.log_potential(all_states(graph))
@@ -126,7 +126,7 @@ def test_bad_subsets_are_refused(subsets, message):
         with_subset_variables(FactorGraph([2] * 13, []), subsets)
 
 
-def test_edges_are_the_pairs_and_what_they_leave():
+def test_edges_are_the_pairs_and_the_variables_in_none():
     tables = [(1, 0), (0, 1), (2, 1, 4), (2, 3, 5), (6,)]
     graph = FactorGraph([2, 2, 2, 2, 1, 2, 2], [])
     graph = FactorGraph(graph.cardinalities, [Factor(s, np.zeros([graph.cardinalities[i] for i in s])) for s in tables])
@@ -135,8 +135,8 @@ def test_edges_are_the_pairs_and_what_they_leave():
     assert undetermined(larger, variables) == ()
 
 
-def test_noise_may_leave_out_what_it_determines():
-    """x_2 = x_0 xor x_1, and x_3 follows x_2: two terms bound ln Z, and tighter than four."""
+def test_determined_variables_need_no_noise():
+    """With x_2 = x_0 xor x_1 and x_3 = x_2, two terms bound ln Z more tightly than four."""
     xor = np.full((2, 2, 2), -np.inf)
     for a, b in itertools.product(range(2), repeat=2):
         xor[a, b, a ^ b] = 0.1 * a + b
@@ -155,7 +155,7 @@ def test_noise_may_leave_out_what_it_determines():
 @settings(max_examples=200)
 @given(factor_graphs(most_variables=4), st.data())
 def test_determined_variables_are_functions_of_the_noisy_ones(graph, data):
-    """Sound against brute force: two possible configurations that agree on the noisy ones agree on these."""
+    """By brute force: possible configurations that agree on the noisy variables agree on these."""
     noisy = data.draw(st.lists(st.integers(0, len(graph.cardinalities) - 1), unique=True))
     free = undetermined(graph, noisy)
     states = all_states(graph)

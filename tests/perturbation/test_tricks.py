@@ -1,4 +1,4 @@
-"""Every trick against its definition, by quadrature over T ~ Exp(Z) and by identities between members."""
+"""Every trick against its definition, by quadrature over T ~ Exp(Z) and by identities."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ ids = pytest.mark.parametrize("trick", TRICKS, ids=lambda t: t.label)
 
 
 def expectation(function, z, breaks=()):
-    """E function(T), T ~ Exp(z), with the substitution T = e^s / z that spreads out what happens near 0."""
+    """E function(T) for T ~ Exp(z), with the substitution T = e^s / z, which resolves small T."""
     integrand = lambda s: function(np.exp(s) / z) * np.exp(s - np.exp(s))  # noqa: E731
     edges = sorted([-60.0, -5.0, 0.0, 2.0, 3.5, 5.0, *breaks])
     return sum(quad(integrand, a, b, epsabs=1e-13, epsrel=1e-12, limit=200)[0] for a, b in itertools.pairwise(edges))
@@ -66,7 +66,7 @@ def test_printed_columns_that_are_right_agree_with_the_corrected_ones():
 
 
 def test_printed_columns_that_are_wrong():
-    """Errata: the two entries differ from what the delta method gives, by the factors recorded there."""
+    """The two entries differ from the delta method by the factors that docs/errata.md gives."""
     assert float(pareto().asymptotic_variance(np.float64(5))) == pytest.approx(80 / 3)
     assert float(pareto().printed_asymptotic_variance(np.float64(5))) == pytest.approx(25 / 9)
     assert float(tail(math.log(0.2)).asymptotic_variance(np.float64(5))) == pytest.approx((math.e - 1) / 0.04)
@@ -113,7 +113,7 @@ def test_powers_outside_the_family_are_refused(alpha):
 @pytest.mark.parametrize("log_z", [1e5, -1e5, 0.0])
 @pytest.mark.parametrize("samples", [1, 100])
 def test_nothing_overflows(trick, log_z, samples):
-    """The scale of Z moves the estimate and nothing else, for the tricks whose accuracy does not depend on it."""
+    """The scale of Z only shifts the estimate, for tricks whose accuracy does not depend on it."""
     log_t = np.log(np.random.default_rng(2).standard_exponential(samples))
     with np.errstate(over="raise", invalid="raise", divide="raise"):
         if trick.name == "pareto":
