@@ -79,7 +79,7 @@ def _command(name: str) -> Any:
         alone.command(name, epilog=epilog(found))(shell_command(name, found))
     made = typer.main.get_command(alone)
     for parameter in made.params:
-        if parameter.param_type_name == "argument":  # recent releases of Typer show its type, which is always text
+        if parameter.param_type_name == "argument":  # recent releases of Typer show its type, text
             parameter.display_type = lambda ctx: None  # type: ignore[attr-defined]
     return made
 

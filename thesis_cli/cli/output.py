@@ -1,93 +1,35 @@
-"""What a command leaves behind: a table with a record beside it, and a summary."""
+"""What a command writes: its summary on standard output, and the file of its result."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import check_writable, finite, to_json, write_atomic
-from thesis_cli.base.provenance import provenance
+from thesis_cli.base.files import check_writable, finite, to_json
 from thesis_cli.commands.core.fields import files_named, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result
 
-if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Floats, Ints
-
-
-@contextmanager
-def naming(model: str) -> Iterator[None]:
-    """Complaints about the model that do not name its file yet do so."""
-    try:
-        yield
-    except InputError as error:
-        raise error.at(model) from error
-
-
-def out_file(out: Path | None, command: str, model: str, *others: str | Path | None) -> Path:
-    """Where a command's result goes, refused before the work if it cannot be written or is an input."""
-    path = out or Path("results/runs") / f"{command}-{'stdin' if model == '-' else Path(model).stem}.csv"
-    inputs = [Path(model), *(Path(o) for o in others if o)]
-    check_writable("--out", path, ".csv")
-    if any(i.resolve() in (path.resolve(), path.with_suffix(".json").resolve()) for i in inputs):
-        raise InputError(f"--out {path} would overwrite the input", "another --out is wanted")
-    return path
-
-
-def write_table(
-    path: Path, rows: Sequence[Mapping[str, object]], settings: Mapping[str, object], seconds: float
-) -> None:
-    """A tidy CSV and beside it a JSON record of how it came about: both or, when that fails, neither."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    _write(path, text.getvalue(), settings, seconds)
-
-
-def write_array(
-    path: Path,
-    names: Sequence[str],
-    rows: Ints | Floats,
-    settings: Mapping[str, object],
-    seconds: float,
-    form: str = "%d",
-) -> None:
-    """`write_table` of a matrix of numbers of one printed form, with the names of its columns."""
-    import numpy as np
-
-    text = io.StringIO(newline="\n")
-    np.savetxt(text, rows, fmt=form, delimiter=",", header=",".join(names), comments="")
-    _write(path, text.getvalue(), settings, seconds)
-
-
-def _write(path: Path, text: str, settings: Mapping[str, object], seconds: float) -> None:
-    record = {"settings": settings, "seconds": round(seconds, 3), **provenance()}
-    write_atomic({path: text, path.with_suffix(".json"): to_json(record)})
-
 
 def print_json(summary: Mapping[str, object]) -> None:
+    """Print one JSON object."""
     typer.echo(json.dumps(finite(summary), ensure_ascii=False))
 
 
 def print_table(lines: Sequence[tuple[str, str]]) -> None:
-    """Two aligned columns."""
-    width = max(len(name) for name, _ in lines)
+    """Print two aligned columns."""
+    width = max((len(name) for name, _ in lines), default=0)
     for name, text in lines:
-        typer.echo(f"{name:<{width}}  {text}".rstrip())
+        typer.echo(f"{name:<{width}}  {text}")
 
 
 def short(path: Path) -> str:
-    """The path from here, where that is shorter."""
+    """A path relative to the working folder, if it is below it."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
@@ -95,10 +37,14 @@ def short(path: Path) -> str:
 
 
 def choose(given: str | None, name: str, request: Request, no_out: bool, suffix: str = ".csv") -> Path | None:
-    """Where the result goes, refused before the work if it cannot be written or is an input.
+    """The file for the result; None under --no-out.
 
-    By default it goes under results/runs, with the names of the command, the method and the input; a table of
-    other settings is never overwritten: the name then gets a number.
+    The default name, under results/runs, has the names of the command, the input and the method. If
+    it is taken by a result of other settings, it gets a number.
+
+    Raises
+    ------
+    InputError : the file cannot be written, or would overwrite an input.
     """
     if no_out:
         if given is not None:
@@ -129,7 +75,7 @@ def _stem(inputs: Sequence[Path]) -> str:
 
 
 def _same_settings(record: Path, settings: Mapping[str, object]) -> bool:
-    """Whether a record is of the same request, whatever its seed and its cores."""
+    """Whether a record has the same request, apart from seed, cores and file."""
     try:
         old = json.loads(record.read_text())["asked"]
     except (OSError, ValueError, KeyError, TypeError):
