@@ -1,0 +1,19 @@
+"""The generated parts of the docs and the types of the Python functions are up to date."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import ROOT
+from thesis_cli.commands.core import documents
+from thesis_cli.commands.core.registry import entries
+
+
+@pytest.mark.parametrize("name", entries())
+def test_every_command_has_a_page_with_its_options(name):
+    assert f"<!-- options: {name} -->" in "".join(p.read_text() for p in (ROOT / "docs").glob("*.md"))
+
+
+def test_what_is_generated_is_up_to_date():
+    stale = [path.name for path, text in documents.written().items() if not path.exists() or path.read_text() != text]
+    assert stale == [], "run make docs"
