@@ -19,7 +19,7 @@ def graph(*variables):
     "entries",
     [["xray=yes"], ["6=0"], ["xray=0"], ["6=yes"], [" xray = yes "], [MODELS / "asia-xray.evid"]],
 )
-def test_one_observation_in_all_its_forms(entries):
+def test_all_forms_of_one_observation_agree(entries):
     seen = load_model(ASIA, evidence=entries)
     assert seen.observed == {6: 0}
     assert np.exp(seen.log_potential(all_states(seen))).sum() == pytest.approx(0.11029004, rel=1e-9)
@@ -30,7 +30,7 @@ def test_files_and_names_mix(tmp_path):
     assert condition(graph("x", "y"), [str(tmp_path / "e=e.evid"), "y=2"]).observed == {0: 1, 1: 2}
 
 
-def test_a_name_goes_before_a_number_and_before_a_file(tmp_path, monkeypatch):
+def test_names_take_precedence_over_numbers_and_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "1=b").write_text("0")
     assert condition(graph("1", "0"), ["1=b"]).observed == {0: 1}
@@ -49,14 +49,14 @@ def test_a_name_goes_before_a_number_and_before_a_file(tmp_path, monkeypatch):
         (["either=no", "lung=yes"], ["forbids the evidence"]),
     ],
 )
-def test_wrong_evidence_is_named(entries, fragments):
+def test_errors_name_what_is_wrong_with_evidence(entries, fragments):
     with pytest.raises(InputError) as caught:
         load_model(ASIA, evidence=entries)
     for fragment in fragments:
         assert fragment in str(caught.value)
 
 
-def test_variables_without_names_are_listed_by_range():
+def test_errors_give_the_range_of_unnamed_variables_and_states():
     plain = FactorGraph([2, 3], [])
     with pytest.raises(InputError, match="0 to 1"):
         condition(plain, ["x=0"])

@@ -18,7 +18,7 @@ def test_log_potential_is_the_sum_of_the_entries(graph):
 
 
 @given(factor_graphs(impossible=False), st.data())
-def test_conditioning_keeps_the_configurations_that_agree(graph, data):
+def test_conditioning_keeps_configurations_that_agree_with_the_evidence(graph, data):
     n = len(graph.cardinalities)
     chosen = data.draw(st.lists(st.integers(0, n - 1), unique=True))
     evidence = {i: data.draw(st.integers(0, graph.cardinalities[i] - 1)) for i in chosen}
@@ -31,7 +31,7 @@ def test_conditioning_keeps_the_configurations_that_agree(graph, data):
 
 
 @given(factor_graphs(), st.sampled_from([0, 1e-3, 0.5, 1, 2, 7.5]))
-def test_tempering_multiplies_what_is_possible(graph, alpha):
+def test_tempering_multiplies_finite_log_potentials(graph, alpha):
     states = all_states(graph)
     phi = graph.log_potential(states)
     expected = np.full(len(phi), -np.inf)
@@ -41,13 +41,13 @@ def test_tempering_multiplies_what_is_possible(graph, alpha):
 
 
 @pytest.mark.parametrize("alpha", [-0.5, np.inf, np.nan])
-def test_a_power_that_is_no_model_is_refused(alpha):
+def test_invalid_alphas_are_refused(alpha):
     with pytest.raises(InputError, match=f"alpha is {alpha:g}; it must be a finite"):
         FactorGraph([2], []).tempered(alpha)
 
 
 @given(factor_graphs(most_variables=3), st.integers(0, 2**32))
-def test_the_potential_of_a_product_is_the_sum(graph, seed):
+def test_the_potential_of_a_product_is_the_sum_of_potentials(graph, seed):
     rng = np.random.default_rng(seed)
     factors = [Factor((i,), rng.normal(size=k)) for i, k in enumerate(graph.cardinalities)]
     other = FactorGraph(graph.cardinalities, factors)
@@ -81,7 +81,7 @@ def test_powers_and_products_keep_the_evidence():
         ([2], [Factor((0,), np.zeros(2)), Factor((0,), np.array([0, np.nan]))], "factor 1 has a NaN at entry 1"),
     ],
 )
-def test_what_is_no_model_is_refused(cardinalities, factors, message):
+def test_invalid_models_are_refused(cardinalities, factors, message):
     with pytest.raises(InputError, match=message):
         FactorGraph(cardinalities, factors)
 
@@ -90,7 +90,7 @@ def test_what_is_no_model_is_refused(cardinalities, factors, message):
     ("evidence", "message"),
     [({2: 0}, "names variable 2"), ({0: 2}, "in state 2"), ({0: 1}, "forbids the evidence")],
 )
-def test_evidence_that_cannot_be_is_refused(evidence, message):
+def test_invalid_evidence_is_refused(evidence, message):
     graph = FactorGraph([2, 2], [Factor((0,), np.array([0, -np.inf]))])
     with pytest.raises(InputError, match=message):
         graph.condition(evidence)
@@ -108,7 +108,7 @@ def test_a_vector_has_one_axis(shape):
         LogPotentials(np.zeros(shape))
 
 
-def test_names_outlive_evidence_powers_and_products():
+def test_names_survive_evidence_powers_and_products():
     names = Names(("rain", "wet"), (("no", "yes"), ()))
     graph = FactorGraph([2, 3], [], names=names)
     for made in (graph, graph.condition({0: 1}), graph.tempered(2), graph.times(graph)):

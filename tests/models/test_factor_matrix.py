@@ -29,7 +29,7 @@ def save(path, values, **options):
     ),
     st.integers(1, 50),
 )
-def test_totals_and_widths_whatever_the_blocks(values, block):
+def test_totals_and_widths_do_not_depend_on_blocks(values, block):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "BLOCK", block)
         found = factor_matrix(values)
@@ -40,7 +40,7 @@ def test_totals_and_widths_whatever_the_blocks(values, block):
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_a_file_is_what_was_saved(tmp_path, order):
+def test_a_file_has_the_matrix_that_was_saved(tmp_path, order):
     values = np.random.default_rng(0).normal(size=(3, 50))
     found = load_factor_matrix(save(tmp_path / "terms.npy", np.asarray(values, order=order)))
     assert isinstance(found.values, np.memmap)
@@ -48,7 +48,7 @@ def test_a_file_is_what_was_saved(tmp_path, order):
     np.testing.assert_allclose(found.totals, values.sum(axis=1), rtol=1e-14)
 
 
-def test_a_large_file_is_never_in_memory(tmp_path):
+def test_a_large_file_is_not_loaded(tmp_path):
     path = tmp_path / "terms.npy"
     shape = (10, 10**6)
     save(path, np.broadcast_to(np.float64(0.5), shape))
@@ -61,18 +61,18 @@ def test_a_large_file_is_never_in_memory(tmp_path):
 
 
 @pytest.mark.parametrize("shape", [(5,), (2, 3, 4), (), (0, 3), (3, 0)])
-def test_what_is_no_matrix_is_refused(tmp_path, shape):
+def test_wrong_shapes_are_refused(tmp_path, shape):
     with pytest.raises(InputError, match=r"have shape .*a row for each state"):
         load_factor_matrix(save(tmp_path / "terms.npy", np.zeros(shape)))
 
 
 @pytest.mark.parametrize("kind", ["c16", "?", "U3", "V8", "M8[s]"])
-def test_what_is_no_number_is_refused(tmp_path, kind):
+def test_wrong_types_are_refused(tmp_path, kind):
     with pytest.raises(InputError, match="not real numbers"):
         load_factor_matrix(save(tmp_path / "terms.npy", np.zeros((2, 3), dtype=kind)))
 
 
-def test_objects_are_refused_unread(tmp_path):
+def test_python_objects_are_refused_without_unpickling(tmp_path):
     path = save(tmp_path / "terms.npy", np.array([[1, None]], dtype=object), allow_pickle=True)
     with pytest.raises(InputError, match="holds Python objects, not real numbers"):
         load_factor_matrix(path)
@@ -81,7 +81,7 @@ def test_objects_are_refused_unread(tmp_path):
 @pytest.mark.parametrize(
     ("value", "remedy"), [(math.nan, "must be finite"), (math.inf, "must be finite"), (-math.inf, "leave the row out")]
 )
-def test_what_is_not_finite_is_named(tmp_path, monkeypatch, value, remedy):
+def test_errors_name_the_entry_that_is_not_finite(tmp_path, monkeypatch, value, remedy):
     monkeypatch.setattr(module, "BLOCK", 40)
     values = np.zeros((4, 100))
     values[2, 77] = value

@@ -30,7 +30,10 @@ GOOD = """# two factors
 0 1
 2 4
 """
-"""Variable 5 has 2 states, variable 3 has 3; the lines of a block: size, labels, cardinalities, count, entries."""
+"""Variable 5 has 2 states, variable 3 has 3.
+
+The lines of a block are size, labels, cardinalities, count, entries.
+"""
 
 
 def write(graph, labels):
@@ -49,8 +52,8 @@ def write(graph, labels):
 
 
 @given(factor_graphs(), st.randoms(use_true_random=False))
-def test_what_is_written_is_read_back(graph, random):
-    """The log-potentials of all states agree, whatever the labels, over the variables that some factor names."""
+def test_writing_and_reading_are_inverse(graph, random):
+    """Labels do not matter; variables that no factor names are left out."""
     labels = sorted(random.sample(range(1000), len(graph.cardinalities)))
     named = sorted({i for factor in graph.factors for i in factor.scope})
     text = write(graph, labels)
@@ -88,7 +91,7 @@ def test_factors_over_one_scope_multiply_and_an_empty_scope_is_a_constant():
     np.testing.assert_allclose(graph.log_potential(np.array([[0], [1]])), np.log([80, 150]))
 
 
-def test_a_listed_zero_is_a_zero():
+def test_a_listed_zero_is_impossible():
     np.testing.assert_allclose(fg.parse("1 1 0 3 2 0 0 2 1").factors[0].table, [-np.inf, -np.inf, 0])
 
 
@@ -155,7 +158,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("text", "line", "message"), BAD, ids=[bad[-1] for bad in BAD])
-def test_a_malformed_file_gets_its_line(text, line, message):
+def test_the_error_for_a_malformed_file_has_its_line(text, line, message):
     with pytest.raises(InputError) as caught:
         fg.parse(text, "m.fg")
     assert message in str(caught.value)
@@ -163,14 +166,14 @@ def test_a_malformed_file_gets_its_line(text, line, message):
     assert str(caught.value).isprintable()
 
 
-def test_words_that_are_cut_off_anywhere_are_refused():
+def test_text_truncated_anywhere_is_refused():
     words = GOOD.split("\n", 1)[1].split()
     for end in range(len(words)):
         with pytest.raises(InputError, match="file ends"):
             fg.parse(" ".join(words[:end]), "m.fg")
 
 
-def test_by_extension_by_name_and_with_evidence(tmp_path):
+def test_format_by_extension_by_option_and_with_evidence(tmp_path):
     (tmp_path / "m.fg").write_text(GOOD)
     (tmp_path / "model").write_text(GOOD[GOOD.index("\n") + 1 :])
     (tmp_path / "e.evid").write_text("1 1 0")

@@ -38,7 +38,7 @@ def test_a_vector_in_every_format(tmp_path, monkeypatch, name, stdin):
 
 
 @pytest.mark.parametrize("text", ["0.5,-inf,-2\n", "0.5\n-inf\n-2", "\n0.5\n\n-inf\n-2.0\n", "0.5\r\n-inf\r\n-2\r\n"])
-def test_layouts_of_csv(tmp_path, text):
+def test_csv_may_be_one_line_or_one_column(tmp_path, text):
     (tmp_path / "v.csv").write_bytes(text.encode())
     np.testing.assert_array_equal(load_model(tmp_path / "v.csv").values, VALUES)
 
@@ -49,7 +49,7 @@ def test_bif_and_uai_of_one_network_agree():
     np.testing.assert_allclose(b.log_potential(states), a.log_potential(states), atol=1e-12)
 
 
-def test_evidence_conditions(tmp_path):
+def test_evidence_files_condition_a_model(tmp_path):
     conditioned = load_model(MODELS / "asia.uai", evidence=MODELS / "asia-xray.evid")
     assert conditioned.cardinalities == (2, 2, 2, 2, 2, 2, 1, 2)
     with pytest.raises(InputError, match="vector has no variables"):
@@ -58,7 +58,7 @@ def test_evidence_conditions(tmp_path):
         load_model(MODELS / "asia.uai", evidence=tmp_path / "nowhere.evid")
 
 
-def test_the_potentials_of_a_graph_are_what_they_are():
+def test_the_flag_for_probabilities_does_not_change_a_graph():
     plain, asked = (load_model(MODELS / "asia.uai", probabilities=p) for p in (False, True))
     for a, b in zip(plain.factors, asked.factors, strict=True):
         np.testing.assert_array_equal(a.table, b.table)
@@ -105,7 +105,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "content", "message"), BAD)
-def test_a_malformed_file_gets_one_line(tmp_path, monkeypatch, name, content, message):
+def test_the_error_for_a_malformed_file_is_one_line(tmp_path, monkeypatch, name, content, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError) as caught:

@@ -99,7 +99,7 @@ def disagreeing():
         (FactorGraph([2], [Factor((0,), np.array([0.0, -np.inf]))]), {"evidence": ["0=1"]}, "forbids the evidence"),
     ],
 )
-def test_what_is_no_model_is_refused(source, options, fragment):
+def test_invalid_models_are_refused(source, options, fragment):
     with pytest.raises(InputError) as caught:
         model_of(source, **options)
     assert fragment in str(caught.value)

@@ -69,7 +69,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("wrong", "message"), [*BAD, ({"field": math.nan}, "the field is nan"), ({"field": -1}, "-1")])
-def test_no_model_of_wrong_strengths(wrong, message):
+def test_invalid_strengths_are_refused(wrong, message):
     arguments = {"rows": 2, "columns": 3, "coupling": 1.0, "field": 1.0, "kind": "mixed", **wrong}
     with pytest.raises(InputError, match=message):
         random_spin_glass(**arguments, rng=np.random.default_rng(0))
@@ -79,7 +79,7 @@ def test_no_model_of_wrong_strengths(wrong, message):
     ("wrong", "message"),
     [*BAD, ({"coupling": "one"}, "the coupling is 'one'"), ({"coupling": "nan"}, "the coupling is nan")],
 )
-def test_no_published_model_of_wrong_strengths(wrong, message):
+def test_invalid_strengths_of_published_models_are_refused(wrong, message):
     arguments = {"rows": 2, "columns": 3, "coupling": 1.0, "kind": "mixed", **wrong}
     with pytest.raises(InputError, match=message):
         published_spin_glass(**arguments)
@@ -104,7 +104,7 @@ def test_no_published_model_of_wrong_strengths(wrong, message):
         (np.zeros((2, 3)), np.zeros((2, 2)), np.full((1, 3), np.inf), "down has a NaN or an infinity"),
     ],
 )
-def test_what_is_no_grid_is_refused(fields, right, down, message):
+def test_shapes_that_form_no_grid_are_refused(fields, right, down, message):
     with pytest.raises(InputError, match=message):
         SpinGlass(fields, right, down)
 
@@ -125,7 +125,7 @@ def test_published_partition_functions(coupling, kind, expected):
 
 
 def test_the_first_numbers_of_a_published_model():
-    """By hand: each site draws its field, its coupling to the site above, its coupling to the left."""
+    """Computed by hand: each site draws its field, then its couplings to the site above and left."""
     r = GlibcRand(0).draw(60).tolist()
     model = published_spin_glass(1, "mixed")
     halves = RAND_MAX / 2
@@ -138,7 +138,7 @@ def test_the_first_numbers_of_a_published_model():
     assert attractive.fields[0, 1] == model.fields[0, 1]
 
 
-def test_no_coupling_draws_nothing():
+def test_zero_couplings_draw_no_random_numbers():
     r = GlibcRand(0).draw(301)
     model = published_spin_glass(0, "mixed")
     np.testing.assert_array_equal(model.fields.ravel(), -1 + r[:100] / (RAND_MAX / 2))
@@ -148,7 +148,7 @@ def test_no_coupling_draws_nothing():
     )
 
 
-def test_six_digits_name_a_third_in_single_precision():
+def test_six_digits_stand_for_a_third_in_single_precision():
     third = published_spin_glass(1 / 3, "attractive")
     for name in ("0.333333", 0.333333, "0.33333333"):
         np.testing.assert_array_equal(published_spin_glass(name, "attractive").right, third.right)
@@ -183,8 +183,8 @@ def test_noise_is_finite_at_the_ends_of_the_generator(monkeypatch):
 
 
 @pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*.json")), ids=lambda path: path.stem)
-def test_published_maxima(path):
-    """ln Z and the first 2,000 MAP values, to every digit that was printed (where the published files are at hand)."""
+def test_the_published_partition_function_and_maxima(path):
+    """All printed digits of ln Z and of the first 2,000 MAP values agree, if the files are there."""
     file = json.loads(path.read_text())
     coupling, kind = file["c"], file["potentials_type"]
     solver = Elimination(published_spin_glass(coupling, kind).graph())
@@ -195,8 +195,8 @@ def test_published_maxima(path):
 
 
 @pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*.json")), ids=lambda path: path.stem)
-def test_six_digits_of_the_coupling_make_other_maxima(path):
-    """As many as the errata say (where the published files are at hand)."""
+def test_six_digits_of_the_coupling_give_other_maxima(path):
+    """The errata give their number; the test needs the published files."""
     file = json.loads(path.read_text())
     model = published_spin_glass(file["c"], file["potentials_type"])
     printed = float(file["c"])

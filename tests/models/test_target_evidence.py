@@ -1,4 +1,4 @@
-"""ln Z with its error, targets that a proposal cuts off, and objects of a user's own that are watched."""
+"""ln Z with its error, targets that a proposal cuts off, and checks of objects of a user."""
 
 import math
 
@@ -22,13 +22,13 @@ class Own:
 
 
 def student(degrees):
-    """Over the normal proposal: ln of Student's t without its constant, shape 1."""
+    """Log-ratio of Student's t, without its constant, to the normal proposal."""
     return Own(lambda x: -(degrees + 1) / 2 * math.log1p(x[0] ** 2 / degrees) + x[0] ** 2 / 8)
 
 
 @pytest.mark.parametrize("grows", [1.0, 1 / 8, 0.1249])
 def test_a_target_that_a_normal_proposal_cuts_off_has_no_evidence(grows):
-    """Of 1 it has no integral, of 1/8 it is flat, of 0.1249 it is a normal of scale 71 in [-75, 75]."""
+    """At 1 there is no integral, at 1/8 the target is flat, at 0.1249 normal with scale 71."""
     with pytest.raises(InputError, match=r"^the target is cut off: it has not vanished at -?75, 37.5 scales"):
         evidence(Own(lambda x: grows * x[0] ** 2))
 
@@ -40,14 +40,14 @@ def test_quadrature_in_two_dimensions_does_not_converge_if_the_ends_matter():
         evidence(flat)
 
 
-def test_a_uniform_proposal_ends_where_it_ends():
+def test_a_uniform_proposal_may_cut_a_target_off():
     up = Own(lambda x: x[0], Uniform([0.0], [3.0]))
     assert evidence(up).log_z == pytest.approx(math.log(math.expm1(3) / 3), abs=1e-12)
     check_samples(up, np.array([[0.0], [3.0]]))
 
 
 @pytest.mark.parametrize("degrees", [3, 5])
-def test_the_error_covers_what_lies_beyond_the_ends(degrees):
+def test_the_error_covers_the_mass_beyond_the_ends(degrees):
     found = evidence(student(degrees))
     density = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2) - 0.5 * math.log(degrees * math.pi)
     truth = -density - 0.5 * math.log(2 * math.pi) - math.log(2.0)
@@ -65,8 +65,8 @@ def test_samples_at_the_ends_are_refused():
             check_samples(target, points)
 
 
-def test_a_value_that_is_near_is_given_with_its_error(monkeypatch):
-    """It misses the default tolerance, in one dimension and in more."""
+def test_a_value_within_the_loosest_tolerance_has_its_error(monkeypatch):
+    """In one dimension and in more, quadrature misses the default tolerance."""
     sharp = Mixture([1.0], [[0.3, 0.1]], [[0.01, 0.02]], Normal(np.zeros(2), np.full(2, 2.0)))
     monkeypatch.setitem(quadrature.TOLERANCES, 2, 1e-30)
     monkeypatch.setattr(quadrature.integrate, "__defaults__", (None, 2**14))
@@ -79,7 +79,7 @@ def test_a_value_that_is_near_is_given_with_its_error(monkeypatch):
         evidence(Own(lambda x: 0.0))
 
 
-def test_a_noisy_log_ratio_comes_to_an_end(monkeypatch):
+def test_a_noisy_log_ratio_reaches_the_limit(monkeypatch):
     monkeypatch.setattr(target_objects, "MOST_EVALUATIONS", 20_000)
     rng = np.random.default_rng(0)
     noisy = UsersTarget(Own(lambda x: -(x[0] ** 2) + 0.1 * rng.random()))
@@ -100,7 +100,7 @@ def test_a_noisy_log_ratio_comes_to_an_end(monkeypatch):
         (object, "<class 'object'>"),
     ],
 )
-def test_what_is_not_one_number_is_told(returned, shown):
+def test_errors_show_a_result_that_is_no_number(returned, shown):
     target = UsersTarget(Own(lambda x: returned, bound=lambda low, high: returned))
     x = np.zeros(1)
     for what, call in (("log_ratio", lambda: target.log_ratio(x)), ("bound", lambda: target.bound(x, x))):
@@ -110,14 +110,14 @@ def test_what_is_not_one_number_is_told(returned, shown):
 
 
 @pytest.mark.parametrize("one", [2, 2.0, np.float32(2), np.array(2), np.array([2.0]), np.int64(2)])
-def test_one_number_is_one_in_whatever_form(one):
+def test_numbers_of_any_type_are_accepted(one):
     target = UsersTarget(Own(lambda x: one, bound=lambda low, high: one))
     assert type(target.log_ratio(np.zeros(1))) is float
     assert target.log_ratio(np.zeros(1)) == target.bound(np.zeros(1), np.ones(1)) == 2.0
 
 
-def test_log_ratios_beyond_what_tells_1_apart():
-    """A target that falls off fast is left as it is, and nan to those who say where it was."""
+def test_log_ratios_too_large_for_adding_1():
+    """A large negative log-ratio counts as -inf; NaN is left to quadrature, which gives its place."""
     for value, expected in ((-1e300, -math.inf), (-math.inf, -math.inf), (-9e14, -9e14), (9e14, 9e14)):
         assert UsersTarget(Own(lambda x, value=value: value)).log_ratio(np.zeros(1)) == expected
     assert math.isnan(UsersTarget(Own(lambda x: math.nan)).log_ratio(np.zeros(1)))
@@ -127,8 +127,8 @@ def test_log_ratios_beyond_what_tells_1_apart():
     assert evidence(steep).error < 1e-10
 
 
-def test_points_are_handed_out_to_be_read():
-    """A change is an error, and leaves no trace."""
+def test_arguments_are_read_only():
+    """An attempt to change them is an error and changes nothing."""
 
     def shift(x, *_):
         x += 1.0
@@ -142,7 +142,7 @@ def test_points_are_handed_out_to_be_read():
 
 
 @pytest.mark.parametrize("level", [math.inf, math.nan])
-def test_a_bound_that_bounds_nothing_is_refused(level):
+def test_infinite_bounds_are_refused(level):
     target = UsersTarget(Own(lambda x: 0.0, bound=lambda low, high: level))
     with pytest.raises(InputError, match=rf"the bound of the box from \[0.0\] to \[1.0\] is {level:g}"):
         target.bound(np.zeros(1), np.ones(1))

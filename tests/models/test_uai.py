@@ -14,7 +14,7 @@ GOOD = "MARKOV\n2\n2 3\n2\n1 0\n2 0 1\n\n2\n 0.5 1\n\n6\n 1 2 3\n 4 5 0\n"
 
 
 @given(factor_graphs())
-def test_what_is_written_is_read_back(graph):
+def test_writing_and_reading_are_inverse(graph):
     again = uai.parse(uai.write(graph))
     assert again.cardinalities == graph.cardinalities
     assert [f.scope for f in again.factors] == [f.scope for f in graph.factors]
@@ -22,12 +22,12 @@ def test_what_is_written_is_read_back(graph):
         np.testing.assert_allclose(new.table, old.table, rtol=1e-15, atol=2e-16)
 
 
-def test_potentials_beyond_a_double_survive():
+def test_potentials_beyond_a_double_are_kept():
     graph = FactorGraph([3], [Factor((0,), np.array([1e5, -1e5, -740.0]))])
     np.testing.assert_allclose(uai.parse(uai.write(graph)).factors[0].table, graph.factors[0].table, rtol=1e-15)
 
 
-def test_entries_run_with_the_last_variable_fastest():
+def test_the_last_variable_changes_fastest():
     graph = uai.parse(GOOD)
     np.testing.assert_allclose(graph.factors[1].table[0], np.log([1, 2, 3]))
     assert graph.factors[1].table[1, 2] == -math.inf
@@ -38,7 +38,7 @@ def test_two_factors_over_one_scope_multiply():
     np.testing.assert_allclose(graph.log_potential(np.array([[0], [1]])), np.log([3, 10]))
 
 
-def test_potentials_that_a_double_does_not_hold():
+def test_entries_beyond_a_double_are_read():
     table = uai.parse("MARKOV 1 4 1 1 0 4 1e400 1e-400 0.0e-999 1e-310").factors[0].table
     np.testing.assert_allclose(table, [400 * math.log(10), -400 * math.log(10), -math.inf, -310 * math.log(10)])
 
@@ -92,7 +92,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("text", "line", "message"), BAD, ids=[bad[-1] for bad in BAD])
-def test_a_malformed_file_gets_its_line(text, line, message):
+def test_the_error_for_a_malformed_file_has_its_line(text, line, message):
     with pytest.raises(InputError) as caught:
         uai.parse(text, "model.uai")
     assert message in str(caught.value)
@@ -122,7 +122,7 @@ def test_malformed_evidence(text, message):
         uai.parse_evidence(text, (2, 3), "e.evid")
 
 
-def test_what_a_file_holds_beyond_its_promises_is_not_split():
+def test_surplus_text_is_not_split():
     words = Tokens("1 2 3 " + "4 " * 10**6, "f")
     words.promise(2, "two")
     assert words[words.many(2, "two")] == ["1", "2"]

@@ -36,7 +36,7 @@ LOGS = np.array([math.log(0.5), -math.inf, math.log(2), math.log(1e-300)])
     st.integers(0, 30),
     st.integers(0, 30),
 )
-def test_logs_of_a_slice(values, start, stop):
+def test_logarithms_of_a_slice(values, start, stop):
     expected = [math.log(float(p)) if p else -math.inf for p in values[start:stop]]
     logs = LogOf(values)
     found = logs[start:stop]
@@ -50,7 +50,7 @@ def test_the_logarithm_of_a_single_precision_number_is_taken_in_double_precision
     assert LogOf(p)[:][0] == math.log(float(p[0]))
 
 
-def test_taking_logs_leaves_the_probabilities_alone():
+def test_taking_logarithms_does_not_change_the_probabilities():
     values = WEIGHTS.copy()
     LogOf(values)[:]
     np.testing.assert_array_equal(values, WEIGHTS)
@@ -58,7 +58,7 @@ def test_taking_logs_leaves_the_probabilities_alone():
 
 @pytest.mark.parametrize("wrong", [-0.2, math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("kind", ["f4", "f8"])
-def test_what_is_no_probability_is_named_by_its_place_in_the_whole(wrong, kind):
+def test_errors_give_the_index_of_an_invalid_probability(wrong, kind):
     values = np.array([0.1, 0.2, 0.3, wrong, 0.4], dtype=kind)
     logs = LogOf(values)
     assert logs[:3].shape == (3,)
@@ -89,7 +89,7 @@ def test_probabilities_in_every_format(tmp_path, monkeypatch, name, stdin):
     assert log_partition_function(model) == pytest.approx(math.log(2.5), abs=1e-12)
 
 
-def test_every_consumer_of_a_vector_takes_probabilities(tmp_path):
+def test_all_methods_for_vectors_take_probabilities(tmp_path):
     model = load_model(save(tmp_path, "v.npy", WEIGHTS), probabilities=True)
     plain = LogPotentials(LOGS)
     assert model.describe() == "a vector of 4 configurations"
@@ -123,7 +123,7 @@ def test_the_array_of_probabilities_among_several(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["-0.2", "nan", "inf", "-inf"])
-def test_a_line_of_csv_that_is_no_probability(tmp_path, word):
+def test_the_error_for_an_invalid_probability_has_its_line(tmp_path, word):
     path = tmp_path / "v.csv"
     for text, line in (f"p\n0.5\n\n{word}\n", 4), (f"0.5,{word}\n", 1):
         path.write_text(text)
@@ -136,7 +136,7 @@ BAD = {"probability 1 is -0.2": [0.5, -0.2], "probability 1 is inf": [0.5, math.
 
 
 @pytest.mark.parametrize(("message", "values"), BAD.items())
-def test_bad_vectors_in_memory_are_noticed_when_loaded(tmp_path, message, values):
+def test_vectors_in_memory_are_checked_when_loaded(tmp_path, message, values):
     path = save(tmp_path, "v.npz", np.array(values))
     with pytest.raises(InputError, match=message) as caught:
         load_model(path, probabilities=True)
@@ -144,7 +144,7 @@ def test_bad_vectors_in_memory_are_noticed_when_loaded(tmp_path, message, values
 
 
 @pytest.mark.parametrize(("message", "values"), BAD.items())
-def test_bad_vectors_in_npy_files_are_noticed_when_summed(tmp_path, message, values):
+def test_vectors_in_npy_files_are_checked_when_read(tmp_path, message, values):
     model = load_model(save(tmp_path, "v.npy", np.array(values)), probabilities=True)
     with pytest.raises(InputError, match=message.replace("is 0", "no configuration is possible")):
         perturbed_maxima(model, 2, np.random.SeedSequence(0))
@@ -159,7 +159,7 @@ def test_a_csv_file_of_zeros(tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"), [(np.ones((2, 2)), "have shape"), (np.ones(2, bool), "holds bool"), (np.ones(0), "shape")]
 )
-def test_what_is_no_vector_of_numbers(tmp_path, name, values, message):
+def test_arrays_that_are_no_vectors_of_numbers(tmp_path, name, values, message):
     with pytest.raises(InputError, match=message) as caught:
         load_model(save(tmp_path, name, values), probabilities=True)
     assert caught.value.source == str(tmp_path / name)
