@@ -1,4 +1,4 @@
-"""`thesis-cli estimate-z`: estimate the partition function of a model by perturb-and-MAP, or compute it."""
+"""`thesis-cli estimate-z`: estimate the partition function of a model by perturb-and-MAP."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class EstimateZRequest(Request):
     jobs: int | None = jobs_option()
 
     def check(self) -> None:
-        """Refuse options of tricks that do not go together."""
+        """Refuse options that do not go together."""
         if self.method == "exact" and self.quantity == "f":
             raise InputError("--quantity f does not go with --method exact", "it is for full-rank")
         if self.uai is not None and self.quantity == "f":
@@ -97,7 +97,7 @@ class EstimateZResult(EstimatesResult):
 
     Attributes
     ----------
-    configurations : of the model.
+    configurations : number of configurations of the model.
     """
 
     configurations: int
@@ -173,10 +173,11 @@ class ModelMaxima(PerturbedMaxima):
 
 
 def _method(request: EstimateZRequest, model: Model) -> str:
-    """The method of the request, or the first that `auto` may choose: full-rank, exact, then bounds.
+    """The method of the request, or the one that `auto` chooses.
 
-    A model that is too large for full-rank noise gets the exact answer, unless an option is given that this
-    would ignore; then it gets full-rank noise all the same or, where only the bounds heed the option too, bounds.
+    That is full-rank for small models and vectors, and exact for larger models. If an option is
+    given that the exact answer ignores, a larger model gets full-rank noise, too, or bounds if it
+    has more than `max_configurations` and the bounds heed the option.
     """
     from thesis_cli.models.factor_graph import FactorGraph
 
@@ -184,7 +185,7 @@ def _method(request: EstimateZRequest, model: Model) -> str:
         return request.method
     if request.samples == 0:
         return "exact"
-    if not isinstance(model, FactorGraph) or model.size <= MOST_CONFIGURATIONS:
+    if not isinstance(model, FactorGraph) or model.size <= min(MOST_CONFIGURATIONS, request.max_configurations):
         return "full-rank"
     fields = fields_of(type(request))
     of_samples = {name for name in given(request) if fields[name].about.methods}

@@ -1,4 +1,4 @@
-"""`thesis-cli posterior`: sample a continuous density by A* sampling, and estimate its integral (the evidence)."""
+"""`thesis-cli posterior`: sample a continuous density, and estimate its integral (the evidence)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OF_FUNCTIONS, OF_REGRESSIONS = ("low", "high", "slope"), ("prior_scale", "noise_
 
 @dataclass(frozen=True, kw_only=True)
 class PosteriorRequest(Request):
-    """Sample a continuous density by A* sampling, and estimate its integral: the evidence of a posterior."""
+    """Sample a continuous density by A* sampling, and estimate its integral (the evidence)."""
 
     target: TargetSource | None = option(
         None,
@@ -106,7 +106,8 @@ class PosteriorResult(EstimatesResult):
 
     Attributes
     ----------
-    samples : exact, independent samples, one a row, one column for each coordinate; empty with --samples 0.
+    samples : exact, independent samples, a row for each and a column for each coordinate; empty
+        with --samples 0.
     target : the density.
     maxima : perturbed maxima with their costs; None with --samples 0.
     """
@@ -145,7 +146,7 @@ class PosteriorResult(EstimatesResult):
 
     @presentation
     def draw(self) -> Figure:
-        """The samples: against the exact density in one dimension, in pairs of coordinates in more."""
+        """The samples: against the exact density in one dimension, in more in pairs."""
         from thesis_cli.commands.shared.posterior_figure import posterior_figure
 
         if self.maxima is None:

@@ -1,4 +1,4 @@
-"""`thesis-cli race`: estimate ln Z of few states with many factors, by races on subsamples of the factors."""
+"""`thesis-cli race`: estimate ln Z of few states with many factors, from subsamples of the factors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from thesis_cli.commands.core.common import (
     bytes_of,
     confidence_option,
     jobs_option,
-    memory_option,
     seed_option,
     seed_or_fresh,
 )
@@ -51,7 +50,7 @@ SURE = 2.9e-7
 
 @dataclass(frozen=True, kw_only=True)
 class RaceRequest(Request):
-    """Estimate ln Z of few states with many factors: each MAP problem is a race on subsamples of the factors."""
+    """Estimate ln Z of few states with many factors, from subsamples of the factors."""
 
     factors: FactorSource = argument(
         "Matrix of log-factors: an NPY file with a row for each state and a column for each factor.",
@@ -70,7 +69,9 @@ class RaceRequest(Request):
     debias: bool = full_rank.debias_option()
     confidence: float = confidence_option()
     exact: bool = option(False, "Add the exact answer, by summing all factors.")
-    memory: float = memory_option("Memory in GiB for a copy of the matrix; a larger matrix is read where it lies.")
+    memory: float = option(
+        2.0, "Memory in GiB for a copy of the matrix; a larger matrix is read where it lies.", least=0.001
+    )
     seed: int | None = seed_option()
     jobs: int | None = jobs_option()
 
@@ -180,7 +181,7 @@ class RaceMaxima(PerturbedMaxima):
 
 
 def more_wrong_than_delta(wrong: int, races: int, delta: float) -> bool:
-    """Whether more races are wrong than a probability of delta explains, by 5 standard deviations."""
+    """Whether more races are wrong than delta explains, by 5 standard deviations."""
     from scipy.special import bdtrc
 
     return wrong > 0 and float(bdtrc(wrong - 1, races, delta)) < SURE

@@ -80,6 +80,7 @@ def estimates_table(source: str, seed: int, estimates: Sequence[Estimate]) -> pd
     return pd.DataFrame([{"model": source, "seed": seed, **e.row()} for e in estimates])
 
 
+@presentation
 def _text(e: Estimate) -> str:
     """`Estimate.text`, with no more digits of an answer by quadrature than its error supports."""
     if e.map_calls or not e.standard_error or not e.value:
@@ -88,6 +89,7 @@ def _text(e: Estimate) -> str:
     return replace(e, value=float(f"{e.value:.{min(max(digits, 1), 12)}g}")).text()
 
 
+@presentation
 def _posterior_row(posterior: GammaPosterior, confidence: float) -> dict[str, object]:
     low, high = posterior.interval(confidence)
     return {
@@ -102,6 +104,7 @@ def _posterior_row(posterior: GammaPosterior, confidence: float) -> dict[str, ob
     }
 
 
+@presentation
 def _posterior_text(posterior: GammaPosterior, confidence: float) -> str:
     """Mean and deviation with the digits of an estimate of that standard error."""
     from thesis_cli.perturbation.estimate import Estimate

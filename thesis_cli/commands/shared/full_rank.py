@@ -1,4 +1,4 @@
-"""Full-rank perturb-and-MAP for several commands: the options of tricks, and what tricks make of perturbed maxima."""
+"""Full-rank perturb-and-MAP for several commands: the options of tricks, and their estimates."""
 
 from __future__ import annotations
 
@@ -29,26 +29,45 @@ PILOT_CALLS = 16
 
 def trick_option(**about: Any) -> Any:
     """The estimator; its type is `TrickChoice | None`."""
-    text = "Estimator that averages the perturbed maxima; all compares the estimators on the same maxima."
-    return option(None, text, default_text="gumbel", **about)
+    return option(
+        None,
+        "Estimator that averages the perturbed maxima; all compares the estimators on the same maxima.",
+        default_text="gumbel",
+        **about,
+    )
 
 
 def alpha_option(**about: Any) -> Any:
     """Exponent of a trick; its type is `float | None`."""
-    text = "Exponent of --trick weibull (above 0) or frechet (between -1 and 0)."
-    return option(None, text, default_text="0.5 or -0.2", **about)
+    return option(
+        None,
+        "Exponent of --trick weibull (above 0) or frechet (between -1 and 0).",
+        default_text="0.5 or -0.2",
+        **about,
+    )
 
 
 def threshold_option(**about: Any) -> Any:
     """Threshold of the tail trick; its type is `float | None`."""
-    text = f"Threshold t of --trick tail; by default {PILOT_CALLS} further MAP calls set it."
-    return option(None, text, default_text="1.59 / Z", above=0, **about)
+    return option(
+        None,
+        f"Threshold t of --trick tail; by default {PILOT_CALLS} further MAP calls set it.",
+        default_text="1.59 / Z",
+        above=0,
+        **about,
+    )
 
 
 def samples_option(**about: Any) -> Any:
     """Number of perturbed maxima; its type is `int | None`."""
-    text = "Number of MAP calls; 0 with --exact leaves the exact answer alone."
-    return option(None, text, default_text=str(SAMPLES), least=0, most=10**8, **about)
+    return option(
+        None,
+        "Number of MAP calls; 0 with --exact leaves the exact answer alone.",
+        default_text=str(SAMPLES),
+        least=0,
+        most=10**8,
+        **about,
+    )
 
 
 def debias_option(**about: Any) -> Any:
@@ -108,7 +127,7 @@ def samples_of(request: TrickRequest) -> int:
 
 
 class PerturbedMaxima(ABC):
-    """Perturbed maxima of one target: those that are averaged, and a pilot that is independent of them.
+    """Perturbed maxima of one target: those that are averaged, and an independent pilot.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ LINES, POINTS, MOST_BINS = 30, 400, 60
 
 
 def posterior_figure(target: Target, samples: Floats, names: Sequence[str], title: str) -> Figure:
-    """Samples in one dimension against the exact density, in more dimensions in pairs of coordinates.
+    """Samples: against the exact density in one dimension, in pairs of coordinates in more.
 
     A regression with one weight also shows its data and some of the sampled lines.
 

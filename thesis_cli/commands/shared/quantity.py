@@ -50,7 +50,7 @@ class ExactAnswer(NamedTuple):
 
 
 def unknown(error: WorkFailed, quantity: QuantityName) -> Estimate:
-    """The row that stands for an exact answer that could not be had, with the reason as its kind."""
+    """The row of an exact answer that could not be had, with the reason as its kind."""
     from thesis_cli.perturbation.estimate import Estimate
 
     nan, name = math.nan, {"Z": "Z", "log10Z": "log10 Z"}.get(quantity, "ln Z")
@@ -58,7 +58,7 @@ def unknown(error: WorkFailed, quantity: QuantityName) -> Estimate:
 
 
 def in_unit(estimate: Estimate, quantity: QuantityName) -> Estimate:
-    """An estimate of ln Z as one of log10 Z, if that is the quantity; otherwise the estimate as it is."""
+    """An estimate of ln Z in the unit of the quantity; other estimates as they are."""
     return estimate.in_log10() if quantity == "log10Z" and estimate.target == "ln Z" else estimate
 
 

@@ -1,4 +1,4 @@
-"""Open what a command takes as a continuous target: a regression, a target object, or a function on a box."""
+"""Open continuous targets: regressions, objects with bounds, and functions on a box."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from thesis_cli.models.targets import Regression, Target
 
     TargetSource = str | Target | Callable[[Floats], Any] | Any
-    """A name, `module:object` or `file.py:object`; an object with proposal, log_ratio and bound; or a function."""
+    """A name, `module:object` or `file.py:object`; a `Target`; or a function."""
 
     RegressionSource = str | Path | pd.DataFrame | Floats | tuple[Any, Any]
-    """A path, a DataFrame, a matrix whose last column is the response, or a pair of features and response."""
+    """A path, a DataFrame, a matrix whose last column is the response, or a pair (x, y)."""
 else:
     TargetSource = RegressionSource = str
 
@@ -79,9 +79,10 @@ def _boxed(found: Any, box: FunctionBox) -> Any:
 
 
 def at_work(source: TargetSource | None) -> AbstractContextManager[None]:
-    """While a target that was loaded by its name is at work: errors of its code are one line that names the place.
+    """A context for calls of the target's code.
 
-    Errors of an object that Python passes keep their traceback.
+    An error in the code of a target that was loaded by its name is one line that names the place.
+    Errors of an object that was passed in Python keep their traceback.
     """
     from thesis_cli.models.target_objects import own_code
 
