@@ -6,7 +6,8 @@ from tests.reproduction.toy_command import TOY, toy  # noqa: F401
 from thesis_cli.base.errors import InputError
 from thesis_cli.cli.build import shell_command
 from thesis_cli.commands.core.command import Command
-from thesis_cli.reproduction.parameters import located_in, request_of, shell_words
+from thesis_cli.commands.core.registry import command_named
+from thesis_cli.reproduction.parameters import field_named, located_in, request_of, shell_words
 
 
 @pytest.mark.parametrize(
@@ -84,3 +85,23 @@ def test_the_shell_takes_a_command_line_for_the_same_request(monkeypatch, tmp_pa
         typer.main.get_command(app)(shell_words("toy", parameters, seed)[1:], standalone_mode=False)
     expected = vars(request_of(TOY, parameters, seed, tmp_path)) | {"model": parameters["model"], "jobs": None}
     assert vars(asked[0]) == expected
+
+
+def test_a_command_line_shows_no_password():
+    words = shell_words("dp-test", {"release": "r.csv", "other": "postgresql://me:secret@host/x"}, 1)
+    assert words == ["dp-test", "--seed=1", "--", "r.csv", "postgresql://me:***@host/x"]
+
+
+@pytest.mark.parametrize(
+    ("command", "key", "reason"),
+    [
+        ("dp-release", "init-schema", "no other file"),
+        ("dp-release", "ledger", "divide the budget"),
+        ("dp-release", "limit", "divide the budget"),
+        ("dp-query", "holdout", "no file holds them"),
+        ("dp-query", "figure", "nothing else"),
+    ],
+)
+def test_what_no_task_of_a_release_may_set(command, key, reason):
+    with pytest.raises(InputError, match=f"{key} is not for tasks; .*{reason}"):
+        field_named(command_named(command), key)

@@ -84,12 +84,14 @@ def _duration(s: Survey) -> str:
 
 def _errors(tasks: TaskFile) -> list[dict[str, object]]:
     """Tasks that failed at their last try, with their errors."""
+    from thesis_cli.reproduction.store import shown_parameters
+
     finished, broken = tasks.finished(), tasks.failed()
     places = [i for i in tasks.indices(broken) if tasks.keys[i] not in finished]
     return [
         {
             "task": place,
-            "parameters": dict(task.parameters),
+            "parameters": shown_parameters(task.parameters),
             "seed": task.seed,
             "error": task.failure.read_text(errors="replace"),
         }

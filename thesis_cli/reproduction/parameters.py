@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import nearest
+from thesis_cli.base.wording import nearest, without_secrets
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import OptionField
 from thesis_cli.commands.core.registry import command_named
@@ -169,6 +169,8 @@ def plain(value: Any) -> Any:
 def shell_words(command: str, parameters: Mapping[str, Any], seed: int | None) -> list[str]:
     """The command line of a task, without the name of the program; arguments come last, after `--`.
 
+    Passwords of databases are left out, as the line is shown.
+
     Raises
     ------
     InputError : an unknown option.
@@ -177,7 +179,7 @@ def shell_words(command: str, parameters: Mapping[str, Any], seed: int | None) -
     words, places = [command], dict[str, list[str]]()
     for key, value in parameters.items():
         field = field_named(known, key)
-        texts = [str(one) for one in (value if isinstance(value, list) else [value])]
+        texts = [without_secrets(str(one)) for one in (value if isinstance(value, list) else [value])]
         if field.about.positional:
             places[field.name] = texts
         elif field.flag:

@@ -82,7 +82,8 @@ def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: 
         outcome.waiting = len(lost) - len(wrong)
         for task, i in zip(tasks.some(wrong), wrong, strict=True):
             error = errors.get(i, "it left no result")
-            outcome.errors.append((json.dumps(dict(task.parameters), ensure_ascii=False), error))
+            shown = json.dumps(store.shown_parameters(task.parameters), ensure_ascii=False)
+            outcome.errors.append((shown, error))
             if not task.failure.exists():  # the process that ran it is gone
                 write_atomic({task.failure: error})
     outcome.seconds = time.perf_counter() - began

@@ -10,6 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.files import write_atomic
+from thesis_cli.base.wording import without_secrets
+
+
+def shown_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of a task for messages, without passwords of databases."""
+    return {name: without_secrets(value) if isinstance(value, str) else value for name, value in parameters.items()}
 
 
 def task_key(command: str, version: int, parameters: Mapping[str, Any], seed: int | None) -> str:
@@ -73,7 +79,7 @@ def beside(result: Path, suffix: str) -> Path:
 def save(task: Task, text: str, code: str, seconds: float) -> None:
     """Write a result. The first line records its origin and a digest of the rest."""
     meta = {
-        "parameters": dict(task.parameters),
+        "parameters": shown_parameters(task.parameters),
         "code": code,
         "seconds": round(seconds, 3),
         "sha256": hashlib.sha256(text.encode()).hexdigest(),

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from thesis_cli.base.files import atomic, describes, to_json, write_atomic
 from thesis_cli.base.provenance import provenance
+from thesis_cli.base.wording import without_secrets
 from thesis_cli.reproduction import store
 from thesis_cli.reproduction.store import Task
 from thesis_cli.reproduction.task_file import TaskFile
@@ -127,7 +128,8 @@ def _parameters(task: Task) -> dict[str, str]:
 
 
 def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """A parameter in the table, without the password of a database."""
+    return without_secrets(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _same(one: str, other: str) -> bool:
