@@ -92,8 +92,7 @@ def test_the_kernel_releases_the_lock_of_a_killed_process(holder):
 def test_what_a_dead_process_left_in_the_lock_file_holds_nothing(tmp_path):
     (tmp_path / ".t.lock").write_text(str(os.getpid()))
     assert take(tmp_path / "t")
-    assert [path.name for path in tmp_path.iterdir()] == [".t.lock"]
-    assert (tmp_path / ".t.lock").read_text() == ""
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_error_releases_the_lock(tmp_path):

@@ -137,7 +137,7 @@ def test_a_dollar_in_a_figure_is_no_formula(cli, tmp_path):
         (["r.csv"], "error: QUERIES is missing"),
         (["r.csv", "mean(agee)"], "error: mean(agee): unknown column 'agee'; 'age' is nearest"),
         (["r.csv", "mean(age"], "error: mean(age: it cannot be read at '(age'"),
-        (["r.csv", "mean(x)", "--define", "x"], "error: no definition: 'x'"),
+        (["r.csv", "mean(x)", "--define", "x"], "error: 'x' is not a definition"),
         (["r.csv", "mean(age)", "--out", "x.txt"], "error: --out x.txt"),
         (["r.csv", "mean(age)", "--out", "r.csv"], "error: --out r.csv would overwrite the input"),
         (["r.csv", "mean(age)", "--out", "r.CSV"], "error: --out r.CSV would overwrite the input"),

@@ -141,7 +141,7 @@ def test_a_template_is_made_of_names_alone(cli, people):
 
 def test_a_ledger_adds_up_and_refuses(cli, people):
     arguments = "dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--ledger", "ledger.json"
-    assert "its epsilon and delta are wanted" in cli(*arguments, "--out", "a.csv").err
+    assert "give its epsilon and delta" in cli(*arguments, "--out", "a.csv").err
     first = cli(*arguments, "--out", "a.csv", "--limit", 1.7, 1e-2)
     assert "by all releases of the table so far" in first.out
     second = cli(*arguments, "--out", "b.csv", "--noise", "laplace", "--epsilon", 0.5, "--delta", 0)
@@ -246,7 +246,7 @@ BAD = [
     (["people.csv", "--delta", "0"], "delta is 0"),
     (["people.csv", "--delta", "1"], "--delta is 1"),
     (["people.csv", "--noise", "laplace"], "--delta does not go with --noise laplace"),
-    (["people.csv", "--size", "7"], "7 features"),
+    (["people.csv", "--size", "7"], "features is 7"),
     (["people.csv", "--schema", "nowhere.toml"], "nowhere.toml: it cannot be read"),
     (["people.csv", "--weights", "raw", "--method", "features"], "no raw weights"),
     (["people.csv", "--weights", "raw", "--time-limit", "9"], "--weights raw does not go with --time-limit"),

@@ -169,7 +169,7 @@ def test_gaussian_epsilon_inverts_the_analytic_scale(mu, delta):
         (np.zeros((30, 2)), {}, r"shape \(30, 2\)"),
         (np.array([0.0] * 30 + [math.nan]), {}, "not finite"),
         (np.zeros(30), {"delta": 1.0}, "delta is 1"),
-        (np.zeros(30), {"confidence": 1.0}, "a confidence of 1"),
+        (np.zeros(30), {"confidence": 1.0}, "the confidence is 1"),
     ],
 )
 def test_bad_input_is_one_line(scores, options, message):

@@ -147,7 +147,7 @@ def test_the_distance_of_a_table_to_itself_is_0():
 def test_a_table_without_rows_is_refused():
     kernel, rows = kernel_and_rows(8, 2, (2,), 3)
     for blocks in ([], [rows[:0]]):
-        with pytest.raises(InputError, match=r"^the table has no rows; one or more are wanted$"):
+        with pytest.raises(InputError, match="the table has no rows;"):
             mean_at(kernel, blocks, rows)
     with pytest.raises(InputError, match="no rows"):
         mean_of_matrix(kernel, rows[:0])

@@ -251,8 +251,11 @@ def test_the_exponential_mechanism_gives_the_nearest_small_table_at_a_large_epsi
 
 BAD = [
     (lambda: private_record([], 0, request("features"), free), "the table has 0 rows"),
-    (lambda: private_record([table(MIXED, 3, 0)], 4, request("features"), free), "3 rows where 4 were announced"),
-    (lambda: private_record([table(MIXED, 3, 0)], 3, request("features", size=3), free), "3 features; an even number"),
+    (lambda: private_record([table(MIXED, 3, 0)], 4, request("features"), free), "3 rows and not 4"),
+    (
+        lambda: private_record([table(MIXED, 3, 0)], 3, request("features", size=3), free),
+        "features is 3; it must be even",
+    ),
     (lambda: private_record([table(MIXED, 3, 0)], 3, request("features", budget=Budget(1)), free), "delta is 0 with"),
     (lambda: private_record([table(MIXED, 3, 0)], 3, request("exponential", MIXED), free), "'x'"),
 ]

@@ -289,11 +289,11 @@ def test_what_is_refused():
     for most in (0.5, math.nan, math.inf):
         with pytest.raises(InputError, match="sum of absolute weights"):
             subspace_release(kernel, points, [table], 8, noise, BUDGET, "l1", most=most)
-    with pytest.raises(InputError, match=r"^no public points; one or more are wanted$"):
+    with pytest.raises(InputError, match="no public points"):
         subspace_release(kernel, points[:0], [table], 8, noise, BUDGET)
     with pytest.raises(InputError, match="has 0 rows"):
         subspace_release(kernel, points, [], 0, noise, BUDGET)
     for count in (7, 9):
-        with pytest.raises(InputError, match=rf"^the table has 8 rows where {count} were announced; a table"):
+        with pytest.raises(InputError, match=rf"^the table has 8 rows and not {count};"):
             subspace_release(kernel, points, [table], count, noise, BUDGET)
     assert noise.calls == []

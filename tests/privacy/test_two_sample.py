@@ -188,9 +188,9 @@ def test_the_same_seed_gives_the_same_answer_and_the_sample_does_not_move_the_me
 def test_what_is_refused():
     rng = np.random.default_rng(0)
     rows, features = table(rng, 5), Features(np.ones((3, 1)), (np.zeros((3, 3)),))
-    with pytest.raises(InputError, match=r"^0 permutations; one or more are wanted$"):
+    with pytest.raises(InputError, match="permutations is 0"):
         permutation_test(KERNEL, rows, rows, 0, rng)
-    with pytest.raises(InputError, match=r"^tables of 5 and 1 rows; two or more of each are wanted$"):
+    with pytest.raises(InputError, match="5 and 1 rows"):
         permutation_test(KERNEL, rows, rows[:1], 9, rng)
     with pytest.raises(InputError, match="4 numbers; it must have 6"):
         noisy_mean_test(features, NoisyMean(np.zeros(4), 1.0, 5), rows, rng)

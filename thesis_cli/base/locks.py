@@ -16,8 +16,9 @@ from thesis_cli.base.errors import InputError
 def locked(path: Path, remedy: str = "wait until it has ended") -> Iterator[None]:
     """Hold the lock of a file while the body runs.
 
-    The kernel holds the lock (flock) and releases it when the process ends, however it ends. The lock file,
-    `.NAME.lock` beside the file, stays; while the lock is held it contains the number of the holding process.
+    The kernel holds the lock (flock) on a file `.NAME.lock` beside the file, and releases it when the
+    process ends, however it ends. The lock file contains the number of the holding process; only a
+    killed process leaves it behind, and the next holder removes it.
 
     Parameters
     ----------
@@ -32,13 +33,12 @@ def locked(path: Path, remedy: str = "wait until it has ended") -> Iterator[None
     from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
     file = path.with_name(f".{path.name}.lock")
-    lock = cast("BaseFileLock", FileLock(file, mode=0o666))  # any user who may write the folder can take the lock
+    # Any user who may write to the folder can take the lock.
+    lock = cast("BaseFileLock", FileLock(file, mode=0o666))
     try:
         lock.acquire(timeout=0)
     except Timeout:
         raise InputError(f"it is in use by {_holder(file)}", remedy, source=path) from None
-    except NotImplementedError:  # from filelock before it had a fallback
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK), str(file)) from None
     if isinstance(lock, SoftFileLock):  # the fallback without flock, which outlives a killed process
         lock.release()
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK), str(file))
@@ -48,7 +48,7 @@ def locked(path: Path, remedy: str = "wait until it has ended") -> Iterator[None
         yield
     finally:
         with suppress(OSError):
-            os.truncate(file, 0)
+            file.unlink()  # whoever has opened it meanwhile sees that it has no name left, and is refused
         lock.release()
 
 

@@ -1,4 +1,6 @@
-"""Points and Gaussians whose weighted mean feature is fitted to a target, and their descent towards it."""
+"""Atoms, that is points and Gaussians, whose weighted mean feature is fitted to a target by
+descent.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,18 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.points_kernels import FeatureTable, Placed
 
 SLOPE = 4.0
-"""Log-weights per unit of their variable in L-BFGS."""
+"""Change of a log-weight per unit of its variable in L-BFGS."""
 LEAST_SHARE = 0.01
-"""Of the largest weight, by which the variables of a lighter atom are scaled."""
+"""Least weight, relative to the largest, by which the variables of an atom are scaled."""
 
 
 @dataclass(frozen=True)
 class Atoms:
-    """Gaussians: centres in kernel lengths (K, D), rows of the phases (K, C), variances (K,), weights (K,).
+    """Gaussians: centres in kernel lengths (K, D), rows of the phases (K, C), variances (K,),
+    weights (K,).
 
-    A kernel length is the unit in which the root mean square of each coordinate's frequencies is 1. The variance is
-    that of every coordinate; with 0 an atom is a point.
+    A kernel length is the unit in which the root mean square of each coordinate's frequencies is 1.
+    All coordinates have the same variance; an atom of variance 0 is a point.
     """
 
     points: Floats
@@ -50,6 +53,7 @@ class Atoms:
         return Placed(self.points, self.levels, self.variances)
 
     def joined(self, other: Atoms) -> Atoms:
+        """All atoms of both."""
         a, b = self, other
         return Atoms(
             np.concatenate([a.points, b.points]),
@@ -60,7 +64,9 @@ class Atoms:
 
 
 class Fit:
-    """The features and the box in kernel lengths, and threads. Vectors of J features have the shape (2, J/2)."""
+    """Features and box in kernel lengths, and threads. Vectors of J features have shape (2,
+    J/2).
+    """
 
     def __init__(self, features: Features, bounds: Floats, jobs: int) -> None:
         half = len(features.frequencies)
@@ -83,7 +89,7 @@ class Fit:
         self._pool.shutdown()
 
     def random(self, count: int, rng: np.random.Generator) -> Atoms:
-        """Points anywhere in the box, without weight."""
+        """Points drawn uniformly from the box, of weight 0."""
         codes = rng.integers(self.cardinalities, size=(count, len(self.cardinalities))) + self.before
         points = rng.uniform(self.low, self.high, (count, len(self.low)))
         return Atoms(points, codes, np.zeros(count), np.zeros(count))
@@ -97,7 +103,7 @@ class Fit:
         return np.concatenate([damping * np.cos(angles), damping * np.sin(angles)], 1)
 
     def sum(self, atoms: Atoms) -> Floats:
-        """sum_k w_k times the mean feature of atom k."""
+        """Sum over atoms k of w_k times their mean feature, shape (2, J/2)."""
         from thesis_cli.privacy.points_kernels import BLOCK, weighted_sum
 
         out = np.empty((2, len(self.squares)))
@@ -110,9 +116,10 @@ class Fit:
         return out
 
     def products(self, atoms: Atoms, vector: Floats) -> tuple[Floats, Floats]:
-        """Inner products of the atoms' mean features with a vector (K,), and their gradients by place and variance.
+        """Inner products of the atoms' mean features with a vector, and their gradients by centre
+        and variance.
 
-        The gradients have the shape (K, D + 1).
+        The products have shape (K,), the gradients shape (K, D + 1).
         """
         from thesis_cli.privacy.points_kernels import products
 
@@ -133,7 +140,9 @@ class Fit:
         return FeatureTable(self.frequencies, self.squares, self.phases)
 
     def _share(self, work: Callable[[int, int], None], size: int, block: int) -> None:
-        """Work on ranges of 0, ..., size - 1, one for each thread, whose inner ends are multiples of `block`."""
+        """Work on ranges of 0, ..., size - 1, one per thread; their inner ends are multiples of
+        `block`.
+        """
         ends = [min(size, -(-size * k // (self._jobs * block)) * block) for k in range(self._jobs + 1)]
         if self._jobs == 1:
             work(0, size)
@@ -153,15 +162,15 @@ def descend(
 ) -> Atoms:
     """Move the atoms together in the box, by L-BFGS on |sum_k w_k phi_k - target|^2.
 
-    Variables are scaled by the atoms' weights: so scaled, the objective bends about as much along each of them, and
-    light atoms move as soon as heavy ones.
+    Variables are scaled by the atoms' weights. The objective then has about the same curvature
+    along each of them, and light atoms move as early as heavy ones.
 
     Parameters
     ----------
-    weighted : the log-weights move too.
-    spread : the variances move too.
-    steps : at most.
-    watch : is told the objective of each step, and says when to stop.
+    steps : largest number of steps.
+    weighted : whether the log-weights move too.
+    spread : whether the variances move too.
+    watch : called with the objective after each step; returns whether to stop.
     """
     count, dimension = atoms.points.shape
     shares = np.maximum(atoms.weights / atoms.weights.max(), LEAST_SHARE)[:, np.newaxis]
@@ -204,7 +213,9 @@ def minimise(
     steps: int,
     watch: Callable[[float], bool] | None = None,
 ) -> Floats:
-    """L-BFGS in a box; parameters as of `descend`, and an objective that gives its gradient too."""
+    """Minimise by L-BFGS in a box; the objective also returns its gradient, the rest is as for
+    `descend`.
+    """
     from scipy.optimize import Bounds, minimize
 
     def step(intermediate_result: OptimizeResult) -> None:

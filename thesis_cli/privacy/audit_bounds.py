@@ -1,15 +1,18 @@
-r"""Lower bounds of epsilon from runs of a mechanism: a claim that they exceed is false.
+r"""Lower bounds on epsilon from runs of a mechanism; a claim below such a bound is false.
 
-A test that tells a release of one table from that of a neighbour by a score above a threshold has false positives and
-false negatives, and privacy bounds both from below: (epsilon, delta) has FNR >= 1 - delta - e^epsilon FPR and the same
-the other way round (Kairouz et al. 2015), mu-GDP has FNR >= Phi(Phi^-1(1 - FPR) - mu) (Dong et al. 2022). Half of the
-runs choose the threshold; the other half, with Clopper-Pearson bounds on both rates, gives the lower bound, which
-holds with the confidence asked for whatever the mechanism.
+A test that distinguishes releases of two neighbouring tables by a score above a threshold has false
+positives and false negatives, and privacy bounds both rates from below: (epsilon, delta) implies
+FNR >= 1 - delta - e^epsilon FPR, also with the rates exchanged (Kairouz et al. 2015), and mu-GDP
+implies FNR >= Phi(Phi^-1(1 - FPR) - mu) (Dong et al. 2022). Half of the runs choose the threshold.
+The other half, with Clopper-Pearson bounds on both rates, gives the lower bound, which holds at the
+requested confidence for any mechanism.
 
-The GDP form is the powerful one for Gaussian noise, since its best threshold is in the bulk; the other wants FPR near
-delta. Gaussian noise claims mu = sensitivity / scale. Of 2e5 runs a side at epsilon = 1, a scale that is a tenth too
-small contradicts that mu 26 times in 30 at delta = 1e-6 and 20 in 20 at delta = 1e-2. To contradict epsilon itself at
-delta = 1e-6 takes 2e6, for OpenDP's scale is 7 % above the analytic one; at 1e-2, where that is 17 %, it is no breach.
+The GDP form is more powerful for Gaussian noise, because its best threshold is in the bulk, whereas
+the other form needs FPR near delta. Gaussian noise claims mu = sensitivity / scale. With 2e5 runs
+on each side at epsilon = 1, a scale that is a tenth too small contradicts that mu in 26 of 30
+audits at delta = 1e-6, and in 20 of 20 at delta = 1e-2. Contradicting epsilon itself at delta =
+1e-6 takes 2e6 runs, because OpenDP's scale is 7 % above the analytic one; at delta = 1e-2, where
+the margin is 17 %, such a scale breaks no promise.
 """
 
 from __future__ import annotations
@@ -35,16 +38,19 @@ THRESHOLDS = 500
 
 @dataclass(frozen=True)
 class LowerBound:
-    """What the runs prove at least.
+    """A lower bound that the runs prove.
 
     Attributes
     ----------
     method : "gdp" or "clopper-pearson".
-    epsilon : at delta; for "gdp" that of mu, which is a lower bound if the mechanism is Gaussian.
-    mu : of Gaussian differential privacy; None for "clopper-pearson".
-    threshold, above : a score above (or not above) the threshold was taken for the table called "in".
-    false_positives, false_negatives : upper bounds of both rates, each at 1 - (1 - confidence) / 2.
-    runs : that evaluated it, on each side.
+    epsilon : bound on epsilon at delta; for "gdp" it follows from mu, and holds if the mechanism is
+        Gaussian.
+    mu : bound on mu of Gaussian differential privacy; None for "clopper-pearson".
+    threshold, above : the test decides for the table "in" if the score is above (or not above) the
+        threshold.
+    false_positives, false_negatives : upper bounds on both rates, each at confidence 1 - (1 -
+        confidence) / 2.
+    runs : number of runs that evaluated the bound, on each side.
     """
 
     method: Literal["gdp", "clopper-pearson"]
@@ -61,9 +67,11 @@ class LowerBound:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """Both lower bounds from the same runs, and how many scores of the same table repeat an earlier one.
+    """Both lower bounds from the same runs, and the number of scores that repeat an earlier one of
+    the same table.
 
-    Noise on a grid as fine as `mechanism`'s next to never repeats; a generator that starts from a seed does.
+    Noise on a grid as fine as `mechanism`'s hardly ever repeats; a generator that restarts from a
+    seed does.
     """
 
     gdp: LowerBound
@@ -78,15 +86,17 @@ def audit(
 
     Parameters
     ----------
-    mechanism_in, mechanism_out : the scores, shape (n,), of n independent releases of either table. A vector's best
-        score is its inner product with the difference of the two vectors without noise.
-    runs : n, of each.
-    delta : of the claim. For the GDP form, one at which the claim is tight.
-    confidence : of each lower bound on its own.
+    mechanism_in, mechanism_out : functions that return the scores, shape (n,), of n independent
+        releases of either table. The best score of a vector is its inner product with the
+        difference of the two vectors without noise.
+    runs : number n of releases of each table.
+    delta : delta of the claim; for the GDP form, one at which the claim is tight.
+    confidence : confidence of each lower bound on its own.
 
     Raises
     ------
-    InputError : too few runs, scores that are not finite, a delta or a confidence out of range.
+    InputError : there are too few runs, scores are not finite, or delta or the confidence is out of
+        range.
     """
     scores_in, scores_out = mechanism_in(runs), mechanism_out(runs)
     return AuditResult(
@@ -97,11 +107,12 @@ def audit(
 
 
 def gdp_lower_bound(scores_in: Floats, scores_out: Floats, *, delta: float, confidence: float = 0.95) -> LowerBound:
-    """mu >= Phi^-1(1 - FPR) - Phi^-1(FNR), and the epsilon of mu at delta.
+    """Bound mu >= Phi^-1(1 - FPR) - Phi^-1(FNR), and the epsilon that mu has at delta.
 
     Parameters
     ----------
-    scores_in, scores_out : of independent releases of two neighbouring tables, shapes (n,) and (m,).
+    scores_in, scores_out : scores of independent releases of two neighbouring tables, shapes (n,)
+        and (m,).
     """
     from scipy.special import ndtri
 
@@ -115,11 +126,12 @@ def gdp_lower_bound(scores_in: Floats, scores_out: Floats, *, delta: float, conf
 def clopper_pearson_lower_bound(
     scores_in: Floats, scores_out: Floats, *, delta: float, confidence: float = 0.95
 ) -> LowerBound:
-    """epsilon >= ln((1 - delta - FNR) / FPR), or the same with the rates exchanged.
+    """Bound epsilon >= ln((1 - delta - FNR) / FPR), or the same with the rates exchanged.
 
     Parameters
     ----------
-    scores_in, scores_out : of independent releases of two neighbouring tables, shapes (n,) and (m,).
+    scores_in, scores_out : scores of independent releases of two neighbouring tables, shapes (n,)
+        and (m,).
     """
 
     def bound(positives: Floats, negatives: Floats) -> Floats:
@@ -131,12 +143,14 @@ def clopper_pearson_lower_bound(
 
 
 def repeats(releases: Floats) -> int:
-    """How many releases of one table, shape (n,) or (n, F), are equal to an earlier one."""
+    """Number of releases of one table, shape (n,) or (n, F), that are equal to an earlier one."""
     return len(releases) - len(np.unique(releases, axis=0))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Epsilon at delta of a Gaussian mechanism of scale sensitivity / mu (Balle and Wang 2018); inf at delta = 0."""
+    """Epsilon at delta of a Gaussian mechanism of scale sensitivity / mu (Balle and Wang 2018); inf
+    at delta = 0.
+    """
     from scipy.optimize import brentq
 
     if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
@@ -156,16 +170,18 @@ def _bound(
     confidence: float,
     bound: Callable[[Floats, Floats], Floats],
 ) -> tuple[float, Evaluated]:
-    """The bound on every second run of the threshold that is best on the others, and the fields that tell of it."""
+    """Bound from every second run, at the threshold that is best on the others, and the fields that
+    describe it.
+    """
     scores = [_checked(x) for x in (scores_in, scores_out)]
     if not 0 <= delta < 1:
-        raise InputError(f"delta is {delta:g}", "a number from 0 to below 1 is wanted")
+        raise InputError(f"delta is {delta:g}", "it must be at least 0 and below 1")
     if not 0 < confidence < 1:
-        raise InputError(f"a confidence of {confidence:g}", "a number between 0 and 1 is wanted")
+        raise InputError(f"the confidence is {confidence:g}", "it must be between 0 and 1")
     level = (1 - confidence) / 2
     chosen, evaluated = ([np.sort(x[start::2]) for x in scores] for start in (0, 1))
     thresholds = _thresholds(np.concatenate(chosen))
-    cautious = level / thresholds.size  # else the best of many thresholds is one in a tail that had luck
+    cautious = level / thresholds.size  # otherwise the best of many thresholds is one in a lucky tail
     values = np.stack([bound(*_rates(chosen, thresholds, above, cautious)) for above in (True, False)])
     way, at = np.unravel_index(values.argmax(), values.shape)
     threshold, above = float(thresholds[at]), bool(way == 0)
@@ -175,7 +191,7 @@ def _bound(
 
 
 def _thresholds(scores: Floats) -> Floats:
-    """Quantiles, dense in both tails."""
+    """Quantiles of the scores, dense in both tails."""
     from scipy.special import expit
 
     end = math.log(scores.size)
@@ -183,7 +199,9 @@ def _thresholds(scores: Floats) -> Floats:
 
 
 def _rates(scores: list[Floats], thresholds: Floats, above: bool, level: float) -> tuple[Floats, Floats]:
-    """Upper bounds of the rates of false positives and of false negatives, for each threshold; sorted scores."""
+    """Upper bounds on the rates of false positives and false negatives at each threshold; the
+    scores are sorted.
+    """
     runs_in, runs_out = (x.size for x in scores)
     negatives, rest = (np.searchsorted(x, thresholds, side="right") for x in scores)
     positives = runs_out - rest
@@ -193,7 +211,7 @@ def _rates(scores: list[Floats], thresholds: Floats, above: bool, level: float) 
 
 
 def _upper(count: npt.NDArray[np.int64], runs: int, level: float) -> Floats:
-    """Clopper-Pearson upper bound of a rate that fails with probability `level`."""
+    """Clopper-Pearson upper bound on a rate; it fails with probability `level`."""
     from scipy.special import betaincinv
 
     found: Floats = np.where(count < runs, betaincinv(count + 1, np.maximum(runs - count, 1), 1 - level), 1.0)
@@ -203,7 +221,9 @@ def _upper(count: npt.NDArray[np.int64], runs: int, level: float) -> Floats:
 def _checked(scores: Floats) -> Floats:
     found = np.asarray(scores, np.float64)
     if found.ndim != 1 or found.size < LEAST_RUNS:
-        raise InputError(f"scores of shape {found.shape}", f"one score of each of {LEAST_RUNS} runs or more is wanted")
+        raise InputError(
+            f"the scores have shape {found.shape}", f"there must be one of each of at least {LEAST_RUNS} runs"
+        )
     if not np.isfinite(found).all():
-        raise InputError("scores that are not finite", "finite numbers are wanted")
+        raise InputError("some scores are not finite", "all must be finite numbers")
     return found

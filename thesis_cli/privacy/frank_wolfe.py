@@ -1,7 +1,8 @@
-"""A mixture of few points and Gaussians whose mean feature is near a target, by Frank-Wolfe (Thesis eq. 4.7).
+"""A mixture of few points and Gaussians whose mean feature is near a target, by Frank-Wolfe (Thesis
+eq. 4.7).
 
-Each step takes in the places towards which the objective falls steepest and fits all weights anew; then the atoms move
-and widen together. It stops where no place in the box stands out from what noise alone would show.
+Each step adds atoms in the directions of steepest descent and refits all weights; then the atoms
+move and widen together. The search stops when the best new atom explains no more than noise would.
 """
 
 from __future__ import annotations
@@ -15,29 +16,32 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.privacy.atoms import Atoms, Fit, descend, minimise
 
 ROUNDS, ATOMS = 24, 2
-"""Frank-Wolfe steps at most, and new places in each."""
+"""Largest number of Frank-Wolfe steps, and of new atoms in each."""
 WIDTHS = (0.0, 0.125, 0.25, 0.5, 1.0)
-"""Standard deviations of the atoms looked at, in kernel lengths."""
+"""Standard deviations of candidate atoms, in kernel lengths."""
 CANDIDATES, STARTS, CLIMBS = 300, 20, 15
-"""Random places looked at in a Frank-Wolfe step, how many of the best are climbed from, and the steps of a climb."""
+"""Random candidates in a Frank-Wolfe step, number of the best that start a climb, and steps of a
+climb.
+"""
 SLIDES = 400
 """Steps of L-BFGS on the atoms after a Frank-Wolfe step."""
 APART = 0.5
-"""New places are at least so many kernel lengths apart, or differ in a category."""
+"""Least distance of new atoms, in kernel lengths, unless they differ in a category."""
 DISTINCT = 0.02
-"""Length of what is new in an atom below which it counts as new no more."""
+"""Least length of the new part of an atom by which its rate is divided."""
 
 
 def frank_wolfe(
     fit: Fit, target: Floats, noise: float, rng: np.random.Generator, record: Callable[[str, float], bool]
 ) -> Atoms:
-    """Few atoms that leave about noise; weights on the simplex.
+    """Few atoms, of weights on the simplex, whose residual is about noise.
 
     Parameters
     ----------
-    noise : standard deviation of the noise in each coordinate of the target. The same search on noise of that size
-        alone tells which places stand out.
-    record : is told the stage, "frank-wolfe", and the objective after each step, and says when to stop.
+    noise : standard deviation of the noise in each coordinate of the target. The same search on
+        pure noise of that size sets the rate that a new atom must exceed.
+    record : called with the stage, "frank-wolfe", and the objective after each step; returns
+        whether to stop.
     """
     atoms = fit.random(0, rng)
     summed = np.zeros_like(target)
@@ -63,11 +67,11 @@ def frank_wolfe(
 def _salient(
     fit: Fit, atoms: Atoms, summed: Floats, residual: Floats, rng: np.random.Generator
 ) -> tuple[Atoms, Floats]:
-    """Places towards which the objective falls steepest, steepest first, and its rates.
+    """Atoms towards which the objective falls most steeply, steepest first, and its rates.
 
-    Moving from the sum s to an atom a while the weights of the others follow, half the objective falls at the rate
-    <b, residual> / |b|, where b is what is new in a - s: its part orthogonal to the affine span of the atoms. The
-    standard deviation of a rate is that of the noise.
+    On the way from the sum s to an atom a, with the weights of the others refitted, half the
+    objective falls at the rate <b, residual> / |b|, where b is the new part of a - s, orthogonal to
+    the affine span of the atoms. The standard deviation of a rate is that of the noise.
     """
     spanned, _ = np.linalg.qr((fit.embed(atoms)[1:] - summed.ravel()).T)
     heaviest = atoms[np.argsort(-atoms.weights, kind="stable")[:STARTS]]
@@ -99,7 +103,9 @@ def _salient(
 
 
 def _climb(fit: Fit, atoms: Atoms, vector: Floats) -> Atoms:
-    """Local maxima of the inner product of an atom with a vector: its categories one by one, then its point."""
+    """Local maxima of the inner product of an atom with a vector, over its categories one by one,
+    then its centre.
+    """
     for c, (first, cardinality) in enumerate(zip(fit.before, fit.cardinalities, strict=True)):
         options = []
         for level in range(first, first + cardinality):
@@ -119,13 +125,14 @@ def _climb(fit: Fit, atoms: Atoms, vector: Floats) -> Atoms:
 
 
 def simplex_weights(gram: Floats, linear: Floats, start: Floats | None = None) -> Floats:
-    """argmin w . gram w - 2 linear . w over w >= 0 with sum w = 1, by active sets, exactly but for rounding.
+    """Minimiser of w . gram w - 2 linear . w over w >= 0 of sum 1, by active sets, exact up to
+    rounding.
 
     Parameters
     ----------
-    gram : positive semidefinite, with a diagonal of the order of 1, shape (M, M).
-    linear : shape (M,).
-    start : weights to start from, whose objective is not exceeded.
+    gram : positive semidefinite matrix with a diagonal of order 1, shape (M, M).
+    linear : linear part, shape (M,).
+    start : weights to start from; the result is no worse.
     """
     from scipy.linalg import cho_factor, cho_solve
 
@@ -141,16 +148,16 @@ def simplex_weights(gram: Floats, linear: Floats, start: Floats | None = None) -
             factor = cho_factor(gram[np.ix_(support, support)] + rounding * np.eye(len(support)))
             free, shift = cho_solve(factor, np.stack([linear[support], np.ones(len(support))], 1)).T
             level = (free.sum() - 1) / shift.sum()
-            wanted = free - level * shift
-            if (wanted > 0).all():
+            ideal = free - level * shift
+            if (ideal > 0).all():
                 break
             held = weights[support]
-            share = np.where(wanted > 0, np.inf, held / np.maximum(held - wanted, 1e-300))
-            weights[support] = np.maximum(held + share.min() * (wanted - held), 0.0)
+            share = np.where(ideal > 0, np.inf, held / np.maximum(held - ideal, 1e-300))
+            weights[support] = np.maximum(held + share.min() * (ideal - held), 0.0)
             weights[support[share.argmin()]] = 0.0
             support = support[weights[support] > 0]
-        weights[support] = wanted
-        gain = linear - gram[:, support] @ wanted - level
+        weights[support] = ideal
+        gain = linear - gram[:, support] @ ideal - level
         gain[support] = -np.inf
         best = int(gain.argmax())
         if gain[best] <= 10 * rounding:

@@ -16,12 +16,12 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows of a table.
+    """Encoded rows of a table, N of them.
 
     Attributes
     ----------
     reals : real coordinates, shape (N, D).
-    codes : numbers of category levels, shape (N, C).
+    codes : numbers of levels of the categories, shape (N, C).
     """
 
     reals: Floats
@@ -34,6 +34,7 @@ class Rows:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Rows]) -> Rows:
+        """All rows of the parts, in order."""
         return cls(np.concatenate([p.reals for p in parts]), np.concatenate([p.codes for p in parts]))
 
     def __len__(self) -> int:
@@ -45,19 +46,21 @@ class Rows:
 
 @dataclass(frozen=True)
 class Kernel:
-    """k(x, y) = exp(-sum_d gamma_d (x_d - y_d)^2) prod_c rho_c^[x_c != y_c]; k(x, x) = 1 and 0 <= k <= 1.
+    """k(x, y) = exp(-sum_d gamma_d (x_d - y_d)^2) prod_c rho_c^[x_c != y_c]; k(x, x) = 1 and 0 <= k
+    <= 1.
 
-    Two feature maps are therefore at most sqrt(2) apart: |k(x, .) - k(y, .)|^2 = 2 - 2 k(x, y) <= 2.
+    Two feature maps are therefore at most sqrt(2) apart: |k(x, .) - k(y, .)|^2 = 2 - 2 k(x, y) <=
+    2.
 
     Attributes
     ----------
-    gamma : above 0, per squared unit of each real coordinate, shape (D,).
-    rho : in [0, 1), the kernel of two levels of a category that differ, shape (C,). Positive definite, as
-        (1 - rho) times an identity plus rho.
+    gamma : rates above 0, per squared unit of each real coordinate, shape (D,).
+    rho : kernel of two different levels of each category, in [0, 1), shape (C,). The matrix of a
+        category's levels, (1 - rho) times the identity plus rho, is positive definite.
 
     Raises
     ------
-    InputError : a gamma or rho out of range.
+    InputError : a gamma or rho is out of range.
     """
 
     gamma: Floats
@@ -65,12 +68,12 @@ class Kernel:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.gamma) & (self.gamma > 0)).all():
-            raise InputError(f"gamma is {self.gamma}", "numbers above 0 are wanted")
+            raise InputError(f"gamma is {self.gamma}", "all must be above 0")
         if not ((self.rho >= 0) & (self.rho < 1)).all():
-            raise InputError(f"rho is {self.rho}", "numbers from 0 to below 1 are wanted")
+            raise InputError(f"rho is {self.rho}", "all must be at least 0 and below 1")
 
     def matrix(self, a: Rows, b: Rows) -> Floats:
-        """k of every row of `a` with every row of `b`, shape (len(a), len(b))."""
+        """Kernel of every row of `a` with every row of `b`, shape (len(a), len(b))."""
         exponent = np.zeros((len(a), len(b)))
         for d, gamma in enumerate(self.gamma):
             exponent -= gamma * np.subtract.outer(a.reals[:, d], b.reals[:, d]) ** 2

@@ -1,12 +1,11 @@
 r"""Noise that makes a vector private (Thesis section 4.2.1).
 
-OpenDP draws the noise of a release, from the operating system's randomness: no seed exists. It rounds each coordinate
-to a multiple of a granularity g first, so two neighbours that were D apart in L2 are up to D + sqrt(F) g apart; its
-map counts that, and the scale is the least for which the map stays within the budget. OpenDP proves its discrete
-Gaussian rho-zCDP and turns rho into (epsilon, delta). That costs 7 to 10 % more noise at delta = 1e-6 than the
-analytic scale (Balle and Wang 2018), which is proven for continuous noise only and is reported, not used.
-
-Noise of a seeded generator, for experiments, is in `seeded`.
+OpenDP draws the noise of a release from the operating system's randomness; there is no seed. It
+first rounds each coordinate to a multiple of a granularity g, so that two neighbours at L2 distance
+D may end up D + sqrt(F) g apart. Its privacy map accounts for that, and the scale is the least one
+for which the map stays within the budget. OpenDP proves that its discrete Gaussian is rho-zCDP, and
+turns rho into (epsilon, delta). At delta = 1e-6 that costs 7 to 10 % more noise than the analytic
+scale (Balle and Wang 2018), which is proven for continuous noise only; it is reported, not used.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Measurement = Any
 NoiseName = Literal["gaussian", "laplace"]
 
 GRANULARITY_BITS = 40
-"""Rounding adds 2^-40 of itself to a sensitivity, and two draws are next to never the same."""
+"""Rounding adds at most 2^-40 of a sensitivity to it, and two draws are hardly ever equal."""
 LEAST_EXPONENT = -1074
 """Every double is a multiple of 2^-1074."""
 
@@ -41,7 +40,7 @@ class Budget:
 
     Raises
     ------
-    InputError : unless epsilon is above 0 and finite and delta from 0 to below 1.
+    InputError : epsilon is not above 0 and finite, or delta is not at least 0 and below 1.
     """
 
     epsilon: float
@@ -49,26 +48,29 @@ class Budget:
 
     def __post_init__(self) -> None:
         if not 0 < self.epsilon < math.inf:
-            raise InputError(f"epsilon is {self.epsilon:g}", "a number above 0 is wanted")
+            raise InputError(f"epsilon is {self.epsilon:g}", "it must be above 0 and finite")
         if not 0 <= self.delta < 1:
-            raise InputError(f"delta is {self.delta:g}", "a number from 0 to below 1 is wanted")
+            raise InputError(f"delta is {self.delta:g}", "it must be at least 0 and below 1")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Noise that fits a budget. Nothing in it comes from private data.
+    """Noise that fits a budget; nothing in it comes from private data.
 
     Attributes
     ----------
-    mechanism : what draws the noise, and how its scale was found.
-    scale : standard deviation of Gaussian noise, scale b of Laplace noise, per coordinate.
-    granularity : the noise and what it is added to are multiples of it; 0 if neither is rounded.
-    epsilon, delta : what the map says of this scale, at most the budget.
-    sensitivity : of the vector before it is rounded.
-    norm : of that sensitivity, 1 or 2.
-    rho : of zero-concentrated differential privacy, as the map has it; None if the noise is not Gaussian.
-    analytic_scale : the scale by Balle and Wang (2018), for comparison; None if the noise is not Gaussian.
-    classical_scale : sensitivity sqrt(2 ln(1.25 / delta)) / epsilon, for comparison; None at epsilon >= 1 too.
+    mechanism : source of the noise, and how its scale was found.
+    scale : standard deviation of Gaussian noise, or scale b of Laplace noise, per coordinate.
+    granularity : the noise and the rounded vector are multiples of it; 0 if neither is rounded.
+    epsilon, delta : privacy of this scale by OpenDP's map, at most the budget.
+    sensitivity : sensitivity of the vector before it is rounded.
+    norm : norm of that sensitivity, 1 or 2.
+    rho : rho of zero-concentrated differential privacy, by the map; None if the noise is not
+        Gaussian.
+    analytic_scale : scale of Balle and Wang (2018), for comparison; None if the noise is not
+        Gaussian.
+    classical_scale : sensitivity sqrt(2 ln(1.25 / delta)) / epsilon, for comparison; None too if
+        epsilon >= 1.
     """
 
     mechanism: str
@@ -102,32 +104,34 @@ class Noised:
 
 
 class Noise(Protocol):
-    """Adds noise to a vector.
+    """Source of noise for a vector.
 
-    The sensitivity is in L2, between neighbours, and covers whatever floating-point error went into the vector. Raises
-    InputError for a sensitivity that is not above 0 and finite, for a vector that is empty or not finite, and for a
-    budget that does not fit the noise. No message repeats a coordinate.
+    The sensitivity is in L2, between neighbours, and includes the floating-point errors in the
+    vector. The methods raise InputError for a sensitivity that is not above 0 and finite, for a
+    vector that is empty or not finite, and for a budget that does not fit the noise. No error
+    repeats a coordinate.
     """
 
     def calibrate(self, size: int, l2_sensitivity: float, budget: Budget) -> Calibration:
-        """The noise that `add` puts on a vector of F = `size` coordinates."""
+        """Noise that `add` puts on a vector of F = `size` coordinates."""
 
     def add(self, vector: Floats, l2_sensitivity: float, budget: Budget) -> Noised:
-        """`vector`, shape (F,), with noise."""
+        """The vector, shape (F,), with noise."""
 
 
 class Adding(ABC):
-    """`Noise` whose `add` is what `_draw` makes of the vector, by what `calibrate` says."""
+    """`Noise` whose `add` passes the checked vector and its calibration to `_draw`."""
 
     @abstractmethod
     def calibrate(self, size: int, l2_sensitivity: float, budget: Budget) -> Calibration:
-        """As `Noise.calibrate`."""
+        """See `Noise.calibrate`."""
 
     @abstractmethod
     def _draw(self, vector: Floats, found: Calibration) -> Floats:
-        """`vector` with noise as calibrated."""
+        """The vector with noise as calibrated."""
 
     def add(self, vector: Floats, l2_sensitivity: float, budget: Budget) -> Noised:
+        """See `Noise.add`."""
         checked = _checked(vector)
         found = self.calibrate(checked.size, l2_sensitivity, budget)
         return Noised(self._draw(checked, found), found)
@@ -139,16 +143,20 @@ class _OpenDPNoise(Adding):
         return np.array(_measurement(vector.size, found.norm, found.scale, exponent)(vector.tolist()), np.float64)
 
     def repeat(self, value: float, l2_sensitivity: float, budget: Budget, runs: int) -> Noised:
-        """`runs` releases of one number, each of which spends the budget: for audits, on a number that is nobody's.
+        """Release one number `runs` times, for audits of an invented number: each release spends
+        the budget.
 
-        One call of OpenDP draws them all: its noise is independent between coordinates, and the scale is that of F = 1.
+        One call of OpenDP draws them all: its noise is independent between coordinates, and the
+        scale is that for F = 1.
         """
         found = self.calibrate(1, l2_sensitivity, budget)
         return Noised(self._draw(_checked(np.full(runs, float(value))), found), found)
 
 
 class OpenDPGaussian(_OpenDPNoise):
-    """Discrete Gaussian noise: (epsilon, delta)-private through rho = D^2 / (2 scale^2), D counting the rounding."""
+    """Discrete Gaussian noise: (epsilon, delta)-private by rho = D^2 / (2 scale^2), where D
+    includes the rounding.
+    """
 
     def calibrate(self, size: int, l2_sensitivity: float, budget: Budget) -> Calibration:
         check_sizes(size, l2_sensitivity)
@@ -157,10 +165,10 @@ class OpenDPGaussian(_OpenDPNoise):
 
 
 class OpenDPLaplace(_OpenDPNoise):
-    """Discrete Laplace noise: epsilon-private; it leaves the budget's delta unspent.
+    """Discrete Laplace noise: epsilon-private; it does not spend the budget's delta.
 
-    Its sensitivity is in L1, at most sqrt(F) times that in L2: 2 sqrt(F) / N where 2 / N bounds the latter. (The
-    published code of chapter 4 has 2 / sqrt(N).)
+    Its sensitivity is in L1, at most sqrt(F) times that in L2: 2 sqrt(F) / N if the latter is at
+    most 2 / N. (The published code of chapter 4 has 2 / sqrt(N).)
     """
 
     def calibrate(self, size: int, l2_sensitivity: float, budget: Budget) -> Calibration:
@@ -170,7 +178,7 @@ class OpenDPLaplace(_OpenDPNoise):
 
 @dataclass(frozen=True)
 class Choice:
-    """What `choose` chose: an index, with the noise scale and the epsilon that OpenDP's map gives it."""
+    """Result of `choose`: an index, with the noise scale and its epsilon by OpenDP's map."""
 
     index: int
     scale: float
@@ -179,18 +187,20 @@ class Choice:
 
 
 def choose(scores: Floats, sensitivity: float, epsilon: float) -> Choice:
-    """An index of a high score, epsilon-privately, by permute-and-flip (McKenna and Sheldon 2020).
+    """Choose the index of a high score, epsilon-privately, by permute-and-flip (McKenna and Sheldon
+    2020).
 
-    The exponential mechanism's guarantee at the same scale, 2 sensitivity / epsilon; the expected score is never lower.
+    It has the guarantee of the exponential mechanism at the same scale, 2 sensitivity / epsilon,
+    and an expected score that is never lower.
 
     Parameters
     ----------
-    scores : shape (S,).
-    sensitivity : of each score, between neighbours.
+    scores : scores, shape (S,).
+    sensitivity : sensitivity of each score, between neighbours.
 
     Raises
     ------
-    InputError : as `Noise`.
+    InputError : as for `Noise`.
     """
     budget, checked = Budget(epsilon), _checked(scores)
     check_sizes(checked.size, sensitivity)
@@ -204,7 +214,7 @@ def choose(scores: Floats, sensitivity: float, epsilon: float) -> Choice:
 
 @cache
 def opendp() -> ModuleType:
-    """OpenDP, imported when it is first needed: that takes seconds."""
+    """OpenDP, imported when first needed, because that takes seconds."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -212,9 +222,11 @@ def opendp() -> ModuleType:
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Least delta of Gaussian noise whose scale is 1 / mu sensitivities (Balle and Wang 2018, Theorem 8).
+    """Least delta of Gaussian noise whose scale is 1 / mu sensitivities (Balle and Wang 2018,
+    Theorem 8).
 
-    Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu); of any mu-GDP mechanism too (Dong et al. 2022).
+    Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu); it holds for any mu-GDP mechanism
+    (Dong et al. 2022).
     """
     from scipy.special import log_ndtr
 
@@ -237,7 +249,7 @@ def analytic_scale(l2_sensitivity: float, budget: Budget) -> float:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Epsilon at this delta of rho-zCDP, by OpenDP's map."""
+    """Epsilon of rho-zCDP at a delta, by OpenDP's map."""
     dp = opendp()
     # Gaussian noise of scale 1 on one number has rho = D^2 / 2; the root is rounded up.
     number = dp.m.make_gaussian(dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), scale=1.0)
@@ -246,13 +258,15 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def classical_scale(l2_sensitivity: float, budget: Budget) -> float:
-    """sensitivity sqrt(2 ln(1.25 / delta)) / epsilon, proven at epsilon < 1 (Thesis section 4.2.1)."""
+    """Scale sensitivity sqrt(2 ln(1.25 / delta)) / epsilon, proven for epsilon < 1 (Thesis section
+    4.2.1).
+    """
     return l2_sensitivity * math.sqrt(2 * math.log(1.25 / budget.delta)) / budget.epsilon
 
 
 def l1_sensitivity(size: int, l2_sensitivity: float) -> float:
-    """Of F = `size` coordinates: sqrt(F) times that in L2."""
-    return math.sqrt(size) * l2_sensitivity * (1 + 2**-50)  # both products rounded up
+    """L1 sensitivity of F = `size` coordinates: sqrt(F) times that in L2, rounded up."""
+    return math.sqrt(size) * l2_sensitivity * (1 + 2**-50)  # rounds both products up
 
 
 @lru_cache(maxsize=256)
@@ -307,17 +321,17 @@ def _least(
     budget: float | tuple[float, float],
     bounds: tuple[float, float],
 ) -> float:
-    """The least scale whose map fits the budget."""
+    """Least scale whose map stays within the budget."""
     dp = opendp()
     try:
         return float(dp.binary_search_param(make, d_in=sensitivity, d_out=budget, bounds=bounds))
     except (dp.OpenDPException, ValueError) as error:
-        raise InputError("OpenDP finds no scale of noise for this budget", "a less extreme one is wanted") from error
+        raise InputError("OpenDP finds no scale of noise for this budget", "give a less extreme one") from error
 
 
 @lru_cache(maxsize=64)
 def _measurement(size: int, norm: int, scale: float, exponent: int) -> Measurement:
-    """Noise on a vector, which is rounded to multiples of 2^exponent."""
+    """Measurement that rounds a vector to multiples of 2^exponent and adds noise."""
     dp = opendp()
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
     metric, make = (dp.l1_distance, dp.m.make_laplace) if norm == 1 else (dp.l2_distance, dp.m.make_gaussian)
@@ -325,7 +339,9 @@ def _measurement(size: int, norm: int, scale: float, exponent: int) -> Measureme
 
 
 def _exponent(rounding: float) -> int:
-    """Of the granularity: at most 2^-GRANULARITY_BITS of what F coordinates may add to a sensitivity, each."""
+    """Exponent of the granularity: at most 2^-GRANULARITY_BITS of each coordinate's share of the
+    sensitivity.
+    """
     return max(LEAST_EXPONENT, math.frexp(rounding)[1] - 1 - GRANULARITY_BITS)
 
 
@@ -336,22 +352,24 @@ def _name() -> str:
 def check_gaussian(budget: Budget) -> None:
     """Refuse a delta of 0 (`InputError`)."""
     if budget.delta == 0:
-        raise InputError("delta is 0 with Gaussian noise", "a delta above 0, or Laplace noise")
+        raise InputError("delta is 0 with Gaussian noise", "it must be above 0, or the noise Laplace")
 
 
 def check_sizes(size: int, sensitivity: float) -> None:
     """Refuse an empty vector, and a sensitivity that is not above 0 and finite (`InputError`)."""
     if size < 1:
-        raise InputError("the vector to be released is empty", "one coordinate or more is wanted")
+        raise InputError("the vector to be released is empty", "it must have at least one coordinate")
     if not 0 < sensitivity < math.inf:
-        raise InputError(f"the sensitivity is {sensitivity:g}", "a number above 0 is wanted")
+        raise InputError(f"the sensitivity is {sensitivity:g}", "it must be above 0 and finite")
 
 
 def _checked(vector: Floats) -> Floats:
-    """OpenDP takes NaN for 0, and infinity for the largest double."""
+    """The vector, if it is finite: OpenDP would replace NaN by 0 and infinity by the largest
+    double.
+    """
     found = np.asarray(vector, np.float64)
     if found.ndim != 1 or not found.size:
-        raise InputError(f"a vector of shape {found.shape} to be released", "one coordinate or more is wanted")
+        raise InputError(f"the vector to be released has shape {found.shape}", "it must have at least one coordinate")
     if not np.isfinite(found).all():
-        raise InputError("the vector to be released is not finite", "finite numbers are wanted")
+        raise InputError("the vector to be released is not finite", "all its numbers must be")
     return found

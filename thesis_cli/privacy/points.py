@@ -1,12 +1,15 @@
-r"""Points and weights whose mean feature is near a private one (Thesis Algorithm 3, line 6, eq. 4.7).
+r"""Points and weights whose mean feature is near a private one (Thesis Algorithm 3, line 6, eq.
+4.7).
 
-This is post-processing: it uses the noisy mean t of the table's features and public settings, never the table. Three
-stages make the squared distance |sum_m w_m phi(z_m) - t|^2 small over points in a box and weights on the simplex.
+This is post-processing: it uses the noisy mean t of the table's features and public settings, never
+the table. Three stages make the squared distance |sum_m w_m phi(z_m) - t|^2 small over points in a
+box and weights on the simplex.
 
-1. A mixture of few Gaussians: components are added until the next one explains no more than noise would
-   (`frank_wolfe`). Its mean feature s is an estimate of the table's with little noise in it.
-2. The remainder r = t - s consists of noise, of squared length J noise^2, and of what the mixture misses. Shrinkage
-   (James and Stein) removes the noise's share: the target of the points is s + max(0, 1 - J noise^2 / |r|^2) r.
+1. A mixture of few Gaussians: components are added until the next one explains no more than noise
+   would (`frank_wolfe`). Its mean feature s is an estimate of the table's with little noise in it.
+2. The remainder r = t - s consists of noise, of squared length J noise^2, and of what the mixture
+   misses. Shrinkage (James and Stein) removes the noise's share: the target of the points is s +
+   max(0, 1 - J noise^2 / |r|^2) r.
 3. M points drawn from the mixture move towards that target together, with their weights, by L-BFGS.
 """
 
@@ -27,13 +30,21 @@ from thesis_cli.privacy.frank_wolfe import frank_wolfe, simplex_weights
 from thesis_cli.privacy.kernels import Rows
 
 STEPS, WINDOW = 240, 10
-"""Largest number of L-BFGS steps on the points, and number of steps over which their gain is judged."""
+"""Largest number of L-BFGS steps on the points, and number of steps over which their gain is
+judged.
+"""
 RELATIVE_GAIN = 1e-6
-"""The points stop when a step lowers the objective by no more than this share, or than the variance of the noise."""
+"""The points stop when a step lowers the objective by no more than this share, or than the variance
+of the noise.
+"""
 NEAR = 0.1
-"""They also stop at this share of the squared error that noise leaves in the mixture: noise^2 for each parameter."""
+"""They also stop at this share of the squared error that noise leaves in the mixture: noise^2 for
+each parameter.
+"""
 LEAST_WIDTH = 0.125
-"""Least standard deviation of drawn points, in kernel lengths: points that coincide would move as one."""
+"""Least standard deviation of drawn points, in kernel lengths: points that coincide would move as
+one.
+"""
 SWEEPS = 3
 """Number of times that categories are chosen again, each followed by L-BFGS."""
 REFIT = 2000
@@ -49,7 +60,8 @@ class Effort:
 
     Attributes
     ----------
-    time_limit : seconds, after which the best result so far is returned; a few steps may still follow.
+    time_limit : seconds, after which the best result so far is returned; a few steps may still
+        follow.
     jobs : threads. They change no bit of the result.
     progress : called with the objective after each step.
 
@@ -78,8 +90,8 @@ class Synthetic:
     rows : the M points.
     weights : not negative, of sum 1, shape (M,).
     objective : |sum_m w_m phi(z_m) - t|^2.
-    history : stage ("frank-wolfe", "points", "categories" or "weights") and objective, in order; for points and
-        categories, the objective is the distance to the shrunk target.
+    history : stage ("frank-wolfe", "points", "categories" or "weights") and objective, in order;
+        for points and categories, the objective is the distance to the shrunk target.
     """
 
     rows: Rows
@@ -99,7 +111,8 @@ def synthesise(
     uniform: bool = False,
     effort: Effort = Effort(),
 ) -> Synthetic:
-    """Find points in a box and weights whose mean feature is near `target` (Thesis eq. 4.7, with w on the simplex).
+    """Find points in a box and weights whose mean feature is near `target` (Thesis eq. 4.7, with w
+    on the simplex).
 
     Parameters
     ----------
@@ -107,8 +120,8 @@ def synthesise(
     features : feature map phi; its phases give the levels of each category.
     bounds : least and largest value of each real coordinate, shape (D, 2).
     count : number M of points.
-    noise : public standard deviation of the noise in each coordinate of `target`. With 0, the search goes for the
-        minimum itself, and refits the weights exactly if M is at most `REFIT`.
+    noise : public standard deviation of the noise in each coordinate of `target`. With 0, the
+        search goes for the minimum itself, and refits the weights exactly if M is at most `REFIT`.
     uniform : all weights are 1/M.
     effort : time limit, threads and progress.
 
@@ -154,7 +167,9 @@ def synthesise(
 
 
 def _shrunk(target: Floats, smooth: Floats, noise: float) -> tuple[Floats, float]:
-    """Shrink the target towards a smooth estimate by the noise's share of their difference; return the noise kept."""
+    """Shrink the target towards a smooth estimate by the noise's share of their difference; return
+    the noise kept.
+    """
     residual = target - smooth
     squared = float((residual**2).sum())
     kept = max(0.0, 1 - target.size * noise**2 / squared) if squared else 0.0
@@ -164,7 +179,8 @@ def _shrunk(target: Floats, smooth: Floats, noise: float) -> tuple[Floats, float
 class _Watch:
     """Record the objective of each step, and stop at the deadline or when no more can be gained.
 
-    No more can be gained once the objective is at most `near`, or falls by `least` a step or less, or hardly at all.
+    No more can be gained once the objective is at most `near`, or falls by `least` a step or less,
+    or hardly at all.
     """
 
     def __init__(self, record: Callable[[str, float], bool], near: float, least: float) -> None:
@@ -179,7 +195,8 @@ class _Watch:
 
 
 def _draw(fit: Fit, mixture: Atoms, count: int, rng: np.random.Generator) -> Atoms:
-    """Points of equal weight from a mixture of Gaussians; each Gaussian has its share of them, up to rounding.
+    """Points of equal weight from a mixture of Gaussians; each Gaussian has its share of them, up
+    to rounding.
 
     If there are more Gaussians than points, the heaviest have one point each.
     """

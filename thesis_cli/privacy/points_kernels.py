@@ -1,9 +1,10 @@
 """Compiled sums of features and their gradients; the plain reference is `Features.embed`.
 
-Frequencies are taken in blocks that stay in the fastest cache. Each pass computes sines and cosines again, which is
-faster than storing and fetching the M x J of them. One thread computes a whole block or point, so that the number of
-threads changes no bit. No loop both sums and stores: whether the compiler vectorises such a loop, and so the order of
-its sum, would depend on the addresses of its arrays.
+Frequencies are taken in blocks that stay in the fastest cache. Each pass computes sines and cosines
+again, which is faster than storing and fetching the M x J of them. One thread computes a whole
+block or point, so that the number of threads changes no bit. No loop both sums and stores: whether
+the compiler vectorises such a loop, and so the order of its sum, would depend on the addresses of
+its arrays.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ class LevelTurns(NamedTuple):
 def _cosines_sines(
     frequencies: Floats, phases: Floats, point: Floats, levels: Ints, first: int, cosines: Floats, sines: Floats
 ) -> None:
-    """Set the cosines and sines of the angles of one point, for as many frequencies from `first` on as fit."""
+    """Set the cosines and sines of the angles of one point, for as many frequencies from `first` on
+    as fit.
+    """
     size = cosines.size
     cosines[:] = 0.0  # first holds the angles
     for c in range(levels.size):
@@ -126,7 +129,8 @@ def weighted_sum(table: FeatureTable, placed: Placed, weights: Floats, low: int,
 def products(
     table: FeatureTable, placed: Placed, vector: Floats, low: int, high: int, values: Floats, slopes: Floats
 ) -> None:
-    """f(z, v) = E sum_j a_j cos xi_j + b_j sin xi_j over a Gaussian of variance v about z, and its gradient.
+    """f(z, v) = E sum_j a_j cos xi_j + b_j sin xi_j over a Gaussian of variance v about z, and its
+    gradient.
 
     Parameters
     ----------
@@ -167,9 +171,11 @@ def products(
 def choose_levels(
     table: FeatureTable, turns: LevelTurns, points: Floats, levels: Ints, weights: Floats, residual: Floats
 ) -> int:
-    """Set each category of each point, in turn, to the level with the least residual, and count the changes.
+    """Set each category of each point, in turn, to the level with the least residual, and count the
+    changes.
 
-    All features have one norm, so the least residual has the largest inner product with what the other points leave.
+    All features have one norm, so the least residual has the largest inner product with what the
+    other points leave.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-"""Population statistics from a release (Thesis section 4.3.3): what third parties do with it, at no cost of privacy.
+"""Population statistics from a release (Thesis section 4.3.3), which anyone may compute at no cost
+of privacy.
 
-Every number comes from released rows and their weights. Only `WeightedSample.of_rows` may hold private rows, to score
-models on a holdout or to measure errors; such numbers are private.
+Every number comes from released rows and their weights. Only `WeightedSample.of_rows` may hold
+private rows, to score models on a holdout or to measure errors; such numbers are private.
 """
 
 from __future__ import annotations
@@ -32,13 +33,16 @@ TRUTHS = ("False", "True")
 
 @dataclass(frozen=True)
 class Signature:
-    """What a statistic takes: arguments, the last of them once or more often if `more`, and options by keyword."""
+    """Parameters of a statistic: arguments, the last of them repeatable if `more`, and keyword
+    options.
+    """
 
     arguments: tuple[str, ...]
     options: tuple[str, ...] = ("where", "by")
     more: bool = False
 
     def text(self, name: str) -> str:
+        """Usage of a statistic of this name."""
         options = (f"{option}=..." for option in self.options)
         return f"{name}({', '.join((*self.arguments, *['...'] * self.more, *options))})"
 
@@ -62,9 +66,9 @@ SCALARS: Mapping[str, Callable[..., float]] = {
     "corr": correlation,
 }
 NO_STATISTIC = {
-    "min": "an extreme hangs on one row, and is not released; quantile(x, 0.01) is wanted",
-    "max": "an extreme hangs on one row, and is not released; quantile(x, 0.99) is wanted",
-    "sum": "mean(x) times the number of rows is wanted",
+    "min": "an extreme depends on one row and is not released: use quantile(x, 0.01)",
+    "max": "an extreme depends on one row and is not released: use quantile(x, 0.99)",
+    "sum": "use mean(x) times the number of rows",
 }
 
 
@@ -74,11 +78,11 @@ class AnswerRow:
 
     Attributes
     ----------
-    query : that was asked.
-    group : of `by`, bin of a histogram, coefficient of a model, or empty.
-    statistic : what `value` is.
-    value : NaN where it is not defined.
-    share : of the weight (in absolute value) of all rows, that of those it is from.
+    query : text of the query.
+    group : group of `by`, bin of a histogram, coefficient of a model, or empty.
+    statistic : name of the number.
+    value : the number; NaN if it is undefined.
+    share : share of all absolute weight that the rows behind the number have.
     """
 
     query: str
@@ -90,16 +94,16 @@ class AnswerRow:
 
 @dataclass(frozen=True)
 class Answer:
-    """To one query.
+    """Answer to one query.
 
     Attributes
     ----------
-    query : its text.
-    rows : its numbers.
-    scored : of a model, its scores on a holdout; private if the holdout is.
-    subject : of a histogram, what it is of.
-    condition : on its rows, if any.
-    edges : of its bins, one more than these, if it is of a number.
+    query : text of the query.
+    rows : numbers of the answer.
+    scored : scores of a model on a holdout; private if the holdout is.
+    subject : expression that a histogram shows; empty for other queries.
+    condition : condition on the rows of a histogram, or empty.
+    edges : edges of the bins of a histogram of numbers, one more than bins.
     """
 
     query: str
@@ -111,68 +115,70 @@ class Answer:
 
 
 class Query(Formula):
-    """A query that was read: a statistic of expressions, as in `mean(age, where=region == "south", by=sex)`.
+    """A query: a statistic of expressions, as in `mean(age, where=region == "south", by=sex)`.
 
     Attributes
     ----------
-    name : of the statistic.
-    arguments : its arguments.
-    options : its keywords.
+    name : name of the statistic.
+    arguments : arguments of the statistic.
+    options : keyword arguments.
 
     Raises
     ------
-    InputError : it is none.
+    InputError : the text is not a query.
     """
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         if not (isinstance(self.tree, ast.Call) and isinstance(self.tree.func, ast.Name)):
-            raise self.wrong("it is no statistic", f"one of {', '.join(SIGNATURES)} is wanted, as in mean(x)")
+            raise self.wrong("it is not a statistic", f"use one of {', '.join(SIGNATURES)}, as in mean(x)")
         self.name = self.part(self.tree.func)
         if self.name not in SIGNATURES:
-            remedy = NO_STATISTIC.get(self.name) or nearest(self.name, SIGNATURES, "there are")
-            raise self.wrong(f"{self.name!r} is no statistic", remedy)
+            remedy = NO_STATISTIC.get(self.name) or nearest(self.name, SIGNATURES, "the statistics are")
+            raise self.wrong(f"{self.name!r} is not a statistic", remedy)
         signature = SIGNATURES[self.name]
-        wanted = f"{signature.text(self.name)} is wanted"
+        usage = f"write {signature.text(self.name)}"
         self.arguments = self.tree.args
         self.options = {keyword.arg: keyword.value for keyword in self.tree.keywords}
         for keyword in self.options:
             if keyword not in signature.options:
-                raise self.wrong(f"unknown keyword {keyword or '**'!r} (== compares)", wanted)
+                raise self.wrong(f"unknown keyword {keyword or '**'!r} (== compares)", usage)
         missing = len(signature.arguments) - len(self.arguments)
         if missing > 0 or (missing < 0 and not signature.more):
-            raise self.wrong(f"{self.name} has {len(self.arguments)} arguments", wanted)
+            raise self.wrong(f"{self.name} has {len(self.arguments)} arguments", usage)
 
     def constant(self, sample: WeightedSample, what: str, node: ast.expr | None, default: float) -> float:
-        """A number that is the same in every row."""
+        """Number of an argument that must be constant."""
         if node is None:
             return default
         found = self.number(sample.columns, node)
         if np.ndim(found) or math.isnan(float(found)):
-            raise self.wrong(f"{what} is {self.part(node)}", "a number is wanted")
+            raise self.wrong(f"{what} is {self.part(node)}", "it must be a number")
         return float(found)
 
     def chosen(self, sample: WeightedSample) -> Mask:
-        """The rows where the condition of the query holds."""
+        """Mask of the rows where the condition of the query holds."""
         condition = self.options.get("where")
         return np.ones(len(sample.weights), bool) if condition is None else sample.truth(self, condition) == 1
 
     def empty(self) -> InputError:
-        return self.wrong("no released rows of positive weight are left", "another condition or expression is wanted")
+        """Error for a query that leaves no rows."""
+        return self.wrong("no released rows of positive weight are left", "change the condition or the expression")
 
 
 def ask(sample: WeightedSample, text: str, rows: int, holdout: WeightedSample | None = None) -> Answer:
     """Answer one query.
 
-    Expectations (`mean`, `prob`, `count`) are sum_m w_m h(z_m) (Thesis eq. 4.5) with the weights as they are; what
-    needs a distribution (`quantile`, `var`, `histogram`, models, ...) takes negative weights as 0 and those left to
-    sum to 1. Rows where an expression of the query is missing do not count (in `count`, as false).
+    Expectations (`mean`, `prob`, `count`) are sum_m w_m h(z_m) (Thesis eq. 4.5) with the weights as
+    they are. Statistics of a distribution (`quantile`, `var`, `histogram`, models, ...) replace
+    negative weights by 0 and scale the others to sum 1. Rows where an expression of the query is
+    missing do not count (for `count`, they are false).
 
     Parameters
     ----------
-    sample : of the release.
-    text : of the query.
-    rows : N, the promise's, for `count`.
+    sample : rows and weights of the release.
+    text : text of the query.
+    rows : number N of private rows, from the promise, for `count`.
     holdout : rows to score models on. These scores are private if the rows are.
 
     Raises
@@ -189,7 +195,7 @@ def ask(sample: WeightedSample, text: str, rows: int, holdout: WeightedSample | 
 
 
 def _scalars(query: Query, sample: WeightedSample, rows: int) -> list[AnswerRow]:
-    """A statistic that is one number, in all chosen rows or in each group."""
+    """Numbers of a statistic, for all chosen rows or for each group."""
     if query.name == "count":
         return _counts(query, sample, rows)
     statistic, arguments = query.name, query.arguments
@@ -197,7 +203,7 @@ def _scalars(query: Query, sample: WeightedSample, rows: int) -> list[AnswerRow]
     if statistic == "quantile":
         q = query.constant(sample, "q", arguments[1], math.nan)
         if not 0 <= q <= 1:
-            raise query.wrong(f"q is {q:g}", "0 <= q <= 1 is wanted")
+            raise query.wrong(f"q is {q:g}", "it must be from 0 to 1")
         statistic, arguments, evaluate = f"quantile {q:g}", arguments[:1], partial(quantile, q=q)
     read = sample.truth if statistic == "prob" else sample.number
     xs = [read(query, argument) for argument in arguments]
@@ -215,7 +221,7 @@ def _scalars(query: Query, sample: WeightedSample, rows: int) -> list[AnswerRow]
 
 
 def _counts(query: Query, sample: WeightedSample, rows: int) -> list[AnswerRow]:
-    """N times the probability of the condition, of `where`, and of the group, all at once."""
+    """N times the joint probability of the condition, `where` and the group."""
     true = (sample.truth(query, query.arguments[0]) == 1) & query.chosen(sample)
     return [
         AnswerRow(query.text, group, "count", rows * float(sample.weights[true & members].sum()), 1.0)
@@ -224,7 +230,9 @@ def _counts(query: Query, sample: WeightedSample, rows: int) -> list[AnswerRow]:
 
 
 def _groups(query: Query, sample: WeightedSample) -> list[tuple[str, Mask]]:
-    """Levels of `by`, or chosen values where it is a number, and their rows; all rows under no name without it."""
+    """Levels of `by`, or its values among the chosen rows if it is a number, and their rows;
+    without it, all rows.
+    """
     if "by" not in query.options:
         return [("", np.ones(len(sample.weights), bool))]
     by = sample.value(query, query.options["by"])
@@ -233,15 +241,17 @@ def _groups(query: Query, sample: WeightedSample) -> list[tuple[str, Mask]]:
     numbers = np.unique(by.data[query.chosen(sample) & ~np.isnan(by.data)])
     if len(numbers) > MOST_GROUPS:
         part = query.part(query.options["by"])
-        raise query.wrong(f"{part} has {len(numbers):,} values", f"a category, or at most {MOST_GROUPS} is wanted")
+        raise query.wrong(f"{part} has {len(numbers):,} values", f"it must be a category or have at most {MOST_GROUPS}")
     return [(f"{number:.12g}", by.data == number) for number in numbers]
 
 
 def _histogram(query: Query, sample: WeightedSample) -> Answer:
-    """Shares of bins over the schema's bounds, of levels, or, of an expression, of bins over its released range."""
+    """Shares of levels, of bins over the schema's bounds, or of bins over the released range of an
+    expression.
+    """
     bins = query.constant(sample, "bins", query.options.get("bins"), 10)
     if not (1 <= bins <= MOST_BINS and bins == int(bins)):
-        raise query.wrong(f"bins is {bins:g}", f"a whole number from 1 to {MOST_BINS:,} is wanted")
+        raise query.wrong(f"bins is {bins:g}", f"it must be a whole number from 1 to {MOST_BINS:,}")
     node = query.arguments[0]
     value = sample.value(query, node)
     used = query.chosen(sample) & ~np.isnan(value.data)
@@ -264,7 +274,9 @@ def _histogram(query: Query, sample: WeightedSample) -> Answer:
 
 
 def _bins(schema: Schema, name: str | None, x: Floats, count: int) -> tuple[Floats, list[str]]:
-    """Edges of bins and their labels; those of whole numbers are as wide as each other, and at most `count`."""
+    """Edges and labels of bins; for whole numbers there may be fewer than `count`, all equally
+    wide.
+    """
     column = next((c for c in schema.columns if c.name == name), None)
     if isinstance(column, Integer):
         width = -(-(column.high - column.low + 1) // count)
@@ -277,7 +289,7 @@ def _bins(schema: Schema, name: str | None, x: Floats, count: int) -> tuple[Floa
 
 
 def _model(query: Query, sample: WeightedSample, holdout: WeightedSample | None) -> Answer:
-    """Coefficients of a regression, and its scores on the rows it is from and on the holdout."""
+    """Coefficients of a regression, and its scores on the release and on the holdout."""
     names, matrix, y, used = _design(query, sample)
     weights = sample.distribution(used)
     if weights is None:
@@ -290,7 +302,7 @@ def _model(query: Query, sample: WeightedSample, holdout: WeightedSample | None)
     else:
         ridge = query.constant(sample, "ridge", query.options.get("ridge"), RIDGE)
         if not ridge > 0:
-            raise query.wrong(f"ridge is {ridge:g}", "a number above 0 is wanted")
+            raise query.wrong(f"ridge is {ridge:g}", "it must be above 0")
         try:
             model = regression.logistic(names, matrix, y, weights, ridge)
         except InputError as error:
@@ -304,7 +316,7 @@ def _model(query: Query, sample: WeightedSample, holdout: WeightedSample | None)
     if holdout:
         _, matrix, y, used = _design(query, holdout)
         if not used.any():
-            raise query.wrong("no rows of the holdout are left", "another condition or expression is wanted")
+            raise query.wrong("no rows of the holdout are left", "change the condition or the expression")
         judge = regression.regression_scores if query.name == "regress" else regression.classification_scores
         scores = {"rows of the holdout": float(used.sum())}
         scores |= {f"{name} on the holdout": score for name, score in judge(y, model.at(matrix)).items()}
@@ -313,7 +325,9 @@ def _model(query: Query, sample: WeightedSample, holdout: WeightedSample | None)
 
 
 def _design(query: Query, sample: WeightedSample) -> tuple[list[str], Floats, Floats, Mask]:
-    """Names and matrix (rows, columns) of the design, and the target (rows,), of the rows (a mask) that have all."""
+    """Names and matrix (rows, columns) of the design, target (rows,), and mask of the rows without
+    missing values.
+    """
     first, *others = query.arguments
     y = (sample.number if query.name == "regress" else sample.truth)(query, first)
     values = {query.part(node): sample.value(query, node) for node in others}

@@ -1,4 +1,6 @@
-"""Linear and logistic regression on weighted rows, and their scores on others (Thesis section 4.3.3, item 4)."""
+"""Linear and logistic regression on weighted rows, and scores of their predictions (Thesis section
+4.3.3, item 4).
+"""
 
 from __future__ import annotations
 
@@ -22,30 +24,32 @@ class Linear:
 
     Attributes
     ----------
-    coefficients : by name of the design's column, the intercept first.
-    free : directions of the coefficients that the rows do not determine, where the shortest vector is taken.
+    coefficients : coefficient by name of column, the intercept first.
+    free : number of directions of the coefficients that the rows do not determine; the shortest
+        vector is taken.
     """
 
     coefficients: dict[str, float]
     free: int
 
     def at(self, matrix: Floats) -> Floats:
-        """Its value in the rows of a design, shape (rows, columns) -> (rows,)."""
+        """Value of the function in each row of a design, shape (rows, columns) -> (rows,)."""
         found: Floats = matrix @ np.array(list(self.coefficients.values()))
         return found
 
 
 def design(values: Mapping[str, Value]) -> tuple[list[str], Floats]:
-    """Columns of a regression: an intercept, numbers, truth as 0 and 1, and each level of a category but its first.
+    """Columns of a regression: an intercept, numbers, truth as 0 and 1, and each level of a
+    category except the first.
 
     Parameters
     ----------
-    values : by name, each of shape (rows,), without missing ones.
+    values : values by name, each of shape (rows,), none missing.
 
     Returns
     -------
-    names : of the columns; that of a level is `name = level`.
-    matrix : shape (rows, columns).
+    names : names of the columns; that of a level is `name = level`.
+    matrix : the design, shape (rows, columns).
     """
     rows = len(next(iter(values.values())).data)
     columns = {INTERCEPT: np.ones(rows)}
@@ -59,7 +63,7 @@ def design(values: Mapping[str, Value]) -> tuple[list[str], Floats]:
 
 
 def least_squares(names: list[str], matrix: Floats, y: Floats, weights: Floats) -> Linear:
-    """The minimiser of sum_m w_m (y_m - x_m . b)^2, of weights of 0 and more."""
+    """Minimiser of sum_m w_m (y_m - x_m . b)^2 for weights of 0 or more."""
     roots, squares = np.sqrt(weights), weights @ matrix**2
     scale = _root(squares, squares)
     found, _, rank, _ = np.linalg.lstsq(roots[:, np.newaxis] * matrix / scale, roots * y, rcond=None)
@@ -67,28 +71,29 @@ def least_squares(names: list[str], matrix: Floats, y: Floats, weights: Floats) 
 
 
 def logistic(names: list[str], matrix: Floats, truth: Floats, weights: Floats, ridge: float) -> Linear:
-    """The minimiser of the mean logarithmic loss plus ridge / 2 sum_j (s_j b_j)^2, without the intercept.
+    """Minimiser of the mean logarithmic loss plus ridge / 2 sum_j (s_j b_j)^2; the sum leaves out
+    the intercept.
 
-    The ridge, on coefficients of columns in units of their standard deviations s_j, makes the minimiser unique
-    and finite where a column separates the rows, or does not vary.
+    The ridge acts on columns in units of their standard deviations s_j. It makes the minimiser
+    unique and finite even if a column separates the rows or does not vary.
 
     Parameters
     ----------
-    names, matrix : of a design, whose first column is the intercept.
-    truth : 0 or 1, shape (rows,).
-    weights : of 0 and more, with sum 1.
-    ridge : above 0.
+    names, matrix : a design, whose first column is the intercept.
+    truth : class of each row, 0 or 1, shape (rows,).
+    weights : weights of 0 or more, of sum 1.
+    ridge : strength of the ridge, above 0.
 
     Raises
     ------
-    InputError : all rows of positive weight are of one class.
+    InputError : all rows of positive weight belong to one class.
     """
     from scipy.optimize import minimize
     from scipy.special import expit
 
     share = weights @ truth
     if not 0 < share < 1 or np.ptp(truth[weights > 0]) == 0:
-        raise InputError("the condition is the same in all released rows", "one that varies is wanted")
+        raise InputError("the condition is the same in all released rows", "it must vary")
     centre = weights @ matrix
     centre[0] = 0.0
     scale = _root(weights @ (matrix - centre) ** 2, weights @ matrix**2)
@@ -113,16 +118,19 @@ def logistic(names: list[str], matrix: Floats, truth: Floats, weights: Floats, r
 
 
 def _root(squares: Floats, raw: Floats) -> Floats:
-    """Root mean squares, and 1 for a column of which they are rounding beside its `raw` ones."""
+    """Root mean squares; 1 for a column whose mean square is rounding error beside its `raw`
+    one.
+    """
     return np.asarray(np.sqrt(np.where(squares > 1e-24 * raw, squares, 1.0)))
 
 
 def regression_scores(y: Floats, predicted: Floats, weights: Floats | None = None) -> dict[str, float]:
-    """R^2, that is 1 - sum (y - f)^2 / sum (y - mean y)^2 (NaN where y does not vary), and the root mean square error.
+    """R^2 = 1 - sum (y - f)^2 / sum (y - mean y)^2 (NaN if y does not vary), and the root mean
+    square error.
 
     Parameters
     ----------
-    weights : with sum 1; equal by default.
+    weights : weights of sum 1; equal by default.
     """
     error = np.average((y - predicted) ** 2, weights=weights)
     spread = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)
@@ -130,12 +138,13 @@ def regression_scores(y: Floats, predicted: Floats, weights: Floats | None = Non
 
 
 def classification_scores(y: Floats, logits: Floats) -> dict[str, float]:
-    """Accuracy at probability 1/2, that of the commoner class alone, area under the ROC curve, mean logarithmic loss.
+    """Accuracy at probability 1/2, accuracy of the commoner class, area under the ROC curve, mean
+    logarithmic loss.
 
     Parameters
     ----------
-    y : 0 or 1, shape (rows,).
-    logits : ln p / (1 - p) of the predicted probabilities p of 1.
+    y : class of each row, 0 or 1, shape (rows,).
+    logits : ln p / (1 - p) for the predicted probabilities p of class 1, shape (rows,).
     """
     truth = y == 1
     share = float(truth.mean())
@@ -148,7 +157,9 @@ def classification_scores(y: Floats, logits: Floats) -> dict[str, float]:
 
 
 def area_under_curve(scores: Floats, truth: npt.NDArray[np.bool_]) -> float:
-    """Area under the ROC curve: P(a true row scores above a false one), ties counted half; NaN of one class alone."""
+    """Area under the ROC curve: P(a true row scores above a false one), ties count half; NaN if
+    there is one class.
+    """
     from scipy.stats import rankdata
 
     trues, falses = int(truth.sum()), int((~truth).sum())

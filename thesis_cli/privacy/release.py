@@ -1,10 +1,11 @@
 r"""A private release, in two stages that share only a record.
 
-`private_record` reads the table and draws the noise; the record that it returns is public. `synthetic` makes rows from
-that record alone. It is post-processing: it may be repeated with other settings, and it costs no privacy.
+`private_record` reads the table and draws the noise; the record that it returns is public.
+`synthetic` makes rows from that record alone. It is post-processing: it may be repeated with other
+settings, and it costs no privacy.
 
-Three methods embed the table: random features (Thesis Algorithm 3), the span of public points (Algorithm 2), and the
-exponential mechanism over all small tables (section 4.3.4).
+Three methods embed the table: random features (Thesis Algorithm 3), the span of public points
+(Algorithm 2), and the exponential mechanism over all small tables (section 4.3.4).
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ Spend = Callable[[Budget, float | None], None]
 """Called with the budget, and rho if the release has one, just before the noise is drawn."""
 
 SIZES: dict[Method, int] = {"features": 1000, "subspace": 1000, "exponential": 3}
-"""Default numbers of random features, of points drawn from the schema, and of rows of a small table."""
+"""Default numbers of random features, of points drawn from the schema, and of rows of a small
+table.
+"""
 
 NOISES: dict[NoiseName, Callable[[], Noise]] = {"gaussian": OpenDPGaussian, "laplace": OpenDPLaplace}
 
@@ -75,11 +78,12 @@ class ReleaseRequest:
 
     Attributes
     ----------
-    size : number J of random features, of public points if they are drawn from the schema, or of rows of a small
-        table (exponential).
-    public : public rows whose span the subspace method takes, instead of points drawn from the schema.
-    entropy : seed of the public random draws (features, points, starts). They are not part of the noise: the promise
-        holds for any value, and the record contains it.
+    size : number J of random features, of public points if they are drawn from the schema, or of
+        rows of a small table (exponential).
+    public : public rows whose span the subspace method takes, instead of points drawn from the
+        schema.
+    entropy : seed of the public random draws (features, points, starts). They are not part of the
+        noise: the promise holds for any value, and the record contains it.
     """
 
     schema: Schema
@@ -114,8 +118,10 @@ def private_record(
     Parameters
     ----------
     blocks, count : private table, and its number N of rows, which is public.
-    spend : called after the table has been read and before noise is drawn; if it raises, nothing is released.
-    noise, choose : source of the noise, or of the exponential mechanism's choice; OpenDP by default.
+    spend : called after the table has been read and before noise is drawn; if it raises, nothing is
+        released.
+    noise, choose : source of the noise, or of the exponential mechanism's choice; OpenDP by
+        default.
     jobs : threads.
     progress : called with the number of rows just done.
 
@@ -125,7 +131,8 @@ def private_record(
 
     Raises
     ------
-    InputError : no rows, another number of rows than `count`, or a budget or a size that does not fit.
+    InputError : no rows, another number of rows than `count`, or a budget or a size that does not
+        fit.
     """
     if count < 1:
         raise InputError(f"the table has {count} rows", "it must have at least one")
@@ -182,16 +189,18 @@ def synthetic(
 
     Parameters
     ----------
-    count : number of rows. A subspace release with weights ignores it: it has one row for each public point.
-    weights : "uniform" for plain rows, "simplex" for probabilities; for a subspace release also "l1" with
-        sum |w| <= `most` (Theorem 13), or "raw" as published.
+    count : number of rows. A subspace release with weights ignores it: it has one row for each
+        public point.
+    weights : "uniform" for plain rows, "simplex" for probabilities; for a subspace release also
+        "l1" with sum |w| <= `most` (Theorem 13), or "raw" as published.
     public : public rows of a subspace release that was made with some.
     time_limit : seconds, after which the best rows so far are taken.
     progress : called with the squared distance to the private embedding.
 
     Raises
     ------
-    InputError : weights that the method does not have; other public rows than the release was made with.
+    InputError : weights that the method does not have; other public rows than the release was made
+        with.
     """
     schema = record.schema
     check_rows(schema, record.method, weights, most, time_limit)

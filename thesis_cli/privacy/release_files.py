@@ -21,20 +21,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WEIGHT = "weight"
-"""Name of the column of weights, in a CSV file that has one."""
+"""Name of the column of weights, if the CSV file has one."""
 DIGITS = 5
-"""Reals are written to this many digits of their range, at least."""
+"""Least number of digits of their range to which reals are written."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """Rows that were released, their weights, and their record; all of it public.
+    """Released rows, their weights and their record; all of it is public.
 
     Attributes
     ----------
     schema : columns of the rows.
     points : encoded rows, M of them.
-    weights : weights of the rows, shape (M,); of any sign for a release in the span of points (Algorithm 2).
+    weights : weights of the rows, shape (M,); of any sign for a release in the span of points
+        (Algorithm 2).
     record : promise and origin of the rows.
     """
 
@@ -45,12 +46,12 @@ class Release:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel of the release."""
+        """Kernel on the encoded rows."""
         return self.schema.kernel()
 
     @property
     def columns(self) -> dict[str, Values]:
-        """The rows decoded, an array of M values by name of column."""
+        """Decoded rows: an array of M values by name of column."""
         return self.schema.decode(self.points)
 
 
@@ -69,7 +70,7 @@ def rows_frame(release: Release, *, weighted: bool) -> pd.DataFrame:
 
 
 def rows_text(release: Release, *, weighted: bool) -> str:
-    """The rows as CSV, with a column `weight` if `weighted`."""
+    """Rows as CSV text, with a column `weight` if `weighted`."""
     text: str = rows_frame(release, weighted=weighted).to_csv(index=False, lineterminator="\n")
     return text
 
@@ -93,7 +94,8 @@ def read_record(path: str | Path) -> Record:
 
 
 def read_release(path: str | Path) -> Release:
-    """Read a release, given the path of its CSV file or of its record; without a column of weights, they are equal.
+    """Read a release, given the path of its CSV file or of its record; without a column of weights,
+    they are equal.
 
     Raises
     ------

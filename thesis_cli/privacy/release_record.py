@@ -1,7 +1,8 @@
-"""Public record of a release: its promise, how it was made, and the output of the mechanism; JSON on disk.
+"""Public record of a release: its promise, how it was made, and the output of the mechanism; JSON
+on disk.
 
-`Record.to_json` and `Record.from_json` write and read the whole of it. A record that comes from a file is checked field
-by field, and an error names the file and the key.
+`Record.to_json` and `Record.from_json` write and read the whole of it. A record that comes from a
+file is checked field by field, and an error names the file and the key.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class Selection:
 
     Attributes
     ----------
-    points, domain, candidates : rows of each small table, rows of the domain, and number of small tables.
+    points, domain, candidates : rows of each small table, rows of the domain, and number of small
+        tables.
     mechanism : name of the mechanism that chose.
     scale : scale of its noise.
     epsilon, delta : privacy that it proves.
@@ -102,7 +104,8 @@ class Record:
     Attributes
     ----------
     promise : differential privacy of the release.
-    method, size, basis : how the table was embedded; `size` counts random features, public points or rows.
+    method, size, basis : how the table was embedded; `size` counts random features, public points
+        or rows.
     entropy : seed of the public random draws, which are not part of the noise.
     kernel : kernel on encoded rows.
     schema_text : the schema in TOML; `schema` is the parsed one. Its key in the file is `schema`.
@@ -194,7 +197,9 @@ class Record:
 
 
 def _written(value: object) -> Any:
-    """A value as JSON holds it; fields that are None by default are left out while they are None."""
+    """A value as JSON holds it; fields that are None by default are left out while they are
+    None.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         found = {}
         for f in dataclasses.fields(value):

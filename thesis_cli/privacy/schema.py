@@ -1,7 +1,9 @@
-"""The public description of a private table: columns, bounds, levels, kernel; rows encoded by it and decoded.
+"""Public description of a private table: columns, bounds, levels, kernel; it encodes rows and
+decodes them.
 
-A schema is public input: whoever writes it takes bounds and levels from what is known without the table (a code
-book, a law, common sense). Nothing here looks at values to choose a bound, a level, a bandwidth or a default.
+A schema is public input: its author takes bounds and levels from public knowledge (a code book, a
+law, common sense), never from the table. No code here looks at values to choose a bound, a level, a
+bandwidth or a default.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ __all__ = ["Boolean", "Category", "Column", "Integer", "Real", "Schema", "Unknow
 
 Unknown = Literal["error", "missing"]
 
-EXPONENT = 4.0  # mean of -ln k over two independent uniform rows, where the schema does not set the kernel
+EXPONENT = 4.0  # mean of -ln k over two independent uniform rows, if the schema does not set the kernel
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,13 @@ class Schema:
 
     Attributes
     ----------
-    columns : at least one, no two of one name. Other columns of the table are left out of the release.
-    gamma, rho : of the kernel, for columns that set none of their own.
+    columns : at least one, all of different names. The release leaves out the table's other
+        columns.
+    gamma, rho : parameters of the kernel, for columns that do not set their own.
 
     Raises
     ------
-    InputError : no columns, two of one name, a gamma or rho out of range.
+    InputError : there are no columns, two have one name, or gamma or rho is out of range.
     """
 
     columns: tuple[Column, ...]
@@ -63,10 +66,10 @@ class Schema:
 
     def __post_init__(self) -> None:
         if not self.columns:
-            raise InputError("the schema has no columns", "a table [columns.NAME] for each column is wanted")
+            raise InputError("the schema has no columns", "add a table [columns.NAME] for each column")
         twice = first_double(self.names)
         if twice is not None:
-            raise wrong(twice, "it stands there twice", "every column once is wanted")
+            raise wrong(twice, "it is listed twice", "list every column once")
         check_kernel("the kernel", self.gamma, self.rho)
 
     @property
@@ -81,17 +84,18 @@ class Schema:
 
     @property
     def cardinalities(self) -> tuple[int, ...]:
-        """Numbers of levels of the C codes of an encoded row."""
+        """Number of levels of each of the C codes of an encoded row."""
         return tuple(column.cardinality for column in self.columns if column.cardinality)
 
     def kernel(self) -> Kernel:
-        """The kernel on encoded rows.
+        """Kernel on encoded rows; it depends on the schema alone.
 
-        Where the schema sets none, gamma = 6 s / T and rho = exp(-s / (T (1 - 1/L))), with s = 4, T = D + C
-        coordinates in all, and L levels. Two independent uniform numbers are 1/6 apart in squared mean and two
-        uniform levels differ with probability 1 - 1/L, so each coordinate adds s / T to the mean of -ln k of two
-        unrelated rows, and k of such rows is about exp(-4) whatever the number of columns: neither near 1, where
-        all rows look alike, nor near 0, where no row speaks for another. It depends on the schema alone.
+        By default, gamma = 6 s / T and rho = exp(-s / (T (1 - 1/L))), with s = 4, T = D + C
+        coordinates in all, and L levels. The squared distance of two independent uniform numbers is
+        1/6 on average, and two uniform levels differ with probability 1 - 1/L, so each coordinate
+        adds s / T to the mean of -ln k of two unrelated rows. Their k is then about exp(-4)
+        whatever the number of columns: not near 1, where all rows look alike, and not near 0, where
+        no row is informative about another.
         """
         share = EXPONENT / (self.reals + len(self.cardinalities))
         gamma = 6 * share if self.gamma is None else self.gamma
@@ -106,25 +110,28 @@ class Schema:
         return math.exp(-share / (1 - 1 / column.cardinality)) if self.rho is None else self.rho
 
     def encode(self, columns: Mapping[str, Values], first_row: int = 1, unknown: Unknown = "error") -> Rows:
-        """Rows of a part of the table.
+        """Encode the rows of a part of the table.
 
         Parameters
         ----------
-        columns : an array of N values by name, of numbers, texts, booleans or objects; others are ignored. None,
-            NaN and, unless they are levels, `columns.MISSING_TEXTS` are missing values.
-        first_row : number of the first of these rows in the table, for messages.
-        unknown : what becomes of a value that is no level, or of the wrong type: an error, or (`missing`, in
-            columns that may have missing values) a missing value. The error depends on private values. It is for
-            the terminal of who may see the table, names the place and not the value, and must end the release.
+        columns : arrays of N values by name: numbers, texts, booleans or objects; columns that the
+            schema lacks are ignored. None, NaN and, unless they are levels, `columns.MISSING_TEXTS`
+            are missing values.
+        first_row : number of the first of these rows in the table, for errors.
+        unknown : treatment of a value that is not a level or has the wrong type: an error, or
+            (`missing`, in columns that may have missing values) a missing value. The error depends
+            on private values: it is only for people who may see the table, names the place and not
+            the value, and must end the release.
 
         Raises
         ------
-        InputError : a column is lacking, or one has an unknown, wrong or (unless it may be) missing value.
+        InputError : a column is missing, or has an unknown, wrong or (unless allowed) missing
+            value.
         """
         self.check_names(columns)
         lengths = {len(columns[name]) for name in self.names}
         if len(lengths) > 1:
-            raise InputError("the columns differ in length", "columns of one table are wanted")
+            raise InputError("the columns differ in length", "they must be columns of one table")
         (count,) = lengths
         reals = np.empty((count, self.reals))
         codes = np.empty((count, len(self.cardinalities)), np.int64)
@@ -145,10 +152,11 @@ class Schema:
         return Rows(reals, codes)
 
     def decode(self, rows: Rows) -> dict[str, Values]:
-        """The columns that rows stand for, an array of N values by name.
+        """Decode rows into an array of N values for each name of a column.
 
-        float64, int64, str or bool by the kind of the column; where it may have missing values they are NaN
-        among float64, and None in an array of objects otherwise. Coordinates beyond [0, 1] are clamped.
+        The values are float64, int64, str or bool by the kind of the column. Missing values are NaN
+        among float64; a column of another kind that may have them is an array of objects, with None
+        for missing. Coordinates beyond [0, 1] are clamped.
         """
         columns: dict[str, Values] = {}
         d = c = 0
@@ -178,13 +186,13 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
-        """Read a TOML file (`parse`); complaints name it."""
+        """Read a TOML file as `parse` does; errors name the file."""
         try:
             text = Path(path).read_text(encoding="utf-8-sig")
         except OSError as error:
-            raise InputError(f"it cannot be read ({error.strerror})", "a schema file is wanted", source=path) from None
+            raise InputError(f"it cannot be read ({error.strerror})", "give a schema in TOML", source=path) from None
         except UnicodeDecodeError:
-            raise InputError("it is not UTF-8", "a schema in TOML is wanted", source=path) from None
+            raise InputError("it is not UTF-8", "give a schema in TOML", source=path) from None
         try:
             return cls.parse(text)
         except InputError as error:
@@ -192,15 +200,16 @@ class Schema:
 
     @classmethod
     def parse(cls, text: str) -> Schema:
-        """A schema from TOML.
+        """Read a schema from TOML.
 
-        A table `[columns.NAME]` for each column has `type` (`real`, `integer`, `category`, `boolean`) and, by
-        name, the attributes of `Real`, `Integer`, `Category` or `Boolean`; a table `[kernel]` may have `gamma`
-        and `rho`.
+        A table `[columns.NAME]` for each column has `type` (`real`, `integer`, `category`,
+        `boolean`) and the attributes of `Real`, `Integer`, `Category` or `Boolean`; a table
+        `[kernel]` may have `gamma` and `rho`.
 
         Raises
         ------
-        InputError : no TOML, an unknown key, or an attribute that is lacking or out of range; names the column.
+        InputError : the text is not TOML, a key is unknown, or an attribute is missing or out of
+            range; names the column.
         """
         try:
             content = tomllib.loads(text)
@@ -212,7 +221,7 @@ class Schema:
         return cls(tuple(_column(name, entry) for name, entry in tables[0].items()), **tables[1])
 
     def to_toml(self) -> str:
-        """The schema as `parse` reads it."""
+        """Text that `parse` reads as this schema."""
         kernel = [f"{key} = {value!r}" for key in ("gamma", "rho") if (value := getattr(self, key)) is not None]
         blocks = [["[kernel]", *kernel]] if kernel else []
         for column in self.columns:
@@ -223,14 +232,15 @@ class Schema:
 
 
 def template(columns: Mapping[str, str]) -> str:
-    """A schema to fill in, from names of columns and types of storage alone, never from values.
+    """Schema to fill in, made from the columns' names and storage types alone, never from values.
 
-    Bounds, levels, and types that the storage leaves open (any but `real`, `integer` and `boolean`) are comments to
-    complete; until they are, `Schema.parse` says what the first such column lacks.
+    Bounds, levels, and types that the storage leaves open (all except `real`, `integer` and
+    `boolean`) are comments to complete. Until they are, `Schema.parse` reports what the first such
+    column lacks.
 
     Parameters
     ----------
-    columns : type of storage by name of column, as `Table.columns` has them.
+    columns : storage type by name of column, as `Table.columns` has them.
     """
     blocks = [
         "# Everything in this file is public: take bounds and levels from what is known without the table.\n"
@@ -251,13 +261,17 @@ def template(columns: Mapping[str, str]) -> str:
 
 
 def _check_readable(column: Column, found: Floats, gaps: npt.NDArray[np.bool_], first_row: int) -> None:
-    """Names the first place of a value that cannot be, and not the value: it is private."""
+    """Refuse values that the schema does not allow; the error names the first place, not the value,
+    which is private.
+    """
     refused = (found < 0) | (gaps & (not column.missing))
     if refused.any():
         at = int(refused.argmax())
         if gaps[at]:
-            raise wrong(column.name, f"row {first_row + at} has no value", "one is wanted, or missing = true")
-        raise wrong(column.name, f"row {first_row + at} cannot be read", f"{column.wanted} is wanted")
+            raise wrong(
+                column.name, f"row {first_row + at} has no value", "it must have one, or the schema missing = true"
+            )
+        raise wrong(column.name, f"row {first_row + at} cannot be read", f"it must be {column.content}")
 
 
 def _not_toml(message: str) -> InputError:
@@ -265,13 +279,13 @@ def _not_toml(message: str) -> InputError:
     line = int(place[1]) if place else None
     double = re.search(r"Cannot (?:declare|overwrite|redefine).*?'columns', (['\"])(.*?)\1", message)
     if double:
-        return InputError(f"column {double[2]!r} stands there twice", "once is wanted", source="schema", line=line)
-    return InputError(f"no TOML: {message.partition(' (at')[0]}", source="schema", line=line)
+        return InputError(f"column {double[2]!r} is listed twice", "list it once", source="schema", line=line)
+    return InputError(f"it is not TOML: {message.partition(' (at')[0]}", source="schema", line=line)
 
 
 def _table(where: str, found: object) -> dict[str, Any]:
     if not isinstance(found, dict):
-        raise InputError(f"{where} is no table", "a table of keys is wanted")
+        raise InputError(f"{where} is not a table", "it must be a table of keys")
     return found
 
 
@@ -284,7 +298,7 @@ def _check_keys(where: str, found: Iterable[str], known: tuple[str, ...]) -> Non
 def _column(name: str, found: object) -> Column:
     entry = dict(_table(f"column {name!r}", found))
     if "type" not in entry:
-        raise wrong(name, "it has no type", f"one of {', '.join(KINDS)} is wanted")
+        raise wrong(name, "it has no type", f"its type must be {', '.join(KINDS)}")
     kind = entry.pop("type")
     if not isinstance(kind, str) or kind not in KINDS:
         raise wrong(name, f"unknown type {kind!r}", nearest(str(kind), KINDS, "the types are"))
@@ -292,7 +306,7 @@ def _column(name: str, found: object) -> Column:
     _check_keys(f"column {name!r}: ", entry, ("type", *keys))
     for key, default in keys.items():
         if default is REQUIRED and key not in entry:
-            raise wrong(name, f"it has no {key}", f"a public one is wanted: {key} = ...")
+            raise wrong(name, f"it has no {key}", f"write a public one: {key} = ...")
     if isinstance(entry.get("levels"), list):
         entry["levels"] = tuple(str(x) if type(x) is int else x for x in entry["levels"])
     return KINDS[kind](name, **entry)

@@ -1,8 +1,9 @@
 """Release in the span of given points (Thesis section 4.4, Algorithm 2).
 
-The embedding of the table is projected onto the span of the k(z_m, .), its coordinates there in an orthonormal basis
-are made private, and what is released is an expansion of the noisy element in the points. Points and basis are
-public; the coordinates meet `Noise.add` and nothing else; all that follows is post-processing.
+The embedding of the table is projected onto the span of the k(z_m, .). Noise makes its coordinates
+in an orthonormal basis private, and the release expands the noisy element in the points. Points and
+basis are public; the coordinates are passed to `Noise.add` and nowhere else; all that follows is
+post-processing.
 """
 
 from __future__ import annotations
@@ -25,50 +26,59 @@ Extended = npt.NDArray[np.longdouble]
 Constraint = Literal["raw", "l1", "simplex"]
 
 THRESHOLD = 1e-5
-"""Squared norm that a point must add to the span to count."""
+"""Least squared norm that a point must add to the span; other points do not count."""
 
 BLOCK = 256
-"""Points at a time."""
+"""Points per block."""
 
 TOLERANCE, FLOOR = 1e-3, 1e-11
-"""Of constrained weights: excess of the squared distance over its least, as a share of it and in absolute terms."""
+"""Relative and absolute excess of the squared distance of constrained weights over the least."""
 
 RIDGE = 1e-12
 ROUNDS = 10
-"""Rounds of the search for weights per point; it takes one or two per point of the face where it ends."""
+"""Largest number of rounds per point in the search for weights; one or two per point of the final
+face are enough.
+"""
 
 SAFETY = 1.01
-"""Factor on norms that are computed in floating point; it covers their own rounding many times."""
+"""Factor on norms that are computed in floating point; it covers their rounding many times over."""
 
 
 @dataclass(frozen=True)
 class Basis:
-    """Orthonormal basis b_f = sum_g (L^-1)_fg k(z_g, .) of the span of points, g over those that count.
+    """Orthonormal basis b_f = sum_g (L^-1)_fg k(z_g, .) of the span of points, g over those that
+    count.
 
     Attributes
     ----------
-    parents : numbers of the points that count, ascending, shape (F,). The basis of the first M points is that of
-        the parents below M.
-    factor : lower triangular L with L L^T the kernel's matrix of the parents, shape (F, F).
+    parents : numbers of the points that count, ascending, shape (F,). The parents below M give the
+        basis of the first M points.
+    factor : lower triangular L such that L L^T is the kernel's matrix of the parents, shape (F, F).
     """
 
     parents: Codes
     factor: Floats
 
     def first(self, points: int) -> Basis:
-        """The basis of the first points only."""
+        """Basis of the span of the first points."""
         size = int(np.searchsorted(self.parents, points))
         return Basis(self.parents[:size], self.factor[:size, :size])
 
     def coordinates(self, values: Floats) -> Floats:
-        """<b_f, h>, shape (F,), of a function h known at the points, shape (M,), solved in extended precision."""
+        """Coordinates <b_f, h>, shape (F,), of a function h from its values at the points, shape
+        (M,).
+
+        They are solved in extended precision.
+        """
         right = values[self.parents].astype(np.longdouble)
         for f, row in enumerate(self.factor):
             right[f] = (right[f] - row[:f].astype(np.longdouble) @ right[:f]) / row[f]
         return right.astype(np.float64)
 
     def expand(self, coordinates: Floats, points: int) -> Floats:
-        """Weights w, shape (points,), with sum_f beta_f b_f = sum_m w_m k(z_m, .); 0 for points that do not count."""
+        """Weights w, shape (points,), such that sum_f beta_f b_f = sum_m w_m k(z_m, .); 0 for
+        points that do not count.
+        """
         from scipy.linalg import solve_triangular
 
         weights = np.zeros(points)
@@ -76,14 +86,17 @@ class Basis:
         return weights
 
     def l2_sensitivity(self, kernel: Kernel, points: Rows, rows: int) -> float:
-        r"""Bound on how far apart the computed coordinates of two tables of N = `rows` rows, one row different, are.
+        r"""Bound on the distance of the computed coordinates of two tables of N = `rows` rows that
+        differ in one.
 
-        sqrt(2) / N, as |k(x, .) - k(x', .)|^2 = 2 - 2 k(x, x') <= 2 for a kernel that is not negative, and what
-        rounding may add, by the points alone. (Lemma 6 has 2 / N, which no such kernel reaches.)
+        It is sqrt(2) / N, because |k(x, .) - k(x', .)|^2 = 2 - 2 k(x, x') <= 2 for a kernel of no
+        negative value, plus a bound on rounding that depends on the points alone. (Lemma 6 has 2 /
+        N, which no such kernel reaches.)
 
-        With A = L^-1 and E = K - L L^T, h -> A (<h, k(z_f, .)>)_f has squared norm |A K A^T| <= 1 + |A|^2 |E|. Each
-        value at a point is wrong by 2^-51 at most in its last step, whatever N, and by some (D + C + 16) 2^-53 / N in
-        those of the row that differs; the solution by F^(3/2) u |A|, u being the rounding unit of extended precision.
+        With A = L^-1 and E = K - L L^T, the map h -> A (<h, k(z_f, .)>)_f has squared norm |A K
+        A^T| <= 1 + |A|^2 |E|. The last step makes an error of at most 2^-51 in each value at a
+        point, whatever N; the kernel values of the row that differs, of some (D + C + 16) 2^-53 /
+        N; the solution, of F^(3/2) u |A|, where u is the rounding unit of extended precision.
         """
         from scipy.linalg import solve_triangular
 
@@ -96,10 +109,11 @@ class Basis:
         return float(math.sqrt(2 * (1 + stretch)) / rows + SAFETY * rounding)
 
     def _residual(self, kernel: Kernel, parents: Rows) -> float:
-        """|K - L L^T| (Frobenius), to far below the rounding of doubles: K in extended precision, L in two parts.
+        """|K - L L^T| (Frobenius), far more accurately than in doubles: K in extended precision, L
+        in two parts.
 
-        Products of the high parts, of 20 bits, add up without rounding. The last term is the rounding of K, which
-        matters where an extended number is but a double.
+        Products of the high parts, of 20 bits, add up without rounding. The last term is the
+        rounding of K, which matters on machines where extended precision is that of doubles.
         """
         high = np.round(self.factor * 2.0**20) / 2.0**20
         low = self.factor - high
@@ -124,18 +138,19 @@ def _extended_matrix(kernel: Kernel, a: Rows, b: Rows) -> Extended:
 
 
 def orthonormal_basis(kernel: Kernel, points: Rows) -> Basis:
-    """Gram-Schmidt in the order of the points, without those that add less than THRESHOLD (Algorithm 2, line 4).
+    """Gram-Schmidt in the order of the points, without those that add less than THRESHOLD
+    (Algorithm 2, line 4).
 
-    It is a Cholesky factorisation that skips such rows, block by block.
+    It is computed as a Cholesky factorisation, block by block, that skips such rows.
 
     Raises
     ------
-    InputError : no points.
+    InputError : there are no points.
     """
     from scipy.linalg import solve_triangular
 
     if not len(points):
-        raise InputError("no public points", "one or more are wanted")
+        raise InputError("there are no public points", "give at least one")
     factor, parents = np.zeros((0, 0)), np.zeros(0, np.int64)
     for start in range(0, len(points), BLOCK):
         block = points[start : start + BLOCK]
@@ -148,7 +163,7 @@ def orthonormal_basis(kernel: Kernel, points: Rows) -> Basis:
 
 
 def _skip_cholesky(matrix: Floats) -> tuple[Codes, Floats]:
-    """Rows that are kept, and the lower triangular factor of their submatrix."""
+    """Kept rows, and the lower triangular factor of their submatrix."""
     rest, kept, columns = matrix.copy(), [], []
     for i in range(len(matrix)):
         if rest[i, i] >= THRESHOLD:
@@ -162,7 +177,9 @@ def _skip_cholesky(matrix: Floats) -> tuple[Codes, Floats]:
 
 @dataclass(frozen=True)
 class Subspace:
-    """Takes a table to the coordinates of its embedding in the span of public points (Algorithm 2, lines 3 to 6)."""
+    """Map from a table to the coordinates of its embedding in the span of public points (Algorithm
+    2, lines 3 to 6).
+    """
 
     kernel: Kernel
     points: Rows
@@ -170,6 +187,7 @@ class Subspace:
 
     @classmethod
     def of(cls, kernel: Kernel, points: Rows) -> Subspace:
+        """Span of public points."""
         return cls(kernel, points, orthonormal_basis(kernel, points))
 
     @property
@@ -182,29 +200,31 @@ class Subspace:
         return self.basis.coordinates(mean_at(self.kernel, blocks, self.points, jobs, progress))
 
     def l2_sensitivity(self, rows: int) -> float:
-        """As `Basis.l2_sensitivity`."""
+        """Sensitivity of the coordinates, as in `Basis.l2_sensitivity`."""
         return self.basis.l2_sensitivity(self.kernel, self.points, rows)
 
 
 def counted_blocks(blocks: Iterable[Rows], count: int) -> Iterator[Rows]:
-    """The blocks, and at their end a complaint (`InputError`) if they had another number of rows."""
+    """The same blocks; `InputError` at their end if they had another number of rows."""
     seen = 0
     for block in blocks:
         seen += len(block)
         yield block
     if seen != count:
-        raise InputError(f"the table has {seen} rows where {count} were announced", "a table that does not change")
+        raise InputError(f"the table has {seen} rows and not {count}", "it must not change while it is read")
 
 
 def uniform(points: Rows) -> Floats:
-    """The baseline's weights 1/M (Thesis section 4.4); they see no private row that is not among the points."""
+    """Weights 1/M of the baseline (Thesis section 4.4); they depend on the points alone."""
     return np.full(len(points), 1 / len(points))
 
 
 def reweighted(
     kernel: Kernel, points: Rows, basis: Basis, coordinates: Floats, constraint: Constraint, most: float = 1.0
 ) -> Floats:
-    """Weights of the points under a constraint, nearest in the RKHS to sum_f beta_f b_f, shape (M,)."""
+    """Weights under a constraint whose element is nearest to sum_f beta_f b_f in the RKHS, shape
+    (M,).
+    """
     raw = basis.expand(coordinates, len(points))
     if constraint == "raw" or (constraint == "l1" and np.abs(raw).sum() <= most):
         return raw
@@ -218,12 +238,13 @@ def reweighted(
 
 
 def _nearest(kernel: Kernel, points: Rows, values: Floats, squared_norm: float, most: float | None) -> Floats:
-    """Weights nearest to an element of known values at the points: with sum |w| <= most, or on the simplex if None.
+    """Weights of the element nearest to one of known values: with sum |w| <= most, or on the
+    simplex if None.
 
-    Wolfe's algorithm (1976) for the nearest point of a polytope, whose vertices are the k(z_m, .), or for the L1 ball
-    those times +-most. It holds the vertices of a face; each round takes in the one that promises most, and drops
-    those that the best affine combination makes negative. It ends when the squared distance is within TOLERANCE of
-    its least.
+    This is Wolfe's algorithm (1976) for the nearest point of a polytope; its vertices are the
+    k(z_m, .), times +-most for the L1 ball. It keeps the vertices of a face. Each round adds the
+    vertex of steepest descent, and drops those that the best affine combination makes negative. It
+    ends when the squared distance is within TOLERANCE of the least.
     """
     size, radius = len(points), most or 1.0
     chosen, heights = np.zeros(0, np.int64), np.zeros(0)  # the vertices are heights * k(z_chosen, .)
@@ -260,8 +281,9 @@ def _nearest(kernel: Kernel, points: Rows, values: Floats, squared_norm: float, 
 def _affine(gram: Floats, inner: Floats, radius: float) -> Floats:
     """Coefficients u of sum 1 that minimise u^T G u / 2 - b^T u.
 
-    As the sum is 1, adding a constant to G changes nothing; it makes room for a vertex and its opposite. The ridge is
-    what rounding does to G, and keeps it positive definite where vertices are next to dependent.
+    Because the sum is 1, adding a constant to G changes nothing; it allows a vertex together with
+    its opposite. The ridge is as large as the rounding of G, and keeps it positive definite if
+    vertices are nearly dependent.
     """
     from scipy.linalg import cho_factor, cho_solve
 

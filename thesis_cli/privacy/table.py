@@ -1,4 +1,6 @@
-"""Private tables: CSV and Parquet files and queries of a database, read in parts of constant size."""
+"""Private tables: CSV and Parquet files, DataFrames and database queries, read in parts of constant
+size.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +27,21 @@ if TYPE_CHECKING:
 
 CHUNK = 65_536
 _SALT = secrets.token_bytes(32)
-_EXPLAINED = ("0A", "25", "42", "SQLITE_")  # classes of errors about the query alone, which quote no values
+_EXPLAINED = ("0A", "25", "42", "SQLITE_")  # classes of errors that are about the query and quote no values
 _POSTGRESQL_TYPES = {16: "boolean", 20: "integer", 21: "integer", 23: "integer", 700: "real", 701: "real", 1700: "real"}
 
-Block = tuple[int, dict[str, Values]]  # number of rows, and an array of them for each column
+Block = tuple[int, dict[str, Values]]  # number of rows, and the array of each column
 
 
 class Table(ABC):
-    """A table that can be read again and again, and that complains when it has changed in between.
+    """A table that can be read several times, and that notices changes between two passes.
 
     Attributes
     ----------
-    source : its name in messages, without passwords.
-    columns : type of storage by name: `real`, `integer`, `boolean`, or `text` for whatever else; from the header of
-        the file or of the query's result, not from values, so that all columns of a CSV file are `text`.
+    source : name of the table in errors, without passwords.
+    columns : storage type by name: `real`, `integer`, `boolean`, or `text` for anything else. It
+        comes from the header of the file or of the query's result, not from values; all columns of
+        a CSV file are `text`.
     """
 
     def __init__(self, source: str, columns: dict[str, str]) -> None:
@@ -47,30 +50,32 @@ class Table(ABC):
         self._digests: dict[tuple[str, ...], int] = {}
 
     def chunks(self, size: int = CHUNK, names: Sequence[str] | None = None) -> Iterator[dict[str, Values]]:
-        """The rows in order, at most `size` at a time: an array for each of the named columns (all by default).
+        """Rows in order, at most `size` at a time: an array for each of the named columns (by
+        default, all).
 
-        Values are as they are stored: texts in a CSV file (so that 01 stays 01), numbers where the storage has them.
+        Values are as stored: texts in a CSV file (so that 01 stays 01), numbers if the storage has
+        numbers.
 
         Raises
         ------
-        InputError : the table cannot be read, or at the end of a pass has not the rows that an earlier pass had.
-            Their order is free: a database may return them in another one.
+        InputError : the table cannot be read, or a pass ends with other rows than an earlier pass.
+            Their order may differ: a database guarantees none.
         """
-        wanted = tuple(self.columns if names is None else names)
+        chosen = tuple(self.columns if names is None else names)
         rows = digest = 0
-        for count, block in self._blocks(size, wanted):
+        for count, block in self._blocks(size, chosen):
             rows += count
-            # repr, as a NaN has a hash of its own each time; hash, as Python salts it anew in each process.
-            digest += sum(map(hash, map(repr, zip(*(block[name].tolist() for name in wanted), strict=True))))
-            if wanted:
+            # repr, because each NaN has its own hash; hash, because Python salts it in each process.
+            digest += sum(map(hash, map(repr, zip(*(block[name].tolist() for name in chosen), strict=True))))
+            if chosen:
                 yield block
-        known = self._rows, self._digests.get(wanted, digest)
+        known = self._rows, self._digests.get(chosen, digest)
         if known[0] not in (None, rows) or known[1] != digest:
-            raise InputError("the table changed while it was read", "a table at rest is wanted", source=self.source)
-        self._rows, self._digests[wanted] = rows, digest
+            raise InputError("the table changed while it was read", "read one that does not change", source=self.source)
+        self._rows, self._digests[chosen] = rows, digest
 
     def count(self) -> int:
-        """Number of rows; reads the table unless a pass has counted them."""
+        """Number of rows; the table is read unless a pass has counted them."""
         if self._rows is None:
             for _ in self.chunks(names=()):
                 pass
@@ -78,10 +83,11 @@ class Table(ABC):
         return self._rows
 
     def fingerprint(self) -> str:
-        """Equal for tables of the same rows in any order; reads the table unless a pass has read all columns.
+        """Digest that is equal for tables of the same rows in any order.
 
-        It is computed from private values: compare it within the process, write it nowhere. A key that is drawn
-        anew for each process makes it worthless outside.
+        The table is read unless a pass has read all columns. The digest comes from private values:
+        compare it within the process and write it nowhere. Its key is drawn for each process, so
+        that it is worthless outside.
         """
         every = tuple(self.columns)
         if every not in self._digests:
@@ -92,21 +98,24 @@ class Table(ABC):
 
     @abstractmethod
     def _blocks(self, size: int, names: tuple[str, ...]) -> Iterator[Block]:
-        """One pass over the named columns."""
+        """Blocks of one pass over the named columns."""
 
 
 def open_table(source: str | Path | pd.DataFrame, query: str | None = None, *, named: bool = False) -> Table:
-    """A CSV file (with a header), a Parquet file (*.parquet, *.pq), a query of a database, or a DataFrame.
+    """Open a CSV file (with a header), a Parquet file (*.parquet, *.pq), a database query, or a
+    DataFrame.
 
     Parameters
     ----------
-    source : a path, a URL sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE, or a DataFrame.
-    query : the SELECT to read, for a database alone.
-    named : whether the first line of a CSV file is known to be names, so that it may have numbers.
+    source : a path, a URL sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE, or a
+        DataFrame.
+    query : SELECT to read; only for a database.
+    named : whether the first line of a CSV file is known to have names, which may then be numbers.
 
     Raises
     ------
-    InputError : no such table, one that cannot be read, or a package that is not installed; never has a password.
+    InputError : there is no such table, it cannot be read, or a package is not installed; never has
+        a password.
     """
     if not isinstance(source, str | Path):
         return FrameTable(source, query)
@@ -114,20 +123,21 @@ def open_table(source: str | Path | pd.DataFrame, query: str | None = None, *, n
     if re.match(r"\w+(\+\w+)?://|(sqlite|postgres\w*)(\+\w+)?:", source):
         return QueryTable(source, query)
     if query is not None:
-        raise InputError("--query is for a database", "a URL such as sqlite:///FILE is wanted", source=source)
+        raise InputError("--query is for a database", "give a URL such as sqlite:///FILE", source=source)
     path = Path(source)
     if not path.is_file():
-        problem = "it is no file" if path.exists() else "no such file"
-        raise InputError(problem, "a CSV or Parquet file, or the URL of a database is wanted", source=source)
+        problem = "it is not a file" if path.exists() else "no such file"
+        raise InputError(problem, "give a CSV or Parquet file, or the URL of a database", source=source)
     return ParquetTable(source) if path.suffix.lower() in (".parquet", ".pq") else CsvTable(source, named)
 
 
 def rows(table: Table, schema: Schema, chunk: int = CHUNK, unknown: Unknown = "error") -> Iterator[Rows]:
-    """The table's rows encoded, at most `chunk` at a time; reads the schema's columns alone.
+    """Encoded rows of the table, at most `chunk` at a time; only the schema's columns are read.
 
     Raises
     ------
-    InputError : the table lacks a column (at once), or what `Table.chunks` and `Schema.encode` raise (as it is read).
+    InputError : the table lacks a column (at once); what `Table.chunks` and `Schema.encode` raise
+        (while it is read).
     """
     try:
         schema.check_names(table.columns)
@@ -148,16 +158,20 @@ def _encoded(table: Table, schema: Schema, chunk: int, unknown: Unknown) -> Iter
 
 
 class CsvTable(Table):
-    """A file of comma-separated values in UTF-8, with a line of column names; blank lines are skipped."""
+    """A file of comma-separated values in UTF-8, with a line of column names; blank lines are
+    skipped.
+    """
 
     def __init__(self, path: str, named: bool = False) -> None:
         self._path = path
         with self._reader() as reader:
             header = next(filter(None, reader), None)
         if header is None:
-            raise InputError("the file is empty", "a line of column names and rows are wanted", source=path)
+            raise InputError("the file is empty", "it must have a line of column names, then rows", source=path)
         if not named and any(map(_is_number, header)):
-            raise InputError("no header: a number in it", "a line of column names is wanted", source=path, line=1)
+            raise InputError(
+                "the header has a number in it", "the first line must be column names", source=path, line=1
+            )
         super().__init__(path, _unique(dict.fromkeys(header, "text"), header, path))
 
     @contextmanager
@@ -169,9 +183,9 @@ class CsvTable(Table):
         except OSError as error:
             raise InputError(f"it cannot be read ({error.strerror})", source=self._path) from None
         except csv.Error as error:
-            raise InputError(str(error), "CSV is wanted", source=self._path, line=reader.line_num) from None
+            raise InputError(str(error), "it must be CSV", source=self._path, line=reader.line_num) from None
         except UnicodeDecodeError:
-            raise InputError("it is not UTF-8", "CSV in UTF-8 is wanted", source=self._path) from None
+            raise InputError("it is not UTF-8", "it must be CSV in UTF-8", source=self._path) from None
 
     def _blocks(self, size: int, names: tuple[str, ...]) -> Iterator[Block]:
         widths = {0, len(self.columns)}
@@ -185,16 +199,16 @@ class CsvTable(Table):
                 yield len(part), {name: _objects([row[i] for row in part]) for name, i in places.items()}
 
     def _refuse_ragged(self) -> None:
-        """Reads again, for the line of the first row that has not the header's width."""
+        """Raise the error; a second pass finds the line of the first row of another width."""
         width = len(self.columns)
         with self._reader() as reader:
             cells = next((len(row) for row in reader if len(row) not in (0, width)), 0)
             problem = f"{cells} cell{'s' * (cells != 1)} where the header has {width}"
-            raise InputError(problem, "as many are wanted", source=self._path, line=reader.line_num)
+            raise InputError(problem, "every row must have as many", source=self._path, line=reader.line_num)
 
 
 class ParquetTable(Table):
-    """A Parquet file, read by row group and part; needs pyarrow."""
+    """A Parquet file, read in batches; it needs pyarrow."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -210,7 +224,7 @@ class ParquetTable(Table):
             with parquet.ParquetFile(self._path) as file:
                 yield file
         except (arrow.ArrowException, OSError):
-            raise InputError("it cannot be read", "a Parquet file is wanted", source=self._path) from None
+            raise InputError("it cannot be read", "it must be a Parquet file", source=self._path) from None
 
     def _blocks(self, size: int, names: tuple[str, ...]) -> Iterator[Block]:
         with self._file() as file:
@@ -229,11 +243,11 @@ class FrameTable(Table):
 
         source = f"<{type(frame).__name__}>"
         if not isinstance(frame, pd.DataFrame):
-            raise InputError(f"{source} is no table", "give a path, the URL of a database, or a DataFrame")
+            raise InputError(f"{source} is not a table", "give a path, the URL of a database, or a DataFrame")
         if query is not None:
             raise InputError("--query is for a database", "give the URL of a database", source=source)
         if not all(isinstance(name, str) for name in frame.columns):
-            raise InputError("a column has no text as its name", "give names that are texts", source=source)
+            raise InputError("the name of a column is not a text", "give names that are texts", source=source)
         self._frame = frame
         types = {name: _pandas_storage(kind) for name, kind in zip(frame.columns, frame.dtypes, strict=True)}
         super().__init__(source, _unique(types, list(frame.columns), source))
@@ -245,17 +259,19 @@ class FrameTable(Table):
 
 
 class QueryTable(Table):
-    """The rows of a query of SQLite or PostgreSQL, streamed; needs SQLAlchemy. Nothing can be written through it."""
+    """Streamed rows of a query of SQLite or PostgreSQL, which can write nothing; it needs
+    SQLAlchemy.
+    """
 
     def __init__(self, url: str, query: str | None) -> None:
         self._url = _parsed(url)
         source = self._url.set(query={}).render_as_string(hide_password=True)
         if query is None:
-            raise InputError("a database needs --query", "one SELECT is wanted", source=source)
+            raise InputError("a database needs --query", "give one SELECT", source=source)
         self._query = query
         if self._url.get_backend_name() == "sqlite":
             if not (self._url.database and Path(self._url.database).is_file()):
-                raise InputError("no such file", "an SQLite file is wanted", source=source)
+                raise InputError("no such file", "give an SQLite file", source=source)
             self._url = self._url.set(query={})
         else:
             self._url = self._url.set(drivername="postgresql+psycopg")
@@ -267,7 +283,7 @@ class QueryTable(Table):
 
     @contextmanager
     def _result(self, size: int) -> Iterator[Any]:
-        """The query's result, not yet fetched, in a transaction that cannot write."""
+        """Result of the query before its rows are fetched, in a transaction that cannot write."""
         alchemy = _extra("sqlalchemy")
         engine = alchemy.create_engine(self._url, poolclass=alchemy.pool.NullPool)
         options = {"stream_results": True, "max_row_buffer": size, "no_parameters": True}
@@ -279,25 +295,27 @@ class QueryTable(Table):
                     options["postgresql_readonly"] = True
                 result = connection.execution_options(**options).exec_driver_sql(self._query)
                 if not result.returns_rows:
-                    raise InputError("the query returns no rows", "one SELECT is wanted", source=self.source)
+                    raise InputError("the query returns no rows", "give one SELECT", source=self.source)
                 yield result
         except alchemy.exc.DBAPIError as error:
             raise self._refusal(error.orig) from None
 
     def _refusal(self, error: Any) -> InputError:
-        """What the database says in one line without passwords, unless it may be about values."""
+        """Error of the database in one line without passwords; only its class, if it may quote
+        values.
+        """
         state = getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
         postgresql = self._url.get_backend_name() == "postgresql"
         unreached = not state and postgresql and isinstance(error, _extra("psycopg").OperationalError)
         if not (unreached or (state or "").startswith(_EXPLAINED)):
             problem = f"the query failed ({state or type(error).__name__})"
-            return InputError(problem, "one SELECT that the database can answer is wanted", source=self.source)
+            return InputError(problem, "give one SELECT that the database can answer", source=self.source)
         text = " ".join(str(error).partition("\nLINE")[0].split())
         passwords = {key: value for key, value in self._url.query.items() if "password" in key.lower()}
         for password in filter(None, (self._url.password, *passwords.values())):
             text = text.replace(str(password), "***")
-        wanted = "a database that can be reached" if unreached else "one SELECT that the database accepts"
-        return InputError(text, f"{wanted} is wanted", source=self.source)
+        remedy = "the database must be reachable" if unreached else "give one SELECT that the database accepts"
+        return InputError(text, remedy, source=self.source)
 
     def _blocks(self, size: int, names: tuple[str, ...]) -> Iterator[Block]:
         places = {name: list(self.columns).index(name) for name in names}
@@ -307,15 +325,15 @@ class QueryTable(Table):
 
 
 def _parsed(url: str) -> Any:
-    """The URL of a database of a kind that can be read; a complaint shows its first word alone."""
+    """Parsed URL of a database of a known kind; an error shows only its first word."""
     alchemy = _extra("sqlalchemy")
     try:
         parsed = alchemy.make_url(url)
     except (alchemy.exc.ArgumentError, ValueError):
         parsed = None
     if parsed is None or parsed.get_backend_name() not in ("sqlite", "postgresql", "postgres"):
-        remedy = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE is wanted"
-        raise InputError("no URL of a database that can be read", remedy, source=url.partition(":")[0] + ":...")
+        remedy = "give sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+        raise InputError("it is not the URL of a known kind of database", remedy, source=url.partition(":")[0] + ":...")
     return parsed
 
 
@@ -324,7 +342,7 @@ def _extra(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         name = module.partition(".")[0]
-        raise InputError(f"{name} is not installed", "pip install 'thesis-cli[db]' brings it") from None
+        raise InputError(f"{name} is not installed", "install it by pip install 'thesis-cli[db]'") from None
 
 
 def _is_number(text: str) -> bool:
@@ -336,10 +354,10 @@ def _is_number(text: str) -> bool:
 
 
 def _unique(columns: dict[str, str], names: Sequence[str], source: str) -> dict[str, str]:
-    """The columns, unless there are none, or two of one name (`InputError`)."""
+    """The columns; `InputError` if there are none, or two have one name."""
     if not columns or len(columns) < len(names):
         problem = "two columns have one name" if columns else "the table has no columns"
-        raise InputError(problem, "columns of different names are wanted", source=source)
+        raise InputError(problem, "it must have columns of different names", source=source)
     return columns
 
 
@@ -359,7 +377,9 @@ def _arrow_storage(kind: Any) -> str:
 
 
 def _arrow_values(values: Any) -> Values:
-    """Of a type that does not depend on where a part begins: whole numbers beside gaps stay whole."""
+    """Values whose type does not depend on where a part begins: whole numbers beside gaps stay
+    whole.
+    """
     types = _extra("pyarrow").types
     if types.is_floating(values.type) or (types.is_integer(values.type) and not values.null_count):
         numbers: Values = values.to_numpy(zero_copy_only=False)
@@ -378,7 +398,9 @@ def _pandas_storage(kind: Any) -> str:
 
 
 def _pandas_values(values: pd.Series[Any]) -> Values:
-    """Numbers of NumPy's types as they are; anything else as objects, None where a value is missing."""
+    """Numbers of NumPy's types as they are; anything else as objects, with None for missing
+    values.
+    """
     if values.dtype.kind in "biuf" and isinstance(values.dtype, np.dtype):
         return values.to_numpy()
     return _objects([None if missing else value for value, missing in zip(values.tolist(), values.isna(), strict=True)])

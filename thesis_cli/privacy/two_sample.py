@@ -1,8 +1,10 @@
-r"""Do two tables come from one population? (Thesis eq. 4.6; Gretton et al. 2012, JMLR 13:723-773.)
+r"""Tests of whether two tables come from one population (Thesis eq. 4.6; Gretton et al. 2012, JMLR
+13:723-773).
 
-Both tests measure the maximum mean discrepancy (MMD) of a release and another table. `permutation_test` compares rows,
-and takes the released ones for a sample. `noisy_mean_test` compares the vector that the mechanism put out with the
-other table's mean features, and allows for the noise, whose law is known.
+Both tests measure the maximum mean discrepancy (MMD) of a release and another table.
+`permutation_test` compares rows, and treats the released ones as a sample. `noisy_mean_test`
+compares the released vector with the other table's mean features, and accounts for the noise, whose
+law is known.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 MOST = 2000
-"""Rows of which pairs are formed: their matrices take memory and time that grow with the square."""
+"""Largest number of rows of which pairs are formed, at quadratic cost in time and memory."""
 DRAWS = 100_000
-"""From the law of the statistic under the null hypothesis."""
+"""Number of draws from the law of the statistic under the null hypothesis."""
 BLOCK = 2**21
-"""Numbers at a time."""
+"""Numbers per block."""
 TIED = 1e-12
-"""Statistics as near as this are equal, but for rounding."""
+"""Difference of two statistics that counts as rounding."""
 
 
 class NoisyMean(NamedTuple):
@@ -58,10 +60,11 @@ class TwoSampleResult:
     ----------
     test : "permutation" or "noisy mean".
     mmd_squared : estimate of the squared MMD; unbiased, so it may be negative.
-    statistic : what was tested, large if the tables differ.
-    p_value : probability of one as large under the null hypothesis, at least 1 / (1 + draws).
-    rows, other_rows : that were compared.
-    draws : permutations, or draws from the law.
+    statistic : tested statistic; large if the tables differ.
+    p_value : probability under the null hypothesis of a statistic as large, at least 1 / (1 +
+        draws).
+    rows, other_rows : numbers of compared rows.
+    draws : number of permutations, or of draws from the law.
     """
 
     test: Literal["permutation", "noisy mean"]
@@ -76,25 +79,27 @@ class TwoSampleResult:
 def permutation_test(
     kernel: Kernel, a: Rows, b: Rows, permutations: int, rng: np.random.Generator, most: int = MOST
 ) -> TwoSampleResult:
-    """The unbiased estimate of MMD^2 (Gretton et al. 2012, eq. 3), beside its values at shuffled labels.
+    """Compare the unbiased estimate of MMD^2 (Gretton et al. 2012, eq. 3) with its values at
+    shuffled labels.
 
-    p = (1 + number of shuffles with as large a value) / (1 + permutations) is at most alpha with probability at most
-    alpha, whatever the sizes, if all rows are independent draws from one distribution. Released rows are not: noise
-    moves them, all together, and a reduced set is spread more evenly than a sample. For them p is a rough guide.
+    If all rows are independent draws from one distribution, then p = (1 + number of shuffles with
+    as large a value) / (1 + permutations) is at most alpha with probability at most alpha, for any
+    sizes. Released rows are not such draws: noise moves all of them together, and a reduced set is
+    spread more evenly than a sample. For them p is a rough guide.
 
     Parameters
     ----------
-    a, b : n and m rows, two of each or more.
-    rng : of the shuffles, and of the rows that are taken from a table with more than `most`.
+    a, b : n and m rows, at least two of each.
+    rng : generator of the shuffles, and of the rows taken from a table with more than `most`.
 
     Raises
     ------
-    InputError : fewer than two rows, no permutations.
+    InputError : there are fewer than two rows, or no permutations.
     """
     if permutations < 1:
-        raise InputError(f"{permutations} permutations", "one or more are wanted")
+        raise InputError(f"the number of permutations is {permutations}", "it must be at least 1")
     if min(len(a), len(b)) < 2:
-        raise InputError(f"tables of {len(a)} and {len(b)} rows", "two or more of each are wanted")
+        raise InputError(f"the tables have {len(a)} and {len(b)} rows", "each must have at least two")
     a, b = sampled(a, most, rng), sampled(b, most, rng)
     n, m, pooled = len(a), len(b), Rows.concatenate([a, b])
     labels = np.zeros((n + m, 1 + permutations))
@@ -125,25 +130,30 @@ def noisy_mean_test(
     most: int = MOST,
     draws: int = DRAWS,
 ) -> TwoSampleResult:
-    r"""|v|^2 with v = t - mean phi(y), t the released vector, beside its law under the null hypothesis.
+    r"""Compare |v|^2 with its law under the null hypothesis, where v = t - mean phi(y) and t is the
+    released vector.
 
-    t is mean phi(x) over N private rows, plus noise. If these rows and the other table's n come from one population, v
-    is that noise and, by the central limit theorem, nearly N(0, (1/N + 1/n) Sigma), Sigma the covariance of phi(y).
-    With Gaussian noise |v|^2 is a sum of chi-squares of weights sigma^2 + (1/N + 1/n) lambda_j; its law is simulated.
-    Laplace noise is put on each eigenvector of Sigma, as if these were the axes: its norm is right, and its products
-    with the rest nearly.
+    t is the mean of phi(x) over N private rows, plus noise. If these rows and the other table's n
+    come from one population, v is the sum of that noise and, by the central limit theorem, nearly
+    N(0, (1/N + 1/n) Sigma), where Sigma is the covariance of phi(y). With Gaussian noise |v|^2 is a
+    sum of chi-squares of weights sigma^2 + (1/N + 1/n) lambda_j, whose law is simulated. Laplace
+    noise is added along the eigenvectors of Sigma as if they were the axes: its norm is right, and
+    its products with the rest are nearly right.
 
-    |v|^2 - J (variance of the noise) is an unbiased estimate of the squared distance of the two tables' mean features.
+    |v|^2 - J (variance of the noise) is an unbiased estimate of the squared distance of the two
+    tables' mean features.
 
     Parameters
     ----------
     released : t with its noise, and N.
-    other : n rows; their mean feature is that of all, and Sigma is estimated from at most `most` of them.
+    other : n rows; their mean feature is that of all, and Sigma is estimated from at most `most` of
+        them.
     rng : generator of the simulation, and of the rows that Sigma is estimated from.
 
     Raises
     ------
-    InputError : the vector has another length than the features, or there are fewer than two other rows.
+    InputError : the vector has another length than the features, or there are fewer than two other
+        rows.
     """
     vector, scale, rows, noise = released
     if vector.shape != (features.count,):
@@ -168,7 +178,9 @@ def noisy_mean_test(
 
 
 def spectrum(sample: Floats) -> Floats:
-    """Eigenvalues of the covariance of rows (n, J), those that need not be 0: at most min(n - 1, J)."""
+    """Eigenvalues of the covariance of rows (n, J) that may differ from 0: min(n - 1, J) of
+    them.
+    """
     n, size = sample.shape
     centred = sample - sample.mean(0)
     gram = centred @ centred.T if n <= size else centred.T @ centred
@@ -178,7 +190,9 @@ def spectrum(sample: Floats) -> Floats:
 def null_statistics(
     spread: Floats, scale: float, size: int, noise: NoiseName, draws: int, rng: np.random.Generator
 ) -> Floats:
-    """Draws of |v|^2, v noise on J = `size` axes and Gaussians of variances `spread` on the first of them, (draws,)."""
+    """Draws of |v|^2, shape (draws,); v is noise on J = `size` axes plus Gaussians of variances
+    `spread` on the first.
+    """
     first, parts = len(spread), []
     for start in range(0, draws, step := max(1, BLOCK // size)):
         count = min(step, draws - start)
@@ -195,19 +209,19 @@ def null_statistics(
 
 
 def _one_thread() -> AbstractContextManager[object]:
-    """For sums that the number of threads does not change."""
+    """One thread for sums, so that the number of threads changes no bit."""
     found: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
     return found
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Kept, as it looks through all libraries of the process."""
+    """Controller of threads, kept because making one inspects all libraries of the process."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 def sampled(rows: Rows, most: int, rng: np.random.Generator) -> Rows:
-    """All rows, or `most` of them drawn without replacement."""
+    """All rows, or `most` of them, drawn without replacement."""
     return rows if len(rows) <= most else rows[np.sort(rng.choice(len(rows), most, replace=False))]

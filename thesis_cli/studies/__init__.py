@@ -1,4 +1,5 @@
-"""What only the experiments use: theory that a figure compares with, published inputs, example data.
+"""What only the experiments use: theory that a figure compares with, published inputs, example
+data.
 
 One folder for each method package. No command imports it.
 """

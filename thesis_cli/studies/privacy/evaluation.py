@@ -1,7 +1,7 @@
-r"""How near a release is to the private table: for experiments.
+r"""Errors of a release, and noisy histograms as baselines, for experiments.
 
-All that is measured here is computed from private rows without any noise: it is NOT PRIVATE. The two histograms at the
-end are baselines, private through the `Noise` that they are given, to set beside a release.
+The errors are computed from private rows without noise: they are NOT PRIVATE. The histograms are
+private through the `Noise` that they are given.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Scores:
 
     Attributes
     ----------
-    distance : in the RKHS, to the table's embedding.
-    one_way, two_way : total variation to the table's marginals of one column, of two columns; means over columns and
-        over pairs.
-    ranges : mean absolute error of the shares that random range queries ask for.
+    distance : RKHS distance to the table's embedding.
+    one_way, two_way : total variation to the table's marginals of one and of two columns, averaged
+        over columns and over pairs.
+    ranges : mean absolute error of the answers to random range queries.
     """
 
     distance: float
@@ -46,12 +46,13 @@ class Scores:
 
 @dataclass(frozen=True)
 class Ranges:
-    """Queries for the share of rows in boxes, Q of them: reals between two ends, categories in sets of levels.
+    """Queries for the share of rows in each of Q boxes: reals between two ends, categories in sets
+    of levels.
 
     Attributes
     ----------
-    low, high : infinite where a query does not restrict a coordinate, shape (Q, D).
-    levels : for each category whether a level is in the query's set, shape (Q, cardinality).
+    low, high : ends, shape (Q, D); infinite where a query does not restrict a coordinate.
+    levels : for each category, whether a level is in the query's set, shape (Q, cardinality).
     """
 
     low: Floats
@@ -73,9 +74,10 @@ class Ranges:
 
 
 def random_ranges(rows: Rows, cardinalities: Sequence[int], rng: np.random.Generator, count: int = QUERIES) -> Ranges:
-    """Boxes in up to `COLUMNS` random columns: between the values of two random rows, or a random set of levels.
+    """Boxes in up to `COLUMNS` random columns: between the values of two random rows, or a random
+    set of levels.
 
-    A set has 1 to L - 1 of the L levels, each number as likely as the next.
+    A set has 1 to L - 1 of the L levels; all sizes are equally likely.
     """
     reals, columns = rows.reals.shape[1], rows.reals.shape[1] + len(cardinalities)
     low, high = np.full((count, reals), -math.inf), np.full((count, reals), math.inf)
@@ -91,19 +93,19 @@ def random_ranges(rows: Rows, cardinalities: Sequence[int], rng: np.random.Gener
 
 
 class Truth:
-    """A private table as releases are scored against it; NOT PRIVATE.
+    """Private table that releases are scored against; NOT PRIVATE.
 
     Parameters
     ----------
-    rows : the table, N rows.
-    cardinalities : of the categories.
-    kernel : of the RKHS.
-    ranges : queries.
+    rows : N rows of the table.
+    cardinalities : numbers of levels of the categories.
+    kernel : kernel of the RKHS.
+    ranges : range queries.
     jobs : threads.
 
     Raises
     ------
-    InputError : no rows.
+    InputError : there are no rows.
     """
 
     def __init__(self, rows: Rows, cardinalities: Sequence[int], kernel: Kernel, ranges: Ranges, jobs: int = 1) -> None:
@@ -116,7 +118,7 @@ class Truth:
         self._shares = ranges.shares(rows, equal)
 
     def score(self, rows: Rows, weights: Floats) -> Scores:
-        """Of a release of M rows with weights, which may have any sign."""
+        """Errors of a release of M rows with weights of any sign."""
         ones, pairs = self._marginals(rows, weights)
         at_points = mean_at(self._kernel, [self._rows], rows, self._jobs)
         return Scores(
@@ -127,7 +129,7 @@ class Truth:
         )
 
     def _marginals(self, rows: Rows, weights: Floats) -> tuple[list[Floats], list[Floats]]:
-        """Of one column and of two."""
+        """Marginals of each column and of each pair."""
         binned = [np.searchsorted(cuts, x, "right") for cuts, x in zip(self._cuts, rows.reals.T, strict=True)]
         columns = list(zip([*binned, *rows.codes.T], self._sizes, strict=True))
         ones = [_shares(x, weights, size) for x, size in columns]
@@ -143,7 +145,7 @@ def _shares(cells: Codes, weights: Floats, size: int) -> Floats:
 
 
 def _variation(found: list[Floats], true: list[Floats]) -> float:
-    """Mean of the total variations, 0 where there are none."""
+    """Mean of the total variations; 0 if there are none."""
     return float(np.mean([np.abs(a - b).sum() / 2 for a, b in zip(found, true, strict=True)] or [0.0]))
 
 
@@ -153,9 +155,9 @@ class GaussianMixture:
 
     Attributes
     ----------
-    weights : of sum 1, shape (K,).
-    centres : shape (K, D).
-    deviation : standard deviation in every direction, of all components.
+    weights : weights of sum 1, shape (K,).
+    centres : centres, shape (K, D).
+    deviation : standard deviation of every component in every direction.
     """
 
     weights: Floats
@@ -168,11 +170,11 @@ class GaussianMixture:
         return Rows.of_reals(rng.normal(self.centres[members], self.deviation))
 
     def embedding(self, kernel: Kernel, points: Rows) -> Floats:
-        """mu_X(z) = E k(X, z) at points, shape (M,)."""
+        """Embedding mu_X(z) = E k(X, z) at points, shape (M,)."""
         return self._smoothed(kernel, points.reals, 1) @ self.weights
 
     def squared_norm(self, kernel: Kernel) -> float:
-        """|mu_X|^2 = E k(X, X') for independent X, X'."""
+        """Squared norm |mu_X|^2 = E k(X, X') for independent X and X'."""
         return float(self.weights @ self._smoothed(kernel, self.centres, 2) @ self.weights)
 
     def distance(self, kernel: Kernel, points: Rows, weights: Floats) -> float:
@@ -180,7 +182,9 @@ class GaussianMixture:
         return distance(kernel, points, weights, self.embedding(kernel, points), self.squared_norm(kernel))
 
     def _smoothed(self, kernel: Kernel, at: Floats, times: int) -> Floats:
-        """E k(c + noise, z) for centres c, noise of `times` the variance: a wider and lower Gaussian, shape (M, K)."""
+        """E k(c + noise, z) for centres c and noise of `times` the variance, shape (M, K): a wider,
+        lower Gaussian.
+        """
         wider = 1 + 2 * times * kernel.gamma * self.deviation**2
         exponent = sum(
             g * np.subtract.outer(z, c) ** 2 for g, z, c in zip(kernel.gamma / wider, at.T, self.centres.T, strict=True)
@@ -203,17 +207,18 @@ def histogram_release(
 
     Parameters
     ----------
-    rows : private, reals in [0, 1], N of them.
-    bins : equal ones on [0, 1] for each real, within which a value is drawn uniformly.
+    rows : N private rows, reals in [0, 1].
+    bins : number of equal bins on [0, 1] for each real; values are drawn uniformly within a bin.
     count : number of rows to draw.
-    joint : one histogram of all columns; otherwise one for each column, which are drawn from independently.
+    joint : whether there is one histogram of all columns, or one for each column, drawn from
+        independently.
 
     Raises
     ------
-    InputError : no rows.
+    InputError : there are no rows.
     """
     if not len(rows):
-        raise InputError("the table has no rows", "one or more are wanted")
+        raise InputError("the table has no rows", "it must have at least one")
     sizes = [bins] * rows.reals.shape[1] + list(cardinalities)
     columns = [*np.minimum((rows.reals * bins).astype(np.int64), bins - 1).T, *rows.codes.T]
     if joint:
@@ -233,14 +238,16 @@ def histogram_release(
 
 
 def _systematic(shares: Floats, count: int, rng: np.random.Generator) -> Codes:
-    """`count` numbers of cells, each within one of count times its share, in random order."""
+    """Numbers of `count` cells in random order; each occurs as often as its share of count, up to
+    one.
+    """
     at = (np.arange(count) + rng.random()) / count * shares.sum()
     cells = np.searchsorted(np.cumsum(shares), at, "right").clip(max=len(shares) - 1)
     return np.asarray(rng.permutation(cells))
 
 
 def project_to_simplex(vector: Floats) -> Floats:
-    """The nearest w >= 0 of sum 1 (Euclidean)."""
+    """Nearest w >= 0 of sum 1 in Euclidean distance."""
     falling = np.sort(vector)[::-1]
     levels = (np.cumsum(falling) - 1) / np.arange(1, len(vector) + 1)
     return np.asarray(np.maximum(vector - levels[np.flatnonzero(falling > levels)[-1]], 0))

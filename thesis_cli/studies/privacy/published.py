@@ -1,8 +1,10 @@
-"""The setting of Figures 4.1 and 4.2, with the random streams of the published runs (Thesis appendix C.2).
+"""The setting of Figures 4.1 and 4.2, with the random streams of the published runs (Thesis
+appendix C.2).
 
-NumPy's legacy generator, seed 0, draws the table, and, from a fresh start, the public points of Figure 4.2 and then the
-noise: for each number of points, for each epsilon, one standard normal per basis vector. (Appendix C.2 calls 200, 30
-and 500 covariances; the published data has them as standard deviations.) All of it is NOT PRIVATE.
+NumPy's legacy generator of seed 0 draws the table. Another one of seed 0 draws the public points of
+Figure 4.2 and then the noise: for each number of points and each epsilon, one standard normal per
+basis vector. (Appendix C.2 calls 200, 30 and 500 covariances; in the published data they are
+standard deviations.) All results are NOT PRIVATE.
 """
 
 from __future__ import annotations
@@ -22,33 +24,35 @@ from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, classical_scale
 from thesis_cli.privacy.subspace import Basis, Constraint, orthonormal_basis, reweighted
 
 Points = Literal["leak", "random"]
-"""Rows of the table (Figure 4.1), or draws from N(0, 500^2) (Figure 4.2)."""
+"""Public points: rows of the table (Figure 4.1), or draws from N(0, 500^2) (Figure 4.2)."""
 
 Setting = Literal["published", "today"]
-"""Of the noise: the classical scale for a sensitivity of 2/N, or the scale and the sensitivity of a release."""
+"""Noise: the classical scale for a sensitivity of 2/N, or the scale and the sensitivity of a
+release today.
+"""
 
 Distance = tuple[str, str, float, int, int, float]
-"""Curve, noise, epsilon, number of the draw, number of points, distance."""
+"""Row of the results: curve, noise, epsilon, number of the draw, number of points, distance."""
 
 Generator = np.random.Generator | np.random.RandomState
 
 ROWS, MOST_POINTS = 100_000, 10_000
 EPSILONS, DELTA = (0.01, 0.1, 1.0), 1e-6
 SPREAD, WIDE = 30.0, 500.0
-"""Standard deviations of each component of the mixture, and of public points that are drawn."""
+"""Standard deviations of each component of the mixture, and of drawn public points."""
 
 MEAN_OF_MATRIX = {2: 0.21215986369427045, 5: 0.1672984963245975}
-"""`mean_of_matrix` of the table by dimension, which takes seconds to minutes."""
+"""`mean_of_matrix` of the table by dimension; computing it takes seconds to minutes."""
 
 
 def kernel(dimension: int) -> Kernel:
-    """exp(-|x - y|^2 1e-4 / D)."""
+    """Kernel exp(-|x - y|^2 1e-4 / D)."""
     return Kernel(np.full(dimension, 1e-4 / dimension), np.zeros(0))
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """What rows are drawn from: N(c_i, 30^2) with probability p_i; it has an embedding in closed form.
+    """Population of the rows: N(c_i, 30^2) with probability p_i, whose embedding has a closed form.
 
     Attributes
     ----------
@@ -65,20 +69,20 @@ class Mixture:
         return Rows.of_reals(rng.normal(self.centres[members], SPREAD))
 
     def mean_at(self, kernel: Kernel, points: Rows) -> Floats:
-        """The embedding E k(X, z) at points z, shape (M,)."""
+        """Embedding E k(X, z) at points z, shape (M,)."""
         return _smoothed(kernel, SPREAD**2).matrix(points, Rows.of_reals(self.centres)) @ (
             self.weights * _shrinkage(kernel, SPREAD**2)
         )
 
     def mean_of_matrix(self, kernel: Kernel) -> float:
-        """Its squared norm E k(X, X'), X and X' independent."""
+        """Squared norm E k(X, X') of the embedding, for independent X and X'."""
         centres, variance = Rows.of_reals(self.centres), 2 * SPREAD**2
         mean = self.weights @ _smoothed(kernel, variance).matrix(centres, centres) @ self.weights
         return float(mean * _shrinkage(kernel, variance))
 
 
 def _smoothed(kernel: Kernel, variance: float) -> Kernel:
-    """The kernel blurred by Gaussian noise of a variance, without its factor `_shrinkage`."""
+    """Kernel blurred by Gaussian noise of a variance, without its factor `_shrinkage`."""
     return Kernel(kernel.gamma / (1 + 2 * variance * kernel.gamma), kernel.rho)
 
 
@@ -87,7 +91,7 @@ def _shrinkage(kernel: Kernel, variance: float) -> float:
 
 
 def mixture(dimension: int) -> Mixture:
-    """10 Gaussians with weights proportional to 1, 1/2, ..., 1/10."""
+    """Mixture of 10 Gaussians of weights proportional to 1, 1/2, ..., 1/10."""
     return _mixture(dimension)[0]
 
 
@@ -98,22 +102,22 @@ def _mixture(dimension: int) -> tuple[Mixture, np.random.RandomState]:
 
 
 def private_table(dimension: int) -> Rows:
-    """100,000 rows of the mixture."""
+    """Table of 100,000 rows of the mixture."""
     found, rng = _mixture(dimension)
     return found.sample(ROWS, rng)
 
 
 def wide_points(dimension: int, count: int, rng: Generator) -> Rows:
-    """Points that know nothing of the table, from N(0, 500^2)."""
+    """Points from N(0, 500^2), independent of the table."""
     return Rows.of_reals(rng.normal(0.0, WIDE, (count, dimension)))
 
 
 def public_points(dimension: int, kind: Points, table: Rows | None = None) -> tuple[Rows, np.random.RandomState]:
-    """10,000 points, and the generator that goes on to draw the noise.
+    """10,000 public points, and the generator that then draws the noise.
 
     Parameters
     ----------
-    table : the private table, if it is at hand.
+    table : the private table, if it has been drawn already.
     """
     rng = np.random.RandomState(0)
     if kind == "random":
@@ -122,7 +126,7 @@ def public_points(dimension: int, kind: Points, table: Rows | None = None) -> tu
 
 
 def numbers_of_points() -> tuple[int, ...]:
-    """Some 84 numbers M from 1 to 10,000, evenly spaced on a logarithmic scale."""
+    """Numbers M of points, some 84 from 1 to 10,000, evenly spaced on a logarithmic scale."""
     found = np.exp(np.linspace(0, math.log(MOST_POINTS), 100)).astype(int)
     return tuple(sorted({*found.tolist(), MOST_POINTS}))
 
@@ -132,7 +136,8 @@ def noise_scale(setting: Setting, size: int, l2_sensitivity: float, epsilon: flo
 
     Parameters
     ----------
-    l2_sensitivity : of the coordinates of tables of ROWS rows; the published setting takes 2 / ROWS in its place.
+    l2_sensitivity : sensitivity of the coordinates of tables of ROWS rows; the published setting
+        takes 2 / ROWS.
     """
     budget = Budget(epsilon, DELTA)
     if setting == "published":
@@ -142,16 +147,17 @@ def noise_scale(setting: Setting, size: int, l2_sensitivity: float, epsilon: flo
 
 @dataclass(frozen=True)
 class Projection:
-    """The table's embedding in the spans of the first M public points, for several M.
+    """Projections of the table's embedding onto the spans of the first M public points, for several
+    M.
 
-    Distances are to the table's embedding mu. Those of coordinates beta that differ from mu's own alpha are
-    |mu - sum_f beta_f b_f|^2 = |mu|^2 - |alpha|^2 + |alpha - beta|^2.
+    Distances are to the table's embedding mu. For coordinates beta instead of mu's own alpha they
+    are |mu - sum_f beta_f b_f|^2 = |mu|^2 - |alpha|^2 + |alpha - beta|^2.
 
     Attributes
     ----------
-    kernel, points : all public points.
-    basis : of their span.
-    numbers : M, ascending, n of them.
+    kernel, points : kernel, and all public points.
+    basis : orthonormal basis of their span.
+    numbers : values of M, ascending, n of them.
     sizes : dimension of each span, shape (n,).
     values : mu at the points, shape (points,).
     coordinates : alpha, shape (F,).
@@ -169,11 +175,11 @@ class Projection:
 
     @classmethod
     def of(cls, dimension: int, points: Rows, table: Rows, jobs: int = 1, progress: Tick | None = None) -> Projection:
-        """Of the published table onto the span of public points.
+        """Project the published table.
 
         Parameters
         ----------
-        table : `private_table`.
+        table : rows of `private_table`.
         """
         k = kernel(dimension)
         numbers = tuple(m for m in numbers_of_points() if m <= len(points))
@@ -185,7 +191,7 @@ class Projection:
 
     @property
     def distances(self) -> Floats:
-        """Of the projections, shape (n,)."""
+        """Distances of the projections, shape (n,)."""
         return np.sqrt(np.maximum(self.squared_norm - np.cumsum(self.coordinates**2), 0))[self.sizes - 1]
 
     @property
@@ -200,12 +206,16 @@ class Projection:
         return np.asarray(np.sqrt(np.maximum(squared, 0)))
 
     def scales(self, setting: Setting) -> Floats:
-        """Of the noise at each epsilon. Today's sensitivity is that of the largest span, which bounds the others'."""
+        """Scales of the noise at each epsilon; today's sensitivity is that of the largest span, a
+        bound for all spans.
+        """
         sensitivity = self.basis.l2_sensitivity(self.kernel, self.points, ROWS) if setting == "today" else math.nan
         return np.array([noise_scale(setting, len(self.coordinates), sensitivity, epsilon) for epsilon in EPSILONS])
 
     def released(self, scales: Floats, rng: Generator) -> Floats:
-        """Distances of Algorithm 2, noise drawn for each M and then for each scale, shape (scales, n)."""
+        """Distances of Algorithm 2, shape (scales, n); noise is drawn for each M and then for each
+        scale.
+        """
         missed, noise = self.distances**2, np.empty((len(scales), len(self.numbers)))
         for i, size in enumerate(self.sizes):
             for e, scale in enumerate(scales):
@@ -213,7 +223,7 @@ class Projection:
         return np.asarray(np.sqrt(missed + noise))
 
     def constrained(self, points: int, scale: float, constraint: Constraint, rng: Generator) -> float:
-        """Distance of Algorithm 2 at one M, its weights found under a constraint."""
+        """Distance of Algorithm 2 at one M, with weights under a constraint."""
         basis, first = self.basis.first(points), self.points[:points]
         part = self.coordinates[: len(basis.parents)]
         noised = part + scale * rng.standard_normal(part.size)
@@ -224,16 +234,17 @@ class Projection:
 def algorithm_2(
     dimension: int, kind: Points, seed: np.random.SeedSequence, most: int, draws: int, constrained: Sequence[int]
 ) -> list[Distance]:
-    """Distances of Algorithm 2 and of what it is compared with, by number M of points.
+    """Distances of Algorithm 2 and of its references, by number M of points.
 
-    Curves are "projection", "baseline", "Algorithm 2" with the noise of either `Setting` from the same draws or that of
-    the published "run", and "simplex": the same with today's noise and weights on the simplex.
+    The curves are "projection"; "baseline"; "Algorithm 2" with the noise of either `Setting` from
+    the same draws, or with that of the published "run"; and "simplex", with today's noise and
+    weights on the simplex.
 
     Parameters
     ----------
-    most : points at most.
-    draws : of fresh noise, by `seed`.
-    constrained : numbers of points for weights on the simplex.
+    most : largest number of points.
+    draws : number of draws of fresh noise, from `seed`.
+    constrained : numbers of points at which weights are on the simplex.
     """
     table = private_table(dimension)
     points, stream = public_points(dimension, kind, table)

@@ -1,4 +1,6 @@
-"""Noise of a seeded generator, for experiments. It keeps nothing secret, and its results say NOT PRIVATE."""
+"""Noise of a seeded generator, for experiments. It protects nothing, and its mechanism is named NOT
+PRIVATE.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,15 @@ class SeededGaussian(Adding):
 
     Attributes
     ----------
-    formula : of the scale: "opendp" that of `OpenDPGaussian`, "analytic" or "classical" (see `Calibration`).
-    published : take the classical formula at epsilon >= 1 too, where it is not proven, as the published runs did.
+    rng : source of the noise.
+    formula : scale of the noise: "opendp" as `OpenDPGaussian`, "analytic" or "classical" (see
+        `Calibration`).
+    published : whether the classical formula is allowed at epsilon >= 1, where it is not proven, as
+        in the published runs.
 
     Raises
     ------
-    InputError : the classical formula at epsilon >= 1 otherwise.
+    InputError : the formula is classical at epsilon >= 1, and not `published`.
     """
 
     rng: np.random.Generator | np.random.RandomState
@@ -45,6 +50,7 @@ class SeededGaussian(Adding):
     published: bool = False
 
     def calibrate(self, size: int, l2_sensitivity: float, budget: Budget) -> Calibration:
+        """See `Noise.calibrate`."""
         check_sizes(size, l2_sensitivity)
         check_gaussian(budget)
         if self.formula == "opendp":
@@ -54,7 +60,7 @@ class SeededGaussian(Adding):
         elif self.published or budget.epsilon < 1:
             scale = classical_scale(l2_sensitivity, budget)
         else:
-            raise InputError(f"the classical formula at epsilon = {budget.epsilon:g}", "it is proven below 1 only")
+            raise InputError(f"the classical formula has epsilon = {budget.epsilon:g}", "it is proven below 1 only")
         return Calibration(
             mechanism=f"{NOT_PRIVATE}: seeded Gaussian, {self.formula} scale",
             scale=scale,
@@ -75,6 +81,7 @@ class SeededLaplace(Adding):
     rng: np.random.Generator | np.random.RandomState
 
     def calibrate(self, size: int, l2_sensitivity: float, budget: Budget) -> Calibration:
+        """See `Noise.calibrate`."""
         check_sizes(size, l2_sensitivity)
         l1 = l1_sensitivity(size, l2_sensitivity)
         return Calibration(

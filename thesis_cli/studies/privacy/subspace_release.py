@@ -49,7 +49,8 @@ def subspace_release(
     kernel, points : public kernel and M public points.
     blocks, count : private table and its number N of rows, which is public.
     noise, budget : mechanism, which receives the coordinates and their sensitivity.
-    weights : "raw" as published, "l1" with sum |w_m| <= `most` (Theorem 13), "simplex" nonnegative of sum 1.
+    weights : "raw" as published, "l1" with sum |w_m| <= `most` (Theorem 13), "simplex" nonnegative
+        of sum 1.
     most : C >= 1 of Theorem 13.
 
     Raises
