@@ -2,8 +2,9 @@
 
 import pytest
 
+from thesis_cli.commands.core.registry import command_named, entries
 from thesis_cli.reproduction import fingerprint as module
-from thesis_cli.reproduction.fingerprint import fingerprint
+from thesis_cli.reproduction.fingerprint import digests, fingerprint
 
 BASE = '''
 """Docstring."""
@@ -166,3 +167,12 @@ def test_a_changed_helper_at_any_depth_counts(tmp_path, monkeypatch):
     (package / "deep" / "two.py").write_text("def g():\n    return 2\n")
     module._module.cache_clear()
     assert fingerprint(path) != before
+
+
+@pytest.mark.parametrize("name", entries())
+def test_results_of_a_command_depend_on_its_file_and_on_no_front_end(name):
+    file = command_named(name).file
+    found = {str(path.relative_to(module.PACKAGE)) for path in digests(file)}
+    assert f"commands/{file.name}" in found
+    assert not [f for f in found if f.startswith(("cli/", "reproduction/")) or "figure" in f or "documents" in f]
+    assert "commands/core/command.py" not in found

@@ -30,15 +30,20 @@ def fingerprint(path: Path, function: str = "run") -> str:
     presentation; modules whose name ends in `figure` or `figures`; statements of the file that the
     function does not reach, such as plots and claims.
     """
+    return hashlib.sha256("".join(sorted(digests(path, function).values())).encode()).hexdigest()[:16]
+
+
+def digests(path: Path, function: str = "run") -> dict[Path, str]:
+    """Digest of each file that a function's results depend on."""
     statements = _reachable(_parsed(path), function)
-    digests = {path: _digest(statements)}
+    found = {path: _digest(statements)}
     queue = _imports(statements)
     while queue:
         file = queue.pop()
-        if file not in digests:
-            digests[file], imports = _module(file)
+        if file not in found:
+            found[file], imports = _module(file)
             queue += imports
-    return hashlib.sha256("".join(sorted(digests.values())).encode()).hexdigest()[:16]
+    return found
 
 
 def _parsed(path: Path) -> list[ast.stmt]:
@@ -129,7 +134,7 @@ def _imports(statements: list[ast.stmt]) -> list[Path]:
 
 def _computes(module: str) -> bool:
     """Whether results may depend on a module, by its name inside this package."""
-    if any(f"{module}.".startswith(f"{name}.") for name in REPORTING):
+    if not module or any(f"{module}.".startswith(f"{name}.") for name in REPORTING):
         return False
     return not re.search(r"(^|[._])figures?(\.|$)", module)
 
