@@ -40,7 +40,8 @@ def test_a_tree_is_exact_by_every_method(method):
 
 
 def test_evidence_by_name_and_the_table():
-    found = thesis_cli.marginals(ASIA, evidence=["xray=yes"])
+    found = thesis_cli.marginals(ASIA, evidence={"xray": "yes"})
+    assert found.settings["evidence"] == ["xray=yes"]
     table = found.table
     assert list(table.columns) == ["variable", "name", "state", "label", "probability"]
     assert len(table) == 16

@@ -105,6 +105,11 @@ class OptionField:
         return self.default is dataclasses.MISSING
 
     @property
+    def takes_mapping(self) -> bool:
+        """Whether its values are of the form `NAME=VALUE`, so that Python callers may pass a mapping."""
+        return self.many == 0 and self.about.metavar.startswith("NAME=")
+
+    @property
     def flag(self) -> bool:
         return self.kind is bool
 
@@ -146,6 +151,8 @@ class OptionField:
     def coerce(self, value: Any) -> Any:
         """A value of the field's type, from text, from TOML or from Python.
 
+        A mapping stands for `NAME=VALUE` where the metavar has that form.
+
         Raises
         ------
         InputError : it is none; the message names the option and says what it must be.
@@ -154,6 +161,8 @@ class OptionField:
             return None
         if self.many == 1:
             return self._one(value)
+        if isinstance(value, Mapping) and self.takes_mapping:
+            value = [f"{name}={one}" for name, one in value.items()]
         values = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else _listed(value)
         if self.many > 1 and len(values) != self.many:
             raise InputError(f"{self.shell_name} has {len(values)} values", f"it takes {self.many}")
