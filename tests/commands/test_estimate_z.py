@@ -141,6 +141,7 @@ BAD = [
     ([ASIA, "--method", "exact", "--confidence", "0.5"], "--confidence does not go with --method exact"),
     ([ASIA, "--method", "exact", "--quantity", "f"], "--quantity f does not go with --method exact"),
     ([ASIA, "--quantity", "f", "--uai", "a.PR"], "--uai does not go with --quantity f"),
+    ([ASIA, "--method", "full-rank", "--memory", "1"], "--memory does not go with --method full-rank"),
     ([ASIA, "--uai", ASIA], f"--uai {ASIA} would overwrite the input"),
     ([ASIA, "--confidence", "1"], "--confidence is 1"),
     ([ASIA, "--out", "x.txt"], "--out x.txt"),

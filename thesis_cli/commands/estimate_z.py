@@ -63,7 +63,7 @@ class EstimateZRequest(Request):
 
     model: ModelSource = model_argument()
     method: Literal["auto", "exact", "full-rank"] = option(
-        "auto", "Method: full-rank perturbs every configuration; --verbose says what auto chose, and why."
+        "auto", "Method: full-rank perturbs every configuration; --verbose shows what auto chose, and why."
     )
     trick: TrickChoice | None = full_rank.trick_option(methods=("full-rank",))
     alpha: float | None = full_rank.alpha_option(methods=("full-rank",))
@@ -88,6 +88,8 @@ class EstimateZRequest(Request):
             raise InputError("--quantity f does not go with --method exact", "it is for full-rank")
         if self.uai is not None and self.quantity == "f":
             raise InputError("--uai does not go with --quantity f", "it holds log10 Z")
+        if self.method == "full-rank" and not self.exact and "memory" in given(self):
+            raise InputError("--memory does not go with --method full-rank", "it is for exact; add --exact")
         full_rank.check_tricks(self)
 
 
@@ -186,6 +188,7 @@ def _method(request: EstimateZRequest, model: Model) -> str:
     if request.samples == 0:
         return "exact"
     if not isinstance(model, FactorGraph) or model.size <= min(MOST_CONFIGURATIONS, request.max_configurations):
+        logger.debug("full-rank noise on %s configurations, which are few", f"{model.size:,}")
         return "full-rank"
     fields = fields_of(type(request))
     of_samples = {name for name in given(request) if fields[name].about.methods}

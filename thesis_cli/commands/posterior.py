@@ -177,8 +177,7 @@ def run(request: PosteriorRequest, progress: Progress) -> PosteriorResult:
         maxima = DensityMaxima(target, seed, jobs_or_all(request.jobs))
         with at_work(request.target):
             if request.exact:
-                with progress(1, "integrals"):
-                    estimates.append(_exact(target, request.quantity, needed=samples == 0))
+                estimates.append(_exact(target, request.quantity, needed=samples == 0))
             if samples:
                 with progress(samples, "samples") as tick:
                     found, posterior = full_rank.full_rank_estimates(request, maxima, tick)
