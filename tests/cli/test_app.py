@@ -100,11 +100,11 @@ def examples(name):
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "reproduce"])
 def test_the_examples_of_the_help_run_one_after_another(cli, checkout, name):
-    """And leave nothing among the data."""
+    """They leave nothing among the data. A search may find no answer in time, which is status 1."""
     before = sorted((ROOT / "data").rglob("*"))
     for line in examples(name):
         result = cli(*shlex.split(line))
-        assert result.status == 0, (line, result.err)
+        assert result.status == 0 or (result.status == 1 and "--timeout" in line), (line, result.err)
     assert sorted((ROOT / "data").rglob("*")) == before
 
 
