@@ -1,0 +1,112 @@
+"""What all kinds of private tables share: passes over the rows, counts, and notice of changes."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.privacy.columns import Values
+
+CHUNK = 65_536
+_SALT = secrets.token_bytes(32)
+
+Block = tuple[int, dict[str, Values]]  # number of rows, and the array of each column
+
+
+class Table(ABC):
+    """A table that can be read several times, and that notices changes between two passes.
+
+    Attributes
+    ----------
+    source : name of the table in errors, without passwords.
+    columns : storage type by name: `real`, `integer`, `boolean`, or `text` for anything else. It
+        comes from the header of the file or of the query's result, not from values; all columns of
+        a CSV file are `text`.
+    """
+
+    def __init__(self, source: str, columns: dict[str, str]) -> None:
+        self.source, self.columns = source, columns
+        self._rows: int | None = None
+        self._digests: dict[tuple[str, ...], int] = {}
+
+    def chunks(self, size: int = CHUNK, names: Sequence[str] | None = None) -> Iterator[dict[str, Values]]:
+        """Rows in order, at most `size` at a time: an array for each of the named columns (by
+        default, all).
+
+        Values are as stored: texts in a CSV file (so that 01 stays 01), numbers if the storage has
+        numbers.
+
+        Raises
+        ------
+        InputError : the table cannot be read, or a pass ends with other rows than an earlier pass.
+            Their order may differ: a database guarantees none.
+        """
+        chosen = tuple(self.columns if names is None else names)
+        rows = digest = 0
+        for count, block in self._blocks(size, chosen):
+            rows += count
+            # repr, because each NaN has its own hash; hash, because Python salts it in each process.
+            digest += sum(map(hash, map(repr, zip(*(block[name].tolist() for name in chosen), strict=True))))
+            if chosen:
+                yield block
+        known = self._rows, self._digests.get(chosen, digest)
+        if known[0] not in (None, rows) or known[1] != digest:
+            raise InputError("the table changed while it was read", "read one that does not change", source=self.source)
+        self._rows, self._digests[chosen] = rows, digest
+
+    def count(self) -> int:
+        """Number of rows; the table is read unless a pass has counted them."""
+        if self._rows is None:
+            for _ in self.chunks(names=()):
+                pass
+        assert self._rows is not None
+        return self._rows
+
+    def fingerprint(self) -> str:
+        """Digest that is equal for tables of the same rows in any order.
+
+        The table is read unless a pass has read all columns. The digest comes from private values:
+        compare it within the process and write it nowhere. Its key is drawn for each process, so
+        that it is worthless outside.
+        """
+        every = tuple(self.columns)
+        if every not in self._digests:
+            for _ in self.chunks():
+                pass
+        content = repr((self._rows, every, self._digests[every])).encode()
+        return hashlib.blake2b(content, key=_SALT).hexdigest()
+
+    @abstractmethod
+    def _blocks(self, size: int, names: tuple[str, ...]) -> Iterator[Block]:
+        """Blocks of one pass over the named columns."""
+
+
+def unique_columns(columns: dict[str, str], names: Sequence[str], source: str) -> dict[str, str]:
+    """The columns; `InputError` if there are none, or two have one name."""
+    if not columns or len(columns) < len(names):
+        problem = "two columns have one name" if columns else "the table has no columns"
+        raise InputError(problem, "it must have columns of different names", source=source)
+    return columns
+
+
+def objects(values: list[Any]) -> Values:
+    """Array of objects, shape (N,)."""
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
+
+
+def extra_package(module: str) -> Any:
+    """Module of a package that is not always installed (`InputError`)."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        raise InputError(f"{name} is not installed", "install it by pip install 'thesis-cli[db]'") from None
