@@ -354,6 +354,26 @@ def test_the_record_of_another_release_is_not_overwritten(cli, people):
     assert len(read(people / "a.csv")) == 5
 
 
+def test_a_figure_that_fails_hides_no_release(cli, people, monkeypatch):
+    def full(*given, **options):
+        raise OSError(28, "No space left on device", "f.png")
+
+    monkeypatch.setattr("thesis_cli.base.figures.save", full)
+    result = cli("dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--out", "a.csv", "--figure", "f.png")
+    assert (result.status, result.err) == (1, "error: f.png: no space left on device\n")
+    assert "a.csv, 30 rows" in result.out
+
+
+def test_a_ledger_needs_a_name_for_a_table_without_one(people):
+    given = {"schema": "schema.toml", "epsilon": 1, "delta": 1e-3, "size": 40, "rows": 9, "limit": (2, 0.1)}
+    frame = pd.read_csv("people.csv", keep_default_na=False)
+    with pytest.raises(InputError, match="give --name"):
+        thesis_cli.dp_release(frame, **given, ledger="l.json")
+    found = thesis_cli.dp_release(frame, **given, ledger="l.json", name="people")
+    assert found.total.epsilon <= 1
+    assert list(Ledger(people / "l.json").accounts()) == ["people"]
+
+
 def test_auto_takes_the_method_that_heeds_the_options():
     def method(**values):
         given = {"table": "t.csv", "schema": "s.toml", "epsilon": 1, "delta": 1e-3, **values}

@@ -52,8 +52,11 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
             figure = Path(text)
             check_writable("--figure", figure, ".png")
         result = command.execute(request, options.bars_unless(values["quiet"]))
+        if not command.saves:  # its work stands, whatever becomes of the figure
+            output.show(result, table, values["as_json"])
         drawn = result.save_figure(figure) if figure else []
-        output.show(result, table, values["as_json"])
+        if command.saves:
+            output.show(result, table, values["as_json"])
         if table and not writes:
             result.save(table)
         for path in [*filter(None, [table]), *drawn]:

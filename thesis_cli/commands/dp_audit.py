@@ -26,8 +26,8 @@ DELTA = 1e-6
 class AuditRequest(Request):
     """Release two neighbouring tables many times, and prove a lower bound on what a release reveals.
 
-    The tables are invented, and the noise is that of dp-release, so it has no seed. The exit status is 1 if a bound
-    contradicts the claim.
+    The tables are invented, and the noise is that of dp-release, so it has no seed. The exit status
+    is 1 if a bound contradicts the claim.
     """
 
     epsilon: float = option(1.0, "Epsilon of the claim.", above=0)
@@ -46,7 +46,10 @@ class AuditRequest(Request):
     rows: int = option(100, "Rows of each of these tables.", least=1)
     features: int = option(8, "Features of each row, an even number.", least=2)
     confidence: float = option(
-        0.999, "Confidence level of each lower bound: a true claim is not contradicted at this rate.", above=0, below=1
+        0.999,
+        "Confidence level of each lower bound: how surely it contradicts no true claim.",
+        above=0,
+        below=1,
     )
 
     def check(self) -> None:

@@ -29,7 +29,10 @@ NO_FILE = "the scores are printed, and no file holds them"
 
 @dataclass(frozen=True, kw_only=True)
 class QueryRequest(Request):
-    """Answer questions about a population from a private release. All answers are estimates, and cost no privacy."""
+    """Answer questions about a population from a private release.
+
+    All answers are estimates, and cost no privacy.
+    """
 
     release: ReleaseSource = release_argument()
     queries: tuple[str, ...] = argument("Statistics, such as mean(age).", metavar="QUERY")

@@ -53,7 +53,8 @@ TEMPLATE = frozenset({"init_schema", "table", "query"})
 class ReleaseRequest(Request):
     """Release a synthetic table with differential privacy, through its noisy kernel mean embedding.
 
-    The result is a table of rows, and a record with the noisy embedding and all that is public. Both may be given away.
+    The result is a table of rows, and a record with the noisy embedding and all that is public.
+    Both may be given away.
     """
 
     table: TableSource | None = argument(

@@ -30,11 +30,12 @@ logger = logging.getLogger("thesis_cli")
 
 @dataclass(frozen=True, kw_only=True)
 class PopulationTestRequest(Request):
-    """Test whether another table comes from the population of the released one, by maximum mean discrepancy (MMD).
+    """Test by maximum mean discrepancy (MMD) whether a table comes from the population of a release.
 
-    A release by random features is tested with its noisy vector, and the test allows for the noise. The rows of any
-    release are also compared by permutations, which is a rough guide. The other table is read without adding noise,
-    so the result is for those who may see that table. The test costs the released table no privacy.
+    A release by random features is tested with its noisy vector, and the test allows for the noise.
+    The rows of any release are also compared by permutations, which is a rough guide. The other
+    table is read without adding noise, so the result is for those who may see that table. The test
+    costs the released table no privacy.
     """
 
     release: ReleaseSource = release_argument()
