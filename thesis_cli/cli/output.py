@@ -25,7 +25,7 @@ def print_table(lines: Sequence[tuple[str, str]]) -> None:
     """Print two aligned columns."""
     width = max((len(name) for name, _ in lines), default=0)
     for name, text in lines:
-        typer.echo(f"{name:<{width}}  {text}")
+        typer.echo(f"{name:<{width}}  {text}".rstrip())
 
 
 def short(path: Path) -> str:
