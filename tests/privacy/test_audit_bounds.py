@@ -17,24 +17,26 @@ from thesis_cli.studies.privacy.seeded import SeededGaussian
 
 RUNS = 200_000
 CONFIDENCE = 1 - 1e-6
-"""With fresh randomness in every run of these tests, a real mechanism is accused once in a million."""
+"""The tests draw fresh randomness in every run, and accuse a real mechanism once in a million
+runs.
+"""
 
 
 def noise_of_opendp(noise, budget):
-    """2e5 scalar runs, half of them for either table, and what was claimed of them."""
+    """2e5 scalar runs, half of them for either table, with their calibration."""
     found = noise.repeat(0.0, 1.0, budget, RUNS)
     return found, found.values.reshape(2, -1)
 
 
 def audited(noises, factor, delta, confidence):
-    """Audit a mechanism whose noise is a factor of these, between tables whose vectors are 1 and 0."""
+    """Audit a mechanism whose noise is a multiple of these, on tables whose vectors are 1 and 0."""
     return audit(
         lambda n: 1.0 + factor * noises[0], lambda n: factor * noises[1], RUNS // 2, delta=delta, confidence=confidence
     )
 
 
 def test_the_real_gaussian_passes_and_planted_scales_fail():
-    """At delta = 0.1, where 5e4 runs a side tell a tenth with 7 sigma to spare."""
+    """At delta = 0.1, where 5e4 runs a side detect a tenth with 7 sigma to spare."""
     found, noises = noise_of_opendp(OpenDPGaussian(), Budget(1.0, 0.1))
     claimed = found.calibration.sensitivity / found.calibration.scale
     real = audited(noises, 1.0, 0.1, CONFIDENCE)
@@ -59,7 +61,9 @@ def test_the_real_laplace_passes_and_planted_scales_fail():
 
 
 def test_the_tables_reach_opendp():
-    """What the tests above add to the noise afterwards, the mechanism is handed here."""
+    """The mechanism gets the vectors themselves, which the tests above add to its noise
+    afterwards.
+    """
     budget, noise = Budget(1.0, 0.1), OpenDPGaussian()
     one, other = (noise.repeat(value, 1.0, budget, 20_000).values for value in (1.0, 0.0))
     assert abs(one.mean() - other.mean() - 1) < 5 * noise.calibrate(1, 1.0, budget).scale * math.sqrt(2 / 20_000)
@@ -68,7 +72,9 @@ def test_the_tables_reach_opendp():
 @pytest.mark.parametrize("delta", [1e-6, 0.01, 0.1])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_tight_claim_holds_and_a_scale_too_small_breaks_it(delta, seed):
-    """The analytic scale has no slack, so what is too small breaks epsilon itself, by either form if delta is large."""
+    """The analytic scale has no slack, so a smaller one breaks epsilon itself, by either form if
+    delta is large.
+    """
     rng, scale = np.random.default_rng(seed), analytic_scale(1.0, Budget(1.0, delta))
 
     def found(factor, runs=RUNS):
@@ -117,13 +123,15 @@ def test_bounds_cover_the_truth_as_often_as_they_say():
     error = 5 * math.sqrt(confidence * (1 - confidence) / runs)
     assert np.mean(np.array(mu) <= 1) >= confidence - error
     assert np.mean(np.array(epsilon) <= 1) >= confidence - error
-    # Nor are they idle.
+    # The bounds are not trivial either.
     assert np.mean(mu) > 0.6
     assert np.mean(epsilon) > 0.6
 
 
 def test_randomised_response_by_hand():
-    """One threshold only: the rates of the second half, and their Clopper-Pearson bounds by the beta quantile."""
+    """With one threshold: the rates of the second half, and their Clopper-Pearson bounds by the
+    beta quantile.
+    """
     scores_in, scores_out = np.tile([1.0, 1.0, 1.0, 1.0, 0.0, 0.0], 50), np.tile([0.0, 0.0, 0.0, 0.0, 1.0, 1.0], 50)
     found = clopper_pearson_lower_bound(scores_in, scores_out, delta=0.05, confidence=0.9)
     upper = stats.beta.ppf(0.95, 50 + 1, 150 - 50)

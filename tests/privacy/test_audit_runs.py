@@ -1,6 +1,8 @@
-"""Real mechanisms pass and planted broken ones do not; either verdict is wrong less than once in a million runs.
+"""Real mechanisms pass and planted broken ones do not; either verdict is wrong less than once in a
+million runs.
 
-OpenDP is asked for noise once for each path: planted mechanisms put that noise, spoilt, on what they are given.
+OpenDP is asked for noise once for each path: planted mechanisms put that noise, spoilt, on what
+they are given.
 """
 
 import json
@@ -16,14 +18,16 @@ from thesis_cli.privacy.features import Features
 from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, OpenDPLaplace
 
 SURE = 1 - 1e-7
-"""So that a real mechanism is not accused; planted ones are, at 0.95, by 7 standard errors or more."""
+"""High enough not to accuse a real mechanism; planted ones fail at 0.95 by at least 7 standard
+errors.
+"""
 SCALAR, WHOLE = 200_000, 10_000
 SCALAR_BUDGET, WHOLE_BUDGET = Budget(1.0, 0.1), Budget(1.0, 0.3)
-"""At a large delta mu is large, and shortfalls of it show in few runs."""
+"""At a large delta mu is large, and few runs detect a shortfall."""
 
 
 def recording(base, kept):
-    """Noise of OpenDP that keeps what it draws."""
+    """Noise of OpenDP that records its draws."""
 
     class Recording(base):
         def _draw(self, vector, found):
@@ -35,7 +39,7 @@ def recording(base, kept):
 
 
 def replaying(base, kept, factor=1.0):
-    """A factory of noise that puts a factor of what was drawn before on what it is given."""
+    """Factory of noise that adds a multiple of recorded draws."""
     drawn = iter(kept)
 
     class Replaying(base):
@@ -46,7 +50,7 @@ def replaying(base, kept, factor=1.0):
 
 
 class Seeded(OpenDPGaussian):
-    """Right in all but its generator, which each release starts anew."""
+    """Correct noise, except that each release restarts its generator."""
 
     def _draw(self, vector, found):
         return vector + found.scale * np.random.default_rng(0).normal(size=vector.size)
@@ -120,7 +124,7 @@ def test_less_noise_breaks_the_claim_on_the_whole_path():
 
 
 class Unpaired(Features):
-    """The thesis's sqrt(2/J) cos(w . x + b), of norms up to sqrt 2, held to 2 / N."""
+    """Features sqrt(2/J) cos(w . x + b) of the thesis, of norms up to sqrt 2, that claim 2 / N."""
 
     def mean(self, blocks, jobs=1, progress=None):
         (rows,) = blocks
@@ -148,7 +152,7 @@ def test_a_generator_that_starts_from_a_seed_is_found_by_repeats():
 
 
 def test_the_tables_are_the_worst_pair_for_either_norm():
-    """Of any number of features and rows: the distance of the vectors is the sensitivity."""
+    """For any number of features and rows, the distance of the vectors is the sensitivity."""
 
     class Exact(OpenDPLaplace):
         def _draw(self, vector, found):
@@ -164,7 +168,7 @@ def test_the_tables_are_the_worst_pair_for_either_norm():
 
 
 def test_repeats_by_chance_are_allowed_for():
-    """On a grid as coarse as the noise, draws of 100 repeat as often as their law says."""
+    """On a grid as coarse as the noise, 100 draws repeat as often as their law predicts."""
     rng, runs = np.random.default_rng(0), 200
     for noise in (OpenDPGaussian(), OpenDPLaplace()):
         found = noise.calibrate(1, 1.0, Budget(1.0, 0.1))

@@ -12,7 +12,7 @@ from thesis_cli.privacy.kernels import Kernel, Rows
 
 CLOSE = 2.0**-49
 NUMPY = 1e-15
-"""Of the reference."""
+"""Largest number of rows for the plain reference."""
 
 
 def kernel_and_rows(seed, reals, cardinalities, *sizes, scale=1.0):
@@ -88,7 +88,7 @@ def test_mean_of_matrix_in_several_parts(monkeypatch, jobs):
 @settings(max_examples=30)
 @given(st.integers(0, 2**32), st.integers(1, 2), st.floats(0.01, 5))
 def test_mean_of_matrix_over_modes(seed, reals, scale):
-    """Of tables that are narrow, wide and far from 0; some also of identical rows."""
+    """For tables that are narrow, wide or far from 0, and for identical rows."""
     kernel, rows = kernel_and_rows(seed, reals, (), 600, scale=scale / 3)
     kernel = Kernel(kernel.gamma / 25, kernel.rho)
     rows = Rows.of_reals(rows.reals + 1e3 * (seed % 3))

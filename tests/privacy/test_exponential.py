@@ -27,7 +27,7 @@ SCHEMA = Schema(
 
 
 class Chooser:
-    """Keeps what it is given, and chooses what it is told to."""
+    """Mechanism that records its arguments and chooses a fixed index."""
 
     def __init__(self, index=0):
         self.index, self.calls = index, []
@@ -85,7 +85,9 @@ def test_the_table_itself_has_a_score_of_0_without_loss_of_digits():
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("scale", [1.0, 1e-9])
 def test_the_sensitivity_covers_every_pair_of_neighbours(rows, count, scale):
-    """All tables of the domain, all neighbours, all candidates; the scores are the ones that are handed over."""
+    """Over all tables of the domain, all neighbours and all candidates, with the scores that the
+    mechanism gets.
+    """
     kernel, domain = tiny(4, scale=scale)
     sent, chooser = {}, Chooser()
     for members in itertools.combinations_with_replacement(range(4), rows):
@@ -106,7 +108,9 @@ def test_the_sensitivity_covers_every_pair_of_neighbours(rows, count, scale):
 
 
 def test_rounding_is_counted():
-    """Twice the error of a score, beside extended precision; so many rows that the diameter counts for nothing."""
+    """Twice the error of a score, by extended precision; with so many rows the diameter is
+    negligible.
+    """
     kernel, domain = tiny(30)
     vectors = images(kernel, domain)
     rng = np.random.default_rng(0)
@@ -146,7 +150,7 @@ def test_no_byte_released_changes_with_the_table_while_the_choice_is_held():
 
 
 def test_the_real_mechanism_prefers_near_tables():
-    """A budget so large that it takes the best, and one so small that it takes any."""
+    """A large budget chooses the best table, and a tiny one any table."""
     kernel, domain = tiny(5)
     table = domain[np.array([1, 1, 4, 4] * 25)]
     found, selection = small_database(kernel, domain, [table], 100, 4, 1e4)

@@ -27,7 +27,7 @@ TRIPLE = [False, True, None]
 
 
 def frame(rows=60, seed=0, gaps=True):
-    """Columns as `Schema.decode` has them, whole if not `gaps`."""
+    """Columns as `Schema.decode` returns them, without missing values unless `gaps`."""
     rng = np.random.default_rng(seed)
     columns = {
         "x": rng.uniform(-5, 5, rows),
@@ -172,7 +172,7 @@ def test_what_is_missing_stays_missing(text, expected):
         ("x\0", "it cannot be read"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(text, message):
+def test_errors_are_one_line(text, message):
     with pytest.raises(InputError) as error:
         evaluate(text)
     assert message in str(error.value)

@@ -65,7 +65,9 @@ def test_no_row_is_longer_than_1(x):
 @pytest.mark.parametrize("rows", [1, 2, 5, 10_000])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_sensitivity_holds_for_opposite_features_and_is_no_larger(rows, seed):
-    """Half a turn apart; at distance 2, where a kernel that is not negative allows sqrt(2)."""
+    """Two rows half a turn apart are at distance 2; a kernel without negative values allows
+    sqrt(2).
+    """
     rng = np.random.default_rng(seed)
     features = Features(np.full((40, 1), 3.0), (rng.uniform(0, 6, (40, 3)),))
     table = Rows(rng.random((rows, 1)), rng.integers(0, 3, (rows, 1)))

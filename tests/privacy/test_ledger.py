@@ -64,7 +64,7 @@ def test_spends_add_up_on_the_disk(ledger):
     assert left_over(ledger) == []
 
 
-def test_overspending_is_refused_and_says_what_is_left(ledger):
+def test_overspending_is_refused_with_what_is_left(ledger):
     ledger.spend("people", Budget(0.75, 4e-7), limit=LIMIT)
     before = ledger.path.read_bytes()
     one_line(
@@ -72,7 +72,7 @@ def test_overspending_is_refused_and_says_what_is_left(ledger):
     )
     one_line(ledger, "delta 6e-07 are left", "people", Budget(0.1, 7e-7))
     assert ledger.path.read_bytes() == before
-    ledger.spend("people", Budget(0.25, 6e-7))  # to the last of it
+    ledger.spend("people", Budget(0.25, 6e-7))  # all that is left
     one_line(ledger, "epsilon 0 and delta 0 are left", "people", Budget(1e-9))
 
 
@@ -109,7 +109,7 @@ def test_a_release_that_fits_its_limit_alone_is_taken(ledger):
 
 
 def test_many_pure_releases_add_up_by_zcdp(ledger):
-    """epsilon^2 / 2 each."""
+    """Each has rho = epsilon^2 / 2."""
     limit = Budget(2.0, 1e-3)
     totals = [ledger.spend("people", Budget(0.1), limit=limit) for _ in range(20)]
     assert {total.rule for total in totals[:5]} == {"basic"}
@@ -171,7 +171,7 @@ def written(**spent):
         b"\xff\xfe\x00",
     ],
 )
-def test_a_file_that_is_no_ledger_is_left_alone(ledger, text):
+def test_a_file_that_is_not_a_ledger_is_left_alone(ledger, text):
     content = text if isinstance(text, bytes) else text.encode()
     ledger.path.write_bytes(content)
     one_line(ledger, "a ledger that thesis-cli wrote", "people", Budget(0.1), limit=Budget(1.0))

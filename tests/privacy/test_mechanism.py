@@ -35,7 +35,7 @@ NOISES = [
 
 
 def gaussian_map(size, scale, sensitivity, delta, granularity):
-    """Epsilon, by OpenDP, of a measurement made here."""
+    """Epsilon, by OpenDP, of a measurement that the test makes."""
     dp = opendp()
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
     noise = dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale, k=round(math.log2(granularity)))
@@ -44,7 +44,7 @@ def gaussian_map(size, scale, sensitivity, delta, granularity):
 
 @pytest.fixture
 def handed(monkeypatch):
-    """What OpenDP's makers are handed."""
+    """Arguments that OpenDP's constructors get."""
     dp, calls = opendp(), []
 
     def recorder(name, make):
@@ -90,7 +90,7 @@ def test_gaussian_scale_is_the_least_that_the_map_allows(size, sensitivity, epsi
     assert gaussian_map(1, found.scale, apart, delta, 2.0**-1074) == pytest.approx(found.epsilon, rel=1e-9)
     assert zcdp_epsilon(found.rho, delta) == pytest.approx(found.epsilon, rel=1e-12)
     assert zcdp_epsilon(found.rho, delta) >= found.epsilon
-    # What continuous noise takes at the least, for a sensitivity that is not rounded.
+    # The least scale of continuous noise, for a sensitivity without rounding.
     assert found.scale >= found.analytic_scale
 
 
@@ -199,7 +199,7 @@ def test_bad_vectors_and_sensitivities_are_refused(noise):
 
 
 @pytest.mark.parametrize("noise", [NOISES[0], NOISES[2]], ids=["opendp", "seeded"])
-def test_gaussian_noise_wants_a_delta(noise):
+def test_gaussian_noise_needs_a_delta(noise):
     with pytest.raises(InputError, match="delta is 0 with Gaussian noise"):
         noise.add(np.zeros(2), 1.0, Budget(1.0))
 
@@ -233,7 +233,9 @@ def test_analytic_scale_solves_its_equation(epsilon, delta):
 
 
 def test_scales_at_the_published_budgets():
-    """The classical one is the published experiments'; in units of the sensitivity, delta = 1e-6."""
+    """In units of the sensitivity at delta = 1e-6; the published experiments use the classical
+    scale.
+    """
     for epsilon, opendps, analytic, classical in [
         (0.01, 338.6826, 306.3504, 529.8803),
         (0.1, 39.46392, 36.30469, 52.98803),

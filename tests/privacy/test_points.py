@@ -51,7 +51,7 @@ def box(dimension=2):
 
 
 def fewer_steps(monkeypatch, steps):
-    """Of the points, and of Frank-Wolfe."""
+    """Limit the steps of the points and of Frank-Wolfe."""
     monkeypatch.setattr(points, "STEPS", steps)
     for name, value in (("ROUNDS", 4), ("CLIMBS", 4), ("SLIDES", 20), ("CANDIDATES", 100)):
         monkeypatch.setattr(frank_wolfe, name, value)
@@ -117,7 +117,9 @@ def test_gradient_against_finite_differences():
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("spread", [True, False])
 def test_descent_follows_the_gradient_of_the_objective(weighted, spread, monkeypatch):
-    """Of points, variances and log-weights, by finite differences, as L-BFGS is given it."""
+    """Gradient by points, variances and log-weights, as L-BFGS gets it, against finite
+    differences.
+    """
     seen = {}
 
     def catch(objective, start, low, high, steps, watch=None):
@@ -143,7 +145,9 @@ def test_descent_follows_the_gradient_of_the_objective(weighted, spread, monkeyp
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**32 - 1), st.booleans())
 def test_weights_are_the_optimum_on_the_simplex(count, rank, seed, warm):
-    """Karush, Kuhn and Tucker: equal gradients on the support, none better outside; singular matrices too."""
+    """Karush, Kuhn and Tucker: equal gradients on the support, none better outside; singular
+    matrices too.
+    """
     rng = np.random.default_rng(seed)
     factor = rng.normal(size=(count, rank))
     gram, linear = factor @ factor.T + 1e-9, rng.normal(size=count)
@@ -262,7 +266,7 @@ def test_only_categories():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_levels_are_the_best_in_turn(seed):
-    """Against every level tried in plain NumPy."""
+    """Compared with trying every level in plain NumPy."""
     features, rows = mixed(200, seed), rows_of(5, seed)
     rng = np.random.default_rng(seed)
     target, weights = rng.normal(size=200) * 0.1, rng.dirichlet(np.ones(5))
@@ -289,7 +293,7 @@ def test_levels_are_the_best_in_turn(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_categories_end_where_no_single_change_helps(seed):
-    """Plain rows, whose shares are not whole: those that were drawn for them are not the best."""
+    """Plain rows whose shares are not whole numbers, so that the drawn rows are not the best."""
     kernel = Kernel(np.zeros(0), np.array([0.2, 0.4]))
     features = draw_features(kernel, CARDINALITIES, 2000, np.random.default_rng(seed))
     every = Rows(np.zeros((6, 0)), np.array([[a, b] for a in range(3) for b in range(2)]))
@@ -306,7 +310,7 @@ def test_categories_end_where_no_single_change_helps(seed):
 
 
 def test_noise_alone_adds_few_atoms(monkeypatch):
-    """The first ones are taken in any case; of those after, what stands out from other noise."""
+    """The first atoms are always added; later ones must stand out from other noise."""
     fewer_steps(monkeypatch, 1)
     monkeypatch.setattr(frank_wolfe, "ROUNDS", 12)
     features, steps = reals(600), 0
@@ -319,7 +323,9 @@ def test_noise_alone_adds_few_atoms(monkeypatch):
 
 @pytest.mark.parametrize("uniform", [False, True])
 def test_points_leave_in_the_target_what_is_noise(uniform):
-    """Enough points to fit a third of it. J noise^2 is left, less what the few parameters of the mixture take up."""
+    """The points could fit a third of the noise, but leave J noise^2, less the few parameters of
+    the mixture.
+    """
     features, sigma = reals(600), 0.05
     for seed in range(3):
         target, mean = noisy(features, sigma, seed)
@@ -331,7 +337,7 @@ def test_points_leave_in_the_target_what_is_noise(uniform):
 
 
 def test_what_exceeds_noise_is_kept():
-    """At the share 1 - J noise^2 / |r|^2, and the noise with it."""
+    """The share 1 - J noise^2 / |r|^2 is kept, with its noise."""
     smooth, rest = np.ones((2, 50)), np.full((2, 50), 0.2)
     for noise, kept in ((0.0, 1.0), (0.1, 0.75), (0.2, 0.0), (0.3, 0.0)):
         aim, left = points._shrunk(smooth + rest, smooth, noise)
@@ -352,7 +358,7 @@ def test_points_stop_when_near_or_slow(near, least, stop):
 
 
 def test_a_time_limit_stops_with_what_there_is(monkeypatch):
-    """By a clock of one second a look; each step is a look."""
+    """With a clock that advances by a second when read; each step reads it once."""
     fewer_steps(monkeypatch, 60)
     features = mixed()
     target = features.embed(rows_of(100)).mean(0)

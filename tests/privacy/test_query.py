@@ -32,7 +32,7 @@ PROMISE = {"epsilon": 1.0, "delta": 1e-6, "neighbours": "replace one row", "rows
 
 
 def release(rows=400, seed=0, weights="uniform"):
-    """A release whose wage goes up with age, hours and school, and of which some values are missing."""
+    """A release where wages rise with age, hours and school, and some values are missing."""
     rng = np.random.default_rng(seed)
     age = rng.integers(18, 81, rows)
     hours = rng.uniform(10, 60, rows)
@@ -59,7 +59,7 @@ def release(rows=400, seed=0, weights="uniform"):
 
 
 def write_release(path, **options):
-    """The CSV file of a release at `path`, and its record."""
+    """Write the CSV file of a release at `path`, and its record."""
     made = release(**options)
     path.write_text(rows_text(made, weighted=options.get("weights", "uniform") != "uniform"))
     record_path(path).write_text(made.record.to_json())
@@ -67,7 +67,7 @@ def write_release(path, **options):
 
 
 def table(made):
-    """The decoded columns as pandas has them, with the weights."""
+    """The decoded columns and the weights as a DataFrame."""
     frame = pd.DataFrame(made.columns).convert_dtypes()
     frame["w"] = made.weights
     return frame
@@ -230,7 +230,7 @@ def test_regression_is_weighted_least_squares(weights):
     assert found["R^2 in the release"] == pytest.approx(1 - error / variance)
 
 
-def test_what_rows_do_not_determine_is_said():
+def test_undetermined_directions_are_counted():
     found = numbers(release(), "regress(wage, age, 2 * age, region, 1e15 * `hours per week`)")
     assert found["directions not determined"] == 2  # of age twice, and of the level that no row has
     assert found["region = nowhere"] == 0
@@ -261,7 +261,9 @@ def test_classification_is_where_the_gradient_vanishes(weights):
 
 
 def test_numbers_of_any_size():
-    """exp(5 * 69) is just below 1e150, beyond which numbers are missing, so that no square overflows."""
+    """exp(5 * 69) is just below 1e150, beyond which numbers are missing, so that no square
+    overflows.
+    """
     made, real = release(), release(rows=300, seed=1)
     sample, judge = WeightedSample.of_release(made), WeightedSample.of_rows(SCHEMA, real.points)
     share = (table(made).age <= 69).mean()

@@ -80,7 +80,7 @@ def test_rows_are_made_of_what_was_released_alone():
 
 
 def corners(schema):
-    """The rows at the corners of a schema's box, and its middle, of every combination of levels."""
+    """Rows at the corners and the middle of a schema's box, for every combination of levels."""
     reals = [*itertools.product([0.0, 1.0], repeat=schema.reals), (0.5,) * schema.reals]
     codes = list(itertools.product(*map(range, schema.cardinalities)))
     pairs = list(itertools.product(reals, codes))
@@ -111,10 +111,10 @@ def test_the_sensitivity_that_the_noise_is_given_covers_every_neighbour(method, 
 
 
 def test_the_sensitivities_are_reached():
-    """By opposite features, and by two far rows that are public points."""
+    """Opposite features reach it, and two distant rows that are public points."""
     features = request("features", Schema((Real("x", 0, 1),)), 2)
     frequency = features.embedding().frequencies[0, 0]
-    assert abs(frequency) < math.pi  # so that the worst of the box are its ends
+    assert abs(frequency) < math.pi  # so that the ends of the box are the worst case
     ends = Rows.of_reals(np.array([[0.0], [1.0]]))
     public = ReleaseRequest(LINE, BUDGET, "subspace", public=ends)
     for asked, wanted in ((features, 2 * abs(math.sin(frequency / 2))), (public, math.sqrt(2))):
@@ -166,14 +166,14 @@ def test_what_refuses_the_budget_stops_the_release():
 
 
 @pytest.mark.parametrize("method", ["features", "subspace"])
-def test_the_ledger_is_told_the_rho_of_gaussian_noise(method):
+def test_the_rho_of_gaussian_noise_is_spent(method):
     spent = []
     record = private_record([table(MIXED, 50, 0)], 50, request(method), lambda *given: spent.append(given))
     assert spent == [(BUDGET, record.mechanism.rho)]
     assert 0 < spent[0][1] < 1
 
 
-def test_the_record_says_what_was_done():
+def test_the_record_describes_the_release():
     record = private_record([table(MIXED, 50, 0)], 50, request("features"), free)
     assert record.promise == Promise(1, 1e-6, "tables of the same number of rows that differ in one row", 50)
     assert "OpenDP" in record.mechanism.mechanism
@@ -196,7 +196,7 @@ def test_noise_has_no_seed_and_public_draws_have():
     assert ReleaseRequest(MIXED, BUDGET).entropy != ReleaseRequest(MIXED, BUDGET).entropy
 
 
-# What is made of a record
+# Rows from a record
 
 
 def far_less_noise(method, schema, private, **options):
@@ -235,7 +235,7 @@ def test_without_noise_a_subspace_gives_the_projection():
     assert simplex.weights.sum() == pytest.approx(1)
     bounded = synthetic(record, weights="l1", most=1.5, public=asked.public)
     assert np.abs(bounded.weights).sum() <= 1.5 + 1e-9
-    rows = synthetic(record, 1000, public=asked.public)  # each point as often as its weight says, to one
+    rows = synthetic(record, 1000, public=asked.public)  # each point as often as its share, up to one
     share = (rows.points.reals[:, :1] == asked.public.reals[:, 0]).mean(0)
     np.testing.assert_allclose(share, simplex.weights, atol=1e-3)
 

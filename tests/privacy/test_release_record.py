@@ -150,7 +150,7 @@ def test_what_is_wrong_is_one_line_that_names_file_and_key(which, path, value, m
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", '{"format": "other"}', "[" * 100_000])
-def test_a_file_that_is_no_record(text):
+def test_a_file_that_is_not_a_record(text):
     with pytest.raises(InputError, match=r"^r.json: it is not the record of a release"):
         Record.from_json(text, "r.json")
 

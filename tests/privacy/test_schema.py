@@ -56,7 +56,7 @@ def one(column, values, **options):
 
 
 def back(column, values, **options):
-    """Its values, encoded and decoded."""
+    """Values of a column, encoded and decoded."""
     return Schema((column,)).decode(one(column, values, **options))[column.name].tolist()
 
 
@@ -323,7 +323,7 @@ def test_columns_that_lack_or_differ():
         Schema((Real("a", 0, 1), Real("b", 0, 1))).encode({"a": np.zeros(3), "b": np.zeros(1)})
 
 
-def test_the_default_kernel_takes_unrelated_rows_apart_by_the_same_whatever_the_schema():
+def test_the_default_kernel_of_unrelated_rows_is_the_same_for_any_schema():
     rng = np.random.default_rng(5)
     for count in (1, 3, 10):
         reals = tuple(Real(f"r{i}", 0, 1) for i in range(count))
@@ -401,7 +401,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("text", "message"), BAD)
-def test_bad_schemas_are_told_in_one_line_of_the_file(text, message, tmp_path):
+def test_bad_schemas_are_one_line_errors(text, message, tmp_path):
     path = tmp_path / "schema.toml"
     path.write_text(text)
     with pytest.raises(InputError) as caught:

@@ -21,7 +21,7 @@ CONSTRAINTS = ("raw", "l1", "simplex")
 
 
 class Recorder:
-    """Noise that keeps what it is given, and returns what it is told to, or the vector itself."""
+    """Noise that records its arguments and returns a fixed answer, or the vector itself."""
 
     def __init__(self, answer=None):
         self.answer, self.calls = answer, []
@@ -36,7 +36,9 @@ class Recorder:
 
 
 def gram_schmidt(kernel, points):
-    """Coefficients of orthonormal elements in the k(z_m, .), shape (F, M), and the points that they come from."""
+    """Coefficients of orthonormal elements in the k(z_m, .), shape (F, M), and the points that they
+    come from.
+    """
     matrix, found, parents = kernel.matrix(points, points), [], []
     for m in range(len(points)):
         element = np.eye(len(points))[m]
@@ -78,7 +80,7 @@ def test_skip_cholesky_is_gram_schmidt(drawn, scale, block):
 def test_points_that_add_less_than_the_threshold_do_not_count():
     kernel = Kernel(np.ones(1), np.zeros(0))
     for residual, counts in ((0.9e-5, False), (1.1e-5, True)):
-        apart = math.sqrt(-0.5 * math.log1p(-residual))  # 1 - k^2 is what the second point adds
+        apart = math.sqrt(-0.5 * math.log1p(-residual))  # the second point adds 1 - k^2
         basis = orthonormal_basis(kernel, Rows.of_reals(np.array([[0.0], [apart]])))
         assert basis.parents.tolist() == ([0, 1] if counts else [0])
 
@@ -107,7 +109,9 @@ def sent(kernel, points, table, **options):
 
 
 def corners(reals, categories):
-    """Opposite corners of the bounds, and every other one, with each level of two-level categories."""
+    """Opposite corners of the bounds, and every other one, with each level of two-level
+    categories.
+    """
     rows = itertools.product(*[(0.0, 1.0)] * reals, *[(0, 1)] * categories)
     grid = np.array(list(rows), dtype=float).reshape(-1, reals + categories)
     return Rows(grid[:, :reals], grid[:, reals:].astype(np.int64))
@@ -118,7 +122,7 @@ def corners(reals, categories):
     ("gamma", "rho", "reals", "categories"), [(50.0, 0.0, 2, 0), (3.0, 0.4, 1, 2), (0.05, 0.9, 2, 1)]
 )
 def test_the_sensitivity_covers_every_pair_of_neighbours(count, gamma, rho, reals, categories):
-    """The rows that differ and the points are all corners; the rest of the table is one row repeated."""
+    """The differing rows and the points are all corners; the rest of the table repeats one row."""
     kernel = Kernel(np.full(reals, gamma), np.full(categories, rho))
     points = corners(reals, categories)
     worst = 0.0
@@ -137,7 +141,7 @@ def test_the_sensitivity_covers_every_pair_of_neighbours(count, gamma, rho, real
 @settings(max_examples=40)
 @given(columns, st.sampled_from([0.01, 0.3, 3.0, 100.0]), st.sampled_from([1, 2, 5]))
 def test_the_sensitivity_covers_neighbours_at_random(drawn, scale, count):
-    """Also where the points are so close that coordinates are barely determined."""
+    """Also for points so close that coordinates are barely determined."""
     seed, reals, cardinalities, size = drawn
     kernel, points, table, others = kernel_and_rows(seed, reals, cardinalities, size, count, 6, scale=scale)
     others = Rows.concatenate([others, points[:3], Rows(others.reals + 1e6, others.codes)])
@@ -149,7 +153,7 @@ def test_the_sensitivity_covers_neighbours_at_random(drawn, scale, count):
 
 
 def test_rounding_of_a_badly_conditioned_basis_is_counted():
-    """The true factor is spoilt by 1e-9: it lengthens feature maps by 1e-9 |L^-1|^2 at most."""
+    """An error of 1e-9 in the factor lengthens feature maps by at most 1e-9 |L^-1|^2."""
     kernel = Kernel(np.array([1.0]), np.zeros(0))
     points = Rows.of_reals(np.linspace(0, 1, 40)[:, np.newaxis])
     basis = orthonormal_basis(kernel, points)
@@ -162,7 +166,7 @@ def test_rounding_of_a_badly_conditioned_basis_is_counted():
     assert spoilt.l2_sensitivity(kernel, points, 10) > good * (1 + 1e-8)
 
 
-# What is released
+# Releases
 
 
 @pytest.mark.parametrize("weights", CONSTRAINTS)
@@ -186,7 +190,9 @@ def test_no_byte_released_changes_with_the_table_while_the_noisy_vector_is_held(
 
 @given(columns, st.sampled_from([0.3, 3.0]))
 def test_without_noise_the_release_is_the_projection(drawn, scale):
-    """What is left is orthogonal to the span: <k(z_m, .), mu - sum w k> = 0 at the points that count."""
+    """The remainder is orthogonal to the span: <k(z_m, .), mu - sum w k> = 0 at the points that
+    count.
+    """
     seed, reals, cardinalities, size = drawn
     kernel, points, table = kernel_and_rows(seed, reals, cardinalities, size, 20, scale=scale)
     weights = subspace_release(kernel, points, [table], 20, Recorder(), BUDGET).weights
@@ -204,7 +210,9 @@ def faces(size, most):
 
 
 def nearest(matrix, inner, squared_norm, most):
-    """Least squared distance, face by face: each has its best affine combination, if that is within it."""
+    """Least squared distance over all faces: of each, the best affine combination if it is
+    inside.
+    """
     best = math.inf
     for vertices in faces(len(matrix), most):
         gram, b = vertices.T @ matrix @ vertices, vertices.T @ inner

@@ -51,7 +51,7 @@ def write_sqlite(path, people=PEOPLE):
 
 
 def problem_of(source, query=None):
-    """What is told, always one line that has not the password, in the traceback neither."""
+    """The error: one line, without the password, which the traceback does not have either."""
     with pytest.raises(InputError) as caught:
         list(open_table(source, query).chunks())
     told = str(caught.value)
@@ -78,7 +78,7 @@ def postgres():
     data, secret, port = folder / "data", folder / "password", free_port()
     secret.write_text(PASSWORD)
     user = {}
-    if folder.owner() == "root":  # as which PostgreSQL refuses to run
+    if folder.owner() == "root":  # PostgreSQL refuses to run as root
         for path in (folder, secret):
             shutil.chown(path, "nobody")
         user = {"user": "nobody", "group": "nogroup", "extra_groups": []}
@@ -131,7 +131,7 @@ def table(request, tmp_path):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 99])
-def test_rows_are_those_of_the_table_whatever_its_storage(table, size):
+def test_all_kinds_of_storage_give_the_same_rows(table, size):
     assert list(table.columns) == ["age", "region", "smokes"]
     blocks = list(rows(table, SCHEMA, size))
     assert max(map(len, blocks)) <= size
@@ -141,7 +141,7 @@ def test_rows_are_those_of_the_table_whatever_its_storage(table, size):
     assert table.count() == 4
 
 
-def test_passes_agree_whatever_the_size_of_their_parts(table):
+def test_passes_of_different_part_sizes_agree(table):
     first = table.fingerprint()
     for size in (3, 1, 4, 99):
         assert sum(len(block["age"]) for block in table.chunks(size)) == 4
@@ -440,7 +440,7 @@ def test_bad_logins(people):
     ("missing", "source"),
     [("sqlalchemy", "sqlite:///a.db"), ("pyarrow", "a.parquet"), ("psycopg", "postgresql://u@127.0.0.1/b")],
 )
-def test_what_is_not_installed_is_told(missing, source, tmp_path, monkeypatch):
+def test_missing_packages_are_named(missing, source, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.parquet").touch()
     load = importlib.import_module
@@ -509,6 +509,6 @@ def test_a_dataframe_reads_as_the_csv_file_of_it(tmp_path):
         (7, None, "<int> is not a table"),
     ],
 )
-def test_what_is_no_table(source, query, problem):
+def test_objects_that_are_not_tables(source, query, problem):
     with pytest.raises(InputError, match=problem):
         open_table(source, query)

@@ -24,7 +24,7 @@ from thesis_cli.studies.privacy.seeded import SeededGaussian, SeededLaplace
 RUNS, ALPHA = 400, 0.05
 MARGIN = 5 * math.sqrt(ALPHA * (1 - ALPHA) / RUNS)
 KERNEL = Kernel(np.array([2.0]), np.array([0.4]))
-"""Of a real and a category of three levels."""
+"""Kernel of a real and a category of three levels."""
 
 
 def table(rng, size, shift=0.0):
@@ -32,7 +32,7 @@ def table(rng, size, shift=0.0):
 
 
 def unbiased(kernel, a, b):
-    """Gretton et al. 2012, eq. 3, pair by pair."""
+    """The estimate of Gretton et al. 2012, eq. 3, pair by pair."""
 
     def mean(rows):
         matrix = kernel.matrix(rows, rows)
@@ -77,7 +77,7 @@ def test_permutations_keep_their_level_and_find_a_shift():
 
 
 def test_equal_rows_are_no_evidence():
-    """Every permutation ties, whatever rounding does to the sums."""
+    """Every permutation ties, in spite of rounding."""
     same = Rows(np.full((7, 1), 0.3), np.zeros((7, 1), np.int64))
     found = permutation_test(KERNEL, same, same[:4], 50, np.random.default_rng(0))
     assert found.p_value == 1
@@ -109,7 +109,7 @@ def test_the_spectrum_is_that_of_the_covariance():
 
 @pytest.mark.parametrize("block", [50, 2**21])
 def test_the_law_of_the_statistic(block, monkeypatch):
-    """Chi-square where all weights are equal, and the first two moments where they are not."""
+    """Chi-square if all weights are equal, otherwise the first two moments."""
     monkeypatch.setattr(two_sample, "BLOCK", block)
     rng, draws = np.random.default_rng(3), 4000 if block == 50 else 50_000
     same = null_statistics(np.full(4, 1.75), 0.5, 4, "gaussian", draws, rng)
@@ -130,7 +130,7 @@ def test_the_law_of_the_statistic(block, monkeypatch):
 
 
 def released(rng, features, rows, name, epsilon):
-    """The vector that a release of these rows would have, with noise of a seeded generator."""
+    """Vector of a release of these rows, with noise of a seeded generator."""
     noise = SeededGaussian(rng, "analytic") if name == "gaussian" else SeededLaplace(rng)
     found = noise.add(features.mean([rows]), features.l2_sensitivity(len(rows)), Budget(epsilon, 1e-5))
     return NoisyMean(found.values, found.calibration.scale, len(rows), name)
@@ -141,7 +141,7 @@ def released(rng, features, rows, name, epsilon):
     [("gaussian", 1.0), ("gaussian", 100.0), ("laplace", 5.0)],
 )
 def test_the_noisy_mean_keeps_its_level_and_finds_a_shift(name, epsilon):
-    """Where noise outweighs sampling, where it is next to nothing, and where it is no Gaussian."""
+    """With noise that outweighs sampling, with hardly any noise, and with Laplace noise."""
     rng = np.random.default_rng(21)
     features = draw_features(KERNEL, (3,), 8, rng)
 

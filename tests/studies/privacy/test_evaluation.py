@@ -52,7 +52,7 @@ def test_the_distance_is_that_of_the_embeddings():
 
 
 def test_marginals_are_compared_cell_by_cell():
-    """Against loops over cells, with the deciles of the table as cuts."""
+    """Compared with loops over cells; the deciles of the table are the cuts."""
     rows, other = table(4, 200), table(5, 30)
     weights = np.random.default_rng(6).dirichlet(np.ones(30))
     cuts = [np.quantile(x, np.arange(1, 10) / 10) for x in rows.reals.T]
@@ -117,7 +117,7 @@ def test_a_table_without_rows_is_refused():
 
 
 def test_the_embedding_of_a_mixture_is_that_of_many_draws():
-    """Means of the kernel over draws, to five of their standard errors."""
+    """Compared with means of the kernel over draws, to five standard errors."""
     rng = np.random.default_rng(13)
     mixture = GaussianMixture(np.array([0.5, 0.3, 0.2]), rng.random((3, 2)), 0.2)
     kernel, points, draws = Kernel(np.array([3.0, 8.0]), np.zeros(0)), Rows.of_reals(rng.random((4, 2))), 200_000
@@ -150,7 +150,7 @@ def test_the_projection_is_the_nearest_of_the_simplex(values):
 
 
 class Silent:
-    """No noise; keeps what it was given."""
+    """Noise of 0 that records its arguments."""
 
     def calibrate(self, size, l2_sensitivity, budget):
         return Calibration(mechanism="", scale=0, granularity=0, epsilon=0, delta=0, sensitivity=l2_sensitivity)
@@ -167,7 +167,7 @@ def release(rows, noise, *, joint=True, count=2000, bins=5):
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_histograms_without_noise_keep_their_cells(joint):
-    """Within one row of each cell, of all columns or of each."""
+    """The drawn rows match each cell up to one row, jointly or column by column."""
     rows, count = table(24, 50), 2000
     drawn = release(rows, Silent(), joint=joint, count=count)
 
@@ -185,7 +185,7 @@ def test_histograms_without_noise_keep_their_cells(joint):
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_the_sensitivity_of_histograms_covers_neighbours_and_is_reached(joint):
-    """Opposite corners: every column differs."""
+    """The two tables differ in opposite corners, so that every column differs."""
     corner, opposite = (Rows(np.full((1, 2), float(x)), np.array([[x, 3 * x]])) for x in (0, 1))
     rest, found = table(25, 4), []
     for row in (corner, opposite):

@@ -34,7 +34,7 @@ def curves_of(name):
 
 
 def test_the_table_is_the_published_one():
-    """Its mean of the kernel's matrix."""
+    """Mean of the kernel's matrix of the published table."""
     table = private_table(2)
     assert table.reals.shape == (published.ROWS, 2)
     assert mean_of_matrix(kernel(2), table) == pytest.approx(published.MEAN_OF_MATRIX[2], rel=0, abs=1e-15)
@@ -107,7 +107,7 @@ def test_scales_of_the_noise(projection):
 
 
 def test_rows_of_algorithm_2():
-    """Excess squared distances are those of the noise: of the same draws, in the ratio of the scales."""
+    """Excess squared distances come from the same draws of noise, in the ratio of the scales."""
     found = algorithm_2(2, "random", np.random.SeedSequence(1), 40, 2, [10, 37])
     assert len(found) == len(set(found)) == len({row[:5] for row in found})
     distances = {row[:5]: row[5] for row in found}
@@ -129,7 +129,7 @@ def test_rows_of_algorithm_2():
 
 
 def test_embedding_of_the_mixture():
-    """Against a sample, whose embedding is (1 - |mu|^2) / n away from it on average, squared."""
+    """Compared with a sample, whose squared distance is (1 - |mu|^2) / n on average."""
     found, k, rng = mixture(2), Kernel(np.array([5e-5, 1e-4]), np.zeros(0)), np.random.default_rng(2)
     n = 20_000
     sample, points = found.sample(n, rng), Rows.of_reals(rng.normal(100, 200, (20, 2)))
