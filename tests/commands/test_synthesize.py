@@ -97,12 +97,12 @@ def test_many_tasks_are_summed_up_and_are_the_same_in_several_processes(cli, tmp
 
 def test_the_summary_of_many_as_json(cli, tmp_path):
     few_lines(tmp_path / "b.jsonl")
-    told = json.loads(cli("synthesize", "b.jsonl", "--max-length", 2, "--jobs", 1, "--json").out)
-    summary = told["summary"]
+    shown = json.loads(cli("synthesize", "b.jsonl", "--max-length", 2, "--jobs", 1, "--json").out)
+    summary = shown["summary"]
     assert (summary["tasks"], summary["solved"], summary["proven"], summary["no_program"]) == (12, 8, 8, 4)
-    assert summary["nodes"] == sum(row["nodes"] for row in told["found"])
+    assert summary["nodes"] == sum(row["nodes"] for row in shown["found"])
     assert summary["seconds"]["median"] <= summary["seconds"]["q90"] <= summary["seconds"]["longest"]
-    assert len(told["found"]) == 12
+    assert len(shown["found"]) == 12
 
 
 def test_a_few_tasks_are_listed_each(cli, tmp_path):
@@ -111,7 +111,7 @@ def test_a_few_tasks_are_listed_each(cli, tmp_path):
     assert [block.splitlines()[0].split()[1] for block in text.split("\n\n")] == ["b-1:", "b-2:", "b-3:"]
 
 
-def test_searches_that_time_cuts_are_told_apart(cli, tmp_path, monkeypatch):
+def test_searches_that_time_cuts_are_counted_apart(cli, tmp_path, monkeypatch):
     few_lines(tmp_path / "b.jsonl")
 
     def solve(self, task, order, limits, semantics):
@@ -182,12 +182,12 @@ def test_another_prior_is_another_batch(cli, tmp_path, monkeypatch):
     assert "all tasks are solved again" in cli(*options).err
 
 
-def test_a_bank_that_is_full_is_told(cli, tmp_path):
+def test_a_bank_that_is_full_is_reported(cli, tmp_path):
     command = "synthesize", TASKS / "heaps.json", "--solver", "bottom-up", "--memory", 0.002
-    told = "4 lines, proven shortest; --memory 0.002 GiB was reached, and depth-first search took over"
-    assert f"answer   {told}\n" in cli(*command).out
+    shown = "4 lines, proven shortest; --memory 0.002 GiB was reached, and depth-first search took over"
+    assert f"answer   {shown}\n" in cli(*command).out
     (row,) = rows(tmp_path / "results/runs/synthesize-heaps.csv")
-    assert (row["answer"], row["stopped"], row["exhausted"]) == (told, "memory", "3")
+    assert (row["answer"], row["stopped"], row["exhausted"]) == (shown, "memory", "3")
 
 
 def test_no_program_is_an_answer(cli, tmp_path):
@@ -225,11 +225,11 @@ def test_division_and_range_change_what_fits(cli, tmp_path):
         (["lines.jsonl"], "lines.jsonl:2: example 1 has no list"),
         (["empty.json", "--prior", "nowhere.csv"], "--prior nowhere.csv cannot be read (No such file"),
         (["empty.json", "--prior", "empty.json"], "empty.json: no probability of HEAD, LAST"),
-        (["empty.json", "--prior", "binary.csv"], "binary.csv: it is no CSV in UTF-8"),
-        (["empty.json", "--prior", "twice.csv"], "twice.csv:36: 'SORT,0.1' gives no"),
-        (["empty.json", "--prior", "two.csv"], "two.csv:2: 'SORT,2' gives no"),
-        (["empty.json", "--prior", "nan.csv"], "nan.csv:1: 'SORT,nan' gives no"),
-        (["empty.json", "--prior", "unknown.csv"], "unknown.csv:1: 'FOLD,0.1' gives no"),
+        (["empty.json", "--prior", "binary.csv"], "binary.csv: it is not CSV"),
+        (["empty.json", "--prior", "twice.csv"], "twice.csv:36: 'SORT,0.1' is not"),
+        (["empty.json", "--prior", "two.csv"], "two.csv:2: 'SORT,2' is not"),
+        (["empty.json", "--prior", "nan.csv"], "nan.csv:1: 'SORT,nan' is not"),
+        (["empty.json", "--prior", "unknown.csv"], "unknown.csv:1: 'FOLD,0.1' is not"),
         (["empty.json", "--prior", "unknown.csv", "--out", "unknown.csv"], "would overwrite the input"),
     ],
 )

@@ -18,7 +18,8 @@ Tree = tuple[object, ...] | int
 
 @st.composite
 def tasks(draw: st.DrawFn, longest: int = 2, semantics: Semantics = DEFAULT) -> Task:
-    """What a random program of up to `longest` lines does to inputs of few small numbers, in 2 or 3 examples."""
+    """What a random program of up to `longest` lines does to inputs of few small numbers, in 2 or 3
+    examples."""
     program = draw(programs(longest))
     numbers = st.integers(max(-9, semantics.low), min(9, semantics.high))
     kinds = [st.lists(numbers, max_size=5).map(tuple) if kind is LIST else numbers for kind in program.inputs]
@@ -31,7 +32,8 @@ def tasks(draw: st.DrawFn, longest: int = 2, semantics: Semantics = DEFAULT) -> 
 def fitting(
     task: Task, length: int, semantics: Semantics = DEFAULT
 ) -> Iterator[tuple[Program, list[tuple[Value, ...]]]]:
-    """Every program of a length that fits, with the values of its variables, one row an example each."""
+    """Every program of a length that fits, with the values of its variables, one row an example
+    each."""
 
     outputs = [example.output for example in task.examples]
 
@@ -63,7 +65,8 @@ def shortest(task: Task, length: int, semantics: Semantics = DEFAULT) -> int | N
 
 
 def tree(program: Program) -> Tree:
-    """The same for programs that differ in the order of lines alone, or of arguments that may be swapped."""
+    """The same for programs that differ in the order of lines alone, or of arguments that may be
+    swapped."""
     trees: list[Tree] = list(range(len(program.inputs)))
     for line in program.lines:
         arguments = [trees[i] for i in line.arguments]

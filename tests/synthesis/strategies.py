@@ -27,7 +27,8 @@ def programs(draw: st.DrawFn, longest: int = 5, inputs: tuple[Type, ...] | None 
 
 
 def values(kind: Type, semantics: Semantics = DEFAULT) -> st.SearchStrategy[Value]:
-    """Any value of a type, in the range; half of the numbers are small, so that programs get on with them."""
+    """Any value of a type, in the range; half of the numbers are small, so that programs get on
+    with them."""
     small = st.integers(-8, 8).map(lambda x: min(max(x, semantics.low), semantics.high))
     numbers = small | st.integers(semantics.low, semantics.high)
     if kind is INT:

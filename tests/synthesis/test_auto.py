@@ -40,7 +40,7 @@ def test_the_thesis_programs_are_solved_by_either(task: Task) -> None:
     assert found.program is None or exact.program is None or len(found.program) == len(exact.program)
 
 
-def test_it_says_who_found_the_program() -> None:
+def test_the_solution_names_its_solver() -> None:
     assert Auto().solve(shared(), UNIFORM, Limits(4)).solver == "dfs"  # shares results: too large a tree for the bank
     long = [task for task in load_tasks("data/tasks/all.jsonl") if task.name == "trees"]
     assert Auto().solve(long[0], UNIFORM, Limits(4)).solver in ("dfs", "bottom-up")
@@ -69,7 +69,7 @@ def test_a_timeout_and_an_interrupt_say_so(monkeypatch: pytest.MonkeyPatch) -> N
     assert Auto().solve(task, UNIFORM, Limits(5)).stopped == "interrupted"
 
 
-def test_a_full_bank_is_told_even_if_the_time_is_up_after_it() -> None:
+def test_a_full_bank_is_reported_even_if_the_time_is_up_after_it() -> None:
     task = impossible((LIST, LIST))
     for solver in (Auto(), BottomUp()):
         found = solver.solve(task, UNIFORM, Limits(6, timeout=0.5, memory=1e-5))

@@ -154,7 +154,7 @@ def test_a_full_disk_loses_nothing_of_what_was_there(tmp_path):
 
 
 def solve(task):
-    """Solves, or dies, as the name of the task says."""
+    """Solve the task or die, depending on its name."""
     if task.name == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
     return Solution((), task.name, 1, 0.0, 0)
@@ -231,9 +231,9 @@ def test_a_batch_that_is_killed_and_interrupted_goes_on_to_the_same_table(cli, t
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
     kept = path.read_bytes().count(b"\n") - 1
-    before, *told = err.splitlines()
+    before, *rest = err.splitlines()
     assert before.endswith(f"of {HARD} tasks are kept from before")
-    line, last = told
+    line, last = rest
     assert re.fullmatch(rf"({kept - 1}|{kept}) of {HARD} tasks are kept; run the same command again to go on", line)
     assert last == "error: interrupted"
     assert files(tmp_path) == ["t.csv.journal", "t.jsonl"]

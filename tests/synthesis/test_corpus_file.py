@@ -29,7 +29,7 @@ def test_what_is_written_is_read(tmp_path, made):
     assert dump_corpus(found) == dump_corpus(made)
 
 
-def test_damage_is_told_in_one_line(tmp_path, made):
+def test_damage_is_refused_in_one_line(tmp_path, made):
     data = dump_corpus(made)
     path = tmp_path / "c.npz"
     rng = np.random.default_rng(0)

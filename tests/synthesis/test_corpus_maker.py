@@ -1,4 +1,5 @@
-"""Corpora: their programs and examples by the plain interpreter, their splits, and what is refused."""
+"""Corpora: their programs and examples by the plain interpreter, their splits, and what is
+refused."""
 
 from collections import Counter
 from functools import cache
@@ -79,7 +80,7 @@ def test_no_shorter_program_does_the_same():
 
 
 def test_the_parts_for_training_and_testing_differ_on_other_inputs_too():
-    """On probes they differ by construction; no pair needs just those to be told apart."""
+    """On probes they differ by construction; no pair differs on those alone."""
     made = make_corpus(3, 700, rng(), 70, shorter=True)
     others = on_other_inputs(made)
     train = {value for value, test in zip(others, made.test, strict=True) if not test}
@@ -127,7 +128,8 @@ def test_same_seed_same_corpus_whatever_the_threads():
 
 
 def test_all_shorter_programs_can_be_gone_through(monkeypatch):
-    """With what is enumerated cut to 1 line, so that programs of 3 lines are in the place of those of 5."""
+    """With what is enumerated cut to 1 line, so that programs of 3 lines are in the place of those
+    of 5."""
     monkeypatch.setattr(behaviours, "ENUMERATED", 1)
     for exhaustive in (False, True):
         made = make_corpus(3, 200, rng(), signatures=[(LIST,)], exhaustive=exhaustive)
@@ -163,11 +165,11 @@ def test_random_tasks_are_tasks_of_distinct_programs():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"length": 0, "count": 5}, "the length is 0; 1 to 5 is wanted"),
-        ({"length": 6, "count": 5}, "the length is 6; 1 to 5 is wanted"),
-        ({"length": 2, "count": 0}, "the number of programs is 0; at least 1 is wanted"),
+        ({"length": 0, "count": 5}, "the length is 0; it must be 1 to 5"),
+        ({"length": 6, "count": 5}, "the length is 6"),
+        ({"length": 2, "count": 0}, "the number of programs is 0"),
         ({"length": 2, "count": 5, "examples": 0}, "the number of examples is 0"),
-        ({"length": 2, "count": 5, "semantics": Semantics(longest=32)}, "the length of lists is 32; 1 to 31 is wanted"),
+        ({"length": 2, "count": 5, "semantics": Semantics(longest=32)}, "the length of lists is 32"),
         ({"length": 1, "count": 500}, "500 distinct programs of length 1 are requested; there are 40"),
         ({"length": 1, "count": 5, "signatures": [(LIST, LIST, LIST)]}, "there are 0"),
     ],

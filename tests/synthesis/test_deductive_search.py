@@ -55,7 +55,8 @@ class Walk:
         return numbers if kind is LIST else self.rng.randint(low, high)
 
     def __call__(self, operation: Operation, lines: int) -> tuple[Goal, Value] | None:
-        """A goal that was made from the output down, `lines` operations deep, and the value that it must admit."""
+        """A goal that was made from the output down, `lines` operations deep, and the value that it
+        must admit."""
         arguments, goals = [], []
         for kind in operation.inputs:
             arguments.append(self.value(kind))
@@ -77,7 +78,8 @@ class Walk:
         return found, arguments[place]
 
     def goal(self, value: Value, lines: int) -> Goal:
-        """A goal with a value in it: the value alone, or what operations on it tell of it; at times made wider."""
+        """A goal with a value in it: the value alone, or what operations on it tell of it; at times
+        made wider."""
         goal = self.rules.exactly(value)
         assert goal is not None
         if lines:
@@ -90,7 +92,7 @@ class Walk:
         return self.widen(goal) if self.rng.random() < 0.3 else goal
 
     def below(self, operation: Operation, value: Value, lines: int) -> Goal | None:
-        """What an operation that takes a value, beside a random one, tells of it."""
+        """Goals of a value that an operation takes, beside a random one."""
         arguments = [value if i == len(operation.inputs) - 1 else self.value(k) for i, k in enumerate(operation.inputs)]
         if isinstance(value, int):
             arguments = [value, self.value(LIST)]
@@ -122,7 +124,8 @@ class Walk:
 @pytest.mark.parametrize("semantics", OTHERS, ids=str)
 @pytest.mark.parametrize("lines", [0, 1, 2])
 def test_no_rule_refutes_the_truth(semantics: Semantics, lines: int) -> None:
-    """Every operation, on goals that are exact, come from rules themselves, or are wider than either."""
+    """Every operation, on goals that are exact, come from rules themselves, or are wider than
+    either."""
     walk = Walk(Random(lines), semantics)
     for operation in OPERATIONS:
         tried = sum(walk(operation, lines) is not None for _ in range(60))
@@ -179,7 +182,7 @@ def test_an_output_that_no_argument_gives_is_refuted(name: str, output: Value) -
         ("COUNT (>0)", 0, [(0,)], [(3,)]),
     ],
 )
-def test_an_output_tells_of_the_list(name: str, output: Value, within: list[Value], without: list[Value]) -> None:
+def test_an_output_restricts_the_list(name: str, output: Value, within: list[Value], without: list[Value]) -> None:
     rules = GoalRules(NumberSets(DEFAULT), 5)
     goal = rules.first(BY_NAME[name], exactly(rules, output))
     assert goal is not None
@@ -220,15 +223,16 @@ def test_finds_every_program_that_exhaustive_search_finds(case: tuple[Task, Sema
     for length in (1, 2):
         trees = [tree(program) for program in found.programs if len(program) == length]
         assert len(set(trees)) == len(trees)
-        assert set(trees) == wanted(task, length, semantics)
+        assert set(trees) == all_trees(task, length, semantics)
     length = len(found.programs[0])
     assert length == shortest(task, 2, semantics)
     one = Deductive().solve(task, Order.uniform(), Limits(max_length=5), semantics)
     assert (one.programs, one.exhausted, one.proven) == (found.programs[:1], length - 1, True)
 
 
-def wanted(task: Task, length: int, semantics: Semantics = DEFAULT) -> set[object]:
-    """Programs that fit, without those that do not use a line, or repeat a variable's values before the last line."""
+def all_trees(task: Task, length: int, semantics: Semantics = DEFAULT) -> set[object]:
+    """Programs that fit, without those that do not use a line, or repeat a variable's values before
+    the last line."""
     inputs = len(task.inputs)
     return {
         tree(program)
@@ -251,7 +255,7 @@ def test_lines_that_share_a_variable_are_not_lost(listing: str, rows: list[tuple
     found = Deductive().solve(task, Order.uniform(), Limits(max_length=3, count=1000))
     assert {len(p) for p in found.programs} == {3}
     assert tree(program) in {tree(p) for p in found.programs}
-    assert {tree(p) for p in found.programs} == wanted(task, 3)
+    assert {tree(p) for p in found.programs} == all_trees(task, 3)
 
 
 @pytest.mark.parametrize("shown", SHORT, ids=lambda shown: shown.name)
@@ -290,7 +294,8 @@ def test_no_program_is_an_answer(output: Value) -> None:
 
 @pytest.mark.parametrize("semantics", [*OTHERS, Semantics(low=-WIDEST, high=WIDEST)], ids=str)
 def test_sets_of_numbers_are_those_of_the_lambdas(semantics: Semantics) -> None:
-    """Each by trying all numbers; those of one argument that is left may be wider than told, never narrower."""
+    """Each by trying all numbers; those of one argument that is left may be wider than necessary, never
+    narrower."""
     sets, rng = NumberSets(semantics), Random(1)
     numbers = range(semantics.low, semantics.high + 1)
     some = rng.sample(numbers, min(40, len(numbers)))

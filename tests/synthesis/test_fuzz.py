@@ -1,7 +1,7 @@
 """What every solver finds and claims, on random tasks, against exhaustive search.
 
-At length, by hand: `FUZZ=1000 pytest tests/synthesis/test_fuzz.py -k compiled` takes 1000 cases a test, new ones each
-time, and z3 to 3 lines.
+At length, by hand: `FUZZ=1000 pytest tests/synthesis/test_fuzz.py -k compiled` takes 1000 cases a
+test, new ones each time, and z3 to 3 lines.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ COMPILED: list[Solver] = [DepthFirst(), SortAndAdd(), BottomUp(), BottomUp(prove
 
 
 def cases_of(number: int) -> settings:
-    """So many, the same ones every time, unless FUZZ says otherwise; values from a seed cannot be made simpler."""
+    """So many, the same ones every time, unless FUZZ is set; values from a seed cannot be
+    made simpler."""
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
     return settings(
         max_examples=FUZZ or number,
@@ -55,13 +56,14 @@ class Case:
 
     @cached_property
     def least(self) -> int | None:
-        """Length of the shortest program that fits, up to the greatest length; None if there is none."""
+        """Length of the shortest program that fits, up to the greatest length; None if there is
+        none."""
         limits = Limits(self.limits.max_length)
         program = DepthFirst(NONE).solve(self.task, Order.uniform(), limits, self.semantics).program
         return None if program is None else len(program)
 
     def solve(self, solver: Solver) -> Solution:
-        """What a solver finds, and says of it, is true."""
+        """Whatever a solver finds and claims is true."""
         found = solver.solve(self.task, self.order, self.limits, self.semantics)
         lengths = [len(program) for program in found.programs]
         assert all(check(program, self.task, self.semantics) for program in found.programs)
@@ -77,7 +79,7 @@ class Case:
         return found
 
     def solve_wholly(self, solver: Solver) -> None:
-        """Nothing stops a solver, and all that there is to find, it finds, and says so."""
+        """A solver that nothing stops finds everything, and reports it."""
         found = self.solve(solver)
         assert found.stopped == ""
         assert (found.program is None) == (self.least is None)
@@ -86,7 +88,8 @@ class Case:
             assert found.exhausted == self.limits.max_length
 
     def solve_partly(self, solver: Solver, looks: int, interrupted: bool) -> None:
-        """The time is up, or the user interrupts, when a solver has looked at the clock so many times."""
+        """The time is up, or the user interrupts, when a solver has looked at the clock so many
+        times."""
         assert self.least != 0  # sought before the clock is another
         numbers = count()
 
@@ -116,7 +119,8 @@ def semantics(draw: st.DrawFn, widest: int) -> Semantics:
 def cases(draw: st.DrawFn, length: int = 3, widest: int = 100) -> Case:
     """Tasks of a program of up to `length` lines, of a longer one, or with outputs at random.
 
-    The values are evenly random: tasks of those that hypothesis prefers, such as 0, mostly take one line.
+    The values are evenly random: tasks of those that hypothesis prefers, such as 0, mostly take one
+    line.
     """
     meaning = draw(semantics(widest))
     limits = Limits(length, count=draw(st.sampled_from([1, 2, 7])))

@@ -91,5 +91,5 @@ def test_ranges(text, ranges):
     assert input_ranges(parse(text)) == tuple(ranges)
 
 
-def test_an_empty_range_is_told():
+def test_an_empty_range_is_none():
     assert input_ranges(parse("a <- [int]; b <- COUNT (>0) a"), Semantics(low=0, high=5)) is None

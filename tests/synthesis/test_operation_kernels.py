@@ -24,7 +24,8 @@ SEMANTICS = [
 
 
 def drawn(rng: Random, kind: Type, semantics: Semantics, index: bool) -> Value:
-    """A value of a type: numbers near 0, near an end of the range or anywhere; lists of any length."""
+    """A value of a type: numbers near 0, near an end of the range or anywhere; lists of any
+    length."""
     low, high = semantics.low, semantics.high
 
     def number() -> int:
@@ -100,8 +101,8 @@ def test_all_examples_at_once_are_each_by_itself(operation: Operation) -> None:
         lanes, lengths = split(pool, examples)
         if given:
             values = [value for value in expected[first:] if value is not None]
-            wanted, numbers = split(pack([values], 1), examples - first)
-            assert (lanes[out, first:] == wanted[0]).all()
+            expected_lanes, numbers = split(pack([values], 1), examples - first)
+            assert (lanes[out, first:] == expected_lanes[0]).all()
             assert (lengths[out, first:] == numbers[0]).all()
         assert (lanes[out, :first] == 77).all()
         assert (lengths[out, :first] == 77).all()

@@ -6,7 +6,7 @@ from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.dsl import ATTRIBUTES
 
 
-def test_the_table_is_that_of_a_corpus_as_far_as_a_smaller_one_tells():
+def test_the_table_agrees_with_a_smaller_corpus():
     shipped = np.array(prior.load().probabilities)
     programs = 4000
     rows = [line.split(",") for line in prior.make(programs).splitlines()]

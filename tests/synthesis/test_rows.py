@@ -1,4 +1,5 @@
-"""Rows of the language: each has its rules, and the rules for a function of which nothing is known are sound."""
+"""Rows of the language: each has its rules, and the rules for a function of which nothing is known
+are sound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Each operation as a formula, and what z3 finds with them, against the plain interpreter and exhaustive search."""
+"""Each operation as a formula, and what z3 finds with them, against the plain interpreter and
+exhaustive search."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def test_no_sum_wraps_around(total: int) -> None:
 
 
 def hold(operation: Operation, arguments: list[Value], semantics: Semantics) -> None:
-    """On known arguments the formula has one solution, the result; none where there is no result."""
+    """On known arguments the formula has one solution, the result; none where there is no
+    result."""
     expected = semantics.apply(operation, *arguments)
     encoding = Encoding(z3, semantics, max([LONGEST, *(len(x) for x in arguments if not isinstance(x, int))]), "e")
     symbols = [encoding.constant(x) for x in arguments]
@@ -60,11 +62,11 @@ def hold(operation: Operation, arguments: list[Value], semantics: Semantics) -> 
     solver = z3.SolverFor("QF_FD")
     line = Application(encoding, result, number, first, second, {operation.id: z3.BoolVal(True)})
     solver.add(*rules, *line.rules(operation.id))
-    told = (operation.name, arguments, expected)
-    assert (solver.check() == z3.sat) == (expected is not None), told
+    case = (operation.name, arguments, expected)
+    assert (solver.check() == z3.sat) == (expected is not None), case
     if expected is not None:
         solver.add(z3.Not(encoding.equals(result, expected)))
-        assert solver.check() == z3.unsat, told
+        assert solver.check() == z3.unsat, case
 
 
 @pytest.mark.parametrize("size", range(1, 10))
@@ -151,7 +153,7 @@ def test_operations_of_which_none_gives_the_output_hold_no_program() -> None:
     [("timeout", "timeout"), ("max. memory exceeded", "memory"), ("interrupted from keyboard", "interrupted")],
 )
 @pytest.mark.parametrize("raised", [True, False])
-def test_why_z3_gives_up_is_told(reason: str, stopped: str, raised: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_z3_gives_up_is_reported(reason: str, stopped: str, raised: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def check(_: object) -> object:
         if raised:
             raise z3.Z3Exception(reason)
@@ -174,7 +176,7 @@ def test_the_clock_is_looked_at_for_every_operation(monkeypatch: pytest.MonkeyPa
     assert all(pair != ("rules", "rules") for pair in pairwise(done))
 
 
-def test_memory_that_does_not_suffice_is_told() -> None:
+def test_too_little_memory_is_reported() -> None:
     task = next(shown for shown in SHOWN if shown.name == "league").task()
     found = Smt().solve(task, Order.uniform(), Limits(memory=1e-6))
     assert (found.programs, found.stopped) == ((), "memory")

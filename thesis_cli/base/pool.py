@@ -55,8 +55,8 @@ def answers(
 
     Parameters
     ----------
-    work : a function of one item. It may see an item again that it has finished, if the process died before it
-        could answer.
+    work : a function of one item. It may see an item again that it has finished, if the process
+        died before it could answer.
     items : reads the items of some places, one after another as they are needed.
     places : numbers that name the items.
     jobs : number of processes. A single job, or a single item, is carried out in this process.
@@ -105,7 +105,8 @@ def _in_processes(
     jobs: int,
     begun: dict[int, None],
 ) -> Generator[tuple[int, Answer], None, None]:
-    """`answers` until a process dies; the places of items that were handed out are entered in `begun`."""
+    """`answers` until a process dies; the places of items that were handed out are entered in
+    `begun`."""
     from joblib import Parallel, delayed
 
     def calls() -> Iterator[object]:

@@ -1,4 +1,5 @@
-"""`thesis-cli make-corpus`: make distinct random programs with examples, to learn from and to test on."""
+"""`thesis-cli make-corpus`: make distinct random programs with examples, to learn from and to test
+on."""
 
 from __future__ import annotations
 

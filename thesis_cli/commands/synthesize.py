@@ -49,8 +49,8 @@ LISTED = 10
 class SynthesizeRequest(Request):
     """Find the shortest program of the DSL of DeepCoder that fits all examples.
 
-    A batch of tasks that is cut short goes on where it stopped when the same command is run again. The exit status
-    is 1 if a task has no program within the limits.
+    A batch of tasks that is cut short goes on where it stopped when the same command is run again.
+    The exit status is 1 if a task has no program within the limits.
     """
 
     tasks: TaskSource = argument(

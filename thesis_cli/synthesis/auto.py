@@ -1,4 +1,5 @@
-"""The fastest exact combination: depth-first search and a bank of values in turn, whichever is to cost less next."""
+"""The fastest exact combination: depth-first search and a bank of values in turn, the cheaper one
+next."""
 
 from __future__ import annotations
 
@@ -11,21 +12,24 @@ from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Task
 
 KEPT, LAST = 2.0, 0.3
-"""Cost of a tree that may enter the bank, and of one that is only compared, in programs of a depth-first search."""
+"""Cost of a tree that may enter the bank, and of one that is only compared, in programs of a
+depth-first search."""
 
 
 @dataclass(frozen=True)
 class Auto:
-    """Depth-first search by length and a bank by size, until the shortest program is found and proven to be so.
+    """Depth-first search by length and a bank by size, until a program is proven shortest.
 
-    Depth-first search of the next length, and the bank's next size, are expected to examine as many times more than
-    the last one as that did than the one before; the cheaper goes first. The bank reaches long programs that share
-    nothing; depth-first search finds those that share, and shows that there is no shorter one. For more than one
-    program, it is depth-first search alone, of which the bank keeps but a part.
+    The cost of depth-first search of the next length, and of the bank's next size, is extrapolated:
+    it should grow by the same factor as last time. The cheaper one goes first. The bank reaches
+    long programs that share no results; depth-first search finds those that do, and shows that
+    there is no shorter one. For more than one program it is depth-first search alone, because the
+    bank keeps only one expression for each value.
 
     Notes
     -----
-    `Solution.solver` is "dfs" or "bottom-up", whichever found the program, and "auto" if there is none.
+    `Solution.solver` is "dfs" or "bottom-up", whichever found the program, and "auto" if there is
+    none.
     """
 
     name: str = "auto"
@@ -65,7 +69,7 @@ class Auto:
 
 
 class _Effort:
-    """What the last two steps of a search examined, and what the next one is expected to."""
+    """Nodes of the last two steps of a search, and the number expected for the next one."""
 
     def __init__(self) -> None:
         self._last, self._before = 0, 0

@@ -1,4 +1,5 @@
-"""Many tasks, solved in several processes; a journal keeps each solution, so that a run that is cut short can go on."""
+"""Many tasks, solved in several processes; a journal keeps each solution, so that a run that is cut
+short can go on."""
 
 from __future__ import annotations
 
@@ -28,11 +29,13 @@ Solve = Callable[[Task], Solution]
 def solve_batch(
     solve: Solve, tasks: Sequence[Task], jobs: int, tick: Tick, journal: Journal | None = None
 ) -> list[Solution]:
-    """Solve tasks, except those that a journal holds already; returns the solutions of all, in order.
+    """Solve tasks, except those that a journal holds already; returns the solutions of all, in
+    order.
 
     Raises
     ------
-    WorkFailed : the process of a task was killed each time it was tried; all other tasks are solved before.
+    WorkFailed : the process of a task was killed each time it was tried; all other tasks are solved
+        before.
     Exception : whatever `solve` raises.
     """
     kept = {} if journal is None else dict(journal.kept)
@@ -57,7 +60,8 @@ def solve_batch(
 
 
 class Journal:
-    """Solutions of a batch that has no table yet: a file beside the future table, with one solution a line.
+    """Solutions of a batch that has no table yet: a file beside the future table, with one solution
+    a line.
 
     The first line describes the batch; a run of the same batch keeps the
     solutions that follow, except damaged lines, such as a last line that was cut short.
@@ -66,7 +70,8 @@ class Journal:
     ----------
     table : the CSV file.
     tasks : in order.
-    settings : whatever else a solution depends on, such as the version of this package, in types of JSON.
+    settings : whatever else a solution depends on, such as the version of this package, in types of
+        JSON.
     semantics : programs that are read must fit their task under it.
 
     Attributes
@@ -97,7 +102,8 @@ class Journal:
         self._due = b"" if same else head + b"\n"
 
     def add(self, place: int, found: Solution) -> None:
-        """Keep a solution. It survives the end of this process at once, and a power failure after a second or so."""
+        """Keep a solution. It survives the end of this process at once, and a power failure after a
+        second or so."""
         programs = [program.one_line for program in found.programs]
         line = json.dumps({"place": place, "solution": {**vars(found), "programs": programs}}).encode()
         try:
@@ -144,7 +150,8 @@ class Journal:
 def journal_beside(
     table: Path, tasks: Sequence[Task], settings: Mapping[str, object], semantics: Semantics
 ) -> Iterator[Journal]:
-    """The journal of a batch, for this run alone; whatever stops the batch is reported with what is kept.
+    """The journal of a batch, for this run alone; whatever stops the batch is reported with what is
+    kept.
 
     Parameters
     ----------

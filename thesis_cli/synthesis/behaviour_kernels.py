@@ -1,9 +1,10 @@
-"""Compiled parts of `corpus` that tell programs apart by what they do to probes. Lines are codes: see `program_codes`.
+"""Compiled comparison of programs by what they do to probes. Lines are codes: see `program_codes`.
 
-Variables hold values on all probes, as rows of a pool (`operation_kernels`), made without regard to the range of the
-language; bit m of a mask stands for probe m. A behaviour has two hashes: of these values, and of those of the probes
-on which the program keeps to the range. So a program that does the same as another, where both can be run, counts as
-alike even if it leaves the range earlier; and so does one that differs only where it cannot be run.
+Variables hold values on all probes, as rows of a pool (`lanes`), computed without regard to the
+range of the language; bit m of a mask stands for probe m. A behaviour has two hashes: one of all
+these values, and one of those of the probes on which the program keeps to the range. So two
+programs count as the same if they agree wherever both can be run, even if one leaves the range
+earlier, and also if they differ only where they cannot be run.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, assignment"
@@ -23,10 +24,10 @@ from thesis_cli.synthesis.operation_kernels import COMMUTES, GIVES_INT, INT_LIST
 from thesis_cli.synthesis.sampling_kernels import mix
 
 PROBES = 24
-"""Inputs on which programs are told apart; at most 63."""
+"""Inputs on which programs are compared; at most 63."""
 
 FEWEST_VALID = 6
-"""Probes on which a program is to keep to the range and give no NULL."""
+"""Probes on which a program must keep to the range and give no NULL."""
 
 WORDS = WIDTH // 4
 """64-bit words of a value on one probe."""
@@ -35,7 +36,8 @@ MULTIPLIERS = np.random.default_rng(0).integers(2**64, size=PROBES * WORDS, dtyp
 """Odd, for hashes of values: the same in every process."""
 
 ALIVE, VALID, KEY = range(3)
-"""Marks of a variable: probes on which it has a value; on which nothing has left the range; hash of its values."""
+"""Marks of a variable: probes on which it has a value; on which nothing has left the range; hash of
+its values."""
 
 _ALL = np.uint64(2**PROBES - 1)
 _LENGTH = np.uint64(7)
@@ -102,7 +104,7 @@ def _place(table, key):
 
 @njit
 def _enter(table, key, length):
-    """Enter a key with the length of the program; whether it is new."""
+    """Enter a key with the length of the program; returns whether it is new."""
     place = _place(table, key)
     if table[place]:
         return False
@@ -112,7 +114,7 @@ def _enter(table, key, length):
 
 @njit
 def _shorten(table, key, length):
-    """Note with a key that is entered that a program of so many lines has it."""
+    """Note that a program of so many lines has a key, which is in the table."""
     place = _place(table, key)
     if np.int64(table[place] & _LENGTH) > length:
         table[place] = key & ~_LENGTH | np.uint64(length)
@@ -127,7 +129,7 @@ def enter_keys(table: Words, keys: Words, length: int) -> None:
 
 @njit(cache=True, nogil=True)
 def lengths_of(table: Words, keys: Words, lengths: Ints) -> None:
-    """Lines that are entered with each key, which is in the table."""
+    """Write the lines that the table has for each key."""
     for i in range(keys.size):
         lengths[i] = table[_place(table, keys[i])] & _LENGTH
 
@@ -142,7 +144,8 @@ def rehash(old: Words, table: Words) -> None:
 
 @njit
 def _list_lines(state, number, depth):
-    """List the codes that the line at `depth` can have: no line may be left unused, and neighbours stand in order."""
+    """List the codes that the line at `depth` can have: no line may stay unused, and neighbours are
+    in order."""
     _, cursor, sizes, uses, choices = state
     inputs = number.size - sizes.size
     line, after = inputs + depth, sizes.size - depth - 1
@@ -170,7 +173,8 @@ def _list_lines(state, number, depth):
 
 @njit(cache=True, nogil=True)
 def enter_inputs(words: Words, kinds: Flags, table: Words, marks: Words) -> int:
-    """Mark the inputs, of which `words` has the probes, and enter them as programs of no line; entries in use."""
+    """Mark the inputs, of which `words` has the probes, and enter them as programs of no line;
+    entries in use."""
     keys = 0
     for v in range(kinds.size):
         wide, narrow = _hash(words, v, kinds[v], _ALL, _ALL)
@@ -187,7 +191,7 @@ class Room(NamedTuple):
     pool : probes of the inputs, and room for T lines, shape (inputs + T, `row_size(PROBES)`).
     words : the same memory.
     kinds : whether a variable is a number, shape (inputs + T,); those of lines are written.
-    marks : shape (3, inputs + T); updated. Those of inputs stand there.
+    marks : shape (3, inputs + T); updated. Those of inputs are set.
     bounds : range of numbers, and rounding.
     """
 
@@ -204,7 +208,8 @@ class State(NamedTuple):
     Attributes
     ----------
     counts : depth, programs examined, programs found. All 0 at first.
-    cursor, sizes : choice that comes next, and number of choices, shape (T,). sizes[0] is -1 at first.
+    cursor, sizes : choice that comes next, and number of choices, shape (T,). sizes[0] is -1 at
+        first.
     uses : how often a variable is taken, shape (inputs + T,). All 0 at first.
     choices : room for codes, shape (T, .).
     """
@@ -220,24 +225,29 @@ class State(NamedTuple):
 def enumerate_behaviours(
     room: Room, state: State, table: Words, keys: int, found: Codes, budget: int, add: bool
 ) -> int:
-    """Enter the behaviours of all programs of one length T without unused lines; go on from the last call.
+    """Enter the behaviours of all programs of one length T without unused lines; go on from the
+    last call.
 
-    Left out are programs in which a line repeats a variable, or has no value on any probe; those with the arguments of
-    an operation that commutes the other way round; and those of which two lines may change places, but for one.
+    It leaves out programs in which a line repeats a variable or has no value on any probe, programs
+    with swapped arguments of a commutative operation, and all but one of the programs that differ
+    in the order of two lines.
 
     Parameters
     ----------
     room, state : where values stand, and how far the enumeration has come.
-    table : hashes of behaviours, with the length of the program in the 3 lowest bits; 0 is empty; updated.
+    table : hashes of behaviours, with the length of the program in the 3 lowest bits; 0 is empty;
+        updated.
     keys : entries of the table in use.
-    found : lines of the first program of each new behaviour that uses all inputs, shape (., T); written.
+    found : lines of the first program of each new behaviour that uses all inputs, shape (., T);
+        written.
     budget : programs to examine in this call.
-    add : whether behaviours are entered. If not, entries of programs of more lines learn that fewer lines do.
+    add : whether behaviours are entered. If not, entries of programs of more lines learn that fewer
+        lines do.
 
     Returns
     -------
-    Entries of the table in use. It is done when sizes[0] is -2; otherwise the table or `found` wants more room, or the
-    budget is spent.
+    Entries of the table in use. It is done when sizes[0] is -2; otherwise the table or `found`
+    needs more room, or the budget is spent.
     """
     pool, words, kinds, marks, bounds = room
     counts, cursor, sizes, uses, choices = state
@@ -316,12 +326,13 @@ def _serving(codes, inputs, line):
 
 @njit(cache=True, nogil=True)
 def select(rooms: Room, table: Words, fresh: bool, codes: Codes, hashes: Words, good: Flags) -> int:
-    """Find the programs worth having; `Behaviours.select` says which these are.
+    """Find the programs worth having, as `Behaviours.select` defines them.
 
     Parameters
     ----------
-    rooms : several at once, in pools of shape (1 + inputs, inputs + T, `row_size(PROBES)`): with the probes as they
-        are and, for each input, with the values of that input moved on by one probe. Kinds are those of inputs.
+    rooms : several at once, in pools of shape (1 + inputs, inputs + T, `row_size(PROBES)`): with
+        the probes as they are and, for each input, with the values of that input moved on by one
+        probe. Kinds are those of inputs.
     table : of behaviours, which takes 2 more for each program; updated if the programs are fresh.
     fresh : whether behaviours are to be new to the table.
     codes : lines, shape (P, T).

@@ -1,4 +1,5 @@
-"""Distinct programs on given inputs: all short ones, and random longer ones (Thesis section 5.4.2)."""
+"""Distinct programs on given inputs: all short ones, and random longer ones (Thesis section
+5.4.2)."""
 
 from __future__ import annotations
 
@@ -22,18 +23,19 @@ ENUMERATED = 3
 """Length of the longest programs that are enumerated; longer ones are drawn."""
 
 _SLICE = 2**20
-"""Programs gone through between chances to be interrupted: a second or two."""
+"""Programs examined before an interrupt is noticed: a second or two."""
 
 _DRY = 0.01
-"""Part of drawn programs that are to be good, or no more are drawn."""
+"""Share of drawn programs that must be good for more to be drawn."""
 
 
 def probes(inputs: Signature, semantics: Semantics) -> list[list[Value]]:
-    """Values of each input on the probes, always the same.
+    """Values of each input on the probes; always the same.
 
-    Numbers in lists are of magnitudes from 2 to 256, lists of up to half the length that is allowed, half of them in
-    any one probe as long as the first. Numbers as inputs are places in such lists, so that programs count as alike
-    which differ only in what TAKE and DROP give for numbers below 0. All are in range.
+    Numbers in lists have magnitudes from 2 to 256. Lists have up to half the allowed length; half
+    of those in a probe are as long as its first. Inputs that are numbers are places in such lists,
+    so programs that differ only in TAKE and DROP of numbers below 0 count as the same. All numbers
+    are in range.
     """
     from thesis_cli.synthesis.behaviour_kernels import PROBES
 
@@ -57,7 +59,7 @@ def probes(inputs: Signature, semantics: Semantics) -> list[list[Value]]:
 
 
 class Behaviours:
-    """Programs on inputs of given types, told apart by what they do to probes.
+    """Programs on inputs of given types, compared by what they do to probes.
 
     Parameters
     ----------
@@ -66,8 +68,8 @@ class Behaviours:
 
     Attributes
     ----------
-    examined : programs that `enumerate` went through, by length from 1.
-    looked_at, kept : programs that `distinct` went through and gave, by length.
+    examined : programs that `enumerate` examined, by length from 1.
+    looked_at, kept : programs that `distinct` examined and yielded, by length.
     """
 
     def __init__(self, inputs: Signature, semantics: Semantics) -> None:
@@ -110,9 +112,10 @@ class Behaviours:
             rehash(old, self._table)
 
     def enumerate(self, length: int) -> Codes:
-        """Programs of a length that no shorter one and none before them does the same as, shape (P, length).
+        """Programs of a length that differ from all shorter ones and all before them, shape (P,
+        length).
 
-        Each uses all inputs. Those of shorter lengths are enumerated first.
+        Each uses all inputs. Shorter lengths are enumerated first.
         """
         while len(self._found) < length:
             found, examined = self._search(len(self._found) + 1, add=True)
@@ -121,7 +124,7 @@ class Behaviours:
         return self._found[length - 1]
 
     def _search(self, length: int, add: bool) -> tuple[Codes, int]:
-        """Go through all programs of a length: new ones, and the number of all."""
+        """Examine all programs of a length: the new ones, and the number of all."""
         from thesis_cli.synthesis.behaviour_kernels import Room, State, enumerate_behaviours
 
         pool, words, marks = self._room(length)
@@ -145,22 +148,24 @@ class Behaviours:
         return found[: state.counts[2]].copy(), int(state.counts[1])
 
     def select(self, codes: Codes, fresh: bool) -> tuple[Codes, Words]:
-        """Programs of which the output depends on every input and stays in range on some probes, and their hashes.
+        """Programs whose output depends on every input and stays in range on some probes, and their
+        hashes.
 
-        A program is refused, too, if it has a line whose result an earlier line has, or that a shorter program gives
-        than the lines that serve it alone, or if it does what one of those that were excluded does.
+        A program is also refused if a line repeats the result of an earlier one, if a shorter
+        program could replace the lines that serve only one result, or if it does what an excluded
+        program does.
 
         Parameters
         ----------
         codes : of programs of one length.
-        fresh : whether the behaviour is to be new, too; all behaviours count as known from then on.
+        fresh : whether the behaviour must also be new; all behaviours count as known from then on.
         """
         good, hashes = self._judge(codes, fresh)
         good &= self._allowed(hashes)
         return codes[good], hashes[good]
 
     def short(self, length: int) -> Codes:
-        """What `select` leaves of all programs of a length that are enumerated."""
+        """All enumerated programs of a length that `select` keeps."""
         if length not in self._short:
             codes = self.enumerate(length)
             good, hashes = self._judge(codes, fresh=False)
@@ -169,15 +174,17 @@ class Behaviours:
         return np.asarray(codes[self._allowed(hashes)])
 
     def _allowed(self, hashes: Words) -> Flags:
-        """Whether behaviours, shape (P, 2), are none of those that are excluded."""
+        """Whether behaviours, shape (P, 2), are not excluded."""
         return np.asarray(~np.isin(hashes, self._excluded).any(axis=1), dtype=np.bool_)
 
     def exclude(self, codes: Codes) -> None:
-        """Have no program selected from now on that does what one of these does, of codes of shape (P, T)."""
+        """From now on, select no program that does what one of these does; codes of shape (P,
+        T)."""
         self._excluded = np.union1d(self._excluded, self._judge(codes, fresh=False)[1])
 
     def _judge(self, codes: Codes, fresh: bool) -> tuple[Flags, Words]:
-        """Whether programs are worth having, exclusion aside; hashes of their behaviour, shape (P, 2)."""
+        """Whether programs are worth having, exclusion apart; hashes of their behaviour, shape (P,
+        2)."""
         from thesis_cli.synthesis.behaviour_kernels import Room, select
 
         pool, _, marks = self._room(codes.shape[1])
@@ -192,7 +199,8 @@ class Behaviours:
         return good, hashes
 
     def without_shorter(self, codes: Codes, hashes: Words) -> Codes:
-        """Programs of one length that none of a line less does the same as; all of these are gone through."""
+        """Programs of one length that differ from all programs of one line less, all of which are
+        examined."""
         from thesis_cli.synthesis.behaviour_kernels import enter_keys, lengths_of
 
         length = codes.shape[1]
@@ -207,7 +215,7 @@ class Behaviours:
         return np.asarray(codes[none])
 
     def copy(self) -> Behaviours:
-        """Another with the same programs, of which neither changes the other."""
+        """An independent copy."""
         other = object.__new__(Behaviours)
         other.__dict__.update(self.__dict__, _table=self._table.copy())
         other._found, other.examined = self._found.copy(), self.examined.copy()
@@ -216,7 +224,7 @@ class Behaviours:
 
 
 def enumerated(inputs: Signature, semantics: Semantics, length: int) -> Behaviours:
-    """All programs of up to a length, `ENUMERATED` at most; the caller's own."""
+    """All programs of up to a length, `ENUMERATED` at most; a copy for the caller."""
     return _enumerated(inputs, semantics, min(length, ENUMERATED)).copy()
 
 
@@ -237,15 +245,15 @@ def _completions() -> Ints:
 def distinct(
     behaviours: Behaviours, length: int, rng: np.random.Generator, batch: int, exhaustive: bool = False
 ) -> Iterator[Codes]:
-    """Distinct programs of one length in random order, in batches; they end when hardly any are left.
+    """Distinct programs of one length in random order, in batches, until hardly any are left.
 
-    Those of up to `ENUMERATED` lines are all there are. Of longer ones, each is drawn uniformly from the well-typed
-    programs without unused variables, and kept if no program of up to `ENUMERATED` lines and none that was drawn
-    before does the same.
+    Up to `ENUMERATED` lines, these are all that there are. A longer program is drawn uniformly from
+    the well-typed programs without unused variables, and kept if it differs from all programs of up
+    to `ENUMERATED` lines and from all that were drawn before.
 
     Parameters
     ----------
-    exhaustive : whether those are left out, too, that any shorter program does the same as.
+    exhaustive : whether it must differ from all shorter programs.
     """
     from thesis_cli.synthesis.sampling_kernels import sample
 

@@ -1,9 +1,10 @@
-"""Bottom-up enumeration with observational equivalence: a bank of values, each from the smallest expression known.
+"""Bottom-up enumeration with observational equivalence: a bank of values, each from the smallest
+expression known.
 
-An expression (tree) of size s has s operations. Two that give the same value on all examples are one to every larger
-expression, so that the bank keeps the first. The fewest operations are found so. A program names its results and may
-take one twice, so that it can have fewer lines than its tree has operations, and a program whose tree is larger can
-have fewer lines still: depth-first search decides.
+An expression (tree) of size s has s operations. If two expressions give the same values on all
+examples, the bank keeps the first: larger expressions cannot distinguish them. That finds the
+fewest operations. A program may take one result twice, so it can have fewer lines than its tree has
+operations, and a program with a larger tree can have even fewer lines. Depth-first search decides.
 """
 
 from __future__ import annotations
@@ -29,21 +30,23 @@ FIRST = 2**12
 
 @dataclass(frozen=True)
 class BottomUp:
-    """Bottom-up enumeration, then depth-first search for what it cannot see.
+    """Bottom-up enumeration, then depth-first search for programs that share results.
 
-    Up to size T = `Limits.max_length` nothing is missed that has at most T operations as a tree. If a program of n
-    lines is found, depth-first search looks for one of fewer lines, which would take a result twice; if none is found,
-    for one of up to T lines. A bank that reaches `Limits.memory` finishes its size without growing, and depth-first
-    search takes over; `Solution.stopped` is "memory" then, whatever that finds.
+    With T = `Limits.max_length`, the bank misses no program whose tree has at most T operations. If
+    it finds a program of n lines, depth-first search looks for one of fewer lines, which takes a
+    result twice; if it finds none, for one of up to T lines. A bank that reaches `Limits.memory`
+    finishes its size without growing, and depth-first search takes over; `Solution.stopped` is then
+    "memory", whatever that search finds.
 
     Parameters
     ----------
-    prove : whether depth-first search follows. Without it, the first program has the fewest operations as a tree.
+    prove : whether depth-first search follows. Without it, the first program has the fewest
+        operations as a tree.
 
     Notes
     -----
-    `nodes` counts expressions examined, and programs of the depth-first search. Several programs for one task differ
-    in their last line; there may be others.
+    `nodes` counts expressions examined, and programs of the depth-first search. Several programs
+    for one task differ in their last line; there may be others.
     """
 
     prove: bool = True
@@ -67,7 +70,7 @@ class BottomUp:
 
 @cache
 def prepare() -> None:
-    """Compile the growth of a bank, or load it, so that no clock counts that."""
+    """Compile the growth of a bank, or load it, before any clock runs."""
     task = Task("any", (Example(((0,),), 0),))
     Bank(task, Order.uniform(), Limits(1), DEFAULT).make(Clock(None))
 
@@ -125,7 +128,7 @@ class Bank:
         return BankRows(self._pool, words, self._multipliers, self._kinds, self._origins, self._hashes, self._table)
 
     def grow(self, run: Run) -> Stop:
-        """Make the values of the next size; what is found and examined goes to a search."""
+        """Make the values of the next size, and report programs and nodes to a search."""
         try:
             short = self.make(run.clock)
         finally:
@@ -157,7 +160,7 @@ class Bank:
         return short
 
     def _enlarge(self) -> bool:
-        """Double the rows, within the memory; whether there is room."""
+        """Double the rows, within the memory; returns whether there was room."""
         from thesis_cli.synthesis.bottom_up_kernels import enter
 
         rows = min(2 * len(self._pool), self._most)
@@ -172,12 +175,12 @@ class Bank:
         return True
 
     def take_nodes(self) -> int:
-        """Expressions examined since this was last asked."""
+        """Expressions examined since the last call."""
         nodes, self._state[5] = int(self._state[5]), 0
         return nodes
 
     def programs(self) -> list[Program]:
-        """Programs of the expressions found since this was last asked, in order."""
+        """Programs of the expressions found since the last call, in order."""
         rows = self._found[: self._state[6]]
         self._state[6] = 0
         return [self._program(*map(int, row)) for row in rows]

@@ -1,4 +1,4 @@
-"""Compiled growth of a bank of values, one level of sizes at a time; beside it stands the plain language, `dsl`."""
+"""Compiled growth of a bank of values, one size at a time; `dsl` is the plain reference."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -34,7 +34,8 @@ class BankRows(NamedTuple):
     kinds : whether a value is a number, shape (V,).
     origins : operation and arguments of a value, shape (V, 3).
     hashes : of the values, shape (V,).
-    table : rows by their hash, -1 where empty, open addressing; its size is a power of 2 and above V.
+    table : rows by their hash, -1 where empty, open addressing; its size is a power of 2 and above
+        V.
     """
 
     pool: Lanes
@@ -53,7 +54,8 @@ class Level(NamedTuple):
     ----------
     starts : first row of each size up to `size`, shape (at least size + 1,).
     size : operations of the trees that are made now.
-    keep : whether new values are kept; if not, they are only compared with the output, example by example.
+    keep : whether new values are kept; if not, they are only compared with the output, example by
+        example.
     bounds : as `operation_kernels.apply` takes them.
     result_is_int : whether the output is a number.
     order : ids of the operations, as they are to be tried.
@@ -104,13 +106,15 @@ def enter(bank: BankRows, first: int, last: int) -> None:
 
 @njit(cache=True, nogil=True)
 def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) -> int:
-    """Make the values of one size from those of smaller ones; go on from where the last call stopped.
+    """Make the values of one size from those of smaller ones; go on from where the last call
+    stopped.
 
     Parameters
     ----------
     bank, level : values so far, and what to make.
     budget : trees to try in this call.
-    state : place in the order, size of the first argument, arguments, rows in use, trees tried, trees found; updated.
+    state : place in the order, size of the first argument, arguments, rows in use, trees tried,
+        trees found; updated.
     found : operation and arguments of trees that give the output, shape (count, 3); written.
 
     Returns

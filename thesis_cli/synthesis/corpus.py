@@ -1,4 +1,4 @@
-"""A corpus as arrays: what a training loop takes."""
+"""A corpus as arrays, as a training loop takes it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Types = npt.NDArray[np.int8]
 
 TYPES = (None, INT, LIST)
-"""What the codes 0, 1 and 2 of types stand for."""
+"""Types by their codes 0, 1 and 2."""
 
 _ATTRIBUTES = np.array(
     [[a in o.attributes for a in range(len(ATTRIBUTES))] for o in OPERATIONS] + [[False] * len(ATTRIBUTES)]
@@ -45,11 +45,11 @@ class Corpus:
     ----------
     codes : lines of the programs (`program_codes`), -1 after the last, shape (P, T), int32.
     types : of the inputs, then of the output, as places in `TYPES`, shape (P, 4), int8.
-    numbers : values of the inputs, then of the output, padded with NULL = -32768 at the end, shape (P, M, 4, L), int16.
-        A number is a list of length 1.
+    numbers : values of the inputs, then of the output, padded with NULL = -32768 at the end, shape
+        (P, M, 4, L), int16. A number is a list of length 1.
     test : whether a program is for testing, shape (P,).
     semantics : of the language.
-    made : numbers of programs, by length: `looked_at`, and `distinct` ones among them; some were left over.
+    made : numbers of programs by length: those `looked_at`, and the `distinct` ones among them.
     """
 
     codes: Codes
@@ -69,7 +69,8 @@ class Corpus:
 
     @cached_property
     def attributes(self) -> Flags:
-        """Which of the 34 functions and lambdas (`dsl.ATTRIBUTES`) a program uses, shape (P, 34)."""
+        """Which of the 34 functions and lambdas (`dsl.ATTRIBUTES`) a program uses, shape (P,
+        34)."""
         found: Flags = np.zeros((len(self), len(ATTRIBUTES)), dtype=np.bool_)
         for column in self.codes.T:
             found |= _ATTRIBUTES[column >> 6]
@@ -77,7 +78,8 @@ class Corpus:
 
     @property
     def incidence(self) -> npt.NDArray[np.float64]:
-        """Part of the programs to train on, or of all if there are none, that uses each attribute, shape (34,)."""
+        """Share of the programs to train on (or of all, if there are none) that uses each
+        attribute, shape (34,)."""
         rows = ~self.test if not self.test.all() else self.test
         return np.asarray(self.attributes[rows].mean(axis=0))
 
@@ -124,7 +126,8 @@ def _value(code: int, numbers: Lanes) -> Value:
 
 
 def join(parts: Sequence[Corpus]) -> Corpus:
-    """Corpora one after the other; programs of fewer lines than the longest have -1 after their last."""
+    """Corpora one after the other; programs of fewer lines than the longest have -1 after their
+    last."""
     length = max(part.codes.shape[1] for part in parts)
     codes = [np.pad(part.codes, ((0, 0), (0, length - part.codes.shape[1])), constant_values=-1) for part in parts]
     return Corpus(

@@ -1,4 +1,4 @@
-"""Corpora as files: one NPZ each, of which the same corpus always makes the same bytes."""
+"""Corpora as NPZ files; the same corpus always makes the same bytes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS, Semantics
 FORMAT = "thesis-cli corpus 1"
 
 _MEMBERS = {"codes": np.int16, "types": np.int8, "sizes": np.int8, "numbers": np.int16, "test": np.bool_}
-"""Arrays of a file. Values stand in `numbers` one after the other, without padding; `sizes` has their lengths."""
+"""Arrays of a file. `numbers` holds all values without padding, `sizes` their lengths."""
 
 _VALUES = MOST_INPUTS + 1
-_REMEDY = "a file that thesis-cli make-corpus wrote is wanted"
+_REMEDY = "give a file that thesis-cli make-corpus has written"
 
 
 def dump_corpus(corpus: Corpus) -> bytes:
@@ -67,7 +67,7 @@ def load_corpus(path: str | Path) -> Corpus:
         problem = f"it cannot be read ({error.strerror or error})"
         raise InputError(problem, _REMEDY, source=path) from None
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error):
-        raise InputError("it is no corpus, or damaged", _REMEDY, source=path) from None
+        raise InputError("it is not a corpus, or it is damaged", _REMEDY, source=path) from None
     try:
         return _corpus(about, **arrays)
     except InputError as error:
@@ -82,7 +82,7 @@ def _corpus(
     numbers: npt.NDArray[np.int16],
     test: npt.NDArray[np.bool_],
 ) -> Corpus:
-    """The corpus that the members of a file make.
+    """The corpus that is stored in the members of a file.
 
     Raises
     ------
@@ -91,12 +91,12 @@ def _corpus(
     from thesis_cli.synthesis.lanes import NULL
 
     if not isinstance(about, dict) or about.pop("format", None) != FORMAT:
-        raise InputError(f"it is no {FORMAT}", _REMEDY)
+        raise InputError(f"it is not a {FORMAT}", _REMEDY)
     try:
         made = {what: {int(length): n for length, n in counts.items()} for what, counts in about.pop("made").items()}
         semantics = Semantics(**about)
     except (TypeError, ValueError, KeyError, AttributeError):
-        raise InputError("what it says of itself cannot be read", _REMEDY) from None
+        raise InputError("its description cannot be read", _REMEDY) from None
     count = len(test)
     arrays: tuple[npt.NDArray[Any], ...] = (codes, types, sizes, numbers, test)
     fits = (

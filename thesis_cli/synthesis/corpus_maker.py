@@ -1,16 +1,19 @@
-"""Corpora: distinct programs, each with examples, to learn from and to test on (Thesis sections 5.4.2 and 5.5).
+"""Make corpora: distinct programs, each with examples (Thesis sections 5.4.2 and 5.5).
 
-Programs are told apart by what they do to probes (`behaviours`). Each uses all its inputs and lines, its output
-depends on every input, and no shorter program does the same: of up to 3 lines none at all, of more lines none that a
-shorter way to one of its variables would give. Types of inputs are told apart up to their order, numbers first; a third
-of the programs takes one input, a third two, a third three, as far as there are such programs.
+Two programs are the same if they do the same to probe inputs (`behaviours`). Each program uses all
+its inputs and lines, and its output depends on every input. No shorter program does the same: none
+of up to 3 lines, and none that computes one of its variables in fewer lines. The order of the types
+of inputs does not matter; numbers come first. A third of the programs takes one input, a third two
+and a third three, as far as there are such programs.
 
-The M examples of a program have different inputs. An input list has 1 to L numbers, half of all lists as many as the
-first. Numbers in lists are drawn from -b to b, or in a quarter of the examples from 0 to b, where b is the larger of
-two powers of 2 from 2 to 256. What leaves the range or gives NULL is drawn again, after some attempts within ranges
-that were propagated backward through the program (`input_ranges`). A number as input is in three quarters of the
-examples from 0 to the length of a list, as functions take it only for a place. An output that an earlier example has
-is avoided as long as attempts are left. Programs are left out if all outputs are the same, or the same as an input.
+The M examples of a program have different inputs. An input list has 1 to L numbers; half of all
+lists are as long as the first. Numbers in lists are drawn from -b to b, or in a quarter of the
+examples from 0 to b, where b is the larger of two powers of 2 from 2 to 256. Inputs with which the
+program leaves the range or gives NULL are drawn again; after some attempts they are drawn from
+ranges that were propagated backward through the program (`input_ranges`). In three quarters of the
+examples, an input that is a number lies between 0 and the length of a list, because functions use
+numbers only as places. Repeated outputs are avoided as long as attempts are left. A program is left
+out if all its outputs are the same, or the same as an input.
 """
 
 from __future__ import annotations
@@ -51,17 +54,18 @@ def make_corpus(
     jobs: int = 1,
     progress: Callable[[int], object] = lambda done: None,
 ) -> Corpus:
-    """Make a corpus; the module says of what.
+    """Make a corpus; the module describes its programs.
 
     Parameters
     ----------
     length : T, lines of each program.
     count, test : programs to train on, and to test on.
-    rng : of all that is random.
-    shorter : whether there are as many, or all that there are, of each length below T, too.
-    exhaustive : whether programs of 5 lines are left out that do what one of 4 lines does. All of these are gone
-        through, which takes a minute; without it, about one in seven has such an equivalent.
-    apart_from : programs; none that does what one of them does, on inputs in any order, is in the corpus.
+    rng : for all random choices.
+    shorter : whether to make as many programs of each length below T, or all that there are.
+    exhaustive : whether to compare programs of 5 lines with all of 4 lines, which takes a minute.
+        Otherwise about one in seven has an equivalent of 4 lines.
+    apart_from : programs; the corpus has none that does what one of them does, on inputs in any
+        order.
     examples : M, for each program.
     signatures : types of inputs.
     semantics : of the language.
@@ -70,12 +74,13 @@ def make_corpus(
 
     Returns
     -------
-    Programs by length and, at one length, in random order, those for testing first. No two do the same, whatever their
-    lengths. Of a length of which there are too few programs the part for testing keeps its share.
+    Programs by length, and within a length in random order, those to test on first. No two programs
+    do the same. If a length has too few programs, the part to test on keeps its share.
 
     Raises
     ------
-    InputError : numbers that cannot be had; lists too long; or too few programs of this length, and how many there are.
+    InputError : a number is out of bounds, lists are too long, or there are too few programs of
+        this length.
     """
     from thesis_cli.synthesis.lanes import WIDTH
 
@@ -87,8 +92,8 @@ def make_corpus(
     _exclude(known, apart_from)
     parts = []
     for lines in range(1 if shorter else length, length + 1):
-        wanted, tests = count + test, test
-        batch = max(wanted, 2**8)
+        needed, tests = count + test, test
+        batch = max(needed, 2**8)
         batch = batch + batch // 4 if exhaustive else min(batch, 2**12)
         sources = [
             _Source(
@@ -102,12 +107,12 @@ def make_corpus(
             )
             for behaviours, child in zip(known, rng.spawn(len(known)), strict=True)
         ]
-        found = _take(sources, wanted, rng, progress)
-        if len(found) < wanted:
+        found = _take(sources, needed, rng, progress)
+        if len(found) < needed:
             if not shorter:
-                problem = f"{wanted:,} distinct programs of length {length} are requested"
+                problem = f"{needed:,} distinct programs of length {length} are requested"
                 raise InputError(problem, f"there are {len(found):,} that can be given examples")
-            tests = -(-len(found) * test // wanted)
+            tests = -(-len(found) * test // needed)
         found = found.subset(rng.permutation(len(found)))
         found.test[:tests] = True
         parts.append(found)
@@ -121,12 +126,12 @@ def make_corpus(
 def _check(name: str, number: int, least: int, most: int | None = None) -> None:
     """Refuse a number that is out of bounds."""
     if number < least or (most is not None and number > most):
-        wanted = f"at least {least}" if most is None else f"{least} to {most}"
-        raise InputError(f"the {name} is {number}", f"{wanted} is wanted")
+        allowed = f"at least {least}" if most is None else f"{least} to {most}"
+        raise InputError(f"the {name} is {number}", f"it must be {allowed}")
 
 
 def _exclude(known: Sequence[Behaviours], programs: Iterable[Program]) -> None:
-    """Have none of the programs that do what one of these does, on inputs in any order."""
+    """Exclude all programs that do what one of these does, on inputs in any order."""
     groups: dict[tuple[Signature, int], list[Codes]] = {}
     for program in programs:
         for arranged in arrangements(program):
@@ -140,7 +145,8 @@ def _exclude(known: Sequence[Behaviours], programs: Iterable[Program]) -> None:
 def random_tasks(
     length: int, count: int, rng: np.random.Generator, examples: int = 5, semantics: Semantics = DEFAULT
 ) -> list[Labelled]:
-    """Tasks of distinct random programs of exactly `length` lines, in random order; the module says of which.
+    """Tasks of distinct random programs of exactly `length` lines, in random order; the module
+    describes them.
 
     Raises
     ------
@@ -183,7 +189,7 @@ class _Source:
         return found.subset(slice(count))
 
     def _with_examples(self, codes: Codes) -> Corpus:
-        """Those of the programs that can be given examples."""
+        """The programs that can be given examples, with these."""
         from thesis_cli.synthesis.lanes import NULL
         from thesis_cli.synthesis.operation_kernels import bounds_of
         from thesis_cli.synthesis.sampling_kernels import draw_examples
@@ -217,7 +223,8 @@ class _Source:
 
 
 def _take(sources: list[_Source], count: int, rng: np.random.Generator, progress: Callable[[int], object]) -> Corpus:
-    """Programs from several sources by weight, from the others where one has no more; fewer where none has."""
+    """Programs from several sources by weight. When a source runs dry, the others make up for
+    it."""
     parts: list[Corpus] = []
     lacking = count
     while lacking and sources:

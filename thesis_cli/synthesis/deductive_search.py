@@ -1,4 +1,4 @@
-"""Search from the output towards the inputs: in the place of lambda^2 (Thesis section 5.4.4)."""
+"""Search from the output towards the inputs, instead of lambda^2 (Thesis section 5.4.4)."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ Values = tuple[Value, ...]
 """Values of a variable, one an example."""
 
 Goals = tuple[Goal, ...]
-"""What they are wanted in."""
+"""The sets in which they must be, one for each example."""
 
 
 class Deductive:
     """Top-down enumeration of programs with holes, by length, cut by deduction.
 
-    A hole has a goal for each example, which rules (`goal_rules`) make from the goals above it and from what stands
-    beside it. It is filled by a variable that is there already, or by an operation with holes of its own, first to
-    last. So a program is written from its last line down, as a tree whose branches may end in any finished branch
-    before them: that reaches every program, those that share variables among them, once.
+    A hole has a goal for each example. Rules (`goal_rules`) make it from the goal above it and from
+    the arguments beside it. A hole is filled by an existing variable, or by an operation with holes
+    of its own, first to last. So a program is written from its last line down, as a tree whose
+    branches may end in any branch finished before. That reaches every program once, also those that
+    share variables.
 
-    Left out is only what has a variant that fits as well and is found: a line that repeats the values of a variable,
-    for which there is a shorter program, and a commutative operation whose arguments stand in falling order.
+    The search leaves out only programs with a variant that fits as well and is found: lines that
+    repeat the values of a variable (there is a shorter program), and commutative operations with
+    their arguments in falling order.
     """
 
     name = "deductive"
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
-        """See `solver.Solver`. Memory does not matter."""
+        """See `solver.Solver`. It needs little memory, whatever the limit."""
         return _Search(task, limits, semantics).solve(self.name, order)
 
 
@@ -74,7 +76,8 @@ class _Search(LengthByLength):
                 yield Program(self.task.inputs, tuple(self.lines))
 
     def _fill(self, goals: Goals, kind: Type, least: int, most: int) -> Iterator[int]:
-        """Fill a hole by a variable or by `least` to `most` new lines; yields its number while they stand."""
+        """Fill a hole by a variable or by `least` to `most` new lines; yields its number while they
+        are there."""
         if least == 0:
             for number in range(len(self.variables)):
                 if self.types[number] is kind and self._admits(goals, self.variables[number]):
@@ -83,7 +86,7 @@ class _Search(LengthByLength):
             return
         for operation in self.by_type[kind]:
             if most == 1:
-                places = [[i for i, t in enumerate(self.types) if t is wanted] for wanted in operation.inputs]
+                places = [[i for i, t in enumerate(self.types) if t is needed] for needed in operation.inputs]
                 for arguments in product(*places):
                     yield from self._finish(operation, arguments, goals)
             else:
@@ -91,15 +94,15 @@ class _Search(LengthByLength):
 
     def _open(self, operation: Operation, goals: Goals, least: int, most: int) -> Iterator[int]:
         """Fill a hole by an operation whose arguments are to take `least` to `most` lines."""
-        wanted = self._deduce(operation, goals)
-        if wanted is None:
+        first = self._deduce(operation, goals)
+        if first is None:
             return
         if len(operation.inputs) == 1:
-            for number in self._fill(wanted, LIST, max(least, 0), most):
+            for number in self._fill(first, LIST, max(least, 0), most):
                 yield from self._finish(operation, (number,), goals)
             return
         before = len(self.lines)
-        for number in self._fill(wanted, LIST, 0, most):
+        for number in self._fill(first, LIST, 0, most):
             spent = len(self.lines) - before
             other = self._deduce(operation, goals, number)
             if other is None:
@@ -110,7 +113,8 @@ class _Search(LengthByLength):
                 yield from self._finish(operation, arguments, goals)
 
     def _deduce(self, operation: Operation, goals: Goals, known: int | None = None) -> Goals | None:
-        """Goals of the list that an operation takes, or of what is left when it is known; None if there are none."""
+        """Goals of the list that an operation takes or, if that is known, of its other argument;
+        None if impossible."""
         self._tick()
         deduced = []
         for e, (rules, goal) in enumerate(zip(self.rules, goals, strict=True)):
@@ -124,7 +128,8 @@ class _Search(LengthByLength):
         return tuple(deduced)
 
     def _finish(self, operation: Operation, arguments: tuple[int, ...], goals: Goals) -> Iterator[int]:
-        """Add a line if its values are wanted and new; yields its variable while it stands."""
+        """Add a line if its values are new and in the goals; yields its variable while the line is
+        there."""
         self._tick()
         rows = [self.variables[i] for i in arguments]
         if operation.commutes and rows[0] > rows[1]:

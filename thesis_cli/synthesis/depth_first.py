@@ -1,4 +1,5 @@
-"""Searches that run programs line by line: depth first, and over a growing set of operations (section 5.4.4)."""
+"""Searches that run programs line by line: depth first, and over a growing set of operations
+(section 5.4.4)."""
 
 from __future__ import annotations
 
@@ -20,29 +21,31 @@ from thesis_cli.synthesis.task import Example, Task, check
 Lanes = npt.NDArray[np.int16]
 
 SLICE = 2**16
-"""Lines tried between looks at the clock: some milliseconds."""
+"""Lines tried before the clock is looked at again: some milliseconds."""
 
 
 class Pruning(IntFlag):
-    """What a search may leave out. Of each, the first of the shortest programs in depth-first order survives.
+    """What a search may leave out. The first of the shortest programs, in depth-first order, is
+    never left out.
 
-    It has no line that it does not need, gives a value at every line, and makes no value twice: the second could be
-    replaced by the first, and its line dropped. Neither arguments that change places nor neighbouring lines that do
-    lead to an earlier program that does the same.
+    That program has no needless line, a value at every line, and no value twice: the second could
+    be replaced by the first, and its line dropped. Swapping the arguments of a line, or two
+    neighbouring lines, leads to no earlier program that does the same.
     """
 
     UNUSED = 1
-    """Programs with a line whose result is not taken, and beginnings that lead to no others."""
+    """Programs with a line whose result no line takes, and beginnings that lead only to such
+    programs."""
     COMMUTED = 2
-    """ZIPWITH (+), (*), MIN and MAX with the later of two variables first."""
+    """ZIPWITH with (+), (*), MIN or MAX whose first variable is the later one."""
     PERMUTED = 4
-    """A line that does not take the result of the line above it and would stand before it in order."""
+    """A line that does not take the result of the line above it and comes before it in order."""
     REPEATED = 8
-    """Beginnings whose last line gives a value, over all examples, that an earlier variable has."""
+    """Beginnings whose last line repeats, on all examples, the values of an earlier variable."""
     IMPOSSIBLE = 16
-    """Beginnings whose last line gives NULL, or a number out of range, on an example."""
+    """Beginnings whose last line gives NULL or leaves the range on an example."""
     MISTYPED = 32
-    """Last lines that do not give the type of the output."""
+    """Last lines of another type than the output."""
 
 
 ALL = Pruning(63)
@@ -50,7 +53,7 @@ NONE = Pruning(0)
 
 
 class Clock:
-    """Time since it was made, and whether it is up."""
+    """A stopwatch with a timeout; it starts when it is made."""
 
     def __init__(self, timeout: float | None) -> None:
         self._start = time.perf_counter()
@@ -92,7 +95,7 @@ def pack(columns: Sequence[Sequence[Value]], rows: int) -> Lanes:
 
 
 def refuse(task: Task, semantics: Semantics) -> None:
-    """Refuse what does not fit into lanes.
+    """Refuse lists that do not fit into lanes.
 
     Raises
     ------
@@ -104,12 +107,12 @@ def refuse(task: Task, semantics: Semantics) -> None:
     longest = max((len(value) for value in values if not isinstance(value, int)), default=0)
     if longest >= WIDTH:
         problem = f"a compiled search takes no list of {longest} numbers"
-        raise InputError(problem, f"at most {WIDTH - 1} are wanted")
+        raise InputError(problem, f"it may have at most {WIDTH - 1}")
 
 
 @cache
 def prepare() -> None:
-    """Compile the search, or load it, so that no clock counts that; the first time takes some ten seconds."""
+    """Compile the search, or load it, before any clock runs; compiling takes some ten seconds."""
     task = Task("any", (Example(((0,),), 0),))
     Examination(task, DEFAULT, 1, [0], [True]).advance()
 
@@ -119,10 +122,10 @@ class Examination:
 
     Parameters
     ----------
-    task, semantics : what fits.
+    task, semantics : what programs must fit.
     length : T, number of lines.
     operations : ids, in the order in which they are tried.
-    fresh : whether an operation is one of those of which a program has at least one; shape of `operations`.
+    fresh : for each operation whether it is new; every program has a new one.
     count : programs at which it ends.
     pruning : what it leaves out.
     lazily : whether a last line is run on an example only if it fits those before it.
@@ -169,7 +172,7 @@ class Examination:
         )
 
     def advance(self, budget: int = SLICE) -> bool:
-        """Examine some more programs; whether there is reason to go on."""
+        """Examine some more programs; returns whether to go on."""
         from thesis_cli.synthesis.depth_first_kernels import PAUSED, search
 
         return bool(search(self._problem, self._state, budget) == PAUSED)
@@ -194,7 +197,8 @@ def _line(id: int, x: int, y: int) -> Line:
 
 @dataclass(frozen=True)
 class DepthFirst:
-    """Depth-first search (appendix D.4), length by length, so that the first program found is shortest.
+    """Depth-first search (appendix D.4), length by length, so that the first program found is
+    shortest.
 
     Parameters
     ----------
@@ -202,7 +206,8 @@ class DepthFirst:
 
     Notes
     -----
-    `nodes` counts each program once, at its own length; with no pruning they are all programs of these lengths.
+    `nodes` counts each program once, at its own length; with no pruning they are all programs of
+    these lengths.
     """
 
     pruning: Pruning = ALL
@@ -215,14 +220,16 @@ class DepthFirst:
 
 @dataclass(frozen=True)
 class SortAndAdd:
-    """Depth-first search over an active set that grows by the next most probable attribute (section 5.4.4).
+    """Depth-first search over an active set that grows by the next most probable attribute (section
+    5.4.4).
 
-    The search of a set goes up to the greatest length before the set grows, so that what it finds need not be
-    shortest: it is the shortest over that set. Programs over an earlier set, which have been examined, are left out.
+    The search over a set reaches the greatest length before the set grows. So the program that it
+    finds is the shortest over that set, but need not be the shortest of all. Programs over an
+    earlier set are not examined again.
 
     Parameters
     ----------
-    pruning : what else it leaves out.
+    pruning : what it leaves out besides.
     """
 
     pruning: Pruning = ALL
@@ -235,9 +242,10 @@ class SortAndAdd:
 
 
 def active_sets(order: Order) -> list[tuple[int, ...]]:
-    """Sets of operations that attributes enable, from the most probable one to all of them; each larger than the last.
+    """Sets of operations that the most probable attributes enable, each set larger than the one
+    before.
 
-    Operations stand in their order in each.
+    The last set has all operations. Each set keeps their order.
     """
     sets: list[tuple[int, ...]] = []
     active: set[int] = set()
@@ -254,15 +262,15 @@ class Run:
 
     Attributes
     ----------
-    name : of the solver that is to answer.
-    clock : since it began.
+    name : name of the solver, for the solution.
+    clock : started with the search.
     programs : those found, in order; all fit.
     nodes : programs examined.
-    exhausted : every program of at most this length was examined, or is left out with reason.
+    exhausted : every program of at most this length was examined, or could be left out.
 
     Raises
     ------
-    InputError : a range or a list that does not fit into lanes.
+    InputError : a list does not fit into lanes.
     """
 
     def __init__(self, name: str, task: Task, limits: Limits, semantics: Semantics, pruning: Pruning = ALL) -> None:
@@ -276,23 +284,24 @@ class Run:
         self.exhausted = 0
 
     def over(self, sets: Sequence[tuple[int, ...]], first: int, last: int, stopped: Stop = "") -> Solution:
-        """Search depth first over sets of operations, each with those before it, until enough programs are found.
+        """Search depth first over sets of operations, each with those before it, until enough
+        programs are found.
 
         Parameters
         ----------
-        sets : in the order of the search; each holds the one before it. Programs over that are left out.
+        sets : in the order of the search; each contains the one before it.
         first, last : lengths, least and greatest.
-        stopped : what cut short what went before.
+        stopped : what stopped the search before this one, if anything.
         """
-        wanted = len(self.programs) + self._limits.count
+        enough = len(self.programs) + self._limits.count
         known: frozenset[int] = frozenset()
         try:
             for operations in sets:
                 fresh = [id not in known for id in operations]
                 for length in range(first, last + 1):
-                    if self.clock.is_up or not self.examine(length, operations, fresh, wanted - len(self.programs)):
+                    if self.clock.is_up or not self.examine(length, operations, fresh, enough - len(self.programs)):
                         return self.solution("memory, then timeout" if stopped == "memory" else "timeout")
-                    if len(self.programs) == wanted:
+                    if len(self.programs) == enough:
                         return self.solution(stopped)
                     if len(operations) == len(OPERATIONS):
                         self.exhausted = length
@@ -303,26 +312,27 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether as many programs as are wanted were found."""
+        """Whether enough programs were found."""
         return len(self.programs) >= self._limits.count
 
     @property
     def shortest(self) -> int:
-        """Length of the shortest program found; one more than the greatest length if there is none."""
+        """Length of the shortest program found; one more than the greatest length if there is
+        none."""
         return min(map(len, self.programs), default=self._limits.max_length + 1)
 
     def solution(self, stopped: Stop) -> Solution:
-        """What came of it: the shortest programs, as many as are wanted."""
+        """What was found: the shortest programs, as many as the limits allow."""
         programs = tuple(sorted(self.programs, key=len)[: self._limits.count])
         return Solution(programs, self.name, self.nodes, self.clock.seconds, self.exhausted, stopped)
 
     def add(self, programs: Sequence[Program]) -> None:
-        """Take programs that compiled code found, if the plain interpreter agrees."""
+        """Add programs that compiled code found, if the plain interpreter agrees that they fit."""
         self.programs += [p for p in programs if check(p, self._task, self._semantics)]
 
-    def examine(self, length: int, operations: Sequence[int], fresh: Sequence[bool], wanted: int) -> bool:
-        """Search one length; whether it ended in time."""
-        examination = Examination(self._task, self._semantics, length, operations, fresh, wanted, self._pruning)
+    def examine(self, length: int, operations: Sequence[int], fresh: Sequence[bool], count: int) -> bool:
+        """Search one length for up to `count` programs; returns whether it ended in time."""
+        examination = Examination(self._task, self._semantics, length, operations, fresh, count, self._pruning)
         try:
             while examination.advance():
                 if self.clock.is_up:

@@ -13,7 +13,7 @@ from thesis_cli.synthesis.lanes import Flags, Lanes, examples_of, inlined, same
 from thesis_cli.synthesis.operation_kernels import COMMUTES, GIVES_INT, INT_LIST, LIST, TAKES, Bounds, apply, has_room
 
 UNUSED, COMMUTED, PERMUTED, REPEATED, IMPOSSIBLE, MISTYPED = (1 << bit for bit in range(6))
-"""Prunings of the search, as bits; `search.Pruning` says what they leave out."""
+"""Prunings of the search, as bits; `depth_first.Pruning` describes them."""
 
 DONE, PAUSED, ENOUGH = range(3)
 """Why the search returned."""
@@ -24,15 +24,16 @@ class Problem(NamedTuple):
 
     Attributes
     ----------
-    pool : values of the inputs, of the T lines (written), and of the required output, shape (inputs + T + 1, .).
+    pool : values of the inputs, of the T lines (written), and of the required output, shape (inputs
+        + T + 1, .).
     bounds : as `apply` takes them.
     types : whether a variable is a number, shape (inputs + T,); those of lines are written.
     result_is_int : whether the output is a number.
     order : ids of the operations to use, as they are to be tried.
     fresh : shape of `order`; every program has an operation for which this is true.
     pruning : bits of prunings.
-    lazily : whether last lines are run on an example only if lengths allow that they fit, and they fit those before it;
-        otherwise on all of them.
+    lazily : whether last lines are run on an example only if lengths allow that they fit, and they
+        fit those before it; otherwise on all of them.
     """
 
     pool: Lanes
@@ -50,9 +51,10 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    counts : depth, lines tried, programs of length T examined and programs found so far. All 0 at first.
-    cursor, sizes : choice that comes next, and number of choices (-1: not listed yet), shape (T,). sizes[0] is -1 at
+    counts : depth, lines tried, programs of length T examined and programs found so far. All 0 at
         first.
+    cursor, sizes : choice that comes next, and number of choices (-1: not listed yet), shape (T,).
+        sizes[0] is -1 at first.
     uses : how often a variable is taken by the lines so far, shape (inputs + T,). All 0 at first.
     valid : whether lines have values down to each depth, shape (T + 1,). valid[0] is true.
     choices : room for what the lines can be, shape (T, ., 3).
@@ -70,7 +72,8 @@ class State(NamedTuple):
 
 @inlined
 def _choose(problem, state, depth):
-    """List what the line at `depth` can be, as rows (place in the order, first argument, second argument).
+    """List what the line at `depth` can be, as rows (place in the order, first argument, second
+    argument).
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Compiled functions that choose by the id of an operation, written from the table of the language.
 
-Code that is compiled cannot look functions up in a table. So the chain of comparisons is written out, one branch for
-each kernel, and compiled as if it stood in the module that asks for it.
+Code that is compiled cannot look functions up in a table. So the chain of comparisons is written
+out, one branch for each kernel, and compiled as if it stood in the module that asks for it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ def by_operation(name: str, parameters: str, calls: Sequence[tuple[Any, ...]], m
     ----------
     name : of the function.
     parameters : as they stand in its head after `id`, such as `x, y`.
-    calls : for each operation, a compiled function and further compiled functions, which it takes first.
-    module : the globals of the module that the function is to belong to; compiled code is cached with that module.
+    calls : for each operation, a compiled function and further compiled functions, which it takes
+        first.
+    module : the globals of the module that the function is to belong to; compiled code is cached
+        with that module.
     """
     branches: dict[tuple[Any, ...], list[int]] = {}
     for operation, call in zip(OPERATIONS, calls, strict=True):

@@ -1,6 +1,7 @@
-"""The language of Thesis section 5.4.1 and appendix D.6: 15 functions, 19 lambdas, and what they do to values.
+"""The language of Thesis section 5.4.1 and appendix D.6: 15 functions and 19 lambdas.
 
-Everything here is plain data and plain Python. It is what compiled code is held against.
+Everything here is plain data and plain Python, the reference that tests compare compiled code with.
+The two tables, `FUNCTIONS` and `LAMBDAS`, name all rules that other modules have for the rows.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ MOST_INPUTS = 3
 """Inputs of a program: 1 to 3."""
 
 WIDEST = 2**15 - 2
-"""Largest magnitude that a range may allow: values fit into 16 bits, with a NULL and a bound to clamp to."""
+"""Largest magnitude that a range may allow: 16 bits hold all values, NULL, and a bound to clamp
+to."""
 
 
 class Type(StrEnum):
@@ -45,7 +47,8 @@ class Lambda:
     name : as programs write it.
     type : its signature.
     apply : the numbers it takes -> a number or a truth value; a quotient is truncated toward zero.
-    rule : what it computes; kernels, ranges, sets of numbers and formulas all have a rule of this name.
+    rule : what it computes; kernels, ranges, sets of numbers and formulas all have a rule of this
+        name.
     by : the constant of that rule.
     floor : as `apply`, with the quotient rounded down; None if there is no quotient.
     commutes : whether swapped numbers give the same.
@@ -64,9 +67,10 @@ class Lambda:
 class Function:
     """A row of the table of functions, first-order and higher-order.
 
-    Four names say which rules compute it or reason about it. In each, `{}` stands for the rule of the lambda. The
-    modules that hold the rules check at import that there is one for each name. Only the kernel is needed: the
-    other three default to a rule that holds for every function, and with which solvers are merely slower.
+    Four names choose the rules that compute it or reason about it; in each, `{}` stands for the
+    rule of the lambda. The modules that hold the rules check at import that there is one for each
+    name. Only the kernel is needed: the other three default to a rule that holds for every
+    function, and with which solvers are merely slower.
 
     Attributes
     ----------
@@ -75,10 +79,12 @@ class Function:
     apply : the values it takes, after the lambda if it takes one -> a value, or None (NULL).
     kernel : compiled code, in `operation_kernels.KERNELS`.
     takes : signature of the lambdas that it can take; empty for a first-order function.
-    keeps_length : whether its result is a list as long as its list, or as the shorter of its two lists.
+    keeps_length : whether its result is a list as long as its list, or as the shorter of its two
+        lists.
     ranges : how bounds on its result bound its arguments, in `input_range_kernels.RULES`.
-    goals : what its result tells about its arguments, in `goal_rules.RULES`.
-    formula : what an SMT solver is told, in `smt_formulas.FORMULAS`.
+    goals : how the deductive search goes from a goal for its result to goals for its arguments, in
+        `goal_rules.RULES`.
+    formula : its formula for an SMT solver, in `smt_formulas.FORMULAS`.
     """
 
     name: str
@@ -95,7 +101,8 @@ class Function:
 
 @dataclass(frozen=True)
 class Operation:
-    """What one line of a program can do: a first-order function, or a higher-order one with its lambda.
+    """What one line of a program can do: a first-order function, or a higher-order one with its
+    lambda.
 
     Attributes
     ----------
@@ -130,7 +137,8 @@ class Operation:
 
     @cached_property
     def trunc(self) -> Callable[..., Value | None]:
-        """The values it takes -> a value or None, where quotients are truncated; the range is not checked."""
+        """The values it takes -> a value or None, where quotients are truncated; the range is not
+        checked."""
         return partial(self.function.apply, self.f.apply) if self.f else self.function.apply
 
     @cached_property
@@ -150,17 +158,18 @@ class Operation:
 
 @dataclass(frozen=True)
 class Semantics:
-    """What the thesis leaves open or fixes by a number.
+    """The choices that the thesis leaves open, and its constants.
 
     Attributes
     ----------
     division : (/2), (/3), (/4) truncate toward zero, or round down.
-    low, high : numbers beyond these bounds discard the program that makes them.
-    longest : length L of the longest list that an input may be. No operation lengthens a list.
+    low, high : range of numbers; a program that leaves it has no value.
+    longest : length L of the longest input list. No operation lengthens a list.
 
     Raises
     ------
-    InputError : an unknown division, bounds in disorder or beyond 16 bits, or no room for a list.
+    InputError : the division is unknown, the bounds are in the wrong order or beyond 16 bits, or
+        lists have no room.
     """
 
     division: Division = "trunc"
@@ -170,12 +179,12 @@ class Semantics:
 
     def __post_init__(self) -> None:
         if self.division not in get_args(Division):
-            raise InputError(f"unknown division {self.division!r}", f"{' or '.join(get_args(Division))} is wanted")
+            raise InputError(f"unknown division {self.division!r}", f"it must be {' or '.join(get_args(Division))}")
         if not -WIDEST <= self.low <= self.high <= WIDEST:
-            remedy = f"LOW <= HIGH, both from {-WIDEST} to {WIDEST}, are wanted"
-            raise InputError(f"no range: {self.low} to {self.high}", remedy)
+            remedy = f"it needs LOW <= HIGH, both from {-WIDEST} to {WIDEST}"
+            raise InputError(f"the range is {self.low} to {self.high}", remedy)
         if self.longest < 1:
-            raise InputError(f"no length of a list: {self.longest}", "at least 1 is wanted")
+            raise InputError(f"the longest list has {self.longest} numbers", "it must have at least 1")
 
     def apply(self, operation: Operation, *arguments: Value) -> Value | None:
         """Result of an operation on values of its types; None where it is NULL or out of range."""
@@ -189,7 +198,7 @@ class Semantics:
 
 
 DEFAULT = Semantics()
-"""What public implementations agree on."""
+"""The semantics on which public implementations agree."""
 
 
 def type_of(value: Value) -> Type:
@@ -292,7 +301,8 @@ FUNCTIONS = (
         kernel="scanl1 {}", keeps_length=True, ranges="scanl1 {}", goals="scanl1", formula="scanl1",
     ),
 )  # fmt: skip
-"""The 15 functions, in the order of section 5.4.1. TAKE and DROP give lists, whatever their printed signature."""
+"""The 15 functions, in the order of section 5.4.1. TAKE and DROP give lists, whatever their printed
+signature."""
 
 ATTRIBUTES = tuple(part.name for part in (*FUNCTIONS, *LAMBDAS))
 """Names of the C = 34 attributes of a program: functions, then lambdas."""

@@ -1,8 +1,8 @@
-"""What the result of an operation tells about its arguments: the rules of the deductive search.
+"""From the result of an operation back to its arguments: the rules of the deductive search.
 
-A goal describes a set of values. From a goal for the result, a rule makes one for an argument, which contains every
-argument that has such a result. It may contain others, too. Sets of numbers and of lengths are bits of one integer:
-`&` intersects them and a shift moves them.
+A goal describes a set of values. From a goal for the result, a rule makes one for an argument,
+which contains every argument that has such a result. It may contain others, too. Sets of numbers
+and of lengths are bits of one integer: `&` intersects them and a shift moves them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ class Lists(NamedTuple):
     Attributes
     ----------
     lengths : bit n is set where n numbers are allowed.
-    every : what each number is in.
-    front : what the first numbers are in, as many as there are, counted from the first one.
-    back : what the last numbers are in, as many as there are, counted from the last one.
-    parts : as many numbers, each in its set, stand in the list, in this order if `ordered`.
+    every : set of each number.
+    front : sets of the first numbers, from the first one on; a shorter list uses as many as it has
+        numbers.
+    back : sets of the last numbers, from the last one back; likewise.
+    parts : sets that different numbers of the list are in, in this order if `ordered`.
     """
 
     lengths: int
@@ -54,7 +55,7 @@ class GoalRules:
         self.lengths = (2 << longest) - 1
 
     def exactly(self, value: Value) -> Goal | None:
-        """One value alone; None where no program has it."""
+        """The goal of a single value; None if no program can have it."""
         if not self.sets.semantics.holds(value):
             return None
         if isinstance(value, int):
@@ -84,7 +85,8 @@ class GoalRules:
         return all(sum(part >> (x - low) & 1 for x in value) >= goal.parts.count(part) for part in set(goal.parts))
 
     def first(self, operation: Operation, goal: Goal) -> Goal | None:
-        """Goal of the list that an operation takes (the first, if it takes two), whatever its other argument may be.
+        """Goal of the list that an operation takes (the first, if it takes two), whatever its other
+        argument may be.
 
         Parameters
         ----------
@@ -98,7 +100,8 @@ class GoalRules:
         return found and self._tidy(found)
 
     def second(self, operation: Operation, goal: Goal, known: tuple[int, ...]) -> Goal | None:
-        """Goal of the argument that is left of an operation with two: the number, or the second list.
+        """Goal of the argument that is left of an operation with two: the number, or the second
+        list.
 
         Parameters
         ----------
@@ -212,7 +215,8 @@ class GoalRules:
         return Lists(goal.lengths, goal.every | self.sets.beside(f, goal.every), tuple(front))
 
     def _place(self, operation: Operation, goal: Goal, known: tuple[int, ...]) -> Goal | None:
-        """Numbers that TAKE, DROP or ACCESS may take; beyond the length of the list they are all alike."""
+        """Numbers that TAKE, DROP or ACCESS may take; beyond the length of the list they are all
+        alike."""
         found, n = 0, len(known)
         for i in range(-n, n + 1):
             value = operation.trunc(i, known)
@@ -225,7 +229,8 @@ class GoalRules:
         return goal.front[:count] + (goal.every,) * (count - len(goal.front))
 
     def _pieces(self, goal: Lists) -> tuple[tuple[Numbers, ...], bool]:
-        """Parts that every list has which contains a list of a goal in order, and whether they are ordered."""
+        """Parts that every list has which contains a list of a goal in order, and whether they are
+        ordered."""
         if goal.parts and not goal.front:
             return goal.parts, goal.ordered
         return self._positions(goal, lowest(goal.lengths)), True
@@ -254,7 +259,8 @@ def _lambda(operation: Operation) -> Lambda:
 
 
 class Rule(NamedTuple):
-    """How goals go from a result to the arguments; `GoalRules.first` and `GoalRules.second` say more."""
+    """Goals of the arguments from a goal of the result; see `GoalRules.first` and
+    `GoalRules.second`."""
 
     first: Callable[[GoalRules, Operation, Any], Lists | None]
     second: Callable[[GoalRules, Operation, Any, tuple[int, ...]], Goal | None] = GoalRules._unknown_second

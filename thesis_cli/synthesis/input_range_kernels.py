@@ -1,8 +1,10 @@
-"""Compiled backward propagation of ranges (Thesis section 5.4.2): from bounds on results to bounds on inputs.
+"""Compiled backward propagation of ranges (Thesis section 5.4.2): from bounds on results to bounds
+on inputs.
 
-A range is a pair (least, most) that all numbers of a value keep to; it is empty where least > most. Each rule is
-sufficient: arguments within what it gives make a result within what it was given, or NULL. Rules for division and for
-(+1) and its like are also necessary; those for several numbers at once share a bound evenly among them.
+A range is a pair (least, most) of bounds on all numbers of a value; it is empty if least > most.
+Each rule is sufficient: arguments within the ranges that it returns give a result within the range
+of the result, or NULL. The rules for lambdas of one number are also necessary. Rules for several
+numbers at once share a bound evenly among them.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -43,8 +45,8 @@ def _power(bound, n):
     return r
 
 
-# Rules: id, range (lo, hi) of the result within the bounds, length of the longest list, bounds -> ranges of the first
-# list and of the second.
+# Rules: id, range (lo, hi) of the result within the bounds, length of the longest list, bounds ->
+# ranges of the first list and of the second.
 
 
 @inlined
@@ -171,7 +173,7 @@ RULES: dict[str, Any] = {
     "scanl1 min": _same,
     "scanl1 max": _same,
 }
-"""Rules by name. With `unknown`, no argument is known to do."""
+"""Rules by name. With `unknown`, no range is known to suffice."""
 check_rules("ranges", (o.rule(o.function.ranges) for o in OPERATIONS), RULES)
 
 _calls = [(RULES[o.rule(o.function.ranges)],) for o in OPERATIONS]

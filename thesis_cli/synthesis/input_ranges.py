@@ -1,4 +1,5 @@
-"""Ranges of inputs under which a program keeps to the range of its language (Thesis section 5.4.2)."""
+"""Ranges of inputs under which a program keeps to the range of its language (Thesis section
+5.4.2)."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ Range = tuple[int, int]
 
 
 def input_ranges(program: Program, semantics: Semantics = DEFAULT) -> tuple[Range, ...] | None:
-    """A range for each input: numbers within, in lists of at most `semantics.longest`, let no line leave the range.
+    """A range for each input, within which no line leaves the range; lists may have up to
+    `semantics.longest` numbers.
 
-    A line can still give NULL. The ranges are large enough for that to be useful, not the largest; None says that one
-    is empty, so that the analysis knows of no valid input.
+    A line can still give NULL. The ranges are useful, but not the largest. None means that one is
+    empty: the analysis knows of no valid input.
     """
     import numpy as np
 

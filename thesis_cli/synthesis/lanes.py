@@ -1,9 +1,9 @@
 """Values in lanes, as compiled code reads them.
 
-A value is a row of a pool. It has `WIDTH` int16 lanes for each of M examples, one example after the other, then the
-length of each. Lanes beyond the length, at least one, hold NULL; a number is a list of length 1. Loops over all lanes
-of all examples become vector instructions, which loops over true lengths would not; where a loop cannot become one,
-the length that is stored bounds it.
+A value is a row of a pool. It has `WIDTH` int16 lanes for each of M examples, one example after the
+other, then the length of each. Lanes beyond the length, at least one, hold NULL; a number is a list
+of length 1. Loops over all lanes of all examples become vector instructions, which loops over true
+lengths would not; where a loop cannot become one, the length that is stored bounds it.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -24,7 +24,8 @@ WIDTH = 32
 """Lanes of a list; it is shorter by at least 1."""
 
 NULL = np.int16(-(2**15))
-"""What stands in lanes beyond the length. Like 2^15 - 1, to which larger numbers are clamped, it is in no range."""
+"""What stands in lanes beyond the length. Like 2^15 - 1, to which larger numbers are clamped, it is
+in no range."""
 
 inlined: Any = partial(njit, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 

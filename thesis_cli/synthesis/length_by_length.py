@@ -1,4 +1,5 @@
-"""Search length by length, of each over growing sets of operations: what the searches in plain Python share."""
+"""Search length by length, and within a length over growing sets of operations: for searches in
+plain Python."""
 
 from __future__ import annotations
 
@@ -13,15 +14,17 @@ from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Task, check
 
 SMALLEST = 5
-"""Operations in the first set; each further one has twice as many as the one before."""
+"""Operations in the first set; each further set has twice as many as the one before."""
 
 
 def doubling_sets(order: Order) -> Iterator[tuple[tuple[int, ...], frozenset[int]]]:
-    """Sets of the most probable operations, each twice as large as the last, up to all (Sort and add, section 5.4.4).
+    """Sets of the most probable operations, each twice as large as the last, up to all (Sort and
+    add, section 5.4.4).
 
     Yields
     ------
-    The set, by falling probability, and what is new in it: other programs were seen with the set before.
+    The set, by falling probability, and what is new in it: programs without a new operation were
+    seen before.
     """
     operations, before, size = order.operations, 0, SMALLEST
     while before < len(operations):
@@ -34,7 +37,7 @@ class LengthByLength(ABC):
 
     Attributes
     ----------
-    clock : since it began.
+    clock : started with the search.
     nodes : what `Solution.nodes` counts.
     """
 
@@ -45,19 +48,21 @@ class LengthByLength(ABC):
 
     @abstractmethod
     def programs(self, length: int, active: Sequence[int], fresh: frozenset[int]) -> Iterator[Program]:
-        """Programs of a length that fit, of active operations, a fresh one among them; each one once.
+        """Programs of a length that fit, over the active operations, with at least one fresh one;
+        each once.
 
-        Those that fit no better than another may be left out.
+        A program may be left out if another one fits as well.
 
         Raises
         ------
         TimeoutError : the time is up.
-        MemoryError : there is no room to tell.
+        MemoryError : the memory is used up.
         KeyboardInterrupt : the user has stopped it.
         """
 
     def solve(self, name: str, order: Order) -> Solution:
-        """Search; what is found before it is cut short counts. No program counts that the plain interpreter refuses."""
+        """Search; a search that is cut short keeps what it found. The plain interpreter checks
+        every program."""
         found: list[Program] = []
         exhausted = 0
         stopped: Stop = ""

@@ -18,7 +18,7 @@ MEMO = 2**25
 """Bits of the sets that each cache keeps."""
 
 NARROW = 64
-"""Most numbers of a set whose divisors are sought; those of a larger one may be any."""
+"""Most numbers of a set whose divisors are looked for; those of a larger set may be any."""
 
 
 class NumberSets:
@@ -53,7 +53,7 @@ class NumberSets:
         return _pack(self._results(f.name) == 1)
 
     def _find_results(self, f: str) -> npt.NDArray[np.int64]:
-        """What a lambda gives for each number of the range, shape (width,)."""
+        """Value of a lambda for each number of the range, shape (width,)."""
         rule = next(g for g in LAMBDAS if g.name == f)
         apply = rule.floor if rule.floor and self.semantics.division == "floor" else rule.apply
         return np.array([apply(x) for x in self._range.tolist()], dtype=np.int64)
@@ -191,5 +191,5 @@ def lowest(mask: int) -> int:
 
 
 def _pack(held: npt.NDArray[np.bool_]) -> Numbers:
-    """The set of the numbers that are held, which `NumberSets._unpack` undoes."""
+    """The set of the numbers that are marked; the inverse of `NumberSets._unpack`."""
     return int.from_bytes(np.packbits(held, bitorder="little").tobytes(), "little")

@@ -1,4 +1,5 @@
-"""Compiled operations of the language on values in lanes (`lanes`); `dsl` has their table, and the plain reference."""
+"""Compiled operations of the language on values in lanes (`lanes`); `dsl` has their table, and the
+plain reference."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -68,8 +69,8 @@ _QUOTIENTS = {
 def _numbers(f: Lambda | None, floor: bool) -> tuple[int, int, int, int]:
     """The numbers by which kernels know a lambda.
 
-    A lambda of one number gives (p x + q + r [x < 0]) >> s, of which these are p, q, r and s. A predicate holds for x
-    where s x > 0 or x mod 2 = r; the numbers begin with s and r.
+    A lambda of one number gives (p x + q + r [x < 0]) >> s, of which these are p, q, r and s. A
+    predicate holds for x where s x > 0 or x mod 2 = r; the numbers begin with s and r.
     """
     if f is None:
         return 0, 0, 0, 0
@@ -81,12 +82,14 @@ def _numbers(f: Lambda | None, floor: bool) -> tuple[int, int, int, int]:
 
 
 NUMBERS = np.array([[_numbers(o.f, floor) for o in OPERATIONS] for floor in (False, True)], dtype=np.int32)
-"""Numbers of the lambdas of all operations, where quotients are truncated, then where they are rounded down."""
+"""Numbers of the lambdas of all operations, where quotients are truncated, then where they are
+rounded down."""
 
 
 @inlined
 def has_room(id, pool, x, y, out):
-    """Whether the lengths of lists allow that an operation gives the value of a row, on all examples."""
+    """Whether the lengths of lists allow that an operation gives the value of a row, on all
+    examples."""
     if GIVES_INT[id]:
         return True
     for m in range(examples_of(pool)):
@@ -99,9 +102,10 @@ def has_room(id, pool, x, y, out):
     return True
 
 
-# Kernels: (compiled functions of numbers,) id, pool, x, y, out, examples, bounds -> whether the results have values in
-# range. They read rows x and y of the pool, the first and the last argument, and write row `out` for some examples,
-# `examples` being the first one and the one after the last. The list of an operation that takes one is y.
+# Kernels: (compiled functions of numbers,) id, pool, x, y, out, examples, bounds -> whether the
+# results have values in range. They read rows x and y of the pool, the first and the last argument,
+# and write row `out` for some examples, `examples` being the first one and the one after the last.
+# The list of an operation that takes one is y.
 
 
 @inlined

@@ -1,7 +1,8 @@
-"""How often programs use each function and lambda, the order of a search that knows nothing else (section 5.5.1).
+"""How often programs use each function and lambda: the order of a search without a guide (section
+5.5.1).
 
-`python -m thesis_cli.synthesis.prior` writes the table that `load` reads: the part of random distinct programs of
-length 4 (`corpus`) that uses each.
+`python -m thesis_cli.synthesis.prior` writes the table that `load` reads: the share of random
+distinct programs of length 4 (`corpus_maker`) that use each.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from thesis_cli.synthesis.dsl import ATTRIBUTES
 from thesis_cli.synthesis.solver import Order
 
 LENGTH, PROGRAMS, SEED = 4, 100_000, 0
-"""The programs that are counted: a standard error is at most 0.0016."""
+"""The programs that are counted; standard errors are at most 0.0016."""
 
 _TABLE = files("thesis_cli.synthesis") / "prior.csv"
 
@@ -30,7 +31,8 @@ def load() -> Order:
 
 
 def read(path: Path) -> Order:
-    """Probabilities of all functions and lambdas from a CSV file, under the heading `attribute,probability` or none.
+    """Probabilities of all functions and lambdas from a CSV file, with the heading
+    `attribute,probability` or without.
 
     Raises
     ------
@@ -40,10 +42,10 @@ def read(path: Path) -> Order:
         with open(path, encoding="utf-8-sig", newline="") as file:
             rows = [(number, row) for number, row in enumerate(csv.reader(file), 1) if row]
     except OSError as error:
-        remedy = "corpus, uniform, or a CSV file is wanted"
+        remedy = "it must be corpus, uniform, or a CSV file"
         raise InputError(f"--prior {path} cannot be read ({error.strerror})", remedy) from None
     except (UnicodeDecodeError, csv.Error):
-        raise InputError("it is no CSV in UTF-8", "lines such as SORT,0.1 are wanted", source=path) from None
+        raise InputError("it is not CSV in UTF-8", "its lines must look like SORT,0.1", source=path) from None
     found: dict[str, float] = {}
     if rows and rows[0][1] == ["attribute", "probability"]:
         del rows[0]
@@ -53,13 +55,13 @@ def read(path: Path) -> Order:
         except (IndexError, ValueError):
             name = ""
         if name not in ATTRIBUTES or name in found or len(row) != 2 or not 0 <= probability <= 1:
-            problem = f"{','.join(row)[:60]!r} gives no function or lambda a probability"
-            remedy = "one line for each, such as SORT,0.1 or (*2),0.3, is wanted"
+            problem = f"{','.join(row)[:60]!r} is not a probability of another function or lambda"
+            remedy = "write one line for each, such as SORT,0.1 or (*2),0.3"
             raise InputError(problem, remedy, source=path, line=number)
         found[name] = probability
     missing = [name for name in ATTRIBUTES if name not in found]
     if missing:
-        raise InputError(f"no probability of {', '.join(missing)}", "one from 0 to 1 is wanted", source=path)
+        raise InputError(f"no probability of {', '.join(missing)}", "give one from 0 to 1", source=path)
     return Order(tuple(found[name] for name in ATTRIBUTES))
 
 

@@ -1,4 +1,5 @@
-"""Programs: one operation a line, each on variables above it; their notation, their runs, their number."""
+"""Programs, one operation a line, each on variables above it: their notation, interpreter and
+number."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class Line:
     Attributes
     ----------
     operation : id in `dsl.OPERATIONS`.
-    arguments : numbers of the variables it takes: inputs first, then results of lines, from 0.
+    arguments : numbers of the variables it takes, from 0: the inputs, then the results of lines.
     """
 
     operation: int
@@ -56,7 +57,8 @@ class Program:
 
     Raises
     ------
-    InputError : no line or input, more than 3 inputs, or a line that does not fit the variables above it.
+    InputError : it has no line, no input or more than 3, or a line does not fit the variables above
+        it.
     """
 
     inputs: tuple[Type, ...]
@@ -64,9 +66,9 @@ class Program:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.inputs) <= MOST_INPUTS:
-            raise InputError(f"the program has {len(self.inputs)} inputs", f"1 to {MOST_INPUTS} are wanted")
+            raise InputError(f"the program has {len(self.inputs)} inputs", f"it must have 1 to {MOST_INPUTS}")
         if not self.lines:
-            raise InputError("the program does nothing", "a line such as b <- SORT a is wanted after its inputs")
+            raise InputError("the program has no lines", "add a line such as b <- SORT a after its inputs")
         types = list(self.inputs)
         names = [name_of(i) for i in range(len(self.inputs) + len(self.lines))]
         for number, line in enumerate(self.lines, len(self.inputs) + 1):
@@ -92,12 +94,13 @@ class Program:
 
     @property
     def attributes(self) -> frozenset[int]:
-        """Places in `dsl.ATTRIBUTES` of the functions and lambdas it uses (its attribute vector, section 5.4.1)."""
+        """Places in `dsl.ATTRIBUTES` of the functions and lambdas it uses (its attribute vector,
+        section 5.4.1)."""
         return frozenset(a for line in self.lines for a in OPERATIONS[line.operation].attributes)
 
     @property
     def unused(self) -> tuple[int, ...]:
-        """Variables, inputs among them, that the output does not depend on: no line that counts takes them."""
+        """Variables, including inputs, that the output does not depend on."""
         total = len(self.inputs) + len(self.lines)
         used = {total - 1}
         for number in range(total - 1, len(self.inputs) - 1, -1):
@@ -106,7 +109,8 @@ class Program:
         return tuple(number for number in range(total) if number not in used)
 
     def __str__(self) -> str:
-        """The notation of the thesis, a statement a line, under the names a, b, ..., z, a1, ...; `parse` reads it."""
+        """The notation of the thesis, one statement a line, with the names a, b, ..., z, a1, ...;
+        `parse` reads it."""
         rows = [f"{name_of(i)} <- {kind}" for i, kind in enumerate(self.inputs)]
         for number, line in enumerate(self.lines, len(self.inputs)):
             words = (OPERATIONS[line.operation].name, *map(name_of, line.arguments))
@@ -115,12 +119,12 @@ class Program:
 
     @property
     def one_line(self) -> str:
-        """The same in one line, statements apart by semicolons."""
+        """The same in one line, with semicolons between statements."""
         return str(self).replace("\n", "; ")
 
 
 def run(program: Program, inputs: Sequence[Value], semantics: Semantics = DEFAULT) -> Value | None:
-    """Output of a program: the oracle of every compiled interpreter.
+    """Output of a program; every compiled interpreter is compared with it.
 
     Parameters
     ----------
@@ -128,11 +132,11 @@ def run(program: Program, inputs: Sequence[Value], semantics: Semantics = DEFAUL
 
     Returns
     -------
-    The value of its last line; None as soon as any line, used or not, gives NULL or a number out of range.
+    The value of its last line; None if any line, used or not, gives NULL or leaves the range.
 
     Raises
     ------
-    InputError : inputs of other types.
+    InputError : the inputs are of other types.
     """
     values = list(inputs)
     found = tuple(map(type_of, values))
@@ -149,14 +153,15 @@ def run(program: Program, inputs: Sequence[Value], semantics: Semantics = DEFAUL
 def parse(text: str, source: str | Path = "program") -> Program:
     """Read a program in the notation of the thesis.
 
-    Statements stand on lines of their own or apart by `;` or `|`. `a <- [int]` and `k <- int` declare inputs and
-    come first; `c <- ZIPWITH (-) a b` applies an operation to variables above it. Arrows and minus signs may be the
-    printed ones; case matters in names of variables alone, which are not kept.
+    Statements are on separate lines, or separated by `;` or `|`. `a <- [int]` and `k <- int`
+    declare inputs and come first; `c <- ZIPWITH (-) a b` applies an operation to variables above
+    it. Arrows and minus signs may be the printed ones. Case matters only in names of variables,
+    which are not kept.
 
     Raises
     ------
-    InputError : a statement that is none, an unknown name, one that stands there twice or a wrong type, with its
-        line; or no program at all.
+    InputError : a line that is not a statement, an unknown name, a name that is defined twice, or a
+        wrong type; or there is no program at all. It names the line.
     """
     names: list[str] = []
     types: list[Type] = []
@@ -168,7 +173,7 @@ def parse(text: str, source: str | Path = "program") -> Program:
                 declared = "".join(content.lower().split())
                 if declared in (INT, LIST):
                     if lines:
-                        raise InputError(f"the input {name} stands below a line", "inputs are wanted first")
+                        raise InputError(f"the input {name} is below a line", "inputs come first")
                     types.append(Type(declared))
                 else:
                     lines.append(_read(content, names))
@@ -184,10 +189,11 @@ def parse(text: str, source: str | Path = "program") -> Program:
 
 
 def search_space(inputs: Sequence[Type], length: int) -> int:
-    """Number of well-typed programs of exactly `length` lines on given inputs, unused variables allowed.
+    """Number of well-typed programs of exactly `length` lines on given inputs, unused variables
+    allowed.
 
-    Counted by the numbers of variables of either type, which is all that the next line's choices depend on; nothing
-    is enumerated.
+    The choices for the next line depend only on the numbers of variables of either type; nothing is
+    enumerated.
     """
     states = Counter({(inputs.count(INT), inputs.count(LIST)): 1})
     for _ in range(length):
@@ -208,17 +214,17 @@ def name_of(variable: int) -> str:
 
 
 def signature(types: Sequence[Type]) -> str:
-    """Types as messages tell them."""
+    """Types, as messages show them."""
     return f"({', '.join(types)})"
 
 
 def _check(line: Line, types: Sequence[Type], names: Sequence[str]) -> None:
     """Refuse a line that does not fit the variables above it, which have these types and names."""
     if not 0 <= line.operation < len(OPERATIONS):
-        raise InputError(f"no operation {line.operation}", f"0 to {len(OPERATIONS) - 1} is wanted")
+        raise InputError(f"no operation {line.operation}", f"it must be from 0 to {len(OPERATIONS) - 1}")
     for variable in line.arguments:
         if not 0 <= variable < len(types):
-            raise InputError(f"no variable {variable} is above this line", f"0 to {len(types) - 1} is wanted")
+            raise InputError(f"no variable {variable} is above this line", f"it must be from 0 to {len(types) - 1}")
     operation = OPERATIONS[line.operation]
     found = tuple(types[variable] for variable in line.arguments)
     if found != operation.inputs:
@@ -230,21 +236,21 @@ def _split(statement: str, names: Sequence[str]) -> tuple[str, str]:
     """Name and content of a statement."""
     match = _STATEMENT.fullmatch(statement)
     if not match or not match[2]:
-        raise InputError(f"no statement: {statement[:40]!r}", "one such as c <- ZIPWITH (-) a b is wanted")
+        raise InputError(f"{statement[:40]!r} is not a statement", "write one such as c <- ZIPWITH (-) a b")
     if match[1] in names:
-        raise InputError(f"the variable {match[1]} stands there twice", "a fresh name for every line is wanted")
+        raise InputError(f"the variable {match[1]} is defined twice", "every line needs a new name")
     return match[1], match[2]
 
 
 def _read(content: str, names: Sequence[str]) -> Line:
     """A line from its function, lambda and names of variables; types are left to `_check`."""
     if _WORD.sub("", content).strip():
-        raise InputError("parentheses do not match", "a lambda such as (*3) or (*(-1)) is wanted")
+        raise InputError("parentheses do not match", "write lambdas as in (*3) or (*(-1))")
     words = _WORD.findall(content)
     operation, words = _operation(words)
     for word in words:
         if word not in names:
-            above = f"above are {', '.join(names[:30])}" if names else "an input such as a <- [int] is wanted first"
+            above = f"above are {', '.join(names[:30])}" if names else "begin with an input such as a <- [int]"
             raise InputError(f"no variable {word[:40]!r} is above this line", above)
     return Line(operation.id, tuple(map(names.index, words)))
 
@@ -254,17 +260,17 @@ def _operation(words: list[str]) -> tuple[Operation, list[str]]:
     function = next((f for f in FUNCTIONS if f.name == words[0].upper()), None)
     if function is None:
         functions = ", ".join(f.name for f in FUNCTIONS)
-        raise InputError(f"unknown function {words[0][:40]!r}", f"one of {functions} is wanted")
+        raise InputError(f"unknown function {words[0][:40]!r}", f"it must be one of {functions}")
     if not function.takes:
         return BY_NAME[function.name], words[1:]
     known = {_bare(f.name): f for f in lambdas_of(function)}
     chosen = known.get(_bare(words[1])) if len(words) > 1 else None
     if chosen is None:
         problem = f"{function.name} has no lambda {words[1][:40]}" if words[1:] else f"{function.name} lacks its lambda"
-        raise InputError(problem, f"one of {', '.join(f.name for f in known.values())} is wanted")
+        raise InputError(problem, f"it must be one of {', '.join(f.name for f in known.values())}")
     return BY_NAME[f"{function.name} {chosen.name}"], words[2:]
 
 
 def _bare(name: str) -> str:
-    """Name of a lambda without what writers differ in: parentheses, spaces, case."""
+    """Name of a lambda without parentheses, spaces and case, in which writers differ."""
     return re.sub(r"[()\s]", "", name).upper()

@@ -1,7 +1,7 @@
-"""Programs as rows of whole numbers, a line each: `id << 6 | x << 3 | y`.
+"""Programs as rows of whole numbers, one for each line: `id << 6 | x << 3 | y`.
 
-x and y are the variables that the line takes, y being x where it takes one. So codes order lines as their operations
-and arguments do, and 3 bits hold the variables of a program of `MOST_LINES` lines.
+x and y are the variables that the line takes; y is x if it takes one. So codes sort as operations
+and arguments do. Three bits hold the variables of a program of `MOST_LINES` lines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SIGNATURES: tuple[Signature, ...] = tuple(
     for types in combinations_with_replacement((INT, LIST), count)
     if LIST in types
 )
-"""Types of 1 to 3 inputs with a list among them, up to their order: numbers come first."""
+"""Types of 1 to 3 inputs, at least one of them a list, numbers first."""
 
 
 def encode(program: Program) -> Codes:
@@ -41,13 +41,13 @@ def encode(program: Program) -> Codes:
     import numpy as np
 
     if len(program) > MOST_LINES:
-        raise InputError(f"the program has {len(program)} lines", f"at most {MOST_LINES} are wanted")
+        raise InputError(f"the program has {len(program)} lines", f"it may have at most {MOST_LINES}")
     codes = [line.operation << 6 | line.arguments[0] << 3 | line.arguments[-1] for line in program.lines]
     return np.array(codes, dtype=np.int32)
 
 
 def arrangements(program: Program) -> Iterator[Program]:
-    """The same program on its inputs in every order, of those that make a signature, numbers first."""
+    """The same program with its inputs in every order that makes a signature."""
     count = len(program.inputs)
     for order in permutations(range(count)):
         inputs = tuple(program.inputs[i] for i in order)
@@ -61,7 +61,7 @@ def arrangements(program: Program) -> Iterator[Program]:
 
 
 def decode(inputs: Sequence[Type], codes: Iterable[int]) -> Program:
-    """The program of some codes, of which those below 0 stand for no line."""
+    """The program of some codes; those below 0 stand for no line."""
     lines = []
     for code in map(int, codes):
         if code >= 0:

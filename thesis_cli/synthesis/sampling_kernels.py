@@ -1,4 +1,5 @@
-"""Compiled parts of `corpus`: random programs, and examples for them. Lines are codes: see `program_codes`."""
+"""Compiled drawing of random programs and of examples for them. Lines are codes: see
+`program_codes`."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -15,7 +16,8 @@ from thesis_cli.synthesis.operation_kernels import GIVES_INT, INT_LIST, LIST, LI
 from thesis_cli.synthesis.program_codes import MOST_LINES
 
 GROUPS = np.array([(t, g) for t in (LIST, INT_LIST, LIST_LIST) for g in (False, True)])
-"""Operations that fit the same variables: what they take, and whether they give a number."""
+"""Groups of operations that fit the same variables: what they take, and whether they give a
+number."""
 
 MEMBERS = [[o.id for o in OPERATIONS if TAKES[o.id] == t and GIVES_INT[o.id] == bool(g)] for t, g in GROUPS]
 SIZES = np.array([len(ids) for ids in MEMBERS])
@@ -23,8 +25,8 @@ IDS = np.array([ids + [0] * (len(OPERATIONS) - len(ids)) for ids in MEMBERS])
 """Numbers of operations of the groups, and their ids."""
 
 FREE, FRESH, MOST = 6, 16, 32
-"""Attempts at an example: those that draw inputs without regard to ranges, those that refuse an output which an
-earlier example has, and all."""
+"""Attempts at an example: those that draw inputs without regard to ranges, those that refuse
+repeated outputs, and all."""
 
 _OUTPUT = MOST_INPUTS
 _ROW = row_size(1)
@@ -47,12 +49,13 @@ def _below(state, n):
 
 
 def count_completions(length: int) -> Ints:
-    """Number of ways to go on, by what a program has so far.
+    """Number of ways to complete a program, by what it has so far.
 
     Returns
     -------
-    [r, i, n, j, k]: ways to add r lines to i numbers and n lists, of which j and k are not used yet, so that all
-    are used but the last result. Shape (length + 1, V, V, V, V), V = MOST_INPUTS + MOST_LINES + 1.
+    [r, i, n, j, k]: ways to add r lines to i numbers and n lists, of which j and k are unused so
+    far, so that all but the last result are used. Shape (length + 1, V, V, V, V), V = MOST_INPUTS +
+    MOST_LINES + 1.
     """
     most = MOST_INPUTS + MOST_LINES
     ways = np.zeros((length + 1, most + 1, most + 1, most + 1, most + 1), dtype=np.int64)
@@ -71,7 +74,8 @@ def count_completions(length: int) -> Ints:
 
 
 def _fits(takes, i, n, j, k, a, b):
-    """Choices of arguments by which a of the j unused of i numbers, and b of the k unused of n lists, become used."""
+    """Choices of arguments that use a of the j unused among i numbers, and b of the k unused among
+    n lists."""
     if takes == LIST_LIST:
         return (n - k) ** 2 if b == 0 else k + 2 * k * (n - k) if b == 1 else k * (k - 1)
     lists = k if b else n - k
@@ -80,7 +84,8 @@ def _fits(takes, i, n, j, k, a, b):
 
 @njit(cache=True, nogil=True)
 def sample(ways: Ints, kinds: Flags, state: Words, codes: Codes) -> None:
-    """Draw programs without unused variables, uniformly, each of as many lines as `codes` has columns.
+    """Draw programs without unused variables, uniformly, each of as many lines as `codes` has
+    columns.
 
     Parameters
     ----------
@@ -160,7 +165,7 @@ def _run(codes, inputs, pool, bounds):
 
 @njit
 def _same(numbers, m, v, other, w):
-    """Whether a value of one example is one of another, or of the same."""
+    """Whether two values are the same, of one example or of two."""
     differs = NULL ^ NULL
     for i in range(numbers.shape[2]):
         differs |= numbers[m, v, i] ^ numbers[other, w, i]
@@ -207,7 +212,7 @@ def _find_examples(codes, kinds, pool, state, bounds, longest, ranges, numbers):
 def draw_examples(
     codes: Codes, kinds: Flags, seeds: Words, bounds: Bounds, longest: int, numbers: Lanes, done: Flags
 ) -> None:
-    """Draw examples for programs; `corpus.draw` says which.
+    """Draw examples for programs; `corpus_maker` describes them.
 
     Parameters
     ----------
@@ -215,7 +220,8 @@ def draw_examples(
     kinds : whether an input is a number, shape (inputs,).
     seeds : a number for each program, shape (P,).
     bounds, longest : semantics.
-    numbers : inputs, from 0, and output, last, of the examples, shape (P, M, 4, longest); NULL at first; written.
+    numbers : inputs, from 0, and output, last, of the examples, shape (P, M, 4, longest); NULL at
+        first; written.
     done : whether the program has all its examples, shape (P,); written.
     """
     variables = kinds.size + codes.shape[1]

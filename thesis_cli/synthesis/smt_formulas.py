@@ -29,7 +29,7 @@ Bits = Any
 
 
 class Symbol(NamedTuple):
-    """A value that z3 is to find, as a number and as a list; only that of its type counts.
+    """A value that z3 finds, as a number and as a list; only the one of its type counts.
 
     Attributes
     ----------
@@ -111,12 +111,12 @@ class Encoding:
 
 
 class Application:
-    """One line of a program on one example: what holds if it is this or that operation.
+    """One line of a program on one example: formulas for each operation that it may be.
 
     Parameters
     ----------
     result : of the line.
-    number, first, second : its arguments; an operation looks at those that it takes.
+    number, first, second : its arguments; an operation uses those that it takes.
     chosen : operation -> whether it is that of the line.
     """
 
@@ -128,7 +128,7 @@ class Application:
         self.size = encoding.size
 
     def rules(self, operation: int) -> Iterator[Bool]:
-        """What holds if the line is an operation."""
+        """Formulas that hold if the line is an operation."""
         row = OPERATIONS[operation]
         return FORMULAS[row.function.formula](self, row.f)
 
@@ -224,7 +224,7 @@ class Application:
 
     @cached_property
     def _cuts(self) -> list[Bool]:
-        """For each place whether it is where TAKE ends and DROP begins, as Python slices."""
+        """For each place whether TAKE ends and DROP begins there, as slices of Python do."""
         z3, number = self.z3, self.number
         cuts = []
         for place in range(self.size + 1):
@@ -337,7 +337,8 @@ FORMULAS: dict[str, Callable[[Application, Lambda | None], Iterator[Bool]]] = {
     "zipwith": Application._zipwith,
     "scanl1": Application._scanl1,
 }
-"""Formulas of functions by name. With `unknown`, any result will do: programs are run before they count."""
+"""Formulas of functions by name. With `unknown`, any result will do: programs are run before they
+count."""
 
 MAPS = {"shift": _shift, "scale": _scale, "negate": _negate, "square": _square, "divide": _divide}
 """Formulas of y = f(x) by rule; they take its constant, x and y."""
@@ -364,7 +365,8 @@ for _type, _rules in ((MAPPING, MAPS), (PREDICATE, TESTS), (BINARY, JOINS)):
 
 
 def network(size: int) -> Iterator[tuple[int, int]]:
-    """Places to put in order, one pair after another, so that all are in order (Batcher's odd-even merge sort)."""
+    """Pairs of places to sort, one after another, until all are in order (Batcher's odd-even merge
+    sort)."""
     p = 1
     while p < size:
         k = p

@@ -1,4 +1,4 @@
-"""Search by an SMT solver: z3, in the place of Sketch (Thesis section 5.4.4)."""
+"""Search by an SMT solver, z3, instead of Sketch (Thesis section 5.4.4)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from thesis_cli.synthesis.task import Example, Task
 
 
 class Smt:
-    """Holes for the operation and the arguments of each line; z3 fills them so that some examples fit.
+    """Holes for the operation and the arguments of each line; z3 fills them so that some examples
+    fit.
 
-    By length, and within each over growing active sets of operations. A program that z3 proposes is run on all
-    examples; one that it does not fit joins those that z3 sees. If no program fits some of the examples, none fits
-    all. `nodes` of the solution counts proposals.
+    By length, and within each over growing active sets of operations. A program that z3 proposes is
+    run on all examples; one that it does not fit joins those that z3 sees. If no program fits some
+    of the examples, none fits all. `nodes` of the solution counts proposals.
     """
 
     name = "smt"
@@ -34,7 +35,7 @@ class Smt:
         try:
             import z3  # type: ignore[import-untyped]
         except ImportError:
-            raise InputError("z3 is not installed", "pip install 'thesis-cli[smt]' is wanted") from None
+            raise InputError("z3 is not installed", "run pip install 'thesis-cli[smt]'") from None
         return _Search(z3, task, limits, semantics).solve(self.name, order)
 
 
@@ -77,7 +78,7 @@ def _size(example: Example) -> int:
 
 
 _REASONS: dict[str, type[BaseException]] = {"memory": MemoryError, "interrupted": KeyboardInterrupt}
-"""What z3 says of a question that it leaves open; otherwise it is the time."""
+"""Reasons of z3 for giving no answer; any other is the timeout."""
 
 
 class _Sketch:
@@ -86,8 +87,8 @@ class _Sketch:
     Attributes
     ----------
     chosen : for each line, operation -> whether it is that of the line.
-    taken : for each line, place -> variable -> whether the argument there is that variable. Places are the number
-        that an operation takes, its list, and the second list of ZIPWITH.
+    taken : for each line, place -> variable -> whether the argument there is that variable. Places
+        are the number that an operation takes, its list, and the second list of ZIPWITH.
     lists : for each variable whether it is a list.
     """
 
@@ -122,7 +123,7 @@ class _Sketch:
         self._break_symmetries()
 
     def _break_symmetries(self) -> None:
-        """Leave out what another program of the same or a smaller length does as well."""
+        """Leave out programs that another one of the same or a smaller length can replace."""
         z3, inputs = self.z3, len(self.task.inputs)
         for i in range(len(self.chosen) - 1):
             later = range(i + 1, len(self.chosen))
@@ -150,7 +151,7 @@ class _Sketch:
 
         Raises
         ------
-        TimeoutError, MemoryError, KeyboardInterrupt : z3 could not tell.
+        TimeoutError, MemoryError, KeyboardInterrupt : z3 gave no answer.
         """
         z3, search = self.z3, self.search
         search.look()
@@ -184,7 +185,7 @@ class _Sketch:
         self.solver.add(self.z3.Not(self.z3.And(holes)))
 
     def add(self, example: Example) -> None:
-        """Demand that an example fits.
+        """Require that an example fits.
 
         Raises
         ------
@@ -210,10 +211,10 @@ class _Sketch:
         return self.z3.Bool(f"hole{self.holes}")
 
     def _one_of(self, ways: Sequence[Bool]) -> None:
-        """Demand exactly one."""
+        """Require exactly one."""
         self.solver.add(self.z3.AtMost(*ways, 1), self.z3.Or(ways))
 
 
 def _places(operation: int) -> tuple[int, ...]:
-    """Where the arguments of an operation stand in `_Sketch.taken`."""
+    """Places of the arguments of an operation in `_Sketch.taken`."""
     return (0, 1) if OPERATIONS[operation].inputs[0] is INT else (1, 2)[: len(OPERATIONS[operation].inputs)]

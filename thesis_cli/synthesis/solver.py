@@ -1,4 +1,5 @@
-"""What every solver takes and gives: an order of operations, limits, and a solution that says what it proves."""
+"""What every solver takes and returns: an order of operations, limits, and a solution with what it
+proves."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from thesis_cli.synthesis.program import Program
 from thesis_cli.synthesis.task import Task
 
 Stop = Literal["", "timeout", "memory", "memory, then timeout", "interrupted"]
-"""What cut a search short; empty if nothing did."""
+"""What stopped a search early; empty if nothing did."""
 
 MOST_MEMORY = 10**6
-"""GiB; whatever counts bytes has room for so many."""
+"""GiB; counts of bytes have room for so many."""
 
 GIB = 2**30
 
@@ -28,11 +29,11 @@ class Limits:
     max_length : length T of the longest programs.
     timeout : seconds; None for no limit.
     memory : GiB for what a solver keeps.
-    count : programs wanted.
+    count : programs to find.
 
     Raises
     ------
-    InputError : one that leaves nothing to search.
+    InputError : a limit leaves nothing to search.
     """
 
     max_length: int = 5
@@ -43,26 +44,27 @@ class Limits:
     def __post_init__(self) -> None:
         for name, what in (("max_length", "longest length"), ("count", "number of programs")):
             if getattr(self, name) < 1:
-                raise InputError(f"the {what} is {getattr(self, name)}", "at least 1 is wanted")
+                raise InputError(f"the {what} is {getattr(self, name)}", "it must be at least 1")
         for name, unit in (("timeout", "seconds"), ("memory", "GiB")):
             limit = getattr(self, name)
             if limit is not None and not limit > 0:
-                raise InputError(f"the {name} is {limit:g} {unit}", "a number above 0 is wanted")
+                raise InputError(f"the {name} is {limit:g} {unit}", "it must be above 0")
         if not self.memory <= MOST_MEMORY:
-            raise InputError(f"the memory is {self.memory:g} GiB", f"at most {MOST_MEMORY:,} are wanted")
+            raise InputError(f"the memory is {self.memory:g} GiB", f"it must be at most {MOST_MEMORY:,}")
 
 
 @dataclass(frozen=True)
 class Order:
-    """In which order a search tries operations.
+    """The order in which a search tries operations.
 
     Attributes
     ----------
-    probabilities : of the C = 34 attributes, as `dsl.ATTRIBUTES` has them; only their order matters.
+    probabilities : of the C = 34 attributes, as `dsl.ATTRIBUTES` has them; only their order
+        matters.
 
     Raises
     ------
-    InputError : their number is another, or one is not from 0 to 1.
+    InputError : their number is wrong, or one is not from 0 to 1.
     """
 
     probabilities: tuple[float, ...]
@@ -70,10 +72,10 @@ class Order:
     def __post_init__(self) -> None:
         if len(self.probabilities) != len(ATTRIBUTES):
             problem = f"{len(self.probabilities)} probabilities are given"
-            raise InputError(problem, f"one for each of {len(ATTRIBUTES)} functions and lambdas is wanted")
+            raise InputError(problem, f"give one for each of {len(ATTRIBUTES)} functions and lambdas")
         for name, probability in zip(ATTRIBUTES, self.probabilities, strict=True):
             if not 0 <= probability <= 1:
-                raise InputError(f"the probability of {name} is {probability}", "one from 0 to 1 is wanted")
+                raise InputError(f"the probability of {name} is {probability}", "it must be from 0 to 1")
 
     @classmethod
     def uniform(cls) -> Order:
@@ -89,7 +91,8 @@ class Order:
     def operations(self) -> tuple[int, ...]:
         """Ids of the operations, most probable first; ties by id.
 
-        A higher-order function with its lambda counts as the less probable of the two (appendix D.4).
+        A higher-order function with its lambda counts as the less probable of the two (appendix
+        D.4).
         """
         probability = [min(self.probabilities[a] for a in operation.attributes) for operation in OPERATIONS]
         return tuple(sorted(range(len(OPERATIONS)), key=lambda id: -probability[id]))
@@ -97,16 +100,18 @@ class Order:
 
 @dataclass(frozen=True)
 class Solution:
-    """What a search found, and what that proves.
+    """What a search found, and what it proves.
 
     Attributes
     ----------
-    programs : those that fit all examples, shortest first; empty if none was found within the limits.
+    programs : those that fit all examples, shortest first; empty if none was found within the
+        limits.
     solver : name of the solver that answered.
     nodes : programs examined; one that is examined again counts again.
     seconds : wall-clock time.
-    exhausted : every program of at most this length was examined, or provably fits no better than another.
-    stopped : what cut the search short, if anything.
+    exhausted : every program of at most this length was examined, or another one provably fits as
+        well.
+    stopped : what stopped the search early, if anything.
     """
 
     programs: tuple[Program, ...]
@@ -132,12 +137,12 @@ class Solver(Protocol):
 
     @property
     def name(self) -> str:
-        """What tables and messages call it."""
+        """Name in tables and messages."""
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
-        """Search; deterministic but for where a timeout or an interrupt (Ctrl-C) cuts it.
+        """Search; deterministic, unless a timeout or an interrupt (Ctrl-C) stops it.
 
         Raises
         ------
-        InputError : a task or semantics that the solver cannot take.
+        InputError : the solver cannot take the task or the semantics.
         """

@@ -1,4 +1,5 @@
-"""Tasks: input-output examples that a program is sought for, read from JSON or JSON Lines."""
+"""Tasks: input-output examples that a program must fit, read from JSON or JSON Lines, or from
+Python."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _FORM = '{"inputs": [[3, 1, 2]], "output": [1, 2, 3]}'
 
 @dataclass(frozen=True)
 class Example:
-    """What a program is to give (`output`) for `inputs`."""
+    """Inputs, and the output that a program must give."""
 
     inputs: tuple[Value, ...]
     output: Value
@@ -29,11 +30,12 @@ class Example:
 
 @dataclass(frozen=True)
 class Task:
-    """At least one example, all of the same types; `load_tasks` and `read_task` check what they read.
+    """At least one example, all of the same types; `load_tasks` and `read_task` check what they
+    read.
 
     Attributes
     ----------
-    name : what messages and tables call it.
+    name : name in messages and tables.
     """
 
     name: str
@@ -67,27 +69,29 @@ def load_tasks(path: str | Path, semantics: Semantics = DEFAULT) -> list[Task]:
 
     Parameters
     ----------
-    path : JSON, one task, or JSON Lines, a task a line; `-` reads standard input. `read_task` says what a task is.
-        A task without a name gets that of the file, with its line if there are several.
-    semantics : the range of numbers and the length of lists that examples are held to.
+    path : JSON, one task, or JSON Lines, a task a line; `-` reads standard input. `read_task`
+        describes tasks. A task without a name gets that of the file, with its line if there are
+        several.
+    semantics : examples must keep to its range of numbers and length of lists.
 
     Raises
     ------
-    InputError : no such file, no UTF-8, no JSON, no task, or a bad one; names file, line (of JSON Lines) and example.
+    InputError : no such file, not UTF-8, not JSON, no task, or a bad one. It names the file, the
+        line (of JSON Lines) and the example.
     """
     source = "standard input" if str(path) == "-" else str(path)
     stem = "task" if str(path) == "-" else Path(path).stem
     try:
         text = _read(path).decode("utf-8-sig")
     except OSError as error:
-        raise InputError(f"it cannot be read ({error.strerror})", "a JSON file is wanted", source=source) from None
+        raise InputError(f"it cannot be read ({error.strerror})", "give a JSON file", source=source) from None
     except UnicodeDecodeError:
-        raise InputError("it is not UTF-8", "JSON or JSON Lines in UTF-8 is wanted", source=source) from None
+        raise InputError("it is not UTF-8", "give JSON or JSON Lines in UTF-8", source=source) from None
     except InputError as error:
         raise error.at(source) from None
     rows = [(line, row) for line, row in enumerate(text.split("\n"), 1) if row.strip()]
     if not rows:
-        raise InputError("it is empty", f"examples such as [{_FORM}] are wanted", source=source)
+        raise InputError("it is empty", f"it must have examples such as [{_FORM}]", source=source)
     if len(rows) > 1 and _is_json(rows[0][1]):
         return [_parse(row, f"{stem}-{line}", semantics, source, line) for line, row in rows]
     return [_parse(text.rstrip(), stem, semantics, source)]
@@ -98,27 +102,28 @@ def read_task(content: object, name: str, semantics: Semantics = DEFAULT) -> Tas
 
     Parameters
     ----------
-    content : `{"name": ..., "examples": [...]}`, where the name may be lacking and other keys are ignored, or the
-        list of examples alone. An example is `{"inputs": [...], "output": ...}` or a pair `[[...], ...]` of these.
-    name : of a task that has none.
+    content : `{"name": ..., "examples": [...]}`, where the name is optional and other keys are
+        ignored, or the list of examples alone. An example is `{"inputs": [...], "output": ...}` or
+        a pair `[[...], ...]` of these.
+    name : name of a task that has none.
 
     Raises
     ------
-    InputError : no examples; none or more than 3 inputs, or no list among them; what is neither a whole number in
-        the range nor a list of such; a list that is too long; examples of different types; examples that contradict
-        each other. It names the example.
+    InputError : there are no examples; an example has no inputs, more than 3, or no list among
+        them; a value is neither a whole number in the range nor a list of such numbers; a list is
+        too long; examples have different types or contradict each other. It names the example.
     """
     if isinstance(content, dict):
         if "examples" not in content:
-            raise InputError("the task has no 'examples'", f'{{"examples": [{_FORM}, ...]}} is wanted')
+            raise InputError("the task has no 'examples'", f'write {{"examples": [{_FORM}, ...]}}')
         name = content.get("name", name)
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
-            raise InputError(f"the task's name is {_show(name)}", "a text of one line is wanted")
+            raise InputError(f"the task's name is {_show(name)}", "it must be text of one line")
         content = content["examples"]
     if not isinstance(content, list):
-        raise InputError(f"no examples: {_show(content)}", f"a list of examples such as {_FORM} is wanted")
+        raise InputError(f"no examples: {_show(content)}", f"give a list of examples such as {_FORM}")
     if not content:
-        raise InputError("the task has no examples", "at least one is wanted")
+        raise InputError("the task has no examples", "it must have at least one")
     examples = tuple(_example(entry, f"example {i}", semantics) for i, entry in enumerate(content, 1))
     _check_types(examples)
     _check_agreement(examples)
@@ -130,8 +135,9 @@ def tasks_of(source: object, semantics: Semantics = DEFAULT) -> list[Task]:
 
     Parameters
     ----------
-    source : a path, as for `load_tasks`; a task; what `read_task` takes, where tuples and arrays may stand for lists;
-        or a list of tasks, of which each is a `Task` or a mapping with examples.
+    source : a path, as for `load_tasks`; a task; what `read_task` takes, where tuples and arrays
+        may stand for lists; or a list of tasks, of which each is a `Task` or a mapping with
+        examples.
 
     Raises
     ------
@@ -158,7 +164,8 @@ def _task(content: object, name: str, semantics: Semantics) -> Task:
 
 
 def plain(content: object) -> object:
-    """The same in the types of JSON: lists for tuples and arrays, numbers of Python for those of NumPy."""
+    """The same in the types of JSON: lists for tuples and arrays, numbers of Python for those of
+    NumPy."""
     if isinstance(content, Mapping):
         return {str(key): plain(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -171,31 +178,32 @@ def read_value(content: object, where: str, semantics: Semantics = DEFAULT) -> V
 
     Raises
     ------
-    InputError : neither, out of range, or too long; says `where`.
+    InputError : neither, out of range, or too long; names the place, `where`.
     """
     if not isinstance(content, list):
         return _number(content, where, semantics)
     if len(content) > semantics.longest:
         problem = f"{where} is a list of {len(content)} numbers"
-        raise InputError(problem, f"at most {semantics.longest} are wanted")
+        raise InputError(problem, f"it may have at most {semantics.longest}")
     return tuple(_number(entry, f"{where}, number {i}", semantics) for i, entry in enumerate(content, 1))
 
 
 def read_inputs(content: object, where: str, semantics: Semantics = DEFAULT) -> tuple[Value, ...]:
-    """The inputs of a program from what JSON holds: a list of 1 to 3 values, one of them at least a list.
+    """The inputs of a program from what JSON holds: a list of 1 to 3 values, one of them at least a
+    list.
 
     Raises
     ------
-    InputError : they are not that, or one is no value (`read_value`); says `where`.
+    InputError : they are not, or one is no value (`read_value`); names the place, `where`.
     """
-    remedy = f"a list of 1 to {MOST_INPUTS} inputs is wanted, where one list is written [[1, 2, 3]]"
+    remedy = f"it must be a list of 1 to {MOST_INPUTS} inputs, such as [[1, 2, 3]] for one list"
     if not isinstance(content, list):
         raise InputError(f"{where}: the inputs are {_show(content)}", remedy)
     if not 1 <= len(content) <= MOST_INPUTS:
         raise InputError(f"{where} has {len(content)} inputs", remedy)
     inputs = tuple(read_value(entry, f"{where}, input {i}", semantics) for i, entry in enumerate(content, 1))
     if LIST not in map(type_of, inputs):
-        raise InputError(f"{where} has no list among its inputs", "at least one is wanted, such as [[1, 2, 3]]")
+        raise InputError(f"{where} has no list among its inputs", "it must have one, such as [[1, 2, 3]]")
     return inputs
 
 
@@ -204,11 +212,11 @@ def _read(path: str | Path) -> bytes:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
     elif sys.stdin is None:
-        raise InputError("it is closed", "examples are wanted there")
+        raise InputError("it is closed", "send examples to it")
     else:
         data = sys.stdin.buffer.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise InputError(f"it is larger than {MAX_BYTES >> 20} MiB", "a smaller file is wanted")
+        raise InputError(f"it is larger than {MAX_BYTES >> 20} MiB", "give a smaller file")
     return data
 
 
@@ -233,23 +241,23 @@ def _loads(text: str) -> object:
     try:
         return json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
-        problem = f"no JSON: {error.msg} (column {error.colno})"
-        raise InputError(problem, f"examples such as [{_FORM}] are wanted", line=error.lineno) from None
+        problem = f"not JSON: {error.msg} (column {error.colno})"
+        raise InputError(problem, f"give examples such as [{_FORM}]", line=error.lineno) from None
     except InputError:
         raise
     except RecursionError:
-        raise InputError("it is nested too deeply", f"examples such as [{_FORM}] are wanted") from None
+        raise InputError("it is nested too deeply", f"give examples such as [{_FORM}]") from None
     except ValueError:
-        raise InputError("it has a number of too many digits", "numbers in the range are wanted") from None
+        raise InputError("it has a number of too many digits", "numbers must be in the range") from None
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object, whose names must differ: which one is meant nobody knows."""
+    """A JSON object; its names must differ."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"{_show(twice)} stands there twice in one object", "it is wanted once")
+        raise InputError(f"{_show(twice)} occurs twice in one object", "write it once")
     return found
 
 
@@ -257,23 +265,23 @@ def _example(content: object, where: str, semantics: Semantics) -> Example:
     if isinstance(content, dict):
         for key in ("inputs", "output"):
             if key not in content:
-                raise InputError(f"{where} has no {key!r}", f"{_FORM} is wanted")
+                raise InputError(f"{where} has no {key!r}", f"write {_FORM}")
         inputs, output = content["inputs"], content["output"]
     elif isinstance(content, list) and len(content) == 2:
         inputs, output = content
     else:
-        raise InputError(f"{where} is {_show(content)}", f"{_FORM} is wanted")
+        raise InputError(f"{where} is {_show(content)}", f"write {_FORM}")
     return Example(read_inputs(inputs, where, semantics), read_value(output, f"{where}, output", semantics))
 
 
 def _number(content: object, where: str, semantics: Semantics) -> int:
     if isinstance(content, float) and content.is_integer():
         content = int(content)
-    wanted = f"a whole number from {semantics.low} to {semantics.high} is wanted"
+    remedy = f"it must be a whole number from {semantics.low} to {semantics.high}"
     if isinstance(content, bool) or not isinstance(content, int):
-        raise InputError(f"{where} is {_show(content)}", wanted)
+        raise InputError(f"{where} is {_show(content)}", remedy)
     if not semantics.holds(content):
-        raise InputError(f"{where} is out of range: {_show(content)}", wanted)
+        raise InputError(f"{where} is out of range: {_show(content)}", remedy)
     return content
 
 
@@ -282,9 +290,9 @@ def _check_types(examples: Sequence[Example]) -> None:
     types = [(tuple(map(type_of, example.inputs)), type_of(example.output)) for example in examples]
     for number, found in enumerate(types, 1):
         if found != types[0]:
-            (inputs, output), (wanted, result) = found, types[0]
+            (inputs, output), (first, result) = found, types[0]
             problem = f"example {number} is {signature(inputs)} -> {output}"
-            raise InputError(problem, f"{signature(wanted)} -> {result} is wanted, as example 1 is")
+            raise InputError(problem, f"it must be {signature(first)} -> {result}, as example 1 is")
 
 
 def _check_agreement(examples: Sequence[Example]) -> None:
@@ -294,9 +302,9 @@ def _check_agreement(examples: Sequence[Example]) -> None:
         earlier = first.setdefault(example.inputs, number)
         if examples[earlier].output != example.output:
             problem = f"examples {earlier + 1} and {number + 1} give different outputs for the same inputs"
-            raise InputError(problem, "one output for the same inputs is wanted")
+            raise InputError(problem, "the same inputs must give one output")
 
 
 def _show(content: object) -> str:
-    """What stands there, shortened, in words of JSON where they differ from Python's."""
+    """The content, shortened, in the words of JSON where they differ from those of Python."""
     return json.dumps(content) if content is None or isinstance(content, bool) else reprlib.repr(content)

@@ -51,7 +51,7 @@ ANSWERS = {
     "heaps": lambda s: sum(max(0, x - y) for x, y in zip(reversed(s), s, strict=True)),
     "negatives": lambda a: tuple(sorted((4 * x for x in a if x < 0), reverse=True)),
 }
-"""The stories of the thesis, told again without the language."""
+"""The stories of the thesis, without the language."""
 
 
 @pytest.mark.parametrize("name", NAMES)

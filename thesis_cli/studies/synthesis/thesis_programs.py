@@ -1,8 +1,9 @@
 """The programs that the thesis shows, and tasks made from them.
 
-`python -m thesis_cli.studies.synthesis.thesis_programs FOLDER` writes the tasks, which stand in data/tasks.
-Appendix D.1 has nine programs and figure 5.1 has one. Each task is the example that the thesis prints, where it can be
-read, and inputs drawn from a fixed seed with the outputs of the (corrected) program.
+`python -m thesis_cli.studies.synthesis.thesis_programs FOLDER` writes the tasks, which stand in
+data/tasks. Appendix D.1 has nine programs and figure 5.1 has one. Each task is the example that the
+thesis prints, where it can be read, and inputs drawn from a fixed seed with the outputs of the
+(corrected) program.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How fast searches are: programs a second, and seconds until tasks are solved.
 
-Seconds are those of the processor, which other programs of the machine hardly change.
+All seconds are processor time, which other programs hardly change.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ SOLVERS: dict[str, Solver] = {
     "dfs, unpruned": DepthFirst(NONE),
     "sort-and-add, unpruned": SortAndAdd(NONE),
 }
-"""By name; without pruning, the two searches of section 5.4.4 are as it describes them."""
+"""Solvers by name; without pruning, two are exactly the searches that section 5.4.4 describes."""
 
 SHARES = (0.2, 0.4, 0.6)
-"""Of the tasks, for whose solution Table 5.1 has the time."""
+"""Shares of the tasks; Table 5.1 has the time within which each share is solved."""
 
 
 @cache
 def solver(name: str) -> Solver:
-    """A solver that has answered once, so that no clock counts what is compiled, loaded or imported at first."""
+    """A solver that has answered once: everything is compiled, loaded and imported."""
     found = SOLVERS[name]
     found.solve(Task("any", (Example(((0,),), 0),)), Order.uniform(), Limits(1))
     return found
 
 
 def timed(name: str, task: Task, order: Order, limits: Limits) -> tuple[Solution, float]:
-    """What a solver finds, and its seconds."""
+    """The solution of a solver, and its seconds."""
     found = solver(name)
     began = time.process_time()
     solution = found.solve(task, order, limits)
@@ -63,7 +63,8 @@ def time_limits(seconds: Sequence[float], shares: Sequence[float] = SHARES) -> l
 
 
 def unsolvable(inputs: Sequence[Type], rng: np.random.Generator, examples: int = 5) -> Task:
-    """A task that no program fits: of its M examples, the last two have equal inputs and different outputs.
+    """A task that no program fits: the last two of its M examples have equal inputs and different
+    outputs.
 
     Lists, one of which is the output, have 5 to 14 numbers from -20 to 20; numbers are from 0 to 4.
     """
@@ -81,15 +82,18 @@ def unsolvable(inputs: Sequence[Type], rng: np.random.Generator, examples: int =
 
 
 def examine(task: Task, length: int, lazily: bool) -> tuple[int, float]:
-    """Examine all programs of a length T, as appendix D.4 does: depth first, beginnings run once, nothing left out.
+    """Examine all programs of a length T as appendix D.4 does: depth first, each beginning run
+    once, nothing left out.
 
     Parameters
     ----------
-    lazily : whether a last line is run on an example only if it fits those before it, or on all of them.
+    lazily : whether a last line is run on an example only if it fits those before it, or on all of
+        them.
 
     Returns
     -------
-    Number of programs, and seconds. A program whose beginning gives NULL or leaves the range counts as any other.
+    Number of programs, and seconds. A program whose beginning gives NULL or leaves the range
+    counts, too.
     """
     prepare()
     every = range(len(OPERATIONS))
