@@ -7,7 +7,9 @@ import pytest
 
 import thesis_cli
 from tests.conftest import MODELS
+from thesis_cli.base.errors import InputError
 from thesis_cli.models import uai
+from thesis_cli.models.factor_graph import FactorGraph, LogPotentials
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.studies.models.examples import ASIA, ising
 
@@ -41,6 +43,20 @@ def test_names_of_variables_and_states(cli, tmp_path):
     assert "xray=yes" in result.out
     assert "wrote shell.MPE" in result.err
     assert (tmp_path / "shell.MPE").read_text() == (tmp_path / "asia.MPE").read_text()
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "fragment"),
+    [
+        (NETWORK, {"probabilities": True}, "--probabilities is for vectors"),
+        (LogPotentials(np.zeros(2)), {"probabilities": True}, "--probabilities is for vectors"),
+        (FactorGraph([2], []), {"format": "uai"}, "<FactorGraph>: --format uai does not go with an object"),
+        (np.zeros(2), {"evidence": ["0=1"]}, "<ndarray>: a vector has no variables"),
+    ],
+)
+def test_options_that_do_not_go_with_a_source_are_refused(source, options, fragment):
+    with pytest.raises(InputError, match=fragment):
+        thesis_cli.map_state(source, **options)
 
 
 def test_a_vector_is_one_variable():

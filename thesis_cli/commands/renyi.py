@@ -36,7 +36,7 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import fields_of, given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result
-from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
+from thesis_cli.commands.shared.model_source import ModelSource, label, open_function, open_model
 from thesis_cli.entropy.names import ENTROPIES, ORDER, Design, Quantity
 from thesis_cli.perturbation.trick_rows import TRICKS, UnscaledTrickName, make_trick
 
@@ -162,8 +162,6 @@ class RenyiRequest(Request):
             for name in WITH_VARIABLES:
                 if name in given(self):
                     raise UnsuitableModel(f"--{name} takes models with variables, not a vector", "leave it out")
-        elif self.probabilities:
-            raise InputError("--probabilities is for vectors; the factors of a model hold potentials", "leave it out")
         elif not self.perturbable(model):
             for name in (*NOISE, *ESTIMATOR, "profile"):
                 if name in given(self):
@@ -351,7 +349,7 @@ def _integrand(request: RenyiRequest, model: Model) -> Model:
     """ln f as a model, under the evidence of the model."""
     from thesis_cli.models.factor_graph import FactorGraph
 
-    weights = open_model(request.integrand, probabilities=True)
+    weights = open_function(request.integrand)
     if isinstance(model, FactorGraph) and isinstance(weights, FactorGraph) and model.observed:
         return weights.condition(model.observed)
     return weights

@@ -34,17 +34,41 @@ def open_model(
 
     Raises
     ------
-    InputError : naming the source, what is wrong and what would be right.
+    InputError : the source is no model, or an option does not go with it; the message names the source.
     """
+    from thesis_cli.models.factor_graph import LogPotentials
+
+    with about(label(source)):
+        model = _open(source, format, evidence, probabilities)
+        if probabilities and (model is source or not isinstance(model, LogPotentials)):
+            raise InputError("--probabilities is for vectors; the factors of a model hold potentials", "leave it out")
+    return model
+
+
+def open_function(source: ModelSource) -> Model:
+    """A function f >= 0 of configurations as the model exp(phi) = f.
+
+    Parameters
+    ----------
+    source : a path or an object, as for `open_model`; the entries of a vector are values of f.
+
+    Raises
+    ------
+    InputError : the source is no such function; the message names it.
+    """
+    with about(label(source)):
+        return _open(source, None, None, True)
+
+
+def _open(source: ModelSource, format: str | None, evidence: Sequence[str] | None, probabilities: bool) -> Model:
     from thesis_cli.models.files import load_model
     from thesis_cli.models.objects import model_of
 
     if isinstance(source, str | Path):
         return load_model(source, format, evidence, probabilities)
     if format:
-        raise InputError(f"--format {format} does not go with {label(source)}", "it is for files")
-    with about(label(source)):
-        return model_of(source, evidence, probabilities)
+        raise InputError(f"--format {format} does not go with an object", "it is for files")
+    return model_of(source, evidence, probabilities)
 
 
 def label(source: ModelSource) -> str:
