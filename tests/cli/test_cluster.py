@@ -1,4 +1,4 @@
-"""Where tasks run: flags beat the file, the file beats the defaults, and what Slurm could not take is refused."""
+"""Where tasks run: flags override the file, the file overrides defaults, bad values are refused."""
 
 import re
 import sys
@@ -148,7 +148,7 @@ def test_a_dry_run_prints_the_line_of_sbatch_also_where_there_is_no_slurm(cli, f
 
 
 @pytest.mark.parametrize("command", [["sweep", "s.toml"], ["reproduce", "fig-2-1"]])
-def test_without_slurm_it_says_what_is_missing(cli, file, monkeypatch, command):
+def test_without_slurm_the_error_names_what_is_missing(cli, file, monkeypatch, command):
     monkeypatch.setenv("PATH", "/nonexistent")
     result = cli(*command, "--engine", "slurm")
     assert (result.status, result.out) == (2, "")
@@ -157,7 +157,7 @@ def test_without_slurm_it_says_what_is_missing(cli, file, monkeypatch, command):
     assert [p.name for p in file.parent.iterdir()] == ["s.toml"]
 
 
-def test_without_submitit_it_says_how_to_get_it(cli, file, monkeypatch):
+def test_without_submitit_the_error_names_the_extra(cli, file, monkeypatch):
     monkeypatch.setattr(slurm.shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setitem(sys.modules, "submitit", None)
     result = cli("sweep", "s.toml", "--engine", "slurm")
@@ -175,8 +175,8 @@ def test_engines():
 def test_an_engine_for_arrays_has_the_settings(monkeypatch):
     pytest.importorskip("submitit")
     monkeypatch.setattr(slurm.shutil, "which", lambda name: f"/usr/bin/{name}")
-    wanted = Settings(time=5, array_limit=4, target_minutes=2.5, retries=7, settle=9.0)
-    made = cluster.engine(EngineRequest(engine="slurm", detach=True), wanted)
+    given = Settings(time=5, array_limit=4, target_minutes=2.5, retries=7, settle=9.0)
+    made = cluster.engine(EngineRequest(engine="slurm", detach=True), given)
     assert (made.parallel, made.target_minutes, made.retries, made.settle, made.detach) == (4, 2.5, 7, 9.0, True)
     assert made.cluster.request.minutes == 5
 

@@ -50,7 +50,7 @@ def test_a_task_that_fails_is_status_1_and_names_what_goes_on(cli, toy):
     (toy / "experiments" / "fail-2").touch()
     result = cli("reproduce", "--jobs", 1)
     assert result.status == 1
-    assert "told to fail" in result.err
+    assert "made to fail" in result.err
     assert "error: 1 task failed" in result.err
     (toy / "experiments" / "fail-2").unlink()
     assert cli("reproduce", "--jobs", 1).status == 0

@@ -1,4 +1,4 @@
-"""`sweep`, `status`, `collect` and `run-task` as a user has them: resumed, failing, killed, with bad input."""
+"""`sweep`, `status`, `collect` and `run-task`: resumed, failing, killed, with bad input."""
 
 import csv
 import json
@@ -179,7 +179,7 @@ def test_the_table_follows_the_file(cli, here):
     assert (here / "results/runs/s.csv").read_bytes() == whole
 
 
-def test_changed_inputs_are_warned_of_and_computed_anew(cli, here):
+def test_changed_inputs_are_warned_of_and_computed_again(cli, here):
     cli("sweep", "s.toml", "--jobs", 1)
     before = (here / "results/runs/s.csv").read_bytes()
     (here / "a.uai").write_text(OTHER)
@@ -223,10 +223,10 @@ def test_a_task_that_fails_stops_no_other(cli, here):
     assert last.startswith("error: 2 of 8 tasks failed; thesis-cli status results/runs/s --failed")
     assert [row["model"][0] for row in rows(here / "results/runs/s.csv")] == list("aaccdd")
 
-    told = cli("status", "--failed")
-    assert told.out.splitlines()[1].split() == ["s", "8", "6", "0", "0", "2", "0", "nothing", "runs"]
-    assert f"s, task 2: {{'model': 'b.uai', 'solver': 'auto'}}, seed None\n    {here}/b.uai:" in told.out
-    assert "-- b.uai\n" in told.out
+    listed = cli("status", "--failed")
+    assert listed.out.splitlines()[1].split() == ["s", "8", "6", "0", "0", "2", "0", "nothing", "runs"]
+    assert f"s, task 2: {{'model': 'b.uai', 'solver': 'auto'}}, seed None\n    {here}/b.uai:" in listed.out
+    assert "-- b.uai\n" in listed.out
     (run,) = json.loads(cli("status", "--failed", "--json").out)["runs"]
     assert [error["task"] for error in run["errors"]] == [2, 3]
     assert (run["done"], run["failed"]) == (6, 2)
@@ -265,7 +265,7 @@ def test_an_error_of_the_program_itself_is_two_lines_and_its_traceback_is_kept(c
     assert "Traceback" in cli("sweep", "s.toml", "--jobs", 1, "--debug").err
 
 
-def test_a_damaged_result_is_computed_anew(cli, here):
+def test_a_damaged_result_is_computed_again(cli, here):
     cli("sweep", "s.toml", "--jobs", 1)
     before = (here / "results/runs/s.csv").read_bytes()
     victim, other = results(here)[:2]
@@ -368,7 +368,7 @@ def test_a_driver_that_is_killed_is_resumed(cli, here, undisturbed, count):
 
 
 def test_beside_a_run_that_goes_on(cli, here, undisturbed):
-    """Its state can be seen and its results collected; a second run is refused, and changes no file, edited or not."""
+    """Its state and results can be seen; a second run is refused and changes no file."""
     (here / "s.toml").write_text(SLOW)
     process = start(here, "sweep", "s.toml", "--jobs", 2)
     wait_for(lambda: len(results(here)) >= 2, process)
@@ -601,7 +601,7 @@ def test_a_folder_of_another_version_is_refused_by_all(cli, here):
     assert state(here) == before
 
 
-# What it says.
+# What it prints.
 
 
 def test_summaries_as_json(cli, here):

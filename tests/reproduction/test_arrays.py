@@ -1,4 +1,4 @@
-"""The engine of arrays on a batch system in memory, by a clock that the tests turn: whatever happens, all gets done."""
+"""The array engine on a simulated batch system and clock: whatever happens, all tasks are done."""
 
 import json
 import logging
@@ -204,7 +204,7 @@ def test_few_tasks_need_no_pilot(cluster, write, count, first):
 
 
 @pytest.mark.parametrize(("seconds", "minutes", "jobs"), [(60, 10, 5), (600, 1, 50), (1e-9, 1e9, 1), (40, 1, 25)])
-def test_jobs_are_as_long_as_wanted(cluster, write, seconds, minutes, jobs):
+def test_jobs_are_as_long_as_planned(cluster, write, seconds, minutes, jobs):
     tasks = write(range(51))
     finish(tasks[7], seconds)
     assert drive(cluster, tasks, target_minutes=minutes) == {}
@@ -345,7 +345,7 @@ def test_a_task_that_kills_its_jobs_is_given_up_with_their_story(cluster, write,
     assert len(tasks.finished()) == 20
     kept = [array.name for array in arrays_of(tasks)]
     assert cluster.submitted[retries - 1].name in kept  # its logs are pointed at
-    assert drive(cluster, tasks, retries=1)  # begins anew, and forgets
+    assert drive(cluster, tasks, retries=1)  # starts again without the old errors
     assert not set(kept) & set(folders(tasks))
 
 
@@ -431,7 +431,7 @@ def test_a_job_that_is_held_is_cancelled_and_replaced(cluster, clock, write, dea
 def test_jobs_that_can_never_start_are_warned_of_once(cluster, clock, write, caplog):
     tasks, cluster.frozen = write(range(3)), True
     clock.after(0.1, lambda: cluster.jobs.update(dict.fromkeys(cluster.jobs, f"{STUCK} (PartitionTimeLimit)")))
-    clock.after(100.0, lambda: (cluster.jobs.clear(), vars(cluster).update(frozen=False)))  # somebody cancels them
+    clock.after(100.0, lambda: (cluster.jobs.clear(), vars(cluster).update(frozen=False)))  # cancelled
     assert drive(cluster, tasks, retries=2) == {}
     (warning,) = [record.message for record in caplog.records if "never" in record.message]
     assert warning.startswith("jobs 101 can never start: STUCK (PartitionTimeLimit)")

@@ -1,4 +1,4 @@
-"""Commands as the work of tasks: same task, same bytes; errors are reported; the process stays as it was."""
+"""Commands as the work of tasks: same task, same bytes; errors; the process is unchanged."""
 
 import logging
 import os

@@ -94,7 +94,7 @@ SHARED = """
 def level_option():
     return fields.option(0.5, "Level.", above=0)
 @core.presentation
-def told(x):
+def shown(x):
     return f"{x}"
 """
 

@@ -107,7 +107,7 @@ def test_a_missing_folder(folder):
 
 @pytest.fixture
 def other():
-    """Another process, which lives until it is told."""
+    """Another process, which runs until its input ends."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     yield process
     process.kill()
@@ -125,7 +125,7 @@ def tasks(tmp_path):
     return tmp_path / "tasks.json"
 
 
-def test_a_driver_says_so_while_it_drives(tasks):
+def test_a_driver_is_recorded_while_it_drives(tasks):
     with driving(tasks, 3):
         me = driver_of(tasks)
         assert (me.pid, me.jobs, me.alive) == (os.getpid(), 3, True)

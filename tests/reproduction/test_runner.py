@@ -32,7 +32,7 @@ def tasks(settings):
 def run(seed, k, pause):
     time.sleep(pause)
     if (HERE / f"fail-{k}").exists():
-        raise ValueError("told to fail")
+        raise ValueError("made to fail")
     try:
         (HERE / f"kill-{k}").unlink()
     except FileNotFoundError:
@@ -162,7 +162,7 @@ def test_a_task_that_raises_is_reported_and_not_kept(checkout):
     (checkout.experiments / "fail-1").touch()
     outcome = run(checkout)
     assert len(outcome.errors) == 1
-    assert "told to fail" in outcome.errors[0][1]
+    assert "made to fail" in outcome.errors[0][1]
     assert not (checkout.results("quick") / "toy.csv").exists()
     (checkout.experiments / "fail-1").unlink()
     again = run(checkout)
@@ -195,13 +195,13 @@ def test_changed_code_is_warned_of_and_refreshed(checkout, caplog):
     assert caplog.text == ""
 
 
-def test_a_raised_version_starts_anew(checkout):
+def test_a_raised_version_starts_again(checkout):
     run(checkout)
     (checkout.experiments / "toy.py").write_text(SOURCE.replace("version=1", "version=2"))
     assert run(checkout).computed == 4
 
 
-def test_the_record_says_how(checkout):
+def test_the_record_of_a_result(checkout):
     run(checkout)
     record = json.loads((checkout.results("quick") / "toy.json").read_text())
     assert record["settings"] == {"count": 4, "pause": 0}
@@ -250,7 +250,7 @@ def test_the_checkout_is_found_from_below():
 
 @pytest.mark.parametrize("moment", [0.9, 1.3, 2.0])
 def test_a_driver_that_is_killed_is_resumed(checkout, moment):
-    """kill -9 of the whole run at some moment: the next run ends with the bytes of an undisturbed one."""
+    """After kill -9 at any moment, the next run gives the bytes of an undisturbed one."""
     run(checkout, "paper")
     undisturbed = result(checkout, "paper")
     for file in (checkout.root / "results").rglob("*"):

@@ -1,4 +1,4 @@
-"""Slurm's commands played by scripts that log what they are asked; and the work of a job, also when it has to go."""
+"""Slurm, its commands simulated by scripts that log their arguments; and the work of one job."""
 
 import pickle
 import shlex
@@ -63,7 +63,7 @@ class Doubles:
     def run(self, task):
         k = task.parameters["k"]
         if k < 0:
-            raise ValueError("told to fail")
+            raise ValueError("made to fail")
         return f"k\n{2 * k}\n"
 
 
@@ -143,12 +143,12 @@ def test_a_refusal_is_one_line_of_sbatch(commands, tasks, capfd):
     commands.says("sbatch", err="sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: not submitted\n", status=1)
     with pytest.raises(Refused, match=r"^sbatch: error: AssocMaxSubmitJobLimit; sbatch: error: not submitted$"):
         Slurm(JobRequest()).submit(array(tasks, [[0], [1]]), tasks.work)
-    assert capfd.readouterr() == ("", "")  # the driver tells, if it has to
+    assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(("told", "most"), [("MaxArraySize            = 40", 40), ("nothing", 1001), ("", 1001)])
-def test_the_site_limits_arrays(commands, told, most):
-    commands.says("scontrol", f"Configuration data as of now\nMaxJobCount = 10\n{told}\nSchedulerParameters=a=1,b=2\n")
+@pytest.mark.parametrize(("setting", "most"), [("MaxArraySize            = 40", 40), ("nothing", 1001), ("", 1001)])
+def test_the_site_limits_arrays(commands, setting, most):
+    commands.says("scontrol", f"Configuration data as of now\nMaxJobCount = 10\n{setting}\nSchedulerParameters=a=1\n")
     system = Slurm(JobRequest())
     assert [system.most_jobs, system.most_jobs] == [most, most]
     assert commands.log == ["scontrol show config"]
@@ -288,7 +288,7 @@ def test_a_task_that_fails_stops_no_other(tmp_path):
     tasks = TaskFile.write(tmp_path / "tasks.json", [Entry("toy", {"k": k}, 0) for k in (1, -1, 2)], Doubles())
     Group(tasks.path, tmp_path, tasks.work)([0, 1, 2])
     assert tasks.finished() == {tasks.keys[0], tasks.keys[2]}
-    assert "told to fail" in tasks.failure(1).read_text()
+    assert "made to fail" in tasks.failure(1).read_text()
 
 
 @pytest.mark.usefixtures("undisturbed")
@@ -337,8 +337,8 @@ print("all done")
 
 @pytest.mark.parametrize("ending", ["exits", "fails"])
 @pytest.mark.parametrize(("when", "said", "done"), [(0, [0], [0]), (1, [0, 1], [0]), (2, [0, 1, 2], [0, 1])])
-def test_a_job_that_has_to_go_leaves_what_it_has_done(tasks, tmp_path, when, said, done, ending):
-    """Told so in its first task it ends that first, or the next job would come no further."""
+def test_a_preempted_job_leaves_what_it_has_done(tasks, tmp_path, when, said, done, ending):
+    """In its first task it ends that task first, or the next job would get no further."""
     folder = tmp_path
     job = subprocess.run(
         [sys.executable, "-c", JOB, folder, str(when), ending], capture_output=True, text=True, cwd=ROOT, check=False

@@ -60,7 +60,7 @@ def test_a_task_of_two_jobs_counts_once(tasks):
     assert counts(survey.survey(tasks, {"a": {0: "PENDING"}, "b": {0: "RUNNING"}})) == (0, 3, 1, 0, 36)
 
 
-def test_a_process_here_works_on_as_many_as_it_says(tasks):
+def test_a_process_here_works_on_as_many_as_it_records(tasks):
     finish(tasks, range(30))
     fail(tasks, range(30, 35))
     with driving(tasks.path, 2):

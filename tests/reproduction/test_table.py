@@ -1,4 +1,4 @@
-"""The table of many tasks: what was asked for, then what came out, and nothing said twice."""
+"""The table of many tasks: parameters, then results, and no column twice."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from thesis_cli.reproduction.task_file import Entry, TaskFile
 
 @pytest.fixture
 def make(tmp_path):
-    """A task file of (parameters, seed, result), None for none; returns it and the rows of its table."""
+    """A task file of (parameters, seed, result or None), and the rows of its table."""
 
     def made(*given):
         tasks = TaskFile.write(tmp_path / "run/tasks.json", [Entry("map", p, s) for p, s, _ in given], Echo())
@@ -75,7 +75,7 @@ def test_a_result_that_differs_from_its_parameter_has_a_name_of_its_own(make, as
     assert rows == [["a", "seed", "result_a", "b"], ["7", "0", "7", "1"], [text, "0", found, "2"]]
 
 
-def test_a_result_says_what_a_task_was_not_asked_for(make):
+def test_a_result_has_columns_that_are_no_parameters(make):
     """Two grids, of which one leaves an option at its default."""
     for given in ([({"a": 1}, 0, "a\n1\n"), ({}, 0, "a\n9\n")], [({}, 0, "a\n9\n"), ({"a": 1}, 0, "a\n1\n")]):
         rows = make(*given)[2]
@@ -147,7 +147,7 @@ def test_what_is_the_same_is_left_alone(make):
     assert sorted(p.name for p in out.parent.iterdir()) == ["run", "run.csv", "run.json"]
 
 
-def test_the_record_says_of_what(make):
+def test_the_record_names_the_tasks(make):
     tasks, out, _ = make(({"a": 1}, 0, "x\n1\n2\n"), ({"a": 2}, 0, None))
     record = json.loads(out.with_suffix(".json").read_text())
     assert {k: record[k] for k in ("command", "tasks", "finished", "rows")} == {

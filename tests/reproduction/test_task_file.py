@@ -1,4 +1,4 @@
-"""Task files: what is written is read again, one task a line; what is no task file is refused in one line."""
+"""Task files: tasks are read as they were written; other files are refused in one line."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from thesis_cli.reproduction.task_file import Entry, TaskFile, head, read_tasks
 
 @dataclass(frozen=True)
 class Echo:
-    """Work whose result says what the task is."""
+    """Work whose result repeats the task."""
 
     version: int = 1
 
@@ -123,13 +123,13 @@ def test_some_tasks_of_a_copy(file, tmp_path):
     assert list(read_tasks(copy, Echo(2), [], file.parent)) == []
 
 
-def test_tasks_behind_those_wanted_are_not_read(file):
+def test_tasks_after_the_last_place_are_not_read(file):
     TaskFile.write(file, ENTRIES, Echo())
     file.write_bytes(file.read_bytes()[:-20])
     assert [t.seed for t in read_tasks(file, Echo(), [1], file.parent)] == [0]
 
 
-def test_the_head_tells_the_command_and_how_many(file):
+def test_the_head_has_the_command_and_the_number_of_tasks(file):
     TaskFile.write(file, ENTRIES, Echo())
     assert head(file) == ("map", 3)
 

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Slurm:
-    """The cluster whose files, logs among them, lie in `folder`. Its partitions: `debug`, `short` (one minute)."""
+    """The cluster whose files and logs are in `folder`; partitions `debug`, `short` (one minute)."""
 
     folder: Path
 

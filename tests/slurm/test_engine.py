@@ -1,4 +1,4 @@
-"""The engine on a real Slurm of one node: whatever is killed meanwhile, the bytes of a local run come out."""
+"""The engine on a real Slurm of one node: whatever is killed, the bytes are those of a local run."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_a_controller_that_is_restarted_costs_nothing(
     checkout.release()
 
     def repaired() -> bool:
-        """Whether the driver has ended; as it forgot jobs that it had started, the controller drains their node."""
+        """Whether the driver has ended; resumes the node, which a restarted controller drains."""
         if "drain" in slurm.run("sinfo", "--noheader", "--format=%T"):
             slurm.run("scontrol", "update", "NodeName=localhost", "State=RESUME")
         return driver.poll() is not None
@@ -210,9 +210,7 @@ def test_a_job_that_makes_room_goes_on_later(slurm: Slurm, checkout: Checkout, l
     assert not list((checkout.root / "results" / ".store" / "toy").glob("logs/*/*.error"))
 
 
-def test_a_job_told_to_make_room_before_it_has_done_anything_goes_on(
-    slurm: Slurm, checkout: Checkout, local: Checkout
-) -> None:
+def test_a_job_that_is_preempted_in_its_first_task_continues(slurm: Slurm, checkout: Checkout, local: Checkout) -> None:
     checkout.hold(1)
     driver = checkout.drive()
     (process,) = checkout.begun(1)

@@ -1,4 +1,4 @@
-"""The single-node Slurm of the tests works: arrays, cancelling, a restart of its controller, submitit, its end."""
+"""The single-node Slurm of the tests: arrays, cancelling, a restart of its controller, submitit."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_stop_ends_its_own_cluster_alone(slurm: Slurm) -> None:
 
 
 @pytest.mark.parametrize("folder", ["/dev/null/slurm", f"/tmp/{'x' * 60}"])
-def test_a_start_that_fails_says_so_in_one_line(slurm: Slurm, folder: str) -> None:
+def test_a_start_that_fails_prints_one_line(slurm: Slurm, folder: str) -> None:
     try:
         with pytest.raises(RuntimeError, match=r"^error: Slurm cannot start here: .*$"):
             start(Path(folder))

@@ -26,7 +26,10 @@ COLUMNS = ("done", "running", "waiting", "failed", "missing")
 
 @dataclass(frozen=True, kw_only=True)
 class StatusRequest(Request):
-    """Count the tasks that are done, running, waiting, failed and missing; estimate the time left."""
+    """Count the tasks that are done, running, waiting, failed and missing.
+
+    The time left is estimated from the latest results.
+    """
 
     runs: tuple[str, ...] | None = argument(
         "TOML files of sweeps, folders of their results, or ids of experiments.",
