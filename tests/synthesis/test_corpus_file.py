@@ -8,13 +8,15 @@ import pytest
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus_file import dump_corpus, load_corpus
-from thesis_cli.synthesis.corpus_maker import make_corpus
+from thesis_cli.synthesis.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.dsl import Semantics
 
 
 @pytest.fixture(scope="module")
 def made():
-    return make_corpus(3, 60, np.random.default_rng(0), 9, shorter=True, semantics=Semantics("floor", -99, 99, 12))
+    return make_corpus(
+        CorpusPlan(3, 60, 9, shorter=True, semantics=Semantics("floor", -99, 99, 12)), np.random.default_rng(0)
+    )
 
 
 def test_what_is_written_is_read(tmp_path, made):

@@ -11,7 +11,7 @@ from tests.synthesis.test_behaviours import behaviour, every
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis import behaviours
 from thesis_cli.synthesis.corpus import TYPES
-from thesis_cli.synthesis.corpus_maker import make_corpus, random_tasks
+from thesis_cli.synthesis.corpus_maker import CorpusPlan, make_corpus, random_tasks
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, Semantics, type_of
 from thesis_cli.synthesis.program import Program, run
 from thesis_cli.synthesis.program_codes import SIGNATURES
@@ -26,7 +26,7 @@ def rng(seed=0):
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
 def test_examples_are_right_and_tell_something(length, semantics):
     count = 30 if length == 1 else 80
-    made = make_corpus(length, count, rng(length), examples=4, semantics=semantics)
+    made = make_corpus(CorpusPlan(length, count, examples=4, semantics=semantics), rng(length))
     assert len(made) == count
     assert set(made.lengths.tolist()) == {length}
     for row, (task, program) in enumerate((made.task(i), made.program(i)) for i in range(count)):
@@ -46,13 +46,13 @@ def test_examples_are_right_and_tell_something(length, semantics):
 
 
 def test_inputs_differ_even_where_there_are_few():
-    made = make_corpus(2, 15, rng(), semantics=Semantics(low=-2, high=2, longest=2), signatures=[(LIST,)])
+    made = make_corpus(CorpusPlan(2, 15, semantics=Semantics(low=-2, high=2, longest=2), signatures=[(LIST,)]), rng())
     for labelled in made.labelled():
         assert len({example.inputs for example in labelled.task.examples}) == 5
 
 
 def test_large_and_small_numbers_and_long_and_short_lists_occur():
-    made = make_corpus(3, 500, rng())
+    made = make_corpus(CorpusPlan(3, 500), rng())
     lists = made.inputs[(made.types[:, 0] == TYPES.index(LIST))][:, :, 0]
     sizes = np.count_nonzero(lists > -300, axis=-1)
     assert set(np.unique(sizes)) == set(range(1, 21))
@@ -63,7 +63,7 @@ def test_large_and_small_numbers_and_long_and_short_lists_occur():
 
 @pytest.mark.parametrize("length", [2, 3])
 def test_no_two_programs_behave_alike(length):
-    made = make_corpus(length, 300, rng(), 60, shorter=True)
+    made = make_corpus(CorpusPlan(length, 300, 60, shorter=True), rng())
     values = [(program.inputs, program.output, behaviour(program, DEFAULT)) for program in made.programs()]
     assert len(set(values)) == len(made)
 
@@ -75,13 +75,13 @@ def behaviours_of_short_programs():
 
 
 def test_no_shorter_program_does_the_same():
-    made = make_corpus(3, 80, rng(), signatures=[(LIST,)])
+    made = make_corpus(CorpusPlan(3, 80, signatures=[(LIST,)]), rng())
     assert not behaviours_of_short_programs() & {(p.output, behaviour(p, DEFAULT)) for p in made.programs()}
 
 
 def test_the_parts_for_training_and_testing_differ_on_other_inputs_too():
     """On probes they differ by construction; no pair differs on those alone."""
-    made = make_corpus(3, 700, rng(), 70, shorter=True)
+    made = make_corpus(CorpusPlan(3, 700, 70, shorter=True), rng())
     others = on_other_inputs(made)
     train = {value for value, test in zip(others, made.test, strict=True) if not test}
     tested = [value for value, test in zip(others, made.test, strict=True) if test]
@@ -100,7 +100,7 @@ def on_other_inputs(made):
 
 
 def test_splits_have_their_sizes():
-    made = make_corpus(4, 200, rng(), 50, shorter=True)
+    made = make_corpus(CorpusPlan(4, 200, 50, shorter=True), rng())
     sizes = {
         t: (int((~made.test[made.lengths == t]).sum()), int(made.test[made.lengths == t].sum())) for t in range(1, 5)
     }
@@ -112,7 +112,7 @@ def test_splits_have_their_sizes():
 
 
 def test_a_third_of_the_programs_takes_one_input_two_and_three():
-    made = make_corpus(4, 3000, rng())
+    made = make_corpus(CorpusPlan(4, 3000), rng())
     counts = Counter(program.inputs for program in made.programs())
     for inputs in SIGNATURES:
         p = 1 / 3 / sum(len(inputs) == len(other) for other in SIGNATURES)
@@ -120,7 +120,7 @@ def test_a_third_of_the_programs_takes_one_input_two_and_three():
 
 
 def test_same_seed_same_corpus_whatever_the_threads():
-    made = [make_corpus(4, 300, rng(seed), 20, jobs=jobs) for seed, jobs in ((1, 1), (1, 3), (2, 1))]
+    made = [make_corpus(CorpusPlan(4, 300, 20), rng(seed), jobs=jobs) for seed, jobs in ((1, 1), (1, 3), (2, 1))]
     for name in ("codes", "types", "numbers", "test"):
         one, same, other = (getattr(corpus, name) for corpus in made)
         assert np.array_equal(one, same)
@@ -132,16 +132,16 @@ def test_all_shorter_programs_can_be_gone_through(monkeypatch):
     of 5."""
     monkeypatch.setattr(behaviours, "ENUMERATED", 1)
     for exhaustive in (False, True):
-        made = make_corpus(3, 200, rng(), signatures=[(LIST,)], exhaustive=exhaustive)
+        made = make_corpus(CorpusPlan(3, 200, signatures=[(LIST,)], exhaustive=exhaustive), rng())
         known = behaviours_of_short_programs() & {(p.output, behaviour(p, DEFAULT)) for p in made.programs()}
         assert bool(known) != exhaustive
 
 
 @pytest.mark.parametrize("length", [2, 4])
 def test_programs_to_keep_apart_from_are_left_out_on_inputs_in_any_order(length):
-    whole = make_corpus(length, 150, rng(), signatures=[(LIST, LIST)])
+    whole = make_corpus(CorpusPlan(length, 150, signatures=[(LIST, LIST)]), rng())
     apart = whole.programs()[:40]
-    made = make_corpus(length, 150, rng(), signatures=[(LIST, LIST)], apart_from=apart)
+    made = make_corpus(CorpusPlan(length, 150, signatures=[(LIST, LIST)]), rng(), apart_from=apart)
     swapped = [Program(p.inputs, tuple(swap(line) for line in p.lines)) for p in apart]
     known = {(p.output, behaviour(p, DEFAULT)) for p in (*apart, *swapped)}
     found = [(p.output, behaviour(p, DEFAULT)) for p in made.programs()]
@@ -176,4 +176,4 @@ def test_random_tasks_are_tasks_of_distinct_programs():
 )
 def test_what_cannot_be_had_is_refused(arguments, message):
     with pytest.raises(InputError, match=message):
-        make_corpus(rng=rng(), **arguments)
+        make_corpus(CorpusPlan(**arguments), rng())

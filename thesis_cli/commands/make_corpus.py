@@ -149,18 +149,22 @@ def run(request: MakeCorpusRequest, progress: Progress) -> MakeCorpusResult:
         other = load_corpus(other)
     seed = seed_or_fresh(request.seed)
     total = (request.count + request.test) * (request.length if request.all_lengths else 1)
+    plan = corpus_maker.CorpusPlan(
+        length=request.length,
+        count=request.count,
+        test=request.test,
+        shorter=request.all_lengths,
+        exhaustive=request.exhaustive,
+        examples=request.examples,
+        signatures=signatures,
+        semantics=semantics,
+    )
+    apart_from = other.programs() if other is not None else ()
     with progress(total, "programs") as tick:
         made = corpus_maker.make_corpus(
-            request.length,
-            request.count,
+            plan,
             np.random.default_rng(seed),
-            request.test,
-            shorter=request.all_lengths,
-            exhaustive=request.exhaustive,
-            apart_from=other.programs() if other is not None else (),
-            examples=request.examples,
-            signatures=signatures,
-            semantics=semantics,
+            apart_from,
             jobs=jobs_or_all(request.jobs),
             progress=tick,
         )

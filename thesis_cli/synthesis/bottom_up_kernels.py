@@ -104,6 +104,20 @@ def enter(bank: BankRows, first: int, last: int) -> None:
             bank.table[place] = row
 
 
+@njit
+def _keep(bank, row, id, x, y):
+    """Enter the value of a row and how it was made; returns whether it is new."""
+    bank.hashes[row] = _hash(bank, row)
+    place = _find(bank, row)
+    if bank.table[place] >= 0:
+        return False
+    bank.table[place] = row
+    bank.origins[row, 0] = id
+    bank.origins[row, 1] = x
+    bank.origins[row, 2] = y
+    return True
+
+
 @njit(cache=True, nogil=True)
 def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) -> int:
     """Make the values of one size from those of smaller ones; go on from where the last call
@@ -121,7 +135,7 @@ def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) ->
     -------
     DONE, PAUSED (the budget is spent), ENOUGH (`found` is full) or FULL (the pool is).
     """
-    pool, kinds, origins, hashes, table = bank.pool, bank.kinds, bank.origins, bank.hashes, bank.table
+    pool, kinds = bank.pool, bank.kinds
     starts, size, keep, bounds, result_is_int, order = level
     examples = examples_of(pool)
     step = examples if keep else 1
@@ -175,13 +189,7 @@ def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) ->
                 break
         if ok and keep:
             kinds[row] = GIVES_INT[id]
-            hashes[row] = _hash(bank, row)
-            entry = _find(bank, row)
-            if table[entry] < 0:
-                table[entry] = row
-                origins[row, 0] = id
-                origins[row, 1] = x
-                origins[row, 2] = other
+            if _keep(bank, row, id, x, other):
                 state[4] += 1
                 if state[4] == pool.shape[0] - 1:
                     reason = FULL

@@ -19,14 +19,15 @@ out if all its outputs are the same, or the same as an input.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.progress import Tick
 from thesis_cli.synthesis.behaviours import Behaviours, distinct, enumerated
 from thesis_cli.synthesis.corpus import TYPES, Corpus, Labelled, join
 from thesis_cli.synthesis.dsl import DEFAULT, MOST_INPUTS, OPERATIONS, Semantics
@@ -39,38 +40,61 @@ if TYPE_CHECKING:
 _OUTPUTS = np.array([TYPES.index(o.output) for o in OPERATIONS], dtype=np.int8)
 
 
+@dataclass(frozen=True)
+class CorpusPlan:
+    """What a corpus has.
+
+    Attributes
+    ----------
+    length : T, lines of each program.
+    count, test : programs to train on, and to test on.
+    shorter : whether to make as many programs of each length below T, or all that there are.
+    exhaustive : whether to compare programs of 5 lines with all of 4 lines, which takes a minute.
+        Otherwise about one in seven has an equivalent of 4 lines.
+    examples : M, for each program.
+    signatures : types of inputs.
+    semantics : of the language.
+
+    Raises
+    ------
+    InputError : a number is out of bounds, or lists are too long.
+    """
+
+    length: int
+    count: int
+    test: int = 0
+    shorter: bool = False
+    exhaustive: bool = False
+    examples: int = 5
+    signatures: Sequence[Signature] = SIGNATURES
+    semantics: Semantics = DEFAULT
+
+    def __post_init__(self) -> None:
+        from thesis_cli.synthesis.lanes import WIDTH
+
+        _check("length", self.length, 1, MOST_LINES)
+        _check("number of programs", self.count + self.test, 1)
+        _check("number of examples", self.examples, 1)
+        _check("length of lists", self.semantics.longest, 1, WIDTH - 1)
+
+
 def make_corpus(
-    length: int,
-    count: int,
+    plan: CorpusPlan,
     rng: np.random.Generator,
-    test: int = 0,
-    *,
-    shorter: bool = False,
-    exhaustive: bool = False,
     apart_from: Iterable[Program] = (),
-    examples: int = 5,
-    signatures: Sequence[Signature] = SIGNATURES,
-    semantics: Semantics = DEFAULT,
     jobs: int = 1,
-    progress: Callable[[int], object] = lambda done: None,
+    progress: Tick = lambda done: None,
 ) -> Corpus:
     """Make a corpus; the module describes its programs.
 
     Parameters
     ----------
-    length : T, lines of each program.
-    count, test : programs to train on, and to test on.
+    plan : what it has.
     rng : for all random choices.
-    shorter : whether to make as many programs of each length below T, or all that there are.
-    exhaustive : whether to compare programs of 5 lines with all of 4 lines, which takes a minute.
-        Otherwise about one in seven has an equivalent of 4 lines.
     apart_from : programs; the corpus has none that does what one of them does, on inputs in any
         order.
-    examples : M, for each program.
-    signatures : types of inputs.
-    semantics : of the language.
     jobs : threads; the result does not depend on it.
-    progress : called with a number of programs just made.
+    progress : called with the number of programs just made.
 
     Returns
     -------
@@ -79,42 +103,25 @@ def make_corpus(
 
     Raises
     ------
-    InputError : a number is out of bounds, lists are too long, or there are too few programs of
-        this length.
+    InputError : there are too few programs of this length.
     """
-    from thesis_cli.synthesis.lanes import WIDTH
-
-    _check("length", length, 1, MOST_LINES)
-    _check("number of programs", count + test, 1)
-    _check("number of examples", examples, 1)
-    _check("length of lists", semantics.longest, 1, WIDTH - 1)
-    known = [enumerated(signature, semantics, length) for signature in signatures]
+    known = [enumerated(signature, plan.semantics, plan.length) for signature in plan.signatures]
     _exclude(known, apart_from)
     parts = []
-    for lines in range(1 if shorter else length, length + 1):
-        needed, tests = count + test, test
+    needed = plan.count + plan.test
+    for lines in range(1 if plan.shorter else plan.length, plan.length + 1):
         batch = max(needed, 2**8)
-        batch = batch + batch // 4 if exhaustive else min(batch, 2**12)
+        batch = batch + batch // 4 if plan.exhaustive else min(batch, 2**12)
         sources = [
-            _Source(
-                behaviours,
-                distinct(behaviours, lines, child, batch, exhaustive),
-                lines,
-                examples,
-                child,
-                semantics,
-                jobs,
-            )
+            _Source(behaviours, distinct(behaviours, lines, child, batch, plan.exhaustive), lines, plan, child, jobs)
             for behaviours, child in zip(known, rng.spawn(len(known)), strict=True)
         ]
         found = _take(sources, needed, rng, progress)
-        if len(found) < needed:
-            if not shorter:
-                problem = f"{needed:,} distinct programs of length {length} are requested"
-                raise InputError(problem, f"there are {len(found):,} that can be given examples")
-            tests = -(-len(found) * test // needed)
+        if len(found) < needed and not plan.shorter:
+            problem = f"{needed:,} distinct programs of length {plan.length} are requested"
+            raise InputError(problem, f"there are {len(found):,} that can be given examples")
         found = found.subset(rng.permutation(len(found)))
-        found.test[:tests] = True
+        found.test[: -(-len(found) * plan.test // needed)] = True
         parts.append(found)
     made = {"looked_at": Counter[int](), "distinct": Counter[int]()}
     for behaviours in known:
@@ -152,7 +159,8 @@ def random_tasks(
     ------
     InputError : as `make_corpus` does.
     """
-    return make_corpus(length, count, rng, examples=examples, semantics=semantics).labelled()
+    plan = CorpusPlan(length, count, examples=examples, semantics=semantics)
+    return make_corpus(plan, rng).labelled()
 
 
 class _Source:
@@ -162,7 +170,8 @@ class _Source:
     ----------
     behaviours : whose programs.
     batches : of their codes.
-    length, examples, rng, semantics, jobs : as `make_corpus` has them.
+    length : of the programs.
+    plan, rng, jobs : as `make_corpus` takes them.
     """
 
     def __init__(
@@ -170,14 +179,13 @@ class _Source:
         behaviours: Behaviours,
         batches: Iterator[Codes],
         length: int,
-        examples: int,
+        plan: CorpusPlan,
         rng: np.random.Generator,
-        semantics: Semantics,
         jobs: int,
     ) -> None:
         self.weight = 1 / sum(len(inputs) == len(behaviours.inputs) for inputs in SIGNATURES)
-        self._behaviours, self._batches, self._examples = behaviours, batches, examples
-        self._rng, self._semantics, self._jobs = rng, semantics, jobs
+        self._behaviours, self._batches, self._plan = behaviours, batches, plan
+        self._rng, self._jobs = rng, jobs
         self._parts = [self._with_examples(np.zeros((0, length), dtype=np.int32))]
 
     def take(self, count: int) -> Corpus:
@@ -194,8 +202,8 @@ class _Source:
         from thesis_cli.synthesis.operation_kernels import bounds_of
         from thesis_cli.synthesis.sampling_kernels import draw_examples
 
-        semantics, inputs = self._semantics, self._behaviours.inputs
-        shape = (len(codes), self._examples, MOST_INPUTS + 1, semantics.longest)
+        semantics, inputs = self._plan.semantics, self._behaviours.inputs
+        shape = (len(codes), self._plan.examples, MOST_INPUTS + 1, semantics.longest)
         numbers = np.full(shape, NULL)
         done = np.zeros(len(codes), dtype=np.bool_)
         seeds = self._rng.integers(2**64, size=len(codes), dtype=np.uint64)
@@ -222,7 +230,7 @@ class _Source:
         return Corpus(codes, types, numbers, test, semantics).subset(done)
 
 
-def _take(sources: list[_Source], count: int, rng: np.random.Generator, progress: Callable[[int], object]) -> Corpus:
+def _take(sources: list[_Source], count: int, rng: np.random.Generator, progress: Tick) -> Corpus:
     """Programs from several sources by weight. When a source runs dry, the others make up for
     it."""
     parts: list[Corpus] = []

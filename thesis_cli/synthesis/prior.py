@@ -84,9 +84,9 @@ def make(programs: int = PROGRAMS) -> str:
     """The table, CSV."""
     import numpy as np
 
-    from thesis_cli.synthesis.corpus_maker import make_corpus
+    from thesis_cli.synthesis.corpus_maker import CorpusPlan, make_corpus
 
-    corpus = make_corpus(LENGTH, programs, np.random.default_rng(SEED))
+    corpus = make_corpus(CorpusPlan(LENGTH, programs), np.random.default_rng(SEED))
     rows = [f"{name},{part:.4f}" for name, part in zip(ATTRIBUTES, corpus.incidence, strict=True)]
     return "\n".join(["attribute,probability", *rows]) + "\n"
 
