@@ -220,8 +220,7 @@ def test_the_error_of_a_violated_bound_names_the_point():
 
 def test_a_violated_bound_of_a_compiled_target_is_an_error():
     mixed = mixture(1)
-    kind, family, power, *rest = mixed.compiled
-    mixed.__dict__["compiled"] = (kind, family, -power, *rest)
+    mixed.__dict__["compiled"] = mixed.compiled._replace(power=-mixed.compiled.power)
     with pytest.raises(WorkFailed, match="bound is violated"):
         a_star(mixed, 50, SEED(15))
 
