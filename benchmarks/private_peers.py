@@ -26,7 +26,7 @@ import real_table  # noqa: E402
 from thesis_cli.privacy.kernels import Rows  # noqa: E402
 from thesis_cli.privacy.mechanism import Budget, zcdp_epsilon  # noqa: E402
 from thesis_cli.privacy.schema import Integer  # noqa: E402
-from thesis_cli.privacy.subspace import uniform  # noqa: E402
+from thesis_cli.privacy.subspace import uniform_weights  # noqa: E402
 
 BINS = 24
 PEERS = "smartnoise MST", "smartnoise AIM", "OpenDP MST", "OpenDP AIM", "OpenDP MST, replace", "OpenDP AIM, replace"
@@ -112,7 +112,7 @@ def main():
             if made is not None:
                 rows = coding.rows(made[0])
                 for part in (rows, rows[rng.permutation(len(rows))[:ROWS]]):
-                    score(peer, repetition, part, uniform(part), made[1])
+                    score(peer, repetition, part, uniform_weights(part), made[1])
     shown = pd.DataFrame(found).drop(columns=["epsilon", "repetition"]).groupby(["method", "rows"], sort=False).mean()
     print(f"means of {options.repetitions}, epsilon = {options.epsilon:g}, delta = {budget.delta:g}")
     print(shown.round(4).to_string())

@@ -20,7 +20,7 @@ from thesis_cli.privacy.mechanism import Budget
 from thesis_cli.privacy.points import synthesise
 from thesis_cli.privacy.regression import area_under_curve, least_squares, regression_scores
 from thesis_cli.privacy.schema import Schema
-from thesis_cli.privacy.subspace import uniform
+from thesis_cli.privacy.subspace import uniform_weights
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 from thesis_cli.studies.privacy.evaluation import Truth, histogram_release, random_ranges
 from thesis_cli.studies.privacy.seeded import SeededGaussian
@@ -117,11 +117,11 @@ def release(method, private, schema, budget, rows, features, rng):
         return points, weighted.weights
     if method == TABLE:
         drawn = private[rng.permutation(len(private))[:rows]]
-        return drawn, uniform(drawn)
+        return drawn, uniform_weights(drawn)
     joint = method == "histogram"
     bins = BINS["joint" if joint else "columns"]
     drawn = histogram_release(private, cardinalities, bins, noise, budget, rows, rng, joint=joint)
-    return drawn, uniform(drawn)
+    return drawn, uniform_weights(drawn)
 
 
 def tasks(settings):

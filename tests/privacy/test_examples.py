@@ -4,7 +4,7 @@ import pandas as pd
 
 from thesis_cli.privacy.examples import cps1988, files
 from thesis_cli.privacy.schema import Schema
-from thesis_cli.privacy.table import open_table, rows
+from thesis_cli.privacy.table import encoded_rows, open_table
 
 TABLES = Path(__file__).parents[2] / "data" / "tables"
 
@@ -18,7 +18,7 @@ def test_each_table_is_of_its_schema(tmp_path):
     (tmp_path / "cps1988.csv").write_text(cps1988())
     for table, count in ((TABLES / "people.csv", 10_000), (tmp_path / "cps1988.csv", 28_155)):
         schema = Schema.load(TABLES / f"{table.stem}.toml")
-        assert sum(map(len, rows(open_table(str(table)), schema))) == count
+        assert sum(map(len, encoded_rows(open_table(str(table)), schema))) == count
 
 
 def test_what_the_people_are_like():

@@ -14,7 +14,7 @@ from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Choice
 from thesis_cli.privacy.release_record import Selection
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
-from thesis_cli.privacy.subspace import uniform
+from thesis_cli.privacy.subspace import uniform_weights
 
 SCHEMA = Schema(
     (
@@ -66,7 +66,7 @@ def test_scores_are_those_of_every_multiset(size, count, block, monkeypatch):
     assert sorted(seen) == multisets
     for members, score in zip(seen, found, strict=True):
         release = domain[np.array(members)]
-        squared = squared_distance(kernel, table, uniform(table), release, uniform(release))
+        squared = squared_distance(kernel, table, uniform_weights(table), release, uniform_weights(release))
         assert score**2 == pytest.approx(squared, rel=1e-12, abs=1e-14)
         assert score <= 0
 

@@ -13,7 +13,7 @@ from thesis_cli.privacy import subspace
 from thesis_cli.privacy.embedding import squared_distance
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget, Calibration, Noised
-from thesis_cli.privacy.subspace import orthonormal_basis, reweighted, uniform
+from thesis_cli.privacy.subspace import orthonormal_basis, reweighted, uniform_weights
 from thesis_cli.studies.privacy.subspace_release import subspace_release
 
 BUDGET = Budget(0.5, 1e-6)
@@ -279,13 +279,13 @@ def test_constraints_help_against_noise():
         coordinates += 0.02 * np.random.default_rng(seed).normal(size=coordinates.size)
         for constraint in CONSTRAINTS:
             weights = reweighted(kernel, points, basis, coordinates, constraint)
-            errors[constraint] += squared_distance(kernel, points, weights, table, uniform(table))
+            errors[constraint] += squared_distance(kernel, points, weights, table, uniform_weights(table))
     assert errors["simplex"] < errors["raw"] / 2
     assert errors["l1"] < errors["raw"] / 2
 
 
 def test_the_baseline():
-    assert uniform(kernel_and_rows(0, 1, (), 4)[1]).tolist() == [0.25] * 4
+    assert uniform_weights(kernel_and_rows(0, 1, (), 4)[1]).tolist() == [0.25] * 4
 
 
 # Bad input

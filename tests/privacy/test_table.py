@@ -22,7 +22,7 @@ import pytest
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
-from thesis_cli.privacy.table import open_table, rows
+from thesis_cli.privacy.table import encoded_rows, open_table
 
 PASSWORD = "s3cret-Pass"
 SCHEMA = Schema((Integer("age", 0, 100), Category("region", ("01", "1", "x,y")), Boolean("smokes", missing=True)))
@@ -133,7 +133,7 @@ def table(request, tmp_path):
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 99])
 def test_all_kinds_of_storage_give_the_same_rows(table, size):
     assert list(table.columns) == ["age", "region", "smokes"]
-    blocks = list(rows(table, SCHEMA, size))
+    blocks = list(encoded_rows(table, SCHEMA, size))
     assert max(map(len, blocks)) <= size
     found = Rows.concatenate(blocks)
     assert found.reals.tolist() == ENCODED[0]
@@ -157,23 +157,23 @@ def test_only_the_columns_asked_for_are_read(table):
 def test_rows_reads_the_columns_of_the_schema_alone(table, monkeypatch):
     asked, plain = [], table._blocks
     monkeypatch.setattr(table, "_blocks", lambda size, names: asked.append(names) or plain(size, names))
-    list(rows(table, Schema((Boolean("smokes", missing=True),))))
+    list(encoded_rows(table, Schema((Boolean("smokes", missing=True),))))
     assert asked == [("smokes",)]
 
 
 def test_the_nearest_column_is_named_at_once(table):
     with pytest.raises(InputError) as caught:
-        rows(table, Schema((Boolean("Smoke"),)))
+        encoded_rows(table, Schema((Boolean("Smoke"),)))
     assert str(caught.value) == f"{table.source}: the table has no column 'Smoke'; 'smokes' is nearest"
 
 
 def test_a_wrong_value_is_placed_in_the_table_and_not_named(table):
     schema = Schema((Category("region", ("01", "1")),))
     with pytest.raises(InputError) as caught:
-        list(rows(table, schema, 2))
+        list(encoded_rows(table, schema, 2))
     assert str(caught.value) == f"{table.source}: column 'region': row 3 cannot be read; it must be one of its levels"
     allowed = Schema((Category("region", ("01", "1"), missing=True),))
-    assert Rows.concatenate(list(rows(table, allowed, 2, "missing"))).codes[:, 0].tolist() == [0, 1, 2, 1]
+    assert Rows.concatenate(list(encoded_rows(table, allowed, 2, "missing"))).codes[:, 0].tolist() == [0, 1, 2, 1]
 
 
 def test_types_of_storage(tmp_path, people):
@@ -216,7 +216,7 @@ def test_whole_numbers_beside_gaps_stay_whole(tmp_path):
     assert [list(block["age"]) for block in table.chunks(2)] == [[2**53 + 1, None], [7, 8]]
     assert table.fingerprint() == (list(table.chunks(3)), table.fingerprint())[1]
     schema = Schema((Category("age", ("7", "8"), missing=True), Real("x", 0, 2, missing=True)))
-    found = Rows.concatenate(list(rows(table, schema, 2, "missing")))
+    found = Rows.concatenate(list(encoded_rows(table, schema, 2, "missing")))
     assert found.codes.tolist() == [[2, 0], [2, 1], [0, 1], [1, 0]]
 
 
@@ -224,11 +224,11 @@ def test_whole_numbers_beside_gaps_stay_whole(tmp_path):
 def test_numbers_and_dates_of_postgresql(scheme, people):
     schema = Schema((Real("wage", 0, 3), Real("height", 0, 5)))
     table = open_table(people.replace("postgresql:", f"{scheme}:"), "select * from people")
-    assert Rows.concatenate(list(rows(table, schema))).reals.tolist() == [[0.5, 0.25]] * 4
+    assert Rows.concatenate(list(encoded_rows(table, schema))).reals.tolist() == [[0.5, 0.25]] * 4
     with pytest.raises(InputError, match="'born': row 1 cannot be read; it must be a number"):
-        list(rows(table, Schema((Real("born", 0, 1),))))
+        list(encoded_rows(table, Schema((Real("born", 0, 1),))))
     levels = Schema((Category("born", ("1990-01-02", "?")),))
-    assert Rows.concatenate(list(rows(table, levels))).codes.tolist() == [[0]] * 4
+    assert Rows.concatenate(list(encoded_rows(table, levels))).codes.tolist() == [[0]] * 4
 
 
 def test_a_query_is_streamed_and_may_hold_percent_signs_and_colons(people):
@@ -254,12 +254,12 @@ CHANGES = [PEOPLE[:-1], [*PEOPLE, PEOPLE[0]], [*PEOPLE[:-1], ("26", "1", "1")], 
 @pytest.mark.parametrize("changed", CHANGES)
 def test_a_file_that_changes_between_two_passes_is_noticed(changed, tmp_path):
     table = open_table(write_csv(tmp_path / "people.csv"))
-    list(rows(table, SCHEMA))
+    list(encoded_rows(table, SCHEMA))
     write_csv(tmp_path / "people.csv", changed)
     with pytest.raises(InputError, match=r"people\.csv: the table changed while it was read;"):
-        list(rows(table, SCHEMA))
+        list(encoded_rows(table, SCHEMA))
     write_csv(tmp_path / "people.csv", PEOPLE[::-1])
-    list(rows(table, SCHEMA))
+    list(encoded_rows(table, SCHEMA))
 
 
 def test_a_database_that_changes_between_two_passes_is_noticed(tmp_path, people):
@@ -272,7 +272,7 @@ def test_a_database_that_changes_between_two_passes_is_noticed(tmp_path, people)
         base.execute("delete from people where age = 50")
     base.close()
     with pytest.raises(InputError, match="the table changed while it was read"):
-        list(rows(table, SCHEMA))
+        list(encoded_rows(table, SCHEMA))
     other = open_table(people, "select age from many")
     list(other.chunks())
     with psycopg.connect(people) as connection:
@@ -305,7 +305,7 @@ def test_memory_does_not_grow_with_the_table(tmp_path):
     for count in (2_000, 20_000):
         table = open_table(write_csv(tmp_path / f"{count}.csv", [PEOPLE[i % 4] for i in range(count)]))
         tracemalloc.start()
-        assert sum(map(len, rows(table, SCHEMA, 500))) == count
+        assert sum(map(len, encoded_rows(table, SCHEMA, 500))) == count
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
@@ -327,7 +327,7 @@ def test_a_csv_file_as_it_may_come(tmp_path):
 def test_a_table_without_rows(tmp_path):
     table = open_table(write_csv(tmp_path / "a.csv", []))
     assert table.count() == 0
-    assert list(rows(table, SCHEMA)) == []
+    assert list(encoded_rows(table, SCHEMA)) == []
 
 
 BAD_FILES = [
@@ -494,8 +494,8 @@ def test_a_dataframe_reads_as_the_csv_file_of_it(tmp_path):
     table = open_table(frame)
     assert table.columns == {"height": "real", "children": "integer", "region": "text", "smoker": "boolean"}
     assert table.count() == 3
-    found = Rows.concatenate(list(rows(table, schema, chunk=2)))
-    expected = Rows.concatenate(list(rows(open_table(str(tmp_path / "t.csv")), schema)))
+    found = Rows.concatenate(list(encoded_rows(table, schema, chunk=2)))
+    expected = Rows.concatenate(list(encoded_rows(open_table(str(tmp_path / "t.csv")), schema)))
     np.testing.assert_array_equal(found.reals, expected.reals)
     np.testing.assert_array_equal(found.codes, expected.codes)
 

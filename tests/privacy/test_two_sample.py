@@ -16,7 +16,7 @@ from thesis_cli.privacy.two_sample import (
     noisy_mean_test,
     null_statistics,
     permutation_test,
-    sampled,
+    random_rows,
     spectrum,
 )
 from thesis_cli.studies.privacy.seeded import SeededGaussian, SeededLaplace
@@ -87,11 +87,11 @@ def test_equal_rows_are_no_evidence():
 def test_large_tables_are_sampled():
     rng = np.random.default_rng(2)
     rows = table(rng, 50)
-    part = sampled(rows, 20, rng)
+    part = random_rows(rows, 20, rng)
     assert len(part) == 20
     assert len(np.unique(part.reals)) == 20
     assert np.isin(part.reals, rows.reals).all()
-    assert sampled(rows, 50, rng) is rows
+    assert random_rows(rows, 50, rng) is rows
     found = permutation_test(KERNEL, rows, table(rng, 10), 9, rng, most=20)
     assert (found.rows, found.other_rows) == (20, 10)
 

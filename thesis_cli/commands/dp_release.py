@@ -307,7 +307,7 @@ def _check_same(file: Path, record: Record) -> None:
 def _measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: Progress) -> Record:
     """The record of a new release; if a file is named, it is written before this returns."""
     from thesis_cli.privacy.release import private_record
-    from thesis_cli.privacy.table import open_table, rows
+    from thesis_cli.privacy.table import encoded_rows, open_table
 
     assert request.table is not None
     table = open_table(request.table, request.query)
@@ -317,7 +317,7 @@ def _measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress:
     if plan.budget.delta * count >= 1:
         logger.warning("delta %g is 1/N or more: such a promise allows publishing a row as it is", plan.budget.delta)
     with progress(count, "rows") as tick:
-        blocks = rows(table, plan.schema, unknown=request.unknown)
+        blocks = encoded_rows(table, plan.schema, unknown=request.unknown)
         jobs = jobs_or_all(request.jobs)
         record = private_record(blocks, count, plan, spending.spend, jobs=jobs, progress=tick)
     if request.out is not None:

@@ -31,7 +31,7 @@ from thesis_cli.privacy.points import Effort, ObjectiveTick, synthesise
 from thesis_cli.privacy.release_files import WEIGHT, Release
 from thesis_cli.privacy.release_record import KernelRecord, Method, Promise, Record, Selection, SmallTable
 from thesis_cli.privacy.schema import Schema
-from thesis_cli.privacy.subspace import Subspace, counted_blocks, reweighted, uniform
+from thesis_cli.privacy.subspace import Subspace, counted_blocks, reweighted, uniform_weights
 
 Weights = Literal["uniform", "simplex", "l1", "raw"]
 Spend = Callable[[Budget, float | None], None]
@@ -206,7 +206,7 @@ def synthetic(
     check_rows(schema, record.method, weights, most, time_limit)
     if record.rows is not None:
         points = record.rows.rows()
-        return Release(schema, points, uniform(points), record)
+        return Release(schema, points, uniform_weights(points), record)
     values, noise = record.noisy_vector
     vector, rng = np.array(values), _generator(record.entropy, "rows")
     if record.method == "subspace":
@@ -215,7 +215,7 @@ def synthetic(
         found = reweighted(space.kernel, space.points, space.basis, vector, constraint, most)
         if weights == "uniform":
             points = space.points[_systematic(found, count, rng)]
-            return Release(schema, points, uniform(points), record)
+            return Release(schema, points, uniform_weights(points), record)
         return Release(schema, space.points, found, record)
     made = synthesise(
         vector,

@@ -15,7 +15,7 @@ from thesis_cli.privacy.columns import Column
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.release_record import NOT_A_RECORD, Record
 from thesis_cli.privacy.schema import Real, Schema, Values
-from thesis_cli.privacy.table import open_table, rows
+from thesis_cli.privacy.table import encoded_rows, open_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +104,7 @@ def read_release(path: str | Path) -> Release:
     record = read_record(path)
     schema = record.schema
     table = open_table(str(Path(path).with_suffix(".csv")), named=True)
-    points = Rows.concatenate(list(rows(table, schema)) or [_no_rows(schema)])
+    points = Rows.concatenate(list(encoded_rows(table, schema)) or [_no_rows(schema)])
     if not len(points):
         raise InputError("the release has no rows", "it must have at least one", source=table.source)
     if WEIGHT in table.columns and WEIGHT not in schema.names:

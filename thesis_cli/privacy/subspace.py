@@ -214,7 +214,7 @@ def counted_blocks(blocks: Iterable[Rows], count: int) -> Iterator[Rows]:
         raise InputError(f"the table has {seen} rows and not {count}", "it must not change while it is read")
 
 
-def uniform(points: Rows) -> Floats:
+def uniform_weights(points: Rows) -> Floats:
     """Weights 1/M of the baseline (Thesis section 4.4); they depend on the points alone."""
     return np.full(len(points), 1 / len(points))
 

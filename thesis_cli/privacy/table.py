@@ -54,7 +54,7 @@ def open_table(source: str | Path | pd.DataFrame, query: str | None = None, *, n
     return ParquetTable(source) if path.suffix.lower() in (".parquet", ".pq") else CsvTable(source, named)
 
 
-def rows(table: Table, schema: Schema, chunk: int = CHUNK, unknown: Unknown = "error") -> Iterator[Rows]:
+def encoded_rows(table: Table, schema: Schema, chunk: int = CHUNK, unknown: Unknown = "error") -> Iterator[Rows]:
     """Encoded rows of the table, at most `chunk` at a time; only the schema's columns are read.
 
     Raises

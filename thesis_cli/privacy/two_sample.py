@@ -100,7 +100,7 @@ def permutation_test(
         raise InputError(f"the number of permutations is {permutations}", "it must be at least 1")
     if min(len(a), len(b)) < 2:
         raise InputError(f"the tables have {len(a)} and {len(b)} rows", "each must have at least two")
-    a, b = sampled(a, most, rng), sampled(b, most, rng)
+    a, b = random_rows(a, most, rng), random_rows(b, most, rng)
     n, m, pooled = len(a), len(b), Rows.concatenate([a, b])
     labels = np.zeros((n + m, 1 + permutations))
     labels[:n, 0] = 1
@@ -163,7 +163,7 @@ def noisy_mean_test(
     variance = scale**2 * (2 if noise == "laplace" else 1)
     statistic = float(((vector - features.mean([other])) ** 2).sum())
     with _one_thread():
-        spread = (1 / rows + 1 / len(other)) * spectrum(features.embed(sampled(other, most, rng)))
+        spread = (1 / rows + 1 / len(other)) * spectrum(features.embed(random_rows(other, most, rng)))
         null = null_statistics(spread, scale, features.count, noise, draws, rng)
     as_large = int((null >= statistic).sum())
     return TwoSampleResult(
@@ -222,6 +222,6 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def sampled(rows: Rows, most: int, rng: np.random.Generator) -> Rows:
+def random_rows(rows: Rows, most: int, rng: np.random.Generator) -> Rows:
     """All rows, or `most` of them, drawn without replacement."""
     return rows if len(rows) <= most else rows[np.sort(rng.choice(len(rows), most, replace=False))]

@@ -8,7 +8,7 @@ from tests.conftest import ROOT
 from thesis_cli.privacy.embedding import distance, mean_of_matrix
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian
-from thesis_cli.privacy.subspace import uniform
+from thesis_cli.privacy.subspace import uniform_weights
 from thesis_cli.studies.privacy import published
 from thesis_cli.studies.privacy.published import (
     DELTA,
@@ -72,7 +72,8 @@ def test_distances_of_projection_and_baseline(projection):
         weights = np.linalg.lstsq(projection.kernel.matrix(points, points), values, rcond=1e-9)[0]
         ours = [projection.distances[i], projection.baseline[i]]
         theirs = [
-            distance(projection.kernel, points, w, values, projection.squared_norm) for w in (weights, uniform(points))
+            distance(projection.kernel, points, w, values, projection.squared_norm)
+            for w in (weights, uniform_weights(points))
         ]
         assert ours[1] == pytest.approx(theirs[1], rel=1e-12)
         assert theirs[0] * (1 - 1e-9) <= ours[0] <= theirs[0] * (1 + 1e-2)  # the basis leaves some points out

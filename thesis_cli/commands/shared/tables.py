@@ -28,10 +28,10 @@ def read_rows(source: TableSource, schema: Schema, query: str | None = None, unk
     """
     from thesis_cli.base.errors import InputError
     from thesis_cli.privacy.kernels import Rows
-    from thesis_cli.privacy.table import open_table, rows
+    from thesis_cli.privacy.table import encoded_rows, open_table
 
     table = open_table(source, query)
-    found = list(rows(table, schema, unknown=unknown))
+    found = list(encoded_rows(table, schema, unknown=unknown))
     if not found:
         raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
     return Rows.concatenate(found)
