@@ -475,7 +475,7 @@ def test_bad_task_files(cli, here):
         for command in ("collect", "status"):
             refused(cli(command, "s.toml"), 2, f"{here}/{place}")
     file.write_text(text.replace('"map"', '"renyi"', 2).replace('"renyi"', '"map"', 1))
-    refused(cli("run-task", "results/runs/s/tasks.json", 1), 2, "task 1 is of renyi", "map")
+    refused(cli("run-task", "results/runs/s/tasks.json", 1), 2, "task 1 ", "renyi", "map")
     file.write_text(text.replace('"map"', '"dance"'))
     refused(cli("run-task", file, 0), 2, "checkout")
     assert "0 run now" in cli("sweep", "s.toml", "--engine", "none").out
