@@ -141,7 +141,7 @@ def test_a_dollar_in_a_figure_is_no_formula(cli, tmp_path):
         (["r.csv", "mean(age)", "--out", "x.txt"], "error: --out x.txt"),
         (["r.csv", "mean(age)", "--out", "r.csv"], "error: --out r.csv would overwrite the input"),
         (["r.csv", "mean(age)", "--out", "r.CSV"], "error: --out r.CSV would overwrite the input"),
-        (["r.csv", "mean(age)", "--holdout-query", "x"], "error: --holdout-query does not go without --holdout"),
+        (["r.csv", "mean(age)", "--holdout-query", "x"], "error: --holdout-query is given without --holdout"),
         (["r.csv", "mean(age)", "--figure", "f.pdf"], "error: --figure f.pdf"),
         (["r.csv", "mean(age)", "--figure", "f.png"], "error: no query gives a figure"),
         (["r.csv", "mean(age)", "--holdout", "r.csv"], "error: --holdout has no model to score"),

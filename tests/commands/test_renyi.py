@@ -284,7 +284,7 @@ def test_standard_input(cli, monkeypatch):
         (["--samples", "0"], "--samples is 0; add --exact, --bethe or --trw"),
         (["--samples", "0", "--exact", "--profile"], "--profile does not go with --samples 0"),
         (["--samples", "0", "--exact", "--design", "stratified"], "--design does not go with --samples 0"),
-        (["--strict"], "--strict does not go without --probabilities"),
+        (["--strict"], "--strict is given without --probabilities"),
         (["--probabilities", "--log-z", "0"], "--log-z does not go with --probabilities"),
         (["--log-z", "much"], "--log-z is much; "),
         (["--log-z", "inf"], "--log-z is inf; "),

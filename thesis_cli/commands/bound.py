@@ -114,7 +114,7 @@ class BoundRequest(Request):
         """Refuse options that no method takes together."""
         check_interval(self.confidence_method, self.alpha)
         if not self.exact and "max_configurations" in given(self):
-            raise InputError("--max-configurations does not go without --exact", "add --exact")
+            raise InputError("--max-configurations is given without --exact", "add --exact")
         if not self.exact and self.method != "auto" and not METHODS[self.method].solved and "memory" in given(self):
             raise InputError(f"--memory does not go with --method {self.method}", f"it is for {', '.join(SOLVED)}")
         if self.method == "clamp" and self.clamp is None:

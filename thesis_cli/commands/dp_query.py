@@ -57,7 +57,7 @@ class QueryRequest(Request):
         if not self.queries:
             raise InputError("no query is given", "add one, such as mean(age)")
         if self.holdout_query and self.holdout is None:
-            raise InputError("--holdout-query does not go without --holdout", "give the URL of a database there")
+            raise InputError("--holdout-query is given without --holdout", "give the URL of a database there")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

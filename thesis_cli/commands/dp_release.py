@@ -183,7 +183,7 @@ class ReleaseRequest(Request):
         if self.ledger is None:
             for name in ("limit", "name"):
                 if getattr(self, name) is not None:
-                    raise InputError(f"--{name} does not go without --ledger", "give the file of a ledger")
+                    raise InputError(f"--{name} is given without --ledger", "give the file of a ledger")
         self.chosen_method()
 
     def chosen_method(self) -> Literal["features", "subspace", "exponential"]:

@@ -148,7 +148,7 @@ class RenyiRequest(Request):
         if self.noise == "independent":
             self._refuse(("share_above",), "--noise independent", "give one of them")
         if self.strict and not self.probabilities:
-            raise InputError("--strict does not go without --probabilities", "it is about their sum")
+            raise InputError("--strict is given without --probabilities", "it is about their sum")
         if self.probabilities:
             self._refuse(("log_z",), "--probabilities", "ln Z is the logarithm of their sum")
         self._check_log_z()
