@@ -87,6 +87,7 @@ def test_variables_are_numbers_or_names():
     assert by_name.estimates == tc.bound(ASIA, method="clamp", clamp=numbers, seed=1).estimates
     by_pair = tc.bound(ASIA, subset=[",".join(names[:4]), ",".join(names[4:])], seed=1)
     assert by_pair.estimates == tc.bound(ASIA, subset=["0,1,2,3", "4,5,6,7"], seed=1).estimates
+    assert by_pair.estimates == tc.bound(ASIA, subset=[(0, 1, 2, 3), range(4, 8)], seed=1).estimates
 
 
 def test_every_variable_clamped_is_exact():

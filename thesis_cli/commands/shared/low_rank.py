@@ -235,8 +235,11 @@ def any_alpha_option(**about: Any) -> Any:
 
 def interval_option(**about: Any) -> Any:
     """The interval of sampled bounds; its type is `IntervalName`."""
-    text = "Interval: normal, by the delta method; or concentration, which holds for any number of samples at alpha 0."
-    return option("normal", text, **about)
+    return option(
+        "normal",
+        "Interval: normal, by the delta method; or concentration, which holds for any number of samples at alpha 0.",
+        **about,
+    )
 
 
 def check_interval(interval: IntervalName, alphas: Sequence[float] | None) -> None:
@@ -246,7 +249,8 @@ def check_interval(interval: IntervalName, alphas: Sequence[float] | None) -> No
 
 
 def variables_of(graph: FactorGraph, texts: Sequence[Any]) -> tuple[int, ...]:
-    """Indices of variables given by numbers or names, some of them joined by commas.
+    """Indices of variables given by numbers, by names, by texts that join these by commas, or by
+    lists of them.
 
     Raises
     ------
@@ -257,6 +261,9 @@ def variables_of(graph: FactorGraph, texts: Sequence[Any]) -> tuple[int, ...]:
     names = graph.names.variables if graph.names else ()
     found: list[int] = []
     for text in texts:
+        if not isinstance(text, str) and isinstance(text, Sequence):
+            found += variables_of(graph, text)
+            continue
         words = [str(text)] if str(text) in names else str(text).split(",")
         found += [index_of(word.strip(), names, len(graph.cardinalities), "variable") for word in words]
     return tuple(found)
