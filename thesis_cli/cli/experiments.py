@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _ids() -> Any:
-    return argument("Ids of experiments.", default=None, default_text="all", metavar="[ID...]")
+    return argument("Ids of experiments.", default=None, default_text="all", metavar="ID")
 
 
 def _preset(default: str = "paper") -> Any:

@@ -35,7 +35,7 @@ class StatusRequest(Request):
         "TOML files of sweeps, folders of their results, or ids of experiments.",
         default=None,
         default_text="all that were begun here",
-        metavar="[RUN...]",
+        metavar="RUN",
     )
     failed: bool = option(False, "List the tasks that failed, with the last lines of their errors.")
 

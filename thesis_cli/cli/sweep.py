@@ -67,7 +67,7 @@ class RunTaskRequest(Request):
     """
 
     file: Path = argument("tasks.json of a sweep, or the task file of an experiment.")
-    index: tuple[int, ...] = argument("Places of tasks in the file; the first is 0.", least=0, metavar="INDEX...")
+    index: tuple[int, ...] = argument("Places of tasks in the file; the first is 0.", least=0, metavar="INDEX")
     of: int | None = option(
         None, "Number of jobs that share all tasks: also run every task that comes OF places later.", least=1
     )
