@@ -34,7 +34,7 @@ class NoConfiguration(InputError):
     def __init__(
         self,
         problem: str = "no configuration is possible (Z = 0)",
-        remedy: str = "a configuration of finite potential is wanted",
+        remedy: str = "some configuration must have a finite log-potential",
         *,
         source: str | Path = "",
     ) -> None:

@@ -52,7 +52,7 @@ def mse_curve(values: Floats, terms: int, log_z: float, alphas: Floats) -> MseCu
     InputError : a single repetition; no alpha that is 0.
     """
     if len(values) < 2:
-        raise InputError(f"{len(values)} repetitions", "at least two are wanted")
+        raise InputError(f"{len(values)} repetitions", "there must be at least two")
     if not (alphas == 0).any():
         raise InputError("no alpha is 0", "it is what the others are compared with")
     estimates, _ = power_bounds(values, terms, alphas)
