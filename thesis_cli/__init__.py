@@ -4,8 +4,8 @@
     result = tc.estimate_z("data/models/asia.uai", samples=1000, seed=1)
     print(result)
 
-`docs/python.md` shows what the functions take and return. Importing this package imports none of them:
-each is loaded when it is first used.
+`docs/python.md` shows what the functions take and return. Importing this package imports none of
+them: each is loaded when it is first used.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ def main() -> None:
 
         status = run()
     except (Exception, KeyboardInterrupt) as error:
-        # Before or after the program could say so itself; or code that was hit made an error of its own of it.
+        # Before or after the program could say so itself; or code that was hit made an error of its
+        # own of it.
         if not (_asked_to_end or isinstance(error, KeyboardInterrupt)):
             raise
         release_signals()
@@ -28,7 +29,9 @@ def main() -> None:
 
 
 def catch_signals() -> None:
-    """Let signals that ask for the end raise `KeyboardInterrupt`, and again where something swallowed it."""
+    """Let signals that ask for the end raise `KeyboardInterrupt`, and again where something
+    swallowed it.
+    """
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks for
             signal.signal(number, _end)

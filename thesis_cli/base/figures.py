@@ -48,7 +48,9 @@ WIDTH = 6.3
 
 @cache
 def _figure_class() -> type[Figure]:
-    """Figures that notebooks show, whether or not pyplot is in use; matplotlib is imported when one is drawn."""
+    """Figures that notebooks show, whether or not pyplot is in use; matplotlib is imported when one
+    is drawn.
+    """
     from matplotlib.figure import Figure
 
     class PaperFigure(Figure):
@@ -72,7 +74,9 @@ def style() -> Iterator[None]:
 
 
 def panels(rows: int = 1, columns: int = 2, height: float = 2.6, **options: Any) -> tuple[Figure, Any]:
-    """A paper-sized figure and its axes, shape (columns,) or (rows, columns); `height` inches a row."""
+    """A paper-sized figure and its axes, shape (columns,) or (rows, columns); `height` inches a
+    row.
+    """
     figure = _figure_class()(figsize=(WIDTH, height * rows), layout="constrained")
     return figure, figure.subplots(rows, columns, **options)
 
@@ -85,7 +89,9 @@ def label(axes: Axes, x: str, y: str, title: str = "") -> None:
 
 
 def save(plot: Callable[[], Figure], stem: Path) -> list[Path]:
-    """Draw a figure in the one style; writes `stem`.pdf and `stem`.png unless they hold the same bytes already."""
+    """Draw a figure in the one style; writes `stem`.pdf and `stem`.png unless they hold the same
+    bytes already.
+    """
     written = []
     with style():
         figure = plot()

@@ -36,7 +36,8 @@ def write_atomic(files: Mapping[Path, str | bytes]) -> None:
 
 @contextmanager
 def atomic(path: Path, keep_equal: bool = False) -> Iterator[IO[bytes]]:
-    """`write_atomic` of a file that is too large for memory: what the body writes takes its name if nothing is raised.
+    """`write_atomic` of a file that is too large for memory: what the body writes takes its name if
+    nothing is raised.
 
     Parameters
     ----------
@@ -85,7 +86,8 @@ def _umask() -> int:
 
 
 def check_writable(option: str, path: Path, suffix: str = "") -> None:
-    """Refuse a file to write that has another suffix, is no regular file, or is where nothing can be written.
+    """Refuse a file to write that has another suffix, is no regular file, or is where nothing can
+    be written.
 
     Parameters
     ----------

@@ -16,9 +16,9 @@ from thesis_cli.base.errors import InputError
 def locked(path: Path, remedy: str = "wait until it has ended") -> Iterator[None]:
     """Hold the lock of a file while the body runs.
 
-    The kernel holds the lock (flock) on a file `.NAME.lock` beside the file, and releases it when the
-    process ends, however it ends. The lock file contains the number of the holding process; only a
-    killed process leaves it behind, and the next holder removes it.
+    The kernel holds the lock (flock) on a file `.NAME.lock` beside the file, and releases it when
+    the process ends, however it ends. The lock file contains the number of the holding process;
+    only a killed process leaves it behind, and the next holder removes it.
 
     Parameters
     ----------

@@ -10,7 +10,9 @@ Tick = Callable[[int], None]
 """Called with the number of units just done."""
 
 Progress = Callable[[int, str], AbstractContextManager[Tick]]
-"""Called with the number of units to do and what one is; opens a progress bar and yields its `Tick`."""
+"""Called with the number of units to do and what one is; opens a progress bar and yields its
+`Tick`.
+"""
 
 COUNTED = 10**18
 """A bar for more units than this shows no total: they are never counted through."""

@@ -18,7 +18,9 @@ INSTALLED_FROM = Path(__file__).resolve().parents[2]
 
 
 def provenance(checkout: Path = INSTALLED_FROM) -> dict[str, object]:
-    """Versions, machine and, if the toolkit runs from a git checkout, its commit and whether it was changed since."""
+    """Versions, machine and, if the toolkit runs from a git checkout, its commit and whether it was
+    changed since.
+    """
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "argv": sys.argv[1:],
@@ -31,7 +33,8 @@ def provenance(checkout: Path = INSTALLED_FROM) -> dict[str, object]:
 
 @cache
 def git_state(checkout: Path) -> dict[str, object]:
-    """Commit of a checkout, and whether tracked files other than results differ from it; None if it is none.
+    """Commit of a checkout, and whether tracked files other than results differ from it; None if it
+    is none.
 
     Asked once: it is the code of this process that matters.
     """

@@ -1,7 +1,7 @@
 """The shell: turns commands into Typer commands, runs them, writes files and prints.
 
-`app.py` finds commands and turns exceptions into one-line errors; `build.py` makes Typer options from the
-fields of a request; `output.py` chooses and checks files and prints summaries; `options.py` holds what
-all commands share. `sweep.py`, `status.py`, `cluster.py` and `experiments.py` are the commands that
-run experiments and sweeps.
+`app.py` finds commands and turns exceptions into one-line errors; `build.py` makes Typer options
+from the fields of a request; `output.py` chooses and checks files and prints summaries;
+`options.py` holds what all commands share. `sweep.py`, `status.py`, `cluster.py` and
+`experiments.py` are the commands that run experiments and sweeps.
 """

@@ -1,10 +1,10 @@
 """Exact and approximate inference in factor graphs: ln Z, MAP, marginals, samples.
 
-Start with `exact.py` (ln Z and MAP by the cheapest exact algorithm), `choose.py` (a MAP solver for a
-model) and `solver.py` (the interface of MAP solvers, which estimators use). Algorithms:
+Start with `exact.py` (ln Z and MAP by the cheapest exact algorithm), `choose.py` (a MAP solver for
+a model) and `solver.py` (the interface of MAP solvers, which estimators use). Algorithms:
 `enumeration.py`, `elimination.py` with `elimination_order.py`, `grid.py` (transfer along a grid),
-`graph_cut.py` and `qpbo.py` (binary pairwise models), `trws.py`, `belief_propagation.py` and `trw.py`
-(message passing). `pairwise.py` brings a model into pairwise form, `sampling.py` draws exact samples,
-`marginals.py` computes exact marginals,
-`tempered.py` changes the temperature. Files named `*_kernels.py` hold compiled loops.
+`graph_cut.py` and `qpbo.py` (binary pairwise models), `trws.py`, `belief_propagation.py` and
+`trw.py` (message passing). `pairwise.py` brings a model into pairwise form, `sampling.py` draws
+exact samples, `marginals.py` computes exact marginals, `tempered.py` changes the temperature. Files
+named `*_kernels.py` hold compiled loops.
 """

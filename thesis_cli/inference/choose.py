@@ -9,7 +9,9 @@ from thesis_cli.inference.solver import MapSolver
 from thesis_cli.models.factor_graph import FactorGraph
 
 NARROW = 2**12
-"""States of a grid's boundary up to which grid transfer beats a minimum cut: its tables fit into a core's cache."""
+"""States of a grid's boundary up to which grid transfer beats a minimum cut: its tables fit into a
+core's cache.
+"""
 
 
 def map_solver(
@@ -32,7 +34,8 @@ def map_solver(
 
     Raises
     ------
-    UnsuitableModel, ModelTooLarge : the named solver does not take the model, or no exact solver does.
+    UnsuitableModel, ModelTooLarge : the named solver does not take the model, or no exact solver
+        does.
     """
     if name != "auto":
         return _make(name, graph, memory), ""

@@ -17,7 +17,8 @@ from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 IMPOSSIBLE = -1e300
-"""A log-weight whose exponential is 0, in place of -inf where products are taken: 0 * 1e300 is 0."""
+"""A log-weight whose exponential is 0, in place of -inf where products are taken: 0 * 1e300 is 0.
+"""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,9 @@ class Elimination:
         return self._sum_out({}, keep=False)
 
     def _sum_out(self, messages: dict[int, Floats], *, keep: bool) -> float:
-        """Sum the variables out in order and return ln Z; `messages` keeps the message of each step if `keep`."""
+        """Sum the variables out in order and return ln Z; `messages` keeps the message of each step
+        if `keep`.
+        """
         total = self._constant
         for j, step in enumerate(self._steps):
             messages[j] = _log_sum(self._table(step.base, step, messages, keep=keep))
@@ -93,7 +96,8 @@ class Elimination:
         return total
 
     def _backward(self) -> tuple[float, Iterator[tuple[int, Floats]]]:
-        """ln Z, and the steps from last to first, each with exp(table - its maximum), shape (*scope, variable).
+        """ln Z, and the steps from last to first, each with exp(table - its maximum), shape
+        (*scope, variable).
 
         Raises
         ------
@@ -115,7 +119,8 @@ class Elimination:
         return total, steps()
 
     def sample(self, count: int, rng: np.random.Generator) -> Ints:
-        """Independent draws from the Gibbs distribution, exact, by sampling the variables in reverse order.
+        """Independent draws from the Gibbs distribution, exact, by sampling the variables in
+        reverse order.
 
         Parameters
         ----------
@@ -170,16 +175,18 @@ class Elimination:
         return log_z, found
 
     def renyi_entropy(self, alpha: float = 1.0) -> tuple[float, float]:
-        """ln Z, and the Renyi entropy of an order near 1, which eq. 3.27 of the thesis would lose to cancellation.
+        """ln Z, and the Renyi entropy of an order near 1, which eq. 3.27 of the thesis would lose
+        to cancellation.
 
-        The chain rule writes p as the product over the steps of q(x_i | scope). The message of a step
-        is the entropy of all variables summed out so far, given its scope: h = -M[ln q - sum of the
-        incoming h], with the exponential mean M[v] = ln(sum_x q e^{(alpha - 1) v}) / (alpha - 1),
-        which is the mean at alpha = 1. No terms cancel.
+        The chain rule writes p as the product over the steps of q(x_i | scope). The message of a
+        step is the entropy of all variables summed out so far, given its scope: h = -M[ln q - sum
+        of the incoming h], with the exponential mean M[v] = ln(sum_x q e^{(alpha - 1) v}) / (alpha
+        - 1), which is the mean at alpha = 1. No terms cancel.
 
         Parameters
         ----------
-        alpha : order, 1/2 or above, with |alpha - 1| ln |X| at most about 1; beyond, 1 + what is summed loses digits.
+        alpha : order, 1/2 or above, with |alpha - 1| ln |X| at most about 1; beyond, 1 + what is
+            summed loses digits.
 
         Returns
         -------
@@ -188,7 +195,8 @@ class Elimination:
 
         Raises
         ------
-        ModelTooLarge : the tables of an entropy, three times those of an elimination, do not fit into the memory.
+        ModelTooLarge : the tables of an entropy, three times those of an elimination, do not fit
+            into the memory.
         NoConfiguration : no configuration is possible.
         """
         self._check_memory(3 * self._cost, "an entropy needs")
@@ -221,8 +229,8 @@ class Elimination:
 
         Parameters
         ----------
-        noise : added to the unary log-potentials, shape (batch, sum of cardinalities): the states of variable 0,
-            then those of variable 1, ...
+        noise : added to the unary log-potentials, shape (batch, sum of cardinalities): the states
+            of variable 0, then those of variable 1, ...
 
         Returns
         -------
@@ -253,7 +261,9 @@ class Elimination:
         return values, states
 
     def _table(self, base: Floats, step: _Step, messages: dict[int, Floats], *, keep: bool = False) -> Floats:
-        """`base` plus the incoming messages of a step, dropped unless `keep`: (batch or 1, *scope, variable)."""
+        """`base` plus the incoming messages of a step, dropped unless `keep`: (batch or 1, *scope,
+        variable).
+        """
         table = base
         for j, axes, shape in step.messages:
             message = messages[j] if keep else messages.pop(j)
@@ -294,7 +304,9 @@ def _squeezed(factor: Factor, cardinalities: Sequence[int]) -> Factor:
 
 
 def _weights(table: Floats) -> tuple[Floats, Floats]:
-    """exp(table - top) and top, the largest of each row of the last axis; 0 for a row that is impossible."""
+    """exp(table - top) and top, the largest of each row of the last axis; 0 for a row that is
+    impossible.
+    """
     top = table.max(axis=-1, keepdims=True)
     top = np.where(top == -np.inf, 0.0, top)
     weights = table - top
@@ -309,7 +321,9 @@ def _log_sum(table: Floats) -> Floats:
 
 
 def weighted_expm1(log_weights: Floats, exponents: Floats) -> Floats:
-    """e^w (e^u - 1) to full relative accuracy, where e^u may overflow but e^(w + u) does not; both are finite."""
+    """e^w (e^u - 1) to full relative accuracy, where e^u may overflow but e^(w + u) does not; both
+    are finite.
+    """
     found = np.maximum(exponents, 0.0)
     found += log_weights
     np.exp(found, out=found)
@@ -333,6 +347,8 @@ def _first_above(cumulative: Floats, rows: Ints, levels: Floats) -> Ints:
 def _align(
     scope: tuple[int, ...], axes: tuple[int, ...], cardinalities: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How to lay a table over `scope` along `axes`: a permutation of its axes, then a shape with ones."""
+    """How to lay a table over `scope` along `axes`: a permutation of its axes, then a shape with
+    ones.
+    """
     perm = tuple(sorted(range(len(scope)), key=lambda a: axes.index(scope[a])))
     return perm, tuple(cardinalities[i] if i in scope else 1 for i in axes)

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 import numpy as np
 
 LARGEST_TABLE = math.log(2.0**30)
-"""A greedy order is abandoned once it needs a table with more entries than this; natural logarithm."""
+"""A greedy order is abandoned once it needs a table with more entries than this; natural logarithm.
+"""
 
 Clique = tuple[int, ...]
 
 
 def elimination_order(cardinalities: Sequence[int], scopes: Sequence[Clique]) -> tuple[list[int], list[Clique]]:
-    """The cheapest of three orders: the variables' own, greedy by least fill, and greedy by least table.
+    """The cheapest of three orders: the variables' own, greedy by least fill, and greedy by least
+    table.
 
     The first is found at once. The others are abandoned at the first huge table, so that a model
     that cannot be eliminated is refused soon.
@@ -32,7 +34,9 @@ def elimination_order(cardinalities: Sequence[int], scopes: Sequence[Clique]) ->
 
 
 def _own_order(n: int, scopes: Sequence[Clique]) -> list[Clique]:
-    """Cliques of the order 0, 1, ...: each step passes its neighbours on to the next step that names one."""
+    """Cliques of the order 0, 1, ...: each step passes its neighbours on to the next step that
+    names one.
+    """
     left: list[set[int]] = [set() for _ in range(n)]
     for scope in scopes:
         if scope:
@@ -48,7 +52,9 @@ def _own_order(n: int, scopes: Sequence[Clique]) -> list[Clique]:
 
 
 def _greedy(logs: Sequence[float], scopes: Sequence[Clique], *, by_fill: bool) -> tuple[list[int], list[Clique]] | None:
-    """Eliminate what costs least next: fewest fill edges, then the smallest table, or the smallest table at once."""
+    """Eliminate what costs least next: fewest fill edges, then the smallest table, or the smallest
+    table at once.
+    """
     neighbours: list[set[int]] = [set() for _ in logs]
     for scope in scopes:
         for i in scope:

@@ -1,4 +1,6 @@
-"""Compiled pass over the configurations of a factor graph; tests compare it with `FactorGraph.log_potential`."""
+"""Compiled pass over the configurations of a factor graph; tests compare it with
+`FactorGraph.log_potential`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ class Layout(NamedTuple):
     constant : sum of the factors without variables, nats.
     first_factor : first factor of each variable, shape (n + 1,): those whose scope ends with it.
     first_axis : first entry of each factor in `variables` and `strides`, shape (m + 1,).
-    variables, strides : scope of each factor, and how far one state of a variable moves in its table.
+    variables, strides : scope of each factor, and how far one state of a variable moves in its
+        table.
     first_entry : first entry of each factor in `tables`, shape (m + 1,).
     tables : log-potentials of all factors.
     """

@@ -25,12 +25,14 @@ def exact_log_partition_function(
     max_configurations: int = MAX_CONFIGURATIONS,
     progress: Tick | None = None,
 ) -> tuple[float, str]:
-    """Exact ln Z and the name of the algorithm: grid transfer or elimination for factor graphs, else enumeration.
+    """Exact ln Z and the name of the algorithm: grid transfer or elimination for factor graphs,
+    else enumeration.
 
     Parameters
     ----------
     memory : bytes for grid transfer or elimination.
-    max_configurations : limit on enumeration, which serves vectors and graphs too wide for `memory`.
+    max_configurations : limit on enumeration, which serves vectors and graphs too wide for
+        `memory`.
     progress : called with the number of configurations just enumerated.
 
     Raises
@@ -66,7 +68,8 @@ class MapResult:
     Attributes
     ----------
     value : phi(x).
-    states : of the variables, shape (n,), numbered as without evidence; for a vector its index, shape (1,).
+    states : of the variables, shape (n,), numbered as without evidence; for a vector its index,
+        shape (1,).
     method : the algorithm that found it.
     guarantee : `exact` if no configuration has a larger log-potential.
     bound : upper bound on the log-potential of every configuration; inf if the method gives none.
@@ -89,7 +92,8 @@ def best_configuration(
     max_configurations: int = MAX_CONFIGURATIONS,
     progress: Tick | None = None,
 ) -> MapResult:
-    """MAP of a model: exact by a solver or by enumeration if one takes it, otherwise by TRW-S with its bound.
+    """MAP of a model: exact by a solver or by enumeration if one takes it, otherwise by TRW-S with
+    its bound.
 
     Parameters
     ----------

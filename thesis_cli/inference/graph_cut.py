@@ -37,7 +37,8 @@ class BinaryModel:
 
     @classmethod
     def of(cls, graph: FactorGraph) -> BinaryModel:
-        """A factor graph in this form; a variable with one state gets a second one that is impossible.
+        """A factor graph in this form; a variable with one state gets a second one that is
+        impossible.
 
         Raises
         ------
@@ -67,14 +68,17 @@ class BinaryModel:
 
 
 def noise_columns(graph: FactorGraph) -> Ints:
-    """Columns of the two states of each variable in a row of noise, shape (n, 2); a single state counts twice."""
+    """Columns of the two states of each variable in a row of noise, shape (n, 2); a single state
+    counts twice.
+    """
     ends = np.cumsum(graph.cardinalities)
     return np.stack([ends - graph.cardinalities, ends - 1], axis=1)
 
 
 @dataclass(frozen=True)
 class CutForm:
-    """phi(x) = constant + sum_i log_odds_i x_i - sum_e cost_e(x_i, y_j) over the x without a forbidden state.
+    """phi(x) = constant + sum_i log_odds_i x_i - sum_e cost_e(x_i, y_j) over the x without a
+    forbidden state.
 
     y_j is x_j, or 1 - x_j if e is repulsive. Edge e costs `capacities[e, 0]` at x_i = 0, y_j = 1,
     `capacities[e, 1]` at x_i = 1, y_j = 0, and nothing where the two agree.
@@ -108,7 +112,8 @@ class CutForm:
         forbidden = model.unary == -np.inf
         tables = model.tables
         for axis, variable in ((2, i), (1, j)):
-            # A row (column) of -inf forbids a state of one variable; the other row then stands in for it.
+            # A row (column) of -inf forbids a state of one variable; the other row then stands in
+            # for it.
             gone = (tables == -np.inf).all(axis=axis)
             edge, state = np.nonzero(gone)
             forbidden[variable[edge], state] = True
@@ -140,7 +145,8 @@ class Network:
 
     Each cut starts from a copy of the network, which is as fast as changing the capacities of a
     solved one and leaves no residue of earlier flows. Infinite capacities stay infinite, so that
-    hard constraints cost no precision. PyMaxflow holds the interpreter lock, so threads gain nothing.
+    hard constraints cost no precision. PyMaxflow holds the interpreter lock, so threads gain
+    nothing.
 
     Parameters
     ----------
@@ -157,7 +163,8 @@ class Network:
         self._zeros = np.zeros(len(forbidden))
         self._nodes = np.arange(len(forbidden))
         hard = np.isinf(capacities)
-        # With each infinite capacity at 1 and the others at 0, the cut counts the constraints that must be violated.
+        # With each infinite capacity at 1 and the others at 0, the cut counts the constraints that
+        # must be violated.
         self.possible = (
             not (hard.any() or forbidden.any())
             or self._build(arcs, hard.astype(np.float64), forbidden.astype(np.float64)).maxflow() == 0
@@ -168,7 +175,8 @@ class Network:
     def _build(self, arcs: Ints, capacities: Floats, terminals: Floats) -> Any:
         import maxflow
 
-        # PyMaxflow 1.3.2 crashes where it copies a node without arcs; an arc to a spare node costs nothing.
+        # PyMaxflow 1.3.2 crashes where it copies a node without arcs; an arc to a spare node costs
+        # nothing.
         bare = np.flatnonzero(np.bincount(arcs.reshape(-1), minlength=len(self._nodes)) == 0)
         ends = np.concatenate([[0], bare])
         graph = maxflow.GraphFloat(len(self._nodes) + 1, len(arcs) + len(ends))
@@ -196,11 +204,13 @@ class Network:
 
 
 class MinimumCut:
-    """Exact MAP of a binary pairwise model whose edges are attractive once some variables are flipped.
+    """Exact MAP of a binary pairwise model whose edges are attractive once some variables are
+    flipped.
 
     Raises
     ------
-    UnsuitableModel : a cycle of edges stays frustrated whatever is flipped; the message names one of its edges.
+    UnsuitableModel : a cycle of edges stays frustrated whatever is flipped; the message names one
+        of its edges.
     """
 
     def __init__(self, model: BinaryModel) -> None:
@@ -235,8 +245,9 @@ class MinimumCut:
 class GraphCut:
     """Exact MAP of attractive (supermodular) binary pairwise models: a `MapSolver`.
 
-    The maximum of phi is a minimum cut if table[0, 0] + table[1, 1] >= table[0, 1] + table[1, 0] on every edge, perhaps
-    after some variables have been flipped (Greig, Porteous and Seheult, 1989; Kolmogorov and Zabih, 2004).
+    The maximum of phi is a minimum cut if table[0, 0] + table[1, 1] >= table[0, 1] + table[1, 0] on
+    every edge, perhaps after some variables have been flipped (Greig, Porteous and Seheult, 1989;
+    Kolmogorov and Zabih, 2004).
 
     Parameters
     ----------
@@ -244,7 +255,8 @@ class GraphCut:
 
     Raises
     ------
-    UnsuitableModel : a variable of three states or more, a factor of three variables or more, or a frustrated cycle.
+    UnsuitableModel : a variable of three states or more, a factor of three variables or more, or a
+        frustrated cycle.
     """
 
     name = "graph cut"
@@ -261,7 +273,9 @@ class GraphCut:
 
 
 def _flips(n: int, edges: Ints, repulsive: Bools) -> Bools:
-    """Variables to flip so that no edge is repulsive: two colours that differ across the repulsive edges."""
+    """Variables to flip so that no edge is repulsive: two colours that differ across the repulsive
+    edges.
+    """
     if not repulsive.any():
         return np.zeros(n, np.bool_)
     from scipy.sparse import coo_array
@@ -273,7 +287,8 @@ def _flips(n: int, edges: Ints, repulsive: Bools) -> Bools:
     i, j = edges.T
     forest = minimum_spanning_tree(square(n, i, j, np.where(repulsive, 2.0, 1.0))).tocoo()
     unlike = forest.data == 2.0
-    # Each variable twice, as it is and flipped: a tree falls into two copies, one for each colouring.
+    # Each variable twice, as it is and flipped: a tree falls into two copies, one for each
+    # colouring.
     heads = np.concatenate([forest.col + n * unlike, forest.col + n * ~unlike])
     tails = np.concatenate([forest.row, forest.row + n])
     _, copies = connected_components(square(2 * n, tails, heads, np.ones(len(tails))), directed=False)

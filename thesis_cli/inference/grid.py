@@ -1,8 +1,9 @@
 """Exact MAP and ln Z on grids: dynamic programming over a boundary that moves one site at a time.
 
-The boundary holds one site of each column. A step replaces a column's site by the one below it, so that the table over
-the boundary's K^width states is updated in place. Only the table before each row is kept: given the states of the row
-below, those of a row maximise that table plus a sum over its columns, which is solved column by column.
+The boundary holds one site of each column. A step replaces a column's site by the one below it, so
+that the table over the boundary's K^width states is updated in place. Only the table before each
+row is kept: given the states of the row below, those of a row maximise that table plus a sum over
+its columns, which is solved column by column.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph
 
 LARGEST_RANGE = 600.0
-"""Largest difference in nats that the rest of the grid can make between boundaries if sums must not underflow."""
+"""Largest difference in nats that the rest of the grid can make between boundaries if sums must not
+underflow.
+"""
 
 SIDE_BY_SIDE = 2**25
-"""Bytes of tables up to which problems are solved side by side; beyond, memory bandwidth is the limit."""
+"""Bytes of tables up to which problems are solved side by side; beyond, memory bandwidth is the
+limit.
+"""
 
 PAIR_ROOM = 40
 """Bytes for each entry of the tables of pairs while they are read."""
@@ -37,19 +42,22 @@ class GridTransfer:
 
     Parameters
     ----------
-    graph : factors over one variable, or over two that are neighbours when the variables are numbered along the
-        rows (or the columns) of a grid. A chain is a grid, and edges may be missing.
+    graph : factors over one variable, or over two that are neighbours when the variables are
+        numbered along the rows (or the columns) of a grid. A chain is a grid, and edges may be
+        missing.
     memory : bytes that the tables of one call may take.
 
     Attributes
     ----------
     width : sites of the shorter side.
-    summable : whether sums of weights outside the logarithm lose nothing; otherwise use elimination.
+    summable : whether sums of weights outside the logarithm lose nothing; otherwise use
+        elimination.
 
     Raises
     ------
     UnsuitableModel : not a grid.
-    ModelTooLarge : its shorter side is too wide for `memory`; the message gives the memory it needs.
+    ModelTooLarge : its shorter side is too wide for `memory`; the message gives the memory it
+        needs.
     """
 
     name = "grid transfer"
@@ -110,16 +118,20 @@ class GridTransfer:
         return values.reshape(-1)[:batch] + self._constant, np.minimum(found, np.array(self.graph.cardinalities) - 1)
 
     def log_partition_function(self) -> float:
-        """Exact ln Z in nats, of a grid that is `summable`; `-inf` when no configuration is possible."""
+        """Exact ln Z in nats, of a grid that is `summable`; `-inf` when no configuration is
+        possible.
+        """
         return self._sum_down()[0]
 
     def marginals(self) -> tuple[float, Floats]:
-        """Exact ln Z and the marginals of a grid that is `summable` and has a possible configuration.
+        """Exact ln Z and the marginals of a grid that is `summable` and has a possible
+        configuration.
 
         Returns
         -------
         log_z : nats.
-        marginals : p(x_i) of the states of variable 0, then those of variable 1, ..., shape (sum of cardinalities,).
+        marginals : p(x_i) of the states of variable 0, then those of variable 1, ..., shape (sum of
+            cardinalities,).
         """
         log_z, above = self._sum_down()
         shape = (self._count,) * self.width  # the last column comes first
@@ -136,10 +148,13 @@ class GridTransfer:
         return log_z, found[:-2]
 
     def _sum_down(self) -> tuple[float, list[Floats]]:
-        """ln Z, and for each row the weights of all that ends there, by its states, up to a constant."""
+        """ln Z, and for each row the weights of all that ends there, by its states, up to a
+        constant.
+        """
         from thesis_cli.inference import grid_kernels
 
-        # The sums also run over what stands above the first row, and over sites that are no variable.
+        # The sums also run over what stands above the first row, and over sites that are no
+        # variable.
         log_z = self._constant - (self.width + self._free) * math.log(self._count)
         table = np.ones(self._count**self.width)
         above = []
@@ -177,8 +192,8 @@ class GridTransfer:
     def _largest_range(self, soft: bool) -> float:
         """Largest difference that the rest of the grid can make between two boundaries, nats.
 
-        In a soft grid only the edges across the boundary contribute. With hard constraints a boundary may be
-        the only possible one, however small its weight so far.
+        In a soft grid only the edges across the boundary contribute. With hard constraints a
+        boundary may be the only possible one, however small its weight so far.
         """
         ranges = [_range(self._down), _range(self._right)]
         if not soft:
@@ -213,7 +228,8 @@ def _layout(form: Pairwise) -> tuple[int, Ints]:
 
 
 def _slots(form: Pairwise, variables: Ints, count: int) -> Ints:
-    """Where the states of each site are in a vector of all states, then 0, then -inf; shape (sites, count).
+    """Where the states of each site are in a vector of all states, then 0, then -inf; shape (sites,
+    count).
 
     What has one state (evidence) or none (a site without a variable) takes any, all the same.
     """
@@ -229,7 +245,9 @@ def _slots(form: Pairwise, variables: Ints, count: int) -> Ints:
 
 
 def _tables(form: Pairwise, variables: Ints, width: int, count: int) -> tuple[Floats, Floats]:
-    """Log-potentials of each site with its left and with its upper neighbour, shapes (sites, count, count)."""
+    """Log-potentials of each site with its left and with its upper neighbour, shapes (sites, count,
+    count).
+    """
     right, down = np.zeros((2, len(variables), count, count))
     site = np.empty(len(form.cardinalities), np.int64)
     site[variables[variables >= 0]] = np.flatnonzero(variables >= 0)
@@ -240,7 +258,8 @@ def _tables(form: Pairwise, variables: Ints, width: int, count: int) -> tuple[Fl
 
 
 def _gains(unary: Floats, right: Floats, down: Floats, width: int) -> tuple[float, Floats, Floats, Floats]:
-    """Two-state tables as those of states 0 + (gain of state 1) + (interaction when both are in state 1).
+    """Two-state tables as those of states 0 + (gain of state 1) + (interaction when both are in
+    state 1).
 
     Returns
     -------

@@ -1,7 +1,8 @@
 """Compiled sweeps over the boundary of a grid; `grid.py` says what they compute.
 
-A table holds a number for each assignment of a boundary of `width` sites, one in each column, column 0 the fastest
-digit, and for each of `lanes` problems that are solved side by side, fastest of all.
+A table holds a number for each assignment of a boundary of `width` sites, one in each column,
+column 0 the fastest digit, and for each of `lanes` problems that are solved side by side, fastest
+of all.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def _binary_site(table: Floats, column: int, gain: Floats, below: float, zero: f
 
     gain : of state 1 over state 0, by the state of the left neighbour, shape (2, LANES).
     below : interaction of the two sites, which counts when both are in state 1.
-    zero : 0, which the compiler must not know, lest it store only where the maximum is not yet there.
+    zero : 0, which the compiler must not know, lest it store only where the maximum is not yet
+        there.
     """
     lanes = _u(LANES)
     step = lanes << _u(column)
@@ -94,10 +96,12 @@ def _binary_site_alone(table: Floats, column: int, gain: Floats, below: float, z
 def maximise_binary(
     field: Floats, right: Floats, down: Floats, width: int, zero: float, values: Floats, states: np.ndarray
 ) -> None:
-    """Grids of binary sites without hard constraints, where only gains of state 1 over state 0 count.
+    """Grids of binary sites without hard constraints, where only gains of state 1 over state 0
+    count.
 
     field : gain of state 1 at a site, shape (blocks, rows * width, lanes); lanes is LANES or 1.
-    right, down : interactions with the left and with the upper neighbour, both in state 1, shape (rows * width,).
+    right, down : interactions with the left and with the upper neighbour, both in state 1, shape
+        (rows * width,).
     values : written, shape (blocks, lanes).
     states : written, shape (blocks, rows * width, lanes).
     """
@@ -234,8 +238,8 @@ def _fold(table: Floats, extra: Floats, result: Floats) -> None:
 def sum_site(table: Floats, column: int, count: int, unary: Floats, right: Floats, down: Floats) -> None:
     """Replace a column's site by the one below it in a table of weights, shape (count ** width,).
 
-    unary, right, down : weights (not logarithms) of one site, shapes (count,), (count, count), (count, count) as in
-        `maximise_general`.
+    unary, right, down : weights (not logarithms) of one site, shapes (count,), (count, count),
+        (count, count) as in `maximise_general`.
     """
     old = np.empty(count)
     gain = right * unary

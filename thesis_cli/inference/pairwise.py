@@ -39,7 +39,8 @@ class Pairwise:
 
 
 def pairwise(graph: FactorGraph) -> Pairwise:
-    """Merge the factors of a graph by scope, ignoring variables with one state, such as observed ones.
+    """Merge the factors of a graph by scope, ignoring variables with one state, such as observed
+    ones.
 
     Raises
     ------
@@ -76,11 +77,12 @@ def pairwise(graph: FactorGraph) -> Pairwise:
 
 
 def lifted(graph: FactorGraph) -> FactorGraph:
-    """An equivalent model with factors of at most two variables; its first n variables are those of `graph`.
+    """An equivalent model with factors of at most two variables; its first n variables are those of
+    `graph`.
 
-    A factor of three or more becomes a variable with a state for each entry that is possible, tied to the
-    variables of its scope by hard constraints. Belief propagation and its relatives on it are those on
-    the factor graph.
+    A factor of three or more becomes a variable with a state for each entry that is possible, tied
+    to the variables of its scope by hard constraints. Belief propagation and its relatives on it
+    are those on the factor graph.
     """
     cardinalities = list(graph.cardinalities)
     factors = []

@@ -14,10 +14,12 @@ SWEEPS = 100
 
 
 class QPBO:
-    """Quadratic pseudo-Boolean optimisation (Hammer, Hansen and Simeone, 1984; Rother et al., 2007): a `MapSolver`.
+    """Quadratic pseudo-Boolean optimisation (Hammer, Hansen and Simeone, 1984; Rother et al.,
+    2007): a `MapSolver`.
 
-    Every variable gets a second node that stands for its complement; a minimum cut of the two is twice a lower bound
-    of -max phi, and where the nodes of a variable disagree, all maximisers have that state.
+    Every variable gets a second node that stands for its complement; a minimum cut of the two is
+    twice a lower bound of -max phi, and where the nodes of a variable disagree, all maximisers have
+    that state.
 
     Parameters
     ----------
@@ -49,7 +51,8 @@ class QPBO:
         order = np.argsort(np.concatenate([i, j]), kind="stable")
         self._starts = np.searchsorted(np.concatenate([i, j])[order], np.arange(n + 1))
         self._others = np.concatenate([j, i])[order]
-        # What a neighbour in state 0, in state 1 and (index -1) in none adds to the two states of a variable.
+        # What a neighbour in state 0, in state 1 and (index -1) in none adds to the two states of a
+        # variable.
         self._shares = np.concatenate([tables, np.zeros((len(tables), 1, 2))], axis=1)[order]
 
     def persistent(self, noise: Floats) -> tuple[Ints, Floats]:
@@ -61,10 +64,10 @@ class QPBO:
 
         Returns
         -------
-        states : those that all maximisers share (strong persistency, up to rounding), -1 where unlabelled,
-            shape (batch, n).
-        bounds : the roof dual, at least max_x {phi(x) + sum_i noise_i(x_i)}, shape (batch,); `-inf` only if no
-            configuration is possible.
+        states : those that all maximisers share (strong persistency, up to rounding), -1 where
+            unlabelled, shape (batch, n).
+        bounds : the roof dual, at least max_x {phi(x) + sum_i noise_i(x_i)}, shape (batch,); `-inf`
+            only if no configuration is possible.
         """
         batch, n = len(noise), len(self.graph.cardinalities)
         states, bounds = np.full((batch, n), -1, np.int64), np.full(batch, -np.inf)
@@ -83,8 +86,9 @@ class QPBO:
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
         """See `MapSolver.maximise`; the maximum itself if every variable is labelled.
 
-        The others are completed greedily in their order, each by its best state given the neighbours that have
-        one, then changed one at a time while that gains (iterated conditional modes).
+        The others are completed greedily in their order, each by its best state given the
+        neighbours that have one, then changed one at a time while that gains (iterated conditional
+        modes).
         """
         states, _ = self.persistent(noise)
         values = np.empty(len(noise))

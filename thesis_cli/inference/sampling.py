@@ -20,7 +20,8 @@ def exact_samples(
     memory: int = DEFAULT_MEMORY,
     max_configurations: int = MAX_CONFIGURATIONS,
 ) -> tuple[Ints, str]:
-    """Independent configurations x ~ p: by elimination for a factor graph, else by two sweeps over them all.
+    """Independent configurations x ~ p: by elimination for a factor graph, else by two sweeps over
+    them all.
 
     Parameters
     ----------
@@ -28,17 +29,20 @@ def exact_samples(
     count : number of draws.
     rng : source of randomness.
     memory : bytes for elimination.
-    max_configurations : limit on enumeration, which serves vectors and graphs too wide for `memory`.
+    max_configurations : limit on enumeration, which serves vectors and graphs too wide for
+        `memory`.
 
     Returns
     -------
-    states : of the variables, shape (count, n), numbered as without evidence; for a vector indices, shape (count, 1).
+    states : of the variables, shape (count, n), numbered as without evidence; for a vector indices,
+        shape (count, 1).
     method : `elimination` or `enumeration`.
 
     Raises
     ------
     ModelTooLarge : neither takes the model; the message gives the width.
-    InputError : `count` is below 1, no configuration is possible, or a vector has a NaN or a `+inf`.
+    InputError : `count` is below 1, no configuration is possible, or a vector has a NaN or a
+        `+inf`.
     """
     if count < 1:
         raise InputError(f"{count} draws", "it must be at least one")

@@ -1,4 +1,6 @@
-"""The interface of MAP solvers: built from a model once, a solver maximises many perturbed copies of it."""
+"""The interface of MAP solvers: built from a model once, a solver maximises many perturbed copies
+of it.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ class MapSolver(Protocol):
     Attributes
     ----------
     name : name of the algorithm, for summaries.
-    guarantee : `exact`, or `approximate`: the values are then those of the configurations found, never
-        above the maximum.
+    guarantee : `exact`, or `approximate`: the values are then those of the configurations found,
+        never above the maximum.
     graph : the model.
     """
 
@@ -35,13 +37,13 @@ class MapSolver(Protocol):
 
         Parameters
         ----------
-        noise : finite, added to the unary log-potentials, shape (batch, sum of cardinalities): the states
-            of variable 0, then those of variable 1, ...
+        noise : finite, added to the unary log-potentials, shape (batch, sum of cardinalities): the
+            states of variable 0, then those of variable 1, ...
 
         Returns
         -------
-        values : phi(x) + sum_i noise_i(x_i) of each maximiser, shape (batch,); `-inf` if no configuration is
-            possible (or, from an approximate solver, found).
+        values : phi(x) + sum_i noise_i(x_i) of each maximiser, shape (batch,); `-inf` if no
+            configuration is possible (or, from an approximate solver, found).
         states : the maximisers, shape (batch, n).
         """
         ...

@@ -9,7 +9,8 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 
 class Tempered:
-    """MAP of alpha phi + noise, as alpha times the MAP of phi + noise / alpha (Thesis eqs. 3.7, 3.8).
+    """MAP of alpha phi + noise, as alpha times the MAP of phi + noise / alpha (Thesis eqs. 3.7,
+    3.8).
 
     Parameters
     ----------

@@ -27,8 +27,9 @@ class Command:
     run : (request, progress) -> result.
     examples : command lines that run as they stand in a checkout, each after `thesis-cli `.
     notes : further paragraphs of the help.
-    saves : whether there is a file, by default under results/runs. The shell calls `Result.save`; if the request has
-        a field `out`, it fills in the name, and the command writes the file itself.
+    saves : whether there is a file, by default under results/runs. The shell calls `Result.save`;
+        if the request has a field `out`, it fills in the name, and the command writes the file
+        itself.
     suffix : of that file.
     default_out : the file that a command which does not save writes itself if `--out` is not given.
     not_swept : why the command cannot be swept; empty if it can.
@@ -73,7 +74,9 @@ class Command:
 
 
 def python_function(name: str, command: Command) -> Callable[..., Result]:
-    """The command as a function of Python: arguments of the command line come first, all else by name."""
+    """The command as a function of Python: arguments of the command line come first, all else by
+    name.
+    """
     kinds = inspect.Parameter
     parameters = [
         kinds(

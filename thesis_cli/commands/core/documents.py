@@ -1,4 +1,5 @@
-"""What is generated from the commands: the tables of options in `docs/`, and the types of the Python functions.
+"""What is generated from the commands: the tables of options in `docs/`, and the types of the
+Python functions.
 
 `make docs` runs this module; a test holds that nothing is out of date.
 """

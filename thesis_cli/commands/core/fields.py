@@ -1,4 +1,6 @@
-"""The fields of a request: what an option is called, what it takes, its default and its one line of help."""
+"""The fields of a request: what an option is called, what it takes, its default and its one line of
+help.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from thesis_cli.base.presentation import presentation
 from thesis_cli.base.wording import without_secrets
 
 Names = Literal["", "file", "release", "object", "output"]
-"""What a field's text names: nothing, a file to read, a CSV file of a release with its record beside it, a Python
-object (`module:object`), a file to write."""
+"""What a field's text names: nothing, a file to read, a CSV file of a release with its record
+beside it, a Python object (`module:object`), a file to write."""
 
 _KEY = "option"
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE | re.ASCII)
@@ -106,7 +108,9 @@ class OptionField:
 
     @property
     def takes_mapping(self) -> bool:
-        """Whether its values are of the form `NAME=VALUE`, so that Python callers may pass a mapping."""
+        """Whether its values are of the form `NAME=VALUE`, so that Python callers may pass a
+        mapping.
+        """
         return self.many == 0 and self.about.metavar.startswith("NAME=")
 
     @property
@@ -325,14 +329,18 @@ def files_named(request: object) -> list[str]:
 
 
 def settings_of(request: object, **resolved: Any) -> Mapping[str, Any]:
-    """The fields of a request as a record keeps them: plain values, those that were resolved in place of theirs."""
+    """The fields of a request as a record keeps them: plain values, those that were resolved in
+    place of theirs.
+    """
     fields = fields_of(type(request))
     kept = [name for name, field in fields.items() if field.about.recorded]
     return {name: plain(resolved.get(name, getattr(request, name))) for name in kept} | resolved
 
 
 def plain(value: Any) -> Any:
-    """A value of a field in the form of JSON, without passwords of URLs; of an object only what it is."""
+    """A value of a field in the form of JSON, without passwords of URLs; of an object only what it
+    is.
+    """
     if isinstance(value, str | Path):
         return without_secrets(str(value))
     if value is None or isinstance(value, bool | int | float):

@@ -1,7 +1,7 @@
 """The commands there are: each file of `thesis_cli/commands/` is one, found by its name.
 
-The first line of the file reads `\"\"\"`thesis-cli NAME`: what it does.\"\"\"`. Listing the commands reads
-these lines and imports nothing.
+The first line of the file reads `\"\"\"`thesis-cli NAME`: what it does.\"\"\"`. Listing the
+commands reads these lines and imports nothing.
 """
 
 from __future__ import annotations

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Result:
-    """What a command found. Each command has a subclass with fields of its own, a dataclass with `repr=False`.
+    """What a command found. Each command has a subclass with fields of its own, a dataclass with
+    `repr=False`.
 
     Attributes
     ----------
     table : one observation a row; `save` writes it as CSV.
     request : what was asked for.
-    settings : the request as it was carried out, plain values: the seed that was drawn, the method that was chosen.
+    settings : the request as it was carried out, plain values: the seed that was drawn, the method
+        that was chosen.
     seconds : the time that the work took.
     """
 
@@ -80,7 +82,9 @@ class Result:
 
     @presentation
     def sidecar(self) -> dict[str, Any]:
-        """How the result came about: the request, settings, facts, time, versions, machine and commit."""
+        """How the result came about: the request, settings, facts, time, versions, machine and
+        commit.
+        """
         from thesis_cli.base.provenance import provenance
 
         origin = {key: value for key, value in provenance().items() if key != "argv"}  # it may hold a password
@@ -94,7 +98,8 @@ class Result:
 
     @presentation
     def save(self, path: str | Path) -> list[Path]:
-        """Write the table as CSV and beside it a JSON record of how it came about: both or, if that fails, neither.
+        """Write the table as CSV and beside it a JSON record of how it came about: both or, if that
+        fails, neither.
 
         Raises
         ------
