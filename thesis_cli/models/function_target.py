@@ -14,7 +14,8 @@ from thesis_cli.models.proposals import Uniform
 
 
 class FunctionTarget:
-    """An unnormalised log-density f on a box, with the uniform proposal; Z is the integral of exp(f).
+    """An unnormalised log-density f on a box, with the uniform proposal; Z is the integral of
+    exp(f).
 
     f is finite in the whole box. Its bound on a smaller box is f at the centre plus `slope` times
     the sum of half the sides.

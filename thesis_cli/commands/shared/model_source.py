@@ -34,7 +34,8 @@ def open_model(
 
     Raises
     ------
-    InputError : the source is no model, or an option does not go with it; the message names the source.
+    InputError : the source is no model, or an option does not go with it; the message names the
+        source.
     """
     from thesis_cli.models.factor_graph import LogPotentials
 
