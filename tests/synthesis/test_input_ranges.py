@@ -93,3 +93,14 @@ def test_ranges(text, ranges):
 
 def test_an_empty_range_is_none():
     assert input_ranges(parse("a <- [int]; b <- COUNT (>0) a"), Semantics(low=0, high=5)) is None
+
+
+def test_a_function_of_which_nothing_is_known_restricts_nothing():
+    from numba import njit
+
+    from thesis_cli.synthesis.input_range_kernels import RULES
+    from thesis_cli.synthesis.operation_kernels import bounds_of
+
+    unknown = RULES["unknown"]
+    rule = njit(lambda bounds: unknown(0, 3, 4, 20, bounds))
+    assert rule(bounds_of(Semantics())) == ((-256, 255), (-256, 255))

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
 from thesis_cli.synthesis.behaviours import Behaviours, distinct, enumerated
 from thesis_cli.synthesis.corpus import TYPES, Corpus, Labelled, join
@@ -221,8 +221,8 @@ class _Source:
 
         step = -(-len(codes) // self._jobs) or 1
         parts = [slice(start, start + step) for start in range(0, len(codes), step)]
-        with ThreadPoolExecutor(self._jobs) as pool:
-            list(pool.map(draw, parts))
+        with Threads(self._jobs) as threads:
+            list(threads.map(draw, parts))
         types = np.zeros((len(codes), MOST_INPUTS + 1), dtype=np.int8)
         types[:, : len(inputs)] = [TYPES.index(kind) for kind in inputs]
         types[:, MOST_INPUTS] = _OUTPUTS[codes[:, -1] >> 6]

@@ -57,7 +57,7 @@ def _both(x):
 
 @inlined
 def _unknown(id, lo, hi, longest, bounds):
-    return _both(EMPTY)
+    return _both((np.int64(bounds.low), np.int64(bounds.high)))
 
 
 @inlined
@@ -173,7 +173,7 @@ RULES: dict[str, Any] = {
     "scanl1 min": _same,
     "scanl1 max": _same,
 }
-"""Rules by name. With `unknown`, no range is known to suffice."""
+"""Rules by name. `unknown` restricts nothing, so that such an operation may leave the range."""
 check_rules("ranges", (o.rule(o.function.ranges) for o in OPERATIONS), RULES)
 
 _calls = [(RULES[o.rule(o.function.ranges)],) for o in OPERATIONS]
