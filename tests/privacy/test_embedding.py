@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import embedding, embedding_kernels
-from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix, squared_distance
+from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix
 from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.studies.privacy.evaluation import squared_distance
 
 CLOSE = 2.0**-49
 NUMPY = 1e-15

@@ -8,13 +8,13 @@ import pytest
 from tests.privacy.test_embedding import kernel_and_rows
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import exponential
-from thesis_cli.privacy.embedding import squared_distance
 from thesis_cli.privacy.exponential import candidate, databases, enumerate_domain, images, scores, small_database
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Choice
 from thesis_cli.privacy.release_record import Selection
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
 from thesis_cli.privacy.subspace import uniform_weights
+from thesis_cli.studies.privacy.evaluation import squared_distance
 
 SCHEMA = Schema(
     (

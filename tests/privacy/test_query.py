@@ -10,13 +10,13 @@ from scipy.stats import mannwhitneyu
 from tests.privacy.test_release_record import record_of
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import regression
-from thesis_cli.privacy.embedding import squared_distance
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.query import MOST_BINS, ask
 from thesis_cli.privacy.release_files import Release, record_path, rows_text
 from thesis_cli.privacy.release_record import Promise
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
-from thesis_cli.privacy.weighted_sample import WeightedSample, push_forward, push_forward_distance
+from thesis_cli.privacy.weighted_sample import WeightedSample, push_forward
+from thesis_cli.studies.privacy.evaluation import push_forward_distance, squared_distance
 
 SCHEMA = Schema(
     (

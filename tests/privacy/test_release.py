@@ -8,7 +8,7 @@ import pytest
 from tests.privacy.test_subspace import Recorder
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import release
-from thesis_cli.privacy.embedding import mean_at, squared_distance
+from thesis_cli.privacy.embedding import mean_at
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanism import Budget, Choice, OpenDPGaussian, OpenDPLaplace
 from thesis_cli.privacy.release import ReleaseRequest, private_record, release_features, synthetic
@@ -16,6 +16,7 @@ from thesis_cli.privacy.release_files import rows_text
 from thesis_cli.privacy.release_record import Promise, Record
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
 from thesis_cli.privacy.subspace import Subspace
+from thesis_cli.studies.privacy.evaluation import squared_distance
 
 MIXED = Schema((Real("x", 0, 9), Integer("n", 0, 4, missing=True), Category("c", ("a", "b", "d")), Boolean("b")))
 SMALL = Schema((Category("c", ("a", "b")), Boolean("b")))

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.privacy.test_embedding import columns, kernel_and_rows
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import subspace
-from thesis_cli.privacy.embedding import squared_distance
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget, Calibration, Noised
 from thesis_cli.privacy.subspace import orthonormal_basis, reweighted, uniform_weights
+from thesis_cli.studies.privacy.evaluation import squared_distance
 from thesis_cli.studies.privacy.subspace_release import subspace_release
 
 BUDGET = Budget(0.5, 1e-6)

@@ -206,15 +206,11 @@ def distance(kernel: Kernel, points: Rows, weights: Floats, mean_at_points: Floa
     mean_at_points : values of the empirical embedding at the points, from `mean_at`, shape (M,).
     mean_of_matrix : squared norm of the empirical embedding, from `mean_of_matrix`.
     """
-    norm = _squared_norm(kernel, points, weights)
+    norm = squared_norm(kernel, points, weights)
     return math.sqrt(max(0.0, norm - 2 * float(weights @ mean_at_points) + mean_of_matrix))
 
 
-def squared_distance(kernel: Kernel, a: Rows, weights_a: Floats, b: Rows, weights_b: Floats) -> float:
-    """|sum_m u_m k(a_m, .) - sum_n w_n k(b_n, .)|^2 in the RKHS (Thesis eq. 4.6)."""
-    return max(0.0, _squared_norm(kernel, Rows.concatenate([a, b]), np.concatenate([weights_a, -weights_b])))
-
-
-def _squared_norm(kernel: Kernel, points: Rows, weights: Floats) -> float:
+def squared_norm(kernel: Kernel, points: Rows, weights: Floats) -> float:
+    """Squared RKHS norm of sum_m w_m k(z_m, .)."""
     parts = (slice(start, start + BLOCK) for start in range(0, len(points), BLOCK))
     return math.fsum(float(weights[part] @ (kernel.matrix(points[part], points) @ weights)) for part in parts)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +13,6 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.columns import Values
 
 CHUNK = 65_536
-_SALT = secrets.token_bytes(32)
 
 Block = tuple[int, dict[str, Values]]  # number of rows, and the array of each column
 
@@ -68,20 +65,6 @@ class Table(ABC):
                 pass
         assert self._rows is not None
         return self._rows
-
-    def fingerprint(self) -> str:
-        """Digest that is equal for tables of the same rows in any order.
-
-        The table is read unless a pass has read all columns. The digest comes from private values:
-        compare it within the process and write it nowhere. Its key is drawn for each process, so
-        that it is worthless outside.
-        """
-        every = tuple(self.columns)
-        if every not in self._digests:
-            for _ in self.chunks():
-                pass
-        content = repr((self._rows, every, self._digests[every])).encode()
-        return hashlib.blake2b(content, key=_SALT).hexdigest()
 
     @abstractmethod
     def _blocks(self, size: int, names: tuple[str, ...]) -> Iterator[Block]:

@@ -14,9 +14,8 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.columns import Values
-from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix
 from thesis_cli.privacy.expressions import Formula, Value, read_columns
-from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.release_files import Release
 from thesis_cli.privacy.schema import Schema
 
@@ -158,38 +157,6 @@ def push_forward(release: Release, f: str | Function) -> tuple[Floats, Floats]:
     ------
     InputError : `Formula` refuses the expression.
     """
-    return _image(release.schema, release.columns, f, len(release.points)), release.weights
-
-
-def push_forward_distance(release: Release, rows: Rows, f: str | Function, scale: float | None = None) -> float:
-    """RKHS distance of `push_forward` to the empirical embedding of f of real rows; private if the
-    rows are.
-
-    Parameters
-    ----------
-    rows : real rows, encoded by the schema of the release.
-    scale : standard deviation of the Gaussian kernel exp(-(s - t)^2 / (2 scale^2)); by default,
-        that of f of the rows.
-
-    Raises
-    ------
-    InputError : there are no rows, f has no value in some, or (without a scale) f is the same in
-        all.
-    """
-    values, weights = push_forward(release, f)
-    real = _image(release.schema, release.schema.decode(rows), f, len(rows))
-    if not len(real):
-        raise InputError("the table has no rows", "it must have at least one")
-    if not (np.isfinite(values).all() and np.isfinite(real).all()):
-        raise InputError("the function has no value in some rows", "it must be finite in all")
-    scale = float(real.std()) if scale is None else scale
-    if not scale > 0:
-        raise InputError(f"the scale of the function's values is {scale:g}", "it must be above 0")
-    kernel = Kernel(np.array([0.5]), np.zeros(0))
-    points, targets = (Rows.of_reals(x[:, np.newaxis] / scale) for x in (values, real))
-    return distance(kernel, points, weights, mean_at(kernel, [targets], points), mean_of_matrix(kernel, targets))
-
-
-def _image(schema: Schema, decoded: dict[str, Values], f: str | Function, rows: int) -> Floats:
-    found = Formula(f).number(read_columns(schema, decoded)) if isinstance(f, str) else f(decoded)
-    return np.broadcast_to(np.asarray(found, np.float64), (rows,))
+    columns = release.columns
+    found = Formula(f).number(read_columns(release.schema, columns)) if isinstance(f, str) else f(columns)
+    return np.broadcast_to(np.asarray(found, np.float64), (len(release.points),)), release.weights

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.embedding import squared_distance
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget, Calibration, Noised
 from thesis_cli.studies.privacy.evaluation import (
@@ -17,6 +16,7 @@ from thesis_cli.studies.privacy.evaluation import (
     histogram_release,
     project_to_simplex,
     random_ranges,
+    squared_distance,
 )
 
 KERNEL = Kernel(np.array([2.0, 5.0]), np.array([0.3, 0.6]))
