@@ -36,7 +36,7 @@ def interpreted(task, length):
             return 1
         nodes = 0
         for operation in OPERATIONS:
-            places = [[i for i, kind in enumerate(types) if kind is wanted] for wanted in operation.inputs]
+            places = [[i for i, kind in enumerate(types) if kind is needed] for needed in operation.inputs]
             for arguments in product(*places):
                 taken = [columns[i] for i in arguments]
                 column = None

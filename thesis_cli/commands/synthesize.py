@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from thesis_cli.synthesis.task import Task
 
     TaskSource = str | Path | Task | Mapping[str, Any] | list[Any] | tuple[Any, ...]
-    """A file, a task, a list of tasks, or examples; `task.tasks_of` says which objects."""
+    """A file, a task, a list of tasks, or examples; see `task.tasks_of`."""
     Prior = str | Path | Order | Mapping[str, float]
 else:
     TaskSource = Prior = str
