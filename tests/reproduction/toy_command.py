@@ -78,6 +78,7 @@ def toy(monkeypatch):
 
     monkeypatch.setattr(parameters, "command_named", command_named)
     monkeypatch.setattr(command_work, "command_named", command_named)
+    monkeypatch.setattr(sweep_file, "command_named", command_named)
     monkeypatch.setattr(sweep_file, "entries", lambda: {**registry.entries(), "toy": None, "unswept": None})
     command_work._code_of.cache_clear()
     yield TOY

@@ -30,7 +30,7 @@ from typing import Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.registry import entries
+from thesis_cli.commands.core.registry import command_named, entries
 from thesis_cli.reproduction.grid_values import check_keys, grid_values
 from thesis_cli.reproduction.parameters import (
     coerced,
@@ -117,10 +117,10 @@ def _toml(path: Path) -> dict[str, Any]:
 def _sweep(path: Path, content: dict[str, Any]) -> Sweep:
     if "command" not in content:
         check_keys(content, KEYS)
-        raise InputError("no command", f"command must be one of {', '.join(entries())}")
+        raise InputError("no command", f"command must be one of {_swept_names()}")
     name = content["command"]
     if not isinstance(name, str):
-        raise InputError(f"command is {shown(name)}", f"it must be one of {', '.join(entries())}")
+        raise InputError(f"command is {shown(name)}", f"it must be one of {_swept_names()}")
     with _at("command"):
         command = swept_command(name)
     for key in content:
@@ -140,6 +140,11 @@ def _sweep(path: Path, content: dict[str, Any]) -> Sweep:
         raise InputError(f"{count:,} tasks", f"a sweep has at most {MOST_TASKS:,}")
     slurm = _table("slurm", content.get("slurm", {}))
     return Sweep(path, name, fixed, grids, seeds, _out(content.get("out"), folder), slurm)
+
+
+def _swept_names() -> str:
+    """The commands that can be swept."""
+    return ", ".join(name for name in entries() if not command_named(name).not_swept)
 
 
 def _new_name(command: Command, key: str, others: Iterable[str]) -> str:
