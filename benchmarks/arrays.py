@@ -1,12 +1,13 @@
-"""A million tasks through the bookkeeping of the driver of arrays: seconds of each part, and the memory of all.
+"""The array engine's bookkeeping of a million tasks: seconds of each part, and peak memory.
 
-A sweep is written to its task file and read; a first driver submits a pilot, then the rest, and dies; a second one
-takes the jobs over, watches them, and finds everything finished. `make bench` runs it; a number of tasks may be given.
+A sweep is written to its task file and read. A first driver submits a few tasks, then the rest, and
+is killed. A second driver takes the jobs over, watches them, and finds all tasks finished.
+`make bench` runs it; the number of tasks is an optional argument.
 
-Nothing is computed, and the cluster is one of memory: left out are the commands of a batch system (a second or so each,
-however many jobs), the folders of results, which take about a second a million at each look, and the results
-themselves: those that are there already are read once by each driver, and all of them when the table is merged, at
-some 0.1 ms each from a local disk and more from a shared one.
+Nothing is computed, and the cluster is simulated. This leaves out the commands of a batch system
+(a second or so each, for any number of jobs), the listing of result folders (about a second per
+million at each look) and the reading of results: each driver reads those that exist once, and the
+merge reads all, at 0.1 ms each from a local disk and more from a shared one.
 """
 
 import resource
@@ -26,9 +27,9 @@ from thesis_cli.reproduction.task_file import TaskFile
 
 TASKS = 1_000_000
 SECONDS = 20.0
-"""Of a task: thirty to a job."""
+"""Seconds of a task: thirty tasks make a job."""
 LOOKS = 10
-"""At the queue, from the first result to the last."""
+"""Looks at the queue, from the first result to the last."""
 SWEEP = """
 command = "spin-glass"
 seeds = {seeds}
@@ -44,12 +45,12 @@ coupling = {{ from = 0.5, to = 5, count = 100 }}
 
 
 class Killed(BaseException):
-    """The end of a driver."""
+    """A driver is killed."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """Of tasks that nobody runs."""
+    """Work of tasks that never run."""
 
     version: int = 1
 
@@ -58,13 +59,13 @@ class Work:
 
 
 class Tasks(TaskFile):
-    """Tasks whose results are counted: `done` are finished, in order of place, and with them those of `pilot`."""
+    """Tasks of which the first `done`, and those at the places `pilot`, are finished."""
 
     done, pilot = 0, ()
 
     def finished(self):
         places = chain(range(self.done), self.pilot)
-        return {self.keys[i][:1] + self.keys[i][1:] for i in places}  # strings of their own, as of a folder's files
+        return {self.keys[i][:1] + self.keys[i][1:] for i in places}  # new strings, as of files
 
     def failed(self):
         return set()
@@ -72,7 +73,7 @@ class Tasks(TaskFile):
 
 @dataclass
 class Cluster:
-    """Jobs in memory: the pilot's end at the next look, the others a few at every look once `going`."""
+    """Jobs in memory: the first few end at the next look, the others gradually once `going`."""
 
     tasks: Tasks | None = None
     most_jobs: int = 1001
@@ -129,7 +130,7 @@ def main():
         file = Path(folder, "run", "tasks.json")
         with part("task file written"):
             tasks = Tasks.write(file, read_sweep(sweep).entries(), Work())
-        with part("first driver: submits a pilot, then all"):
+        with part("first driver: submits a few, then all"):
             try:
                 drive(tasks, cluster)
             except Killed:
@@ -137,10 +138,10 @@ def main():
         del tasks, cluster.tasks
         with part("task file read"):
             Tasks(file, Work())
-        with part("task file written anew, and compared"):
+        with part("task file written again, and compared"):
             tasks = Tasks.write(file, read_sweep(sweep).entries(), Work())
         tasks.pilot, cluster.going = pilot, True
-        with part(f"second driver: takes over, and looks {LOOKS} times"):
+        with part(f"second driver: takes over, looks {LOOKS} times"):
             outcome = drive(tasks, cluster)
         assert (outcome.computed, outcome.kept, outcome.errors) == (len(tasks) - len(pilot), len(pilot), [])
         print(f"{'of the task file':<46} {file.stat().st_size / 2**20:14.0f} MB")

@@ -24,7 +24,7 @@ COLD = [
 
 @pytest.mark.parametrize(("kernel", "arguments"), COLD, ids=["posterior", "race"])
 def test_compilation_is_told_and_ends_with_ctrl_c(tmp_path, kernel, arguments):
-    """The program does not wait for the kernel that is being compiled, which would then be in the cache."""
+    """The program does not wait for the kernel that is being compiled, which is then not cached."""
     np.save(tmp_path / "terms.npy", np.zeros((3, 100)))
     process = subprocess.Popen(
         [sys.executable, "-m", "thesis_cli", *map(str, arguments), "--jobs", "2"],
@@ -35,7 +35,7 @@ def test_compilation_is_told_and_ends_with_ctrl_c(tmp_path, kernel, arguments):
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
-    # CPython ends by the signal itself, 130 to a shell, when it arrives within an exec() of some import.
+    # CPython ends by the signal itself, 130 to a shell, if it arrives within an exec() of an import.
     assert process.returncode in (130, -signal.SIGINT)
     assert (out, err) == ("", "error: interrupted\n")
     assert not list((tmp_path / "cache").rglob(f"*.{kernel}-*.nbc"))

@@ -51,10 +51,11 @@ class Clock:
 
 @dataclass
 class Cluster:
-    """A batch system. Whenever one looks at the queue, what waited runs, and what ran ends.
+    """A batch system. At each look at the queue, waiting jobs start and running jobs end.
 
-    A task ends as `fates[k]` says, its first word the first time and so on, the last for ever: done, late (seconds
-    until the result is seen), error, dies (and those behind it are not begun), requeue.
+    The words of `fates[k]` are the ends of task k at each try, the last word at all further tries:
+    done, late (seconds until the result is visible), error, dies (the job's later tasks do not
+    begin), requeue.
     """
 
     clock: Clock
@@ -431,7 +432,7 @@ def test_a_job_that_is_held_is_cancelled_and_replaced(cluster, clock, write, dea
 def test_jobs_that_can_never_start_are_warned_of_once(cluster, clock, write, caplog):
     tasks, cluster.frozen = write(range(3)), True
     clock.after(0.1, lambda: cluster.jobs.update(dict.fromkeys(cluster.jobs, f"{STUCK} (PartitionTimeLimit)")))
-    clock.after(100.0, lambda: (cluster.jobs.clear(), vars(cluster).update(frozen=False)))  # cancelled
+    clock.after(100.0, lambda: (cluster.jobs.clear(), vars(cluster).update(frozen=False)))
     assert drive(cluster, tasks, retries=2) == {}
     (warning,) = [record.message for record in caplog.records if "never" in record.message]
     assert warning.startswith("jobs 101 can never start: STUCK (PartitionTimeLimit)")

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Slurm:
-    """The cluster whose files and logs are in `folder`; partitions `debug`, `short` (one minute)."""
+    """A cluster with files and logs in `folder`; partitions `debug` and `short` (one minute)."""
 
     folder: Path
 
@@ -50,8 +50,8 @@ class Slurm:
     def restart_controller(self, kill: signal.Signals = signal.SIGKILL) -> None:
         """Kill slurmctld and start it again.
 
-        It writes its queue down at most every five seconds: SIGKILL makes it forget what happened after (a job
-        submitted then is lost, one started then may be held), SIGTERM does not.
+        It saves its queue at most every five seconds. After SIGKILL, later changes are lost: a job
+        that was submitted is gone, one that was started may be held. After SIGTERM they are kept.
         """
         process = int((self.folder / "slurmctld.pid").read_text())
         os.kill(process, kill)
@@ -71,7 +71,7 @@ def slurm() -> Iterator[Slurm]:
     for program in ("sbatch", "slurmctld", "slurmd", "munged"):
         if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin"):
             pytest.skip(f"no Slurm here: {program} is not installed")
-    folder = Path(tempfile.mkdtemp(prefix="slurm", dir="/tmp"))  # short, since the paths of sockets are limited
+    folder = Path(tempfile.mkdtemp(prefix="slurm", dir="/tmp"))  # paths of sockets must be short
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("SLURM", "SBATCH", "SQUEUE"))]:
             patch.delenv(name)  # of a job that the tests may run in

@@ -1,4 +1,4 @@
-"""The engine on a real Slurm of one node: whatever is killed, the bytes are those of a local run."""
+"""The engine on a real Slurm of one node: the bytes of a local run, whatever is killed."""
 
 from __future__ import annotations
 
