@@ -144,7 +144,7 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing(tmp_path, signal_, moment):
     time.sleep(moment)
     process.send_signal(signal_)
     out, err = process.communicate(timeout=60)
-    # CPython ends by the signal itself, 130 to a shell, if it arrives within an exec() of an import.
+    # CPython ends by the signal itself (130 to a shell) if it comes in an exec() of an import.
     assert process.returncode in (130, -signal.SIGINT)
     assert err.strip() == "error: interrupted"
     assert out == ""

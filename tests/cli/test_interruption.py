@@ -35,7 +35,7 @@ def test_compilation_is_told_and_ends_with_ctrl_c(tmp_path, kernel, arguments):
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
-    # CPython ends by the signal itself, 130 to a shell, if it arrives within an exec() of an import.
+    # CPython ends by the signal itself (130 to a shell) if it comes in an exec() of an import.
     assert process.returncode in (130, -signal.SIGINT)
     assert (out, err) == ("", "error: interrupted\n")
     assert not list((tmp_path / "cache").rglob(f"*.{kernel}-*.nbc"))
