@@ -69,10 +69,12 @@ class Level(NamedTuple):
     order: Ints
 
 
+# These take arrays, not the tuple: a tuple of arrays is copied by each call that is not inlined.
+
+
 @njit
-def _hash(bank, row):
-    words, multipliers = bank.words, bank.multipliers
-    h = np.uint64(bank.kinds[row])
+def _hash(words, row, is_int, multipliers):
+    h = np.uint64(is_int)
     for i in range(multipliers.size):
         h += (words[row, i] ^ (words[row, i] >> np.uint64(29))) * multipliers[i]
     h ^= h >> np.uint64(32)
@@ -80,15 +82,14 @@ def _hash(bank, row):
 
 
 @njit
-def _find(bank, row):
+def _find(table, hashes, pool, kinds, row):
     """Place in the table of the value of a row: where it stands already, or where it belongs."""
-    table, hashes, kinds = bank.table, bank.hashes, bank.kinds
     mask = table.size - 1
     place = np.int64(hashes[row] >> np.uint64(20)) & mask
     while table[place] >= 0:
         other = table[place]
         alike = hashes[other] == hashes[row] and kinds[other] == kinds[row]
-        if alike and same(bank.pool, other, row, 0, examples_of(bank.pool)):
+        if alike and same(pool, other, row, 0, examples_of(pool)):
             break
         place = (place + 1) & mask
     return place
@@ -97,25 +98,12 @@ def _find(bank, row):
 @njit(cache=True, nogil=True)
 def enter(bank: BankRows, first: int, last: int) -> None:
     """Enter the values of rows `first` to `last` - 1 into the table; of equal ones the first."""
+    pool, words, multipliers, kinds, _, hashes, table = bank
     for row in range(first, last):
-        bank.hashes[row] = _hash(bank, row)
-        place = _find(bank, row)
-        if bank.table[place] < 0:
-            bank.table[place] = row
-
-
-@njit
-def _keep(bank, row, id, x, y):
-    """Enter the value of a row and how it was made; returns whether it is new."""
-    bank.hashes[row] = _hash(bank, row)
-    place = _find(bank, row)
-    if bank.table[place] >= 0:
-        return False
-    bank.table[place] = row
-    bank.origins[row, 0] = id
-    bank.origins[row, 1] = x
-    bank.origins[row, 2] = y
-    return True
+        hashes[row] = _hash(words, row, kinds[row], multipliers)
+        place = _find(table, hashes, pool, kinds, row)
+        if table[place] < 0:
+            table[place] = row
 
 
 @njit(cache=True, nogil=True)
@@ -135,7 +123,7 @@ def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) ->
     -------
     DONE, PAUSED (the budget is spent), ENOUGH (`found` is full) or FULL (the pool is).
     """
-    pool, kinds = bank.pool, bank.kinds
+    pool, words, multipliers, kinds, origins, hashes, table = bank
     starts, size, keep, bounds, result_is_int, order = level
     examples = examples_of(pool)
     step = examples if keep else 1
@@ -180,16 +168,18 @@ def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) ->
                 hit &= ok and same(pool, row, TARGET, m, m + step)
                 ok &= keep or hit
         if ok and hit:
-            found[state[6], 0] = id
-            found[state[6], 1] = x
-            found[state[6], 2] = other
+            found[state[6], 0], found[state[6], 1], found[state[6], 2] = id, x, other
             state[6] += 1
             if state[6] == found.shape[0]:
                 reason = ENOUGH
                 break
         if ok and keep:
             kinds[row] = GIVES_INT[id]
-            if _keep(bank, row, id, x, other):
+            hashes[row] = _hash(words, row, kinds[row], multipliers)
+            entry = _find(table, hashes, pool, kinds, row)
+            if table[entry] < 0:
+                table[entry] = row
+                origins[row, 0], origins[row, 1], origins[row, 2] = id, x, other
                 state[4] += 1
                 if state[4] == pool.shape[0] - 1:
                     reason = FULL
