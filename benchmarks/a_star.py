@@ -1,7 +1,8 @@
-"""Samplers of the posterior of Figure 2.3a: samples a second, and evaluations a sample, beside each other.
+"""Samplers of the posterior of Figure 2.3a: samples a second, and evaluations a sample, beside each
+other.
 
-One process, one core, processor seconds; `make bench` runs it. `anew` starts every sample without boxes, as the source
-did; the others keep them.
+One process, one core, processor seconds; `make bench` runs it. `anew` starts every sample without
+boxes, as the source did; the others keep them.
 """
 
 import time

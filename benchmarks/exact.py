@@ -1,4 +1,6 @@
-"""ln Z of Ising grids: exact by each route and by pgmpy, in one process, and Bethe and TRW on large grids."""
+"""ln Z of Ising grids: exact by each route and by pgmpy, in one process, and Bethe and TRW on large
+grids.
+"""
 
 import math
 import time

@@ -1,4 +1,6 @@
-"""Reading UAI files of Ising grids: our reader, and pgmpy's on the one grid it is quick enough for, in one process."""
+"""Reading UAI files of Ising grids: our reader, and pgmpy's on the one grid it is quick enough for,
+in one process.
+"""
 
 import time
 

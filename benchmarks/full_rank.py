@@ -1,4 +1,5 @@
-"""Full-rank perturb-and-MAP: the compiled race of clocks beside plain NumPy, in one process on one core.
+"""Full-rank perturb-and-MAP: the compiled race of clocks beside plain NumPy, in one process on one
+core.
 
 Prints perturbed configurations a second and ratios; `make bench` runs it.
 """

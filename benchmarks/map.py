@@ -1,8 +1,9 @@
-"""MAP of perturbed Ising grids: each solver, its threads, and other programs on the same perturbations, in one process.
+"""MAP of perturbed Ising grids: each solver, its threads, and other programs on the same
+perturbations, in one process.
 
-Times are for one perturbation, ours the best of five passes over all of them; ratios are to the graph cut. A peer
-that is installed builds its problem afresh for each, as it must. toulbar2 comes with the extra `dev`, OR-tools
-with `peers`.
+Times are for one perturbation, ours the best of five passes over all of them; ratios are to the
+graph cut. A peer that is installed builds its problem afresh for each, as it must. toulbar2 comes
+with the extra `dev`, OR-tools with `peers`.
 """
 
 import importlib.util
@@ -78,7 +79,8 @@ def by_toulbar2(model, field):
 
 
 def by_highs(model, field):
-    """The linear programme of the cut, y_e >= |x_i - x_j|, whose vertices are integers, by the HiGHS within SciPy.
+    """The linear programme of the cut, y_e >= |x_i - x_j|, whose vertices are integers, by the
+    HiGHS within SciPy.
 
     highspy and OR-tools each bring a HiGHS of their own and do not load into one process.
     """
@@ -105,7 +107,9 @@ PEERS = {
     "toulbar2": ("pytoulbar2", by_toulbar2),
     "HiGHS in SciPy": ("scipy", by_highs),
 }
-"""Name -> module, route: model, unary log-potentials with noise (n, 2) -> states or None if not proved in time."""
+"""Name -> module, route: model, unary log-potentials with noise (n, 2) -> states or None if not
+proved in time.
+"""
 
 
 def timed(function):

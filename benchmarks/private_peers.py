@@ -1,11 +1,13 @@
 """Releases of a real table beside those of other packages, at the same epsilon and delta.
 
-    python benchmarks/private_peers.py [--epsilon 1] [--repetitions 3] [--peers .venv-peers/bin/python]
+    python benchmarks/private_peers.py [--epsilon 1] [--repetitions 3] [--peers
+    .venv-peers/bin/python]
 
-The peers have an environment of their own, `make peers` builds it, and get the private rows of the experiment
-real-table as codes: 24 equal bins of wage and of experience between the bounds of the schema, and every other level. A
-value is drawn uniformly from its bin. They synthesise as many rows as the table has, and are scored by all of these and
-by 1,000 of them, the number that Algorithm 3 releases. Writes results/peers.csv, which is NOT PRIVATE.
+The peers have an environment of their own, `make peers` builds it, and get the private rows of the
+experiment real-table as codes: 24 equal bins of wage and of experience between the bounds of the
+schema, and every other level. A value is drawn uniformly from its bin. They synthesise as many rows
+as the table has, and are scored by all of these and by 1,000 of them, the number that Algorithm 3
+releases. Writes results/peers.csv, which is NOT PRIVATE.
 """
 
 import argparse

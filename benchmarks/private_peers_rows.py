@@ -2,8 +2,8 @@
 
     python private_peers_rows.py PEER EPSILON DELTA RHO REPETITION TABLE OUT
 
-TABLE and OUT are CSV files of codes; the first row of TABLE has the cardinality of each column in its name, as in
-`wage:24`. RHO is the zero-concentrated budget that (EPSILON, DELTA) stands for.
+TABLE and OUT are CSV files of codes; the first row of TABLE has the cardinality of each column in
+its name, as in `wage:24`. RHO is the zero-concentrated budget that (EPSILON, DELTA) stands for.
 """
 
 import functools
@@ -13,7 +13,9 @@ import time
 import numpy as np
 
 SAMPLING = "sample"
-"""Independent rows: the default of mbi 1.1.0, "round", correlates columns that are independent in its model."""
+"""Independent rows: the default of mbi 1.1.0, "round", correlates columns that are independent in
+its model.
+"""
 
 
 def smartnoise(peer, epsilon, delta, repetition, codes, cardinalities):
@@ -34,7 +36,9 @@ def smartnoise(peer, epsilon, delta, repetition, codes, cardinalities):
 
 
 def opendp(peer, rho, codes, cardinalities):
-    """`contributions` rows that neighbours may differ by: 1 is add-or-remove, 2 covers the replacement of a row."""
+    """`contributions` rows that neighbours may differ by: 1 is add-or-remove, 2 covers the
+    replacement of a row.
+    """
     import opendp.prelude as dp
     import polars as pl
 

@@ -1,4 +1,5 @@
-"""Renyi entropies: the staircase beside a race of all clocks and plain NumPy; many orders beside one.
+"""Renyi entropies: the staircase beside a race of all clocks and plain NumPy; many orders beside
+one.
 
 Prints seconds and ratios, in one process on one core; `make bench` runs it.
 """

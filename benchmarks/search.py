@@ -1,4 +1,5 @@
-"""Searches for programs: programs a second beside the plain interpreter, and the time to solve random tasks.
+"""Searches for programs: programs a second beside the plain interpreter, and the time to solve
+random tasks.
 
 Prints processor seconds and ratios, in one process on one core; `make bench` runs it.
 """

@@ -53,7 +53,9 @@ class Result:
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
-    """Run the program in an empty folder, as if in a terminal of 110 columns, with all code compiled."""
+    """Run the program in an empty folder, as if in a terminal of 110 columns, with all code
+    compiled.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "110")
 

@@ -153,7 +153,9 @@ def test_other_methods_have_permutations_only(dp, tmp_path, method, schema):
 
 
 def test_weights(dp, tmp_path):
-    """Rows are drawn by them, so that a point of no weight counts for nothing; below 0 there is nothing to draw."""
+    """Rows are drawn by them, so that a point of no weight counts for nothing; below 0 there is
+    nothing to draw.
+    """
     made = write_release(tmp_path / "r.csv", weights="simplex")
     far = SCHEMA.encode({"height": np.full(60, 2.5), "smoker": np.ones(60, bool), "children": np.full(60, 3)})
     weighted = replace(made, points=type(far).concatenate([made.points, far]))

@@ -66,7 +66,9 @@ def test_more_wrong_races_than_delta_allows_are_warned_of(cli, tmp_path):
 
 @pytest.mark.parametrize(("wrong", "many"), [(0, False), (50, False), (84, False), (85, False), (91, True)])
 def test_what_is_more_than_delta_allows(wrong, many):
-    """Of 1000 races at 0.05: 50, give or take 6.9; the binomial's tail is heavier than the normal's."""
+    """Of 1000 races at 0.05: 50, give or take 6.9; the binomial's tail is heavier than the
+    normal's.
+    """
     assert more_wrong_than_delta(wrong, 1000, 0.05) == many
 
 

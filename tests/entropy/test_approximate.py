@@ -19,7 +19,9 @@ ORDERS = (0.0, 0.3, 0.99, 1.01, 2.0, 5.0, math.inf)
 
 @st.composite
 def trees(draw):
-    """Chains, stars and between, of one to six variables of one to four states, some pairs impossible."""
+    """Chains, stars and between, of one to six variables of one to four states, some pairs
+    impossible.
+    """
     cardinalities = draw(st.lists(st.integers(1, 4), min_size=1, max_size=6))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     scale = draw(st.sampled_from([0.1, 1.0, 5.0]))
@@ -100,7 +102,9 @@ def test_on_a_cycle_they_go_by_eq_3_27(name):
 
 @pytest.mark.parametrize("name", ["bethe", "trw"])
 def test_a_uniform_distribution_with_hard_constraints(name):
-    """Chains of 0s and 1s without two 1s in a row: 13 of them of length 5, equally likely at every order."""
+    """Chains of 0s and 1s without two 1s in a row: 13 of them of length 5, equally likely at every
+    order.
+    """
     pair = np.array([[0.0, 0.0], [0.0, -np.inf]])
     graph = FactorGraph([2] * 5, [Factor((i, i + 1), pair) for i in range(4)])
     for estimate in approximate_entropies(graph, [0.0, 0.5, 1.0, 2.0, 10.0, math.inf], name):

@@ -21,7 +21,9 @@ from thesis_cli.perturbation.tricks import gumbel, pareto, power, tail
 @pytest.mark.parametrize("alpha", ORDERS)
 @pytest.mark.parametrize("shared", ["many", "partly", "unshared"])
 def test_the_gumbel_estimate_is_a_mean_with_its_standard_error(request, alpha, shared):
-    """Eqs. 3.8, 3.12, 3.17 and the limits; a mean is unbiased at every M if it converges to the entropy."""
+    """Eqs. 3.8, 3.12, 3.17 and the limits; a mean is unbiased at every M if it converges to the
+    entropy.
+    """
     maxima = request.getfixturevalue(shared)
     exact = entropy(PHI, alpha)
     bottom = maxima.at_one
@@ -61,7 +63,9 @@ def test_the_control_variate_leaves_estimates_of_few_perturbations_unbiased(many
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 0.999, 1.0, 2.0])
 def test_the_control_variate_takes_off_what_correlates(many, alpha):
-    """b = cov / var and the variance left, 1 - r^2, of the population; at 1 it leaves var ln p (section 3.4.2)."""
+    """b = cov / var and the variance left, 1 - r^2, of the population; at 1 it leaves var ln p
+    (section 3.4.2).
+    """
     plain, none = renyi_entropy(many, alpha, log_z=LOG_Z, control=False)
     found, variate = renyi_entropy(many, alpha, log_z=LOG_Z)
     top, bottom = many.column(alpha), many.at_one
@@ -121,7 +125,9 @@ def test_the_orders_near_0_1_and_inf_are_near_their_limits():
 @pytest.mark.parametrize("size", [1, 2, 40])
 @pytest.mark.parametrize("design", ["independent", "stratified"])
 def test_a_uniform_distribution_of_known_ln_z_has_no_error(size, design):
-    """V_alpha - alpha phi is the same maximum of noise at every alpha: the control variate is all of it."""
+    """V_alpha - alpha phi is the same maximum of noise at every alpha: the control variate is all
+    of it.
+    """
     phi = np.append(np.full(size, 0.7), -np.inf)
     maxima = maxima_of(phi, 1100, seed=5, design=design)
     assert maxima.sets >= LEAST_SETS
@@ -160,7 +166,9 @@ def test_variances_are_those_of_the_theorems(many, partly, unshared):
 
 @given(st.floats(0.01, 5).filter(lambda a: abs(a - 1) > 1e-3), st.integers(1, 6))
 def test_for_a_uniform_distribution_the_control_variate_pays_below_2(alpha, size):
-    """Proposition 19: eq. 3.12 for ln Z known after all has (1 - alpha)^2 of the variance of eq. 3.8."""
+    """Proposition 19: eq. 3.12 for ln Z known after all has (1 - alpha)^2 of the variance of eq.
+    3.8.
+    """
     maxima = maxima_of(np.zeros(size), 20, seed=size, orders=[alpha])
     control = renyi_entropy(maxima, alpha)[0].standard_error
     plain = renyi_entropy(maxima, alpha, log_z=math.log(size), control=False)[0].standard_error
@@ -220,7 +228,9 @@ def test_stratified_estimates_vary_less(stratified):
 
 
 def test_the_control_variate_harms_no_stratified_design():
-    """Its coefficient is the one that is best for means of sets, within which noise does not add up."""
+    """Its coefficient is the one that is best for means of sets, within which noise does not add
+    up.
+    """
     phi = np.random.default_rng(0).normal(0, 2, 300)
     log_z = float(logsumexp(phi))
     designs = [maxima_of(phi, 1024, seed=s, orders=[0.0, 2.0], design="stratified") for s in range(60)]

@@ -13,7 +13,9 @@ from thesis_cli.perturbation.tricks import power
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 2.0, math.inf])
 def test_the_exponential_trick_is_unbiased_less_its_known_bias(unshared, alpha):
-    """ln of the sum of M exponential clocks is digamma(M) - ln Z on average: at M = 1 it is the Gumbel trick."""
+    """ln of the sum of M exponential clocks is digamma(M) - ln Z on average: at M = 1 it is the
+    Gumbel trick.
+    """
 
     def log_z(values, debias):
         m = values.size

@@ -21,7 +21,9 @@ ALPHAS = (0, 0.3, 1 - 1e-9, 1, 1 + 1e-9, 2, 7.5, math.inf)
 
 
 def brute_force(phi, alpha):
-    """By definition; within 1e-8 of 1 by two terms of the Taylor series, whose third is below 1e-12."""
+    """By definition; within 1e-8 of 1 by two terms of the Taylor series, whose third is below
+    1e-12.
+    """
     log_p = phi[phi > -np.inf] - logsumexp(phi)
     p = np.exp(log_p)
     if alpha == 0:

@@ -168,7 +168,9 @@ def test_the_estimate_is_within_its_error(case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_shared_noise_correlates_positively(case):
-    """Harris' inequality, as in Proposition 8: the difference varies less than under independent noise."""
+    """Harris' inequality, as in Proposition 8: the difference varies less than under independent
+    noise.
+    """
     m = 20_000
     found = paired_maxima(*CASES[case], m, SEED(6))
     products = (found.weighted - found.weighted.mean()) * (found.plain - found.plain.mean())

@@ -93,7 +93,9 @@ class Worse(Elimination):
 
 
 def shifted(monkeypatch, shift):
-    """Replace the maxima by exact ln Z, plus `shift` of the upper and minus `shift` of the lower bounds."""
+    """Replace the maxima by exact ln Z, plus `shift` of the upper and minus `shift` of the lower
+    bounds.
+    """
 
     def maxima(solver, count, seed, *, scale, jobs, progress):
         value = log_z_of(solver.graph) + (shift if scale == "sum" else -shift)
@@ -125,7 +127,9 @@ def test_tight_bounds_are_the_entropy_and_loose_ones_enclose_it(graph, alpha, kn
 
 @pytest.mark.parametrize("known", [False, True])
 def test_the_tightest_alphas_enclose_the_shannon_entropy(monkeypatch, known):
-    """The best of H_alpha +- (1 + alpha) shift / |1 - alpha|, or shift / |1 - alpha| for known ln Z."""
+    """The best of H_alpha +- (1 + alpha) shift / |1 - alpha|, or shift / |1 - alpha| for known ln
+    Z.
+    """
     graph = spin_glass()
     log_z = log_z_of(graph) if known else None
     shifted(monkeypatch, 0.1)
@@ -240,7 +244,9 @@ def test_every_maximum_is_under_the_same_noise(recorded):
 
 
 def test_the_choice_of_alpha_does_not_bias_the_bound():
-    """All H_alpha of a uniform distribution are n ln 2 and U_alpha is tight: the least of them would fall below."""
+    """All H_alpha of a uniform distribution are n ln 2 and U_alpha is tight: the least of them
+    would fall below.
+    """
     graph = FactorGraph([2] * 3, [])
     found = [
         shannon_sandwich(

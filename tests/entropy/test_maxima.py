@@ -183,7 +183,9 @@ def test_a_constant_moves_each_maximum_by_alpha_times_it(constant):
 
 
 def test_noise_is_shared_from_the_threshold_on():
-    """One configuration: its noise is the same for both maxima if phi >= the threshold, and else independent."""
+    """One configuration: its noise is the same for both maxima if phi >= the threshold, and else
+    independent.
+    """
     at = maxima_of([2.5], [1.0], 200, share_above=2.5)
     np.testing.assert_array_equal(at.values[:, 0], at.at_one)
     above = maxima_of([2.5], [1.0], M, share_above=np.nextafter(2.5, 3))
@@ -242,7 +244,9 @@ def test_stratified_sets_are_of_about_the_root_of_their_number(count):
 
 @pytest.mark.parametrize("count", [7, 64, 997])
 def test_every_set_is_a_latin_hypercube(count):
-    """Two configurations show both clocks: at a huge alpha the top's, at 0 the other's where that is earlier."""
+    """Two configurations show both clocks: at a huge alpha the top's, at 0 the other's where that
+    is earlier.
+    """
     found = maxima_of([0.0, -1.0], [0.0, 1e4], count, seed=7, design="stratified")
     ends, firsts = (np.exp(-C - found.column(a)) for a in (1e4, 0.0))
     u, v = -np.expm1(-ends), -np.expm1(-firsts)
@@ -259,7 +263,9 @@ def test_every_set_is_a_latin_hypercube(count):
 
 @pytest.mark.parametrize("block", [2, 2**20])
 def test_the_stratified_design_keeps_the_law(monkeypatch, block):
-    """Sets are independent of each other, so that their means tell the error; a marginal is what it was."""
+    """Sets are independent of each other, so that their means tell the error; a marginal is what it
+    was.
+    """
     monkeypatch.setattr(module, "BLOCK", block)
     phi = MODELS["spread"]
     alphas = [0.0, 0.5, 1.0, 3.0]
@@ -283,7 +289,9 @@ def test_the_stratified_design_keeps_the_law(monkeypatch, block):
 
 
 def test_the_stratified_design_varies_less_at_alpha_0():
-    """A uniform p: sets of 32 are independent, so their means measure the variance, which was pi^2/6 / 32."""
+    """A uniform p: sets of 32 are independent, so their means measure the variance, which was
+    pi^2/6 / 32.
+    """
     found = maxima_of(np.zeros(40), [0.0], 1024, seed=10, design="stratified")
     means = np.bincount(found.replicates, found.column(0.0)) / np.bincount(found.replicates)
     more = np.concatenate([means, *(_set_means(seed) for seed in range(11, 21))])

@@ -22,7 +22,9 @@ from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 @st.composite
 def forests(draw, impossible=True):
-    """Cardinalities 1 to 4, neighbours in any order, potentials from weak to strong, some entries -inf."""
+    """Cardinalities 1 to 4, neighbours in any order, potentials from weak to strong, some entries
+    -inf.
+    """
     cardinalities = draw(st.lists(st.integers(1, 4), min_size=1, max_size=7))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     scale = draw(st.sampled_from([0.1, 2.0, 30.0]))
@@ -40,7 +42,9 @@ def forests(draw, impossible=True):
 
 
 def grid(rows, columns, coupling, rng, states=2, attractive=True):
-    """Unary U[-1, 1]; couplings U[0, C] or U[-C, C] between spins, or between equal states of a Potts model."""
+    """Unary U[-1, 1]; couplings U[0, C] or U[-C, C] between spins, or between equal states of a
+    Potts model.
+    """
     at = np.arange(rows * columns).reshape(rows, columns)
     spins = np.linspace(-1, 1, states)
     agree = np.outer(spins, spins) if states == 2 else np.eye(states)
@@ -84,7 +88,9 @@ def shuffle_reference(order, state):
 
 
 def propagate_reference(form, unary, state, schedule, summing, messages):
-    """Messages as a dictionary (source, target) -> log-message, plainly; sums go up and down, maxima at random."""
+    """Messages as a dictionary (source, target) -> log-message, plainly; sums go up and down,
+    maxima at random.
+    """
     damping, tolerance, max_sweeps = schedule
     n = len(form.cardinalities)
     unary = [unary[form.offsets[i] : form.offsets[i + 1]] for i in range(n)]
@@ -148,7 +154,9 @@ def test_propagation_is_the_reference(graph, stream, damping, summing):
 
 @st.composite
 def binary_graphs(draw):
-    """One or two states, scopes of one or two, finite potentials from weak to far beyond the range of exp."""
+    """One or two states, scopes of one or two, finite potentials from weak to far beyond the range
+    of exp.
+    """
     cardinalities = draw(st.lists(st.integers(1, 2), min_size=1, max_size=6))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     scale = draw(st.sampled_from([0.1, 2.0, 1e3]))
@@ -251,7 +259,9 @@ def test_shuffles_are_uniform():
 
 
 def test_ties_are_broken_alike():
-    """Four variables that must agree, both ways equally good: a decoder of each by itself could mix them."""
+    """Four variables that must agree, both ways equally good: a decoder of each by itself could mix
+    them.
+    """
     cycle = [Factor((i, (i + 1) % 4), np.where(np.eye(2) > 0, 0.0, -5.0)) for i in range(4)]
     values, states = MaxProduct(FactorGraph([2] * 4, cycle)).maximise(np.zeros((1, 8)))
     assert values.tolist() == [0.0]
@@ -315,7 +325,9 @@ def test_bethe_of_one_large_factor_is_exact(graph):
 
 
 def test_bethe_of_a_cycle_without_fields():
-    """A uniform cycle of n spins of coupling J: ln Z = n ln(2 cosh J) + ln(1 + tanh(J)^n), Bethe n ln(2 cosh J)."""
+    """A uniform cycle of n spins of coupling J: ln Z = n ln(2 cosh J) + ln(1 + tanh(J)^n), Bethe n
+    ln(2 cosh J).
+    """
     n, coupling = 5, 0.7
     spin = np.array([-1.0, 1.0])
     factors = [Factor((i, (i + 1) % n), coupling * np.outer(spin, spin)) for i in range(n)]
@@ -337,7 +349,9 @@ def test_bethe_is_a_lower_bound_on_attractive_binary_grids():
 
 
 def test_bethe_leaves_the_unstable_fixed_point_of_a_symmetric_model():
-    """Strong coupling without fields: messages of 0 are a fixed point whose value misses all that is ordered."""
+    """Strong coupling without fields: messages of 0 are a fixed point whose value misses all that
+    is ordered.
+    """
     spin = np.array([-1.0, 1.0])
     factors = [Factor(f.scope, np.outer(spin, spin)) for f in grid(4, 4, 1.0, np.random.default_rng(0)).factors[16:]]
     graph = FactorGraph([2] * 16, factors)

@@ -180,7 +180,9 @@ def test_a_chain_has_width_1_and_a_tree_is_eliminated_from_its_leaves():
 
 
 def cliques_of(order, scopes):
-    """By definition: a variable with the neighbours it has left, which become neighbours of each other."""
+    """By definition: a variable with the neighbours it has left, which become neighbours of each
+    other.
+    """
     neighbours = {i: set() for i in order}
     for scope in scopes:
         for i in scope:

@@ -18,7 +18,9 @@ from thesis_cli.studies.models.examples import ising
 
 @st.composite
 def binary_models(draw, balanced=False, most_variables=6, hard=True):
-    """Variables of one or two states; attractive after hidden flips if `balanced`; perhaps -inf or integers."""
+    """Variables of one or two states; attractive after hidden flips if `balanced`; perhaps -inf or
+    integers.
+    """
     cardinalities = draw(st.lists(st.sampled_from([1, 2, 2, 2]), min_size=1, max_size=most_variables))
     n = len(cardinalities)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))

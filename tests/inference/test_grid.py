@@ -17,7 +17,9 @@ from thesis_cli.studies.models.examples import ising
 
 @st.composite
 def grids(draw, binary=False):
-    """Any cardinalities, edges missing, the last row not full, some entries -inf, scopes in either order."""
+    """Any cardinalities, edges missing, the last row not full, some entries -inf, scopes in either
+    order.
+    """
     columns, n = draw(st.integers(1, 4)), draw(st.integers(1, 8))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     hard = draw(st.booleans()) and not binary

@@ -1,4 +1,6 @@
-"""Marginals against brute force, and pseudo-marginals against the slope of the bound that they belong to."""
+"""Marginals against brute force, and pseudo-marginals against the slope of the bound that they
+belong to.
+"""
 
 import numpy as np
 import pytest

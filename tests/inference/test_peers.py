@@ -1,4 +1,6 @@
-"""Answers of other programs to the same questions; each test needs its program, from the extra `dev`."""
+"""Answers of other programs to the same questions; each test needs its program, from the extra
+`dev`.
+"""
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ from thesis_cli.studies.models.examples import asia, ising, random_3_sat
 
 
 def random_model(rng, n=12):
-    """Variables of 2 or 3 states, factors of 1 to 3 variables over distinct scopes, one in ten entries -inf."""
+    """Variables of 2 or 3 states, factors of 1 to 3 variables over distinct scopes, one in ten
+    entries -inf.
+    """
     cardinalities = rng.integers(2, 4, n)
     scopes = {tuple(sorted(rng.choice(n, rng.integers(1, 4), replace=False).tolist())) for _ in range(20)}
     state = [int(rng.integers(k)) for k in cardinalities]

@@ -1,4 +1,6 @@
-"""The tree-reweighted bound beside brute force, explicit trees, and its definition from pseudo-marginals."""
+"""The tree-reweighted bound beside brute force, explicit trees, and its definition from
+pseudo-marginals.
+"""
 
 import itertools
 
@@ -88,7 +90,9 @@ def test_maximum_spanning_forest_gains_most(drawn, seed):
 
 
 def pseudo_marginals(form, weights, messages):
-    """Wainwright's tau_s and tau_st of log-messages (source, target) -> M^rho, and the norms of them all."""
+    """Wainwright's tau_s and tau_st of log-messages (source, target) -> M^rho, and the norms of
+    them all.
+    """
     n = len(form.cardinalities)
     beliefs = [form.unary[form.offsets[i] : form.offsets[i + 1]].copy() for i in range(n)]
     for (_, j), message in messages.items():
@@ -145,7 +149,9 @@ def test_the_certificate_is_its_definition(graph, seed, sweeps):
 
 
 def test_the_certificate_is_above_a_mixture_of_explicit_trees():
-    """At any messages bound >= sum_T rho_T ln Z(theta_T) >= ln Z; the T are the 8 trees of a cycle with a chord."""
+    """At any messages bound >= sum_T rho_T ln Z(theta_T) >= ln Z; the T are the 8 trees of a cycle
+    with a chord.
+    """
     rng = np.random.default_rng(0)
     pairs = [(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)]
     graph = FactorGraph(
@@ -284,7 +290,9 @@ def test_better_edge_weights_never_loosen_the_bound_and_stay_in_the_polytope(gra
 
 
 def test_a_step_too_far_is_not_taken():
-    """Almost equal couplings: the first weights are almost the best, and a step towards one tree leads away."""
+    """Almost equal couplings: the first weights are almost the best, and a step towards one tree
+    leads away.
+    """
     spin = np.array([-1.0, 1.0])
     cycle = [Factor((i, (i + 1) % 5), (1.5 + 0.05 * i) * np.outer(spin, spin)) for i in range(5)]
     graph = FactorGraph([2] * 5, [*cycle, Factor((0,), 0.01 * spin)])
@@ -295,7 +303,9 @@ def test_a_step_too_far_is_not_taken():
 
 
 def test_a_cycle_without_fields():
-    """n spins of coupling J: by symmetry rho = 1 - 1/n, and each tree is a chain of coupling J / rho."""
+    """n spins of coupling J: by symmetry rho = 1 - 1/n, and each tree is a chain of coupling J /
+    rho.
+    """
     spin = np.array([-1.0, 1.0])
     for n, coupling in ((3, 0.4), (5, 1.5), (8, -0.7)):
         graph = FactorGraph([2] * n, [Factor((i, (i + 1) % n), coupling * np.outer(spin, spin)) for i in range(n)])
@@ -307,7 +317,9 @@ def test_a_cycle_without_fields():
 
 
 def test_a_converged_bound_is_the_optimum_of_the_free_energy():
-    """The primal of Wainwright et al.: <theta, tau> + sum_s H_s - sum_st rho_st I_st at the pseudo-marginals."""
+    """The primal of Wainwright et al.: <theta, tau> + sum_s H_s - sum_st rho_st I_st at the
+    pseudo-marginals.
+    """
     graph = grid(4, 4, 1.0, np.random.default_rng(5), states=3, attractive=False)
     form = pairwise(graph)
     descent = _Descent(form, 1e-12)
@@ -322,7 +334,9 @@ def test_a_converged_bound_is_the_optimum_of_the_free_energy():
 
 
 def test_edge_weights_that_gain_no_more_are_a_stationary_point():
-    """Conditional gradient ends where no spanning tree has more mutual information than the mixture has."""
+    """Conditional gradient ends where no spanning tree has more mutual information than the mixture
+    has.
+    """
     graph = grid(3, 3, 1.0, np.random.default_rng(1))
     tight = trw_log_partition_function(graph, tolerance=1e-8, weight_steps=2000)
     form = pairwise(graph)

@@ -153,7 +153,9 @@ def test_no_change_of_one_variable_improves(graph, seed, iterations):
 
 
 def test_an_ascent_of_stars_ends_where_no_change_of_one_variable_improves():
-    """A variable moves together with those that stand for its factors, and again once a neighbour has moved."""
+    """A variable moves together with those that stand for its factors, and again once a neighbour
+    has moved.
+    """
     for seed in range(60):
         rng = np.random.default_rng(seed)
         scopes = [tuple(rng.choice(8, rng.integers(2, 4), replace=False).tolist()) for _ in range(14)]

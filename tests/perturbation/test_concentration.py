@@ -16,7 +16,9 @@ RATES = np.linspace(1e-5, 1 - 1e-5, 100_000)
 
 
 def chernoff(log_moment, gradient, count, deviation):
-    """Least bound on the tail by Markov's inequality from a bound on the moment generating function."""
+    """Least bound on the tail by Markov's inequality from a bound on the moment generating
+    function.
+    """
     return math.exp(count * (log_moment - RATES * deviation / gradient).min())
 
 
@@ -58,7 +60,9 @@ def test_intervals_cover_the_expectation(scale, bound, gradient):
 
 
 def test_the_noise_at_the_maximiser_is_not_as_concentrated():
-    """One noise term, 10^6 states of phi = 0 and one of ln 10^6: the variance is far above 4 a^2 = 4."""
+    """One noise term, 10^6 states of phi = 0 and one of ln 10^6: the variance is far above 4 a^2 =
+    4.
+    """
     log_k = math.log(1e6)
     single, rest = gumbel(np.random.default_rng(0), 2, 10_000)  # rest: the largest of 10^6 less ln 10^6
     at_max = np.where(single > rest, single, rest + log_k)

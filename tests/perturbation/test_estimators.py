@@ -62,7 +62,9 @@ def test_without_debiasing_the_bias_is_the_analytic_one():
 @pytest.mark.parametrize("target", ["lnZ", "Z"])
 @pytest.mark.parametrize("m", [100])
 def test_intervals_cover(trick, target, m):
-    """95% intervals cover in 95% of the cases; those of the discrete tail trick in at least as many."""
+    """95% intervals cover in 95% of the cases; those of the discrete tail trick in at least as
+    many.
+    """
     truth = 2.0 if target == "lnZ" else math.exp(2)
     count = 2000
     inside = 0

@@ -29,7 +29,9 @@ ALPHAS = np.array([-0.2, -0.1, -1e-3, 0.0, 1e-3, 0.1, 0.5, 1.0])
 
 @pytest.mark.parametrize("cardinalities", [[7], [2, 3, 1, 4]])
 def test_a_product_has_bounds_without_gap(cardinalities):
-    """U is a sum of independent Gumbel variables of means ln Z_i: U(alpha) = ln Z, and var U = n pi^2/6."""
+    """U is a sum of independent Gumbel variables of means ln Z_i: U(alpha) = ln Z, and var U = n
+    pi^2/6.
+    """
     graph = product(cardinalities)
     maxima = low_rank_maxima(Elimination(graph), 20_000, seed(1))
     bounds, errors = bound_curve(maxima, ALPHAS)
@@ -163,7 +165,9 @@ def test_the_lower_bound_is_not_arbitrarily_worse_than_its_mean(values, alpha):
 
 
 def test_second_moments_are_at_most_those_of_independent_variables():
-    """Independent variables attain it: for a uniform one, e^{-alpha U} is a power of an exponential variable."""
+    """Independent variables attain it: for a uniform one, e^{-alpha U} is a power of an exponential
+    variable.
+    """
     assert second_moment(0.0, 7) == 1.0
     assert second_moment(1.0, 3) == pytest.approx(8.0)
     assert second_moment(-0.25, 1) == pytest.approx(math.gamma(0.5) / math.gamma(0.75) ** 2)

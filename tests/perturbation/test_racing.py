@@ -111,7 +111,9 @@ def test_racing_normal_errs_with_probability_delta_at_most(sigma, delta):
 
 
 def test_two_states_err_as_often_as_the_bound_lets_them():
-    """With one look, one rival and a tiny gap, the leader is wrong half the time, and drops out with delta."""
+    """With one look, one rival and a tiny gap, the leader is wrong half the time, and drops out
+    with delta.
+    """
     m, delta = 20_000, 0.2
     matrix = noisy(2, 1000, 1.0)
     found = race(matrix, m, delta, SEED(3), first_batch=500)

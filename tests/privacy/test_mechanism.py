@@ -278,7 +278,8 @@ def test_choice_is_permute_and_flip():
     assert found.scale == pytest.approx(2 / epsilon)
     assert found.epsilon <= epsilon
     assert found.index in (0, 1, 2)
-    # Walk a random order; stop at i with probability exp(epsilon (s_i - max) / 2); the maximum stops for certain.
+    # Walk a random order; stop at i with probability exp(epsilon (s_i - max) / 2); the maximum
+    # stops for certain.
     stop = np.exp(epsilon * (scores - 2) / 2)
     orders = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
     chance = np.zeros(3)

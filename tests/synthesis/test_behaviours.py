@@ -1,5 +1,5 @@
-"""Comparison of programs by behaviour, against the plain interpreter; random programs, against all of
-them."""
+"""Comparison of programs by behaviour, against the plain interpreter; random programs, against all
+of them."""
 
 from functools import cache
 from itertools import product

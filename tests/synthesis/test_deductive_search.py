@@ -294,8 +294,8 @@ def test_no_program_is_an_answer(output: Value) -> None:
 
 @pytest.mark.parametrize("semantics", [*OTHERS, Semantics(low=-WIDEST, high=WIDEST)], ids=str)
 def test_sets_of_numbers_are_those_of_the_lambdas(semantics: Semantics) -> None:
-    """Each by trying all numbers; those of one argument that is left may be wider than necessary, never
-    narrower."""
+    """Each by trying all numbers; those of one argument that is left may be wider than necessary,
+    never narrower."""
     sets, rng = NumberSets(semantics), Random(1)
     numbers = range(semantics.low, semantics.high + 1)
     some = rng.sample(numbers, min(40, len(numbers)))

@@ -125,7 +125,9 @@ class BoundRequest(Request):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class BoundResult(EstimatesResult):
-    """Bounds on ln Z or log10 Z: the exact answer first, if there is one; then each method and exponent."""
+    """Bounds on ln Z or log10 Z: the exact answer first, if there is one; then each method and
+    exponent.
+    """
 
     @presentation
     def draw(self) -> Figure:

@@ -24,7 +24,8 @@ DELTA = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRequest(Request):
-    """Release two neighbouring tables many times, and prove a lower bound on what a release reveals.
+    """Release two neighbouring tables many times, and prove a lower bound on what a release
+    reveals.
 
     The tables are invented, and the noise is that of dp-release, so it has no seed. The exit status
     is 1 if a bound contradicts the claim.

@@ -79,7 +79,9 @@ class QueryResult(Result):
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
-        """The answers, and what they are estimated from; scores on a holdout are marked as not private."""
+        """The answers, and what they are estimated from; scores on a holdout are marked as not
+        private.
+        """
         lines = [line for answer in self.answers for line in _lines(answer)]
         if self.weights:
             lines.append(("weights", self.weights))

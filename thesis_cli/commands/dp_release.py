@@ -156,7 +156,9 @@ class ReleaseRequest(Request):
     )
 
     def check(self) -> None:
-        """Refuse fields that do not go with `init_schema` or `again`, and a release that lacks something."""
+        """Refuse fields that do not go with `init_schema` or `again`, and a release that lacks
+        something.
+        """
         for mode, fields in (("init_schema", TEMPLATE), ("again", AGAIN)):
             if getattr(self, mode) is not None:
                 option_name = fields_of(type(self))[mode].shell_name
@@ -197,7 +199,9 @@ class ReleaseRequest(Request):
 
     @property
     def stem(self) -> str:
-        """Name of the table without folder, suffix and parameters of a URL; empty for an object of Python."""
+        """Name of the table without folder, suffix and parameters of a URL; empty for an object of
+        Python.
+        """
         text = without_secrets(str(self.table)).partition("?")[0] if isinstance(self.table, str | Path) else ""
         return Path(text).stem
 
@@ -357,7 +361,9 @@ def _result(request: ReleaseRequest, record: Record, total: Total | None, progre
 
 
 def _default_out(request: ReleaseRequest) -> Path | None:
-    """The file that the shell writes if none is named: of a record its own, otherwise one under results/runs."""
+    """The file that the shell writes if none is named: of a record its own, otherwise one under
+    results/runs.
+    """
     if request.init_schema is not None:
         return None
     if request.again is not None:

@@ -30,7 +30,8 @@ logger = logging.getLogger("thesis_cli")
 
 @dataclass(frozen=True, kw_only=True)
 class PopulationTestRequest(Request):
-    """Test by maximum mean discrepancy (MMD) whether a table comes from the population of a release.
+    """Test by maximum mean discrepancy (MMD) whether a table comes from the population of a
+    release.
 
     A release by random features is tested with its noisy vector, and the test allows for the noise.
     The rows of any release are also compared by permutations, which is a rough guide. The other

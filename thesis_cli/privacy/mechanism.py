@@ -273,7 +273,8 @@ def l1_sensitivity(size: int, l2_sensitivity: float) -> float:
 def _gaussian(size: int, sensitivity: float, budget: Budget) -> Calibration:
     dp, exponent = opendp(), _exponent(sensitivity / math.sqrt(size))
     analytic = analytic_scale(sensitivity, budget)
-    # rho + 2 sqrt(rho ln(1/delta)) bounds epsilon (Bun and Steinke 2016), so the scale of this rho is enough.
+    # rho + 2 sqrt(rho ln(1/delta)) bounds epsilon (Bun and Steinke 2016), so the scale of this rho
+    # is enough.
     root = math.sqrt(math.log(1 / budget.delta))
     enough = sensitivity * (math.hypot(root, math.sqrt(budget.epsilon)) + root) / budget.epsilon / math.sqrt(2)
 

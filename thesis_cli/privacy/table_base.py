@@ -49,7 +49,8 @@ class Table(ABC):
         rows = digest = 0
         for count, block in self._blocks(size, chosen):
             rows += count
-            # repr, because each NaN has its own hash; hash, because Python salts it in each process.
+            # repr, because each NaN has its own hash; hash, because Python salts it in each
+            # process.
             digest += sum(map(hash, map(repr, zip(*(block[name].tolist() for name in chosen), strict=True))))
             if chosen:
                 yield block

@@ -1,4 +1,6 @@
-"""The budget that a release spends: when it is charged, and what is reported if the release then stops."""
+"""The budget that a release spends: when it is charged, and what is reported if the release then
+stops.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,9 @@ ACROSS, BINS, LEVELS = 3, 30, 20
 
 
 def columns_figure(release: Release) -> Figure:
-    """A histogram of each column over its public bounds, or bars of its levels; negative weights count as 0."""
+    """A histogram of each column over its public bounds, or bars of its levels; negative weights
+    count as 0.
+    """
     from thesis_cli.base.figures import panels
 
     weights = release.weights.clip(0)

@@ -24,7 +24,8 @@ def read_rows(source: TableSource, schema: Schema, query: str | None = None, unk
 
     Raises
     ------
-    InputError : the table cannot be read, has no rows, or has a value that the schema does not take.
+    InputError : the table cannot be read, has no rows, or has a value that the schema does not
+        take.
     """
     from thesis_cli.base.errors import InputError
     from thesis_cli.privacy.kernels import Rows
@@ -38,5 +39,7 @@ def read_rows(source: TableSource, schema: Schema, query: str | None = None, unk
 
 
 def table_label(source: TableSource) -> str:
-    """How a table is called in tables and messages: its path, its URL without a password, or its type."""
+    """How a table is called in tables and messages: its path, its URL without a password, or its
+    type.
+    """
     return without_secrets(str(source)) if isinstance(source, str | Path) else f"<{type(source).__name__}>"

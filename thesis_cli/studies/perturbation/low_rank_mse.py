@@ -77,7 +77,9 @@ def mse_curve(values: Floats, terms: int, log_z: float, alphas: Floats) -> MseCu
 
 
 def sample_variance(values: Floats) -> tuple[Floats, Floats]:
-    """Unbiased variance along the first axis, and its standard error, shapes (...,) for values (N, ...), N >= 2."""
+    """Unbiased variance along the first axis, and its standard error, shapes (...,) for values (N,
+    ...), N >= 2.
+    """
     count = len(values)
     squares = (values - values.mean(axis=0)) ** 2
     variance = squares.sum(axis=0) / (count - 1)

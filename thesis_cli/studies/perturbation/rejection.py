@@ -1,8 +1,8 @@
 """Rejection sampling of a continuous target, plain and adaptive (OS*), to compare A* sampling with.
 
-Proposals arrive at the rate of their envelope, exp(bound) q, and are accepted with probability exp(o - bound), so that
-accepted points arrive at rate Z. The time of a sample is Exponential(Z), and rejection estimates ln Z as perturbed
-maxima do.
+Proposals arrive at the rate of their envelope, exp(bound) q, and are accepted with probability
+exp(o - bound), so that accepted points arrive at rate Z. The time of a sample is Exponential(Z),
+and rejection estimates ln Z as perturbed maxima do.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ def rejection(
     budget: int = BUDGET,
     progress: Tick | None = None,
 ) -> TargetMaxima:
-    """Exact samples of a target by rejection, with independent values distributed as Gumbel(ln Z - c).
+    """Exact samples of a target by rejection, with independent values distributed as Gumbel(ln Z -
+    c).
 
     Parameters
     ----------
     target : phi = ln q + o.
     count : number M of samples.
     seed : root of the random stream.
-    adaptive : split a box at every rejection in it (OS*); otherwise the only bound is that of the whole proposal.
+    adaptive : split a box at every rejection in it (OS*); otherwise the only bound is that of the
+        whole proposal.
     budget : most evaluations of o in one sample.
     progress : called with the number of samples just drawn.
 
