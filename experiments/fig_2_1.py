@@ -1,4 +1,5 @@
-"""Figure 2.1: analytic MSE and variance of the Gumbel and Exponential tricks, checked by simulation."""
+"""Figure 2.1: analytic MSE and variance of the Gumbel and Exponential tricks, checked by
+simulation."""
 
 import math
 
@@ -17,9 +18,9 @@ ANALYTIC = {
     ("lnZ", "exponential"): mse.exponential_log_z,
 }
 TRICKS = {"gumbel": gumbel(), "exponential": power(1.0)}
-SIMULATED_SAMPLES = (5, 10, 30, 100)  # 5 is the least M at which a measured variance of Z^ has an error bar
+SIMULATED_SAMPLES = (5, 10, 30, 100)  # from M = 5 on, a measured variance of Z^ has an error bar
 BLOCK = 2**20
-# name: (target, what the Gumbel trick's MSE is divided by, the least M), each over every M from there on
+# name: (target, quantity of the Exponential trick that divides the Gumbel trick's MSE, first M)
 LEAST_RATIOS = {
     "least MSE ratio": ("Z", "mse", 3),
     "least MSE ratio on ln Z": ("lnZ", "mse", 2),
@@ -54,7 +55,7 @@ def _analytic(most):
         ratio = (top[least - 1 :] / bottom[least - 1 :]).min()
         frames.append(_rows("every M", target, "gumbel over exponential", least, name, ratio))
     first = m > 1
-    # The printed squared biases; the corrected ones are these squared (Gumbel) and 1/(M-1)^2.
+    # The squared biases as printed; correct are their square (Gumbel) and 1/(M-1)^2 (Exponential).
     gumbel_bias, _ = mse.gumbel_z(m[first])
     printed = {"gumbel": gumbel_bias, "exponential": 1 / (m[first] - 1)}
     frames += [_rows("as printed", "Z", t, m[first], "bias", np.sqrt(b)) for t, b in printed.items()]
@@ -67,7 +68,8 @@ def _errors(target, trick, m):
 
 
 def _simulated(rng, trick, samples, estimators):
-    """Bias and variance of the estimates from as many sets of ringing times T ~ Exp(1), where Z = 1."""
+    """Bias and variance of `estimators` estimates, each from a set of ringing times T ~ Exp(1), so
+    that Z = 1."""
     rows = max(1, BLOCK // samples)
     log_z = np.concatenate(
         [
@@ -138,7 +140,7 @@ def plot(frame):
 
 
 def _mse_ratio(frame, target, quantity="mse"):
-    """Gumbel over Exponential, by M."""
+    """Error of the Gumbel trick over that of the Exponential trick, by M."""
     top = _select(frame, "analytic", target, "gumbel", "mse").value
     return top / _select(frame, "analytic", target, "exponential", quantity).value
 
@@ -159,7 +161,8 @@ def _saved_at_end(frame):
 
 
 def _more_samples(m):
-    """By how much M must grow for the Gumbel trick's MSE of Z to fall to the Exponential trick's at m."""
+    """Relative growth of M that takes the Gumbel trick's MSE of Z down to the Exponential trick's
+    at m."""
 
     def measure(frame):
         goal = _select(frame, "analytic", "Z", "exponential", "mse").value[m]

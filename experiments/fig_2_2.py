@@ -20,12 +20,12 @@ def tasks(settings):
 
 
 def run(seed, samples, estimators):
-    """MSE of K estimators a trick, Z = 1, all alphas on the same ringing times.
+    """MSE of K estimators of each trick, with Z = 1 and the same ringing times for all alphas.
 
-    The method `plain` averages squared errors, as the source does. `conditioned` averages their expectation
-    given the shares D = T / sum T, which are independent of S = sum T ~ Gamma(M): with h(D) = S Z^,
-    E[(Z^ - 1)^2 | D] = h^2 / ((M-1)(M-2)) - 2 h / (M-1) + 1 and
-    E[(ln Z^)^2 | D] = (ln h - digamma(M))^2 + trigamma(M).
+    The method `plain` averages squared errors, as the source does. `conditioned` averages their
+    expectation given the shares D = T / sum T, which are independent of S = sum T ~ Gamma(M): with
+    h(D) = S Z^, E[(Z^ - 1)^2 | D] = h^2 / ((M-1)(M-2)) - 2 h / (M-1) + 1 and E[(ln Z^)^2 | D] = (ln
+    h - digamma(M))^2 + trigamma(M).
     """
     rng = np.random.default_rng(seed)
     alphas = FIRST + STEP * np.arange(COUNT)
@@ -114,7 +114,8 @@ def _curve(frame, target, m):
 
 
 def _at_zero(target):
-    """MSE at the largest M, carried on to alpha = 0 by a parabola, over the Gumbel trick's analytic MSE."""
+    """MSE at the largest M, extrapolated to alpha = 0 by a parabola, over the Gumbel trick's
+    analytic MSE."""
 
     def measure(frame):
         m = frame.samples.max()
@@ -128,7 +129,7 @@ def _at_zero(target):
 
 
 def _best_alpha(frame, target, m):
-    """Where the MSE is least: the vertex of a parabola through seven points of the grid."""
+    """The alpha of least MSE: the vertex of a parabola through seven points of the grid."""
     curve = _curve(frame, target, m)
     curve = curve[curve.index > 0]
     at = int(np.clip(curve.mse.argmin(), 3, len(curve) - 4))
@@ -137,7 +138,7 @@ def _best_alpha(frame, target, m):
 
 
 def _best_alpha_in_the_limit(target):
-    """The best alpha is 1 - O(1/M): carried on to 1/M = 0 from the two largest M."""
+    """The best alpha, which is 1 - O(1/M), extrapolated to 1/M = 0 from the two largest M."""
 
     def measure(frame):
         m1, m2 = sorted(frame.samples.unique())[-2:]
@@ -148,7 +149,7 @@ def _best_alpha_in_the_limit(target):
 
 
 def _worst_best_alpha(frame):
-    """The best alpha that is furthest from 1, of all M and both targets."""
+    """The best alpha that is furthest from 1, among all M and both targets."""
     best = [_best_alpha(frame, t, m) for t in ("Z", "lnZ") for m in sorted(frame.samples.unique())]
     return Measurement(max(best, key=lambda alpha: abs(alpha - 1)))
 

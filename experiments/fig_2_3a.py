@@ -1,7 +1,9 @@
-"""Figure 2.3a: samples that the Gumbel and Exponential tricks need for an MSE of ln Z, from A* sampling.
+"""Figure 2.3a: samples that the Gumbel and Exponential tricks need for an MSE of ln Z, from A*
+sampling.
 
-As in the source, 100,000 values are cut into K = 100,000 // M groups of M for each M (`plain`). The curves (`sharp`)
-average over many ways to form groups, within each of 20 parts of the values; standard errors come from those parts.
+As in the source, 100,000 values are cut into K = 100,000 // M groups of M for each M (`plain`). The
+curves (`sharp`) average over many ways to form groups within each of 20 parts of the values; the
+spread of the parts gives standard errors.
 """
 
 import math
@@ -9,30 +11,35 @@ import math
 import numpy as np
 import pandas as pd
 from scipy.integrate import quad
-from scipy.special import digamma
 from scipy.stats import gumbel_r, kstest, kstwobign, norm
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.models.quadrature import integrate, log_densities
-from thesis_cli.models.targets import log_ratios, published_regression
-from thesis_cli.perturbation import mse
+from thesis_cli.models.targets import published_regression
 from thesis_cli.perturbation.a_star import a_star
-from thesis_cli.perturbation.tricks import gumbel, power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.studies.perturbation.rejection import rejection
+from thesis_cli.studies.perturbation.sampler_costs import Capped, by_doubling, costs
+from thesis_cli.studies.perturbation.samples_needed import (
+    CHUNKS,
+    THEORY,
+    TRICKS,
+    plain_mse,
+    saved,
+    saved_with_error,
+    sharp_mse,
+)
 
 PUBLISHED = -532.4139431339
-TRICKS = {"gumbel": gumbel(), "exponential": power(1.0)}
-THEORY = {"gumbel": mse.gumbel_log_z, "exponential": mse.exponential_log_z}
-"""Of unbiased estimators, so that the MSE is the variance."""
-CHUNKS, REGROUPINGS = 20, 60
 LIMIT = 1 - 6 / math.pi**2
 SCALED_DISTANCE = float(kstwobign.isf(2 * norm.sf(5)))
-"""Root of the sample size times the Kolmogorov distance exceeds it as rarely as a normal variable five deviations."""
+"""Limit of the root of the sample size times the Kolmogorov distance.
+
+It is exceeded as rarely as a normal variable exceeds five deviations.
+"""
 SAMPLERS = {"a-star": "A*", "os-star": "OS*", "rejection": "rejection, best bound"}
-STREAMS = 32
 GRID = np.linspace(-6.0, 4.0, 50_001)
-"""Covers the posterior: at its ends phi is more than a thousand nats below the maximum."""
+"""Grid that covers the posterior: at its ends phi is more than a thousand nats below the
+maximum."""
 COLUMNS = ["part", "trick", "quantity", "x", "value", "standard_error"]
 NONE = float("nan")
 
@@ -58,7 +65,8 @@ def _rows(part, trick, quantity, x, values, error=0.0):
 
 
 def _integrals(target):
-    """ln Z three ways: rescaled and adaptive; rescaled on a grid; and not rescaled, at SciPy's default tolerances."""
+    """ln Z three ways: rescaled and adaptive; rescaled on a grid; and not rescaled, at SciPy's
+    default tolerances."""
 
     def density(w):
         return math.exp(log_densities(target, np.array([[w]]))[0])
@@ -89,87 +97,32 @@ def _values(target, count, most, seed):
         *(_rows("values", "none", name, NONE, root * distance) for name, distance in tests.items()),
     ]
     samples = np.arange(1, most + 1)
-    sharp = {trick: _sharp(found.values - log_z, trick, samples, np.random.default_rng(grouping)) for trick in TRICKS}
+    sharp = {
+        trick: sharp_mse(found.values - log_z, trick, samples, np.random.default_rng(grouping)) for trick in TRICKS
+    }
     for trick in TRICKS:
         errors = sharp[trick].std(axis=0, ddof=1) / math.sqrt(CHUNKS)
         frames.append(_rows("values", trick, "sharp", samples, sharp[trick].mean(axis=0), errors))
         for quantity, centre in (("plain", log_z), ("plain, published ln Z", PUBLISHED)):
-            frames.append(_rows("values", trick, quantity, samples, *_plain(found.values - centre, trick, samples)))
+            frames.append(_rows("values", trick, quantity, samples, *plain_mse(found.values - centre, trick, samples)))
     least = 1.1 * float(THEORY["gumbel"](float(most))[1])
     desired = np.geomspace(1.0, least, 30)
-    saved = _saved(*(curves.mean(axis=0) for curves in sharp.values()), desired)
-    left_out = np.stack([_saved(*(_without(c, k) for c in sharp.values()), desired) for k in range(CHUNKS)])
-    error = math.sqrt(CHUNKS - 1) * left_out.std(axis=0)
-    frames.append(_rows("values", "none", "saved", desired, saved, error))
+    frames.append(_rows("values", "none", "saved", desired, *saved_with_error(*sharp.values(), desired)))
     return pd.concat(frames)
 
 
-def _estimates(groups, trick):
-    """Unbiased estimates of ln Z, shape (...), from values of shape (..., M)."""
-    m = groups.shape[-1]
-    bias = math.log(m) - float(digamma(m)) if trick == "exponential" else 0.0
-    return TRICKS[trick].estimate_log_z(-np.euler_gamma - groups) - bias
-
-
-def _plain(values, trick, samples):
-    """MSE and its standard error by M, over disjoint groups."""
-    squares = [_estimates(values[: values.size // m * m].reshape(-1, m), trick) ** 2 for m in samples]
-    return [s.mean() for s in squares], [s.std() / math.sqrt(s.size) for s in squares]
-
-
-def _sharp(values, trick, samples, rng):
-    """MSE by part of the values and M, shape (CHUNKS, samples)."""
-    parts = values.reshape(CHUNKS, -1)
-    many = np.concatenate([rng.permuted(parts, axis=1)[:, np.newaxis] for _ in range(REGROUPINGS)], axis=1)
-    size = parts.shape[1]
-    columns = [
-        (_estimates(many[..., : size // m * m].reshape(CHUNKS, -1, m), trick) ** 2).mean(axis=1) for m in samples
-    ]
-    return np.stack(columns, axis=1)
-
-
-def _without(curves, k):
-    return np.delete(curves, k, axis=0).mean(axis=0)
-
-
-def _needed(errors, desired):
-    """M for a desired MSE, by errors of shape (samples,) at M = 1, 2, ...; a power law from one M to the next."""
-    falling = np.minimum.accumulate(errors)
-    return np.exp(np.interp(-np.log(desired), -np.log(falling), np.log(np.arange(1, errors.size + 1))))
-
-
-def _saved(by_gumbel, by_exponential, desired):
-    return 1 - _needed(by_exponential, desired) / _needed(by_gumbel, desired)
-
-
-class _Capped:
-    """The target as rejection with the best constant sees it: one bound, the maximum of o."""
-
-    def __init__(self, target):
-        self.proposal, self.log_ratio = target.proposal, target.log_ratio
-        self.most = float(log_ratios(target, GRID[:, np.newaxis]).max()) + 1e-9
-
-    def bound(self, low, high):
-        return self.most
-
-
 def _costs(target, sampler, count, seed):
-    """Evaluations of o and of bounds by the number of the sample in its random stream, in doubling ranges."""
-    if sampler == "a-star":
-        found = [a_star(target, count * STREAMS, seed)]
-    else:
-        chosen = target if sampler == "os-star" else _Capped(target)
-        found = [rejection(chosen, count, s, adaptive=sampler == "os-star") for s in seed.spawn(STREAMS)]
-    frames = []
-    for quantity in ("evaluations", "bounds"):
-        table = np.concatenate([getattr(f, quantity) for f in found]).reshape(STREAMS, count)
-        starts = 2 ** np.arange(int(math.log2(count)) + 1) - 1
-        means = np.stack([table[:, a:b].mean(axis=1) for a, b in zip(starts, 2 * starts + 1, strict=True)], axis=1)
-        error = means.std(axis=0, ddof=1) / math.sqrt(STREAMS)
-        frames.append(_rows(sampler, "none", quantity, starts + 1, means.mean(axis=0), error))
+    """Evaluations of o and of bounds for each sample, over doubling ranges of its number in its
+    random stream."""
+    chosen = Capped(target, GRID[:, np.newaxis]) if sampler == "rejection" else target
+    found = costs(chosen, sampler, count, seed)
+    frames = [
+        _rows(sampler, "none", quantity, *by_doubling(table))
+        for quantity, table in zip(found._fields, found, strict=True)
+    ]
     if sampler == "rejection":
         expected = math.exp(chosen.most - integrate(target).log_z)
-        total = np.concatenate([f.evaluations for f in found])
+        total = found.evaluations.ravel()
         frames.append(_rows(sampler, "none", "expected", NONE, expected))
         frames.append(_rows(sampler, "none", "drawn", NONE, total.mean(), total.std() / math.sqrt(total.size)))
     return pd.concat(frames)
@@ -221,7 +174,7 @@ def plot(frame):
 
 def _theory(frame):
     m = np.arange(1.0, _select(frame, "sharp", "gumbel").x.max() + 1)
-    return _saved(*(theory(m)[1] for theory in THEORY.values()), _select(frame, "saved").x.to_numpy())
+    return saved(*(theory(m)[1] for theory in THEORY.values()), _select(frame, "saved").x.to_numpy())
 
 
 def _read(quantity, part="values"):
@@ -233,7 +186,8 @@ def _read(quantity, part="values"):
 
 
 def _most_saved(frame):
-    """At the least desired MSE, where theory says the most is saved; of the source's sizes alone."""
+    """Share saved at the least desired MSE, where theory predicts the most; needs the sizes of the
+    source."""
     if _select(frame, "sharp", "gumbel").x.max() < 99:
         return None
     row = _select(frame, "saved").iloc[-1]
@@ -246,7 +200,7 @@ def _saved_against_theory(frame):
 
 
 def _least_ratio(frame):
-    """Of the Gumbel trick's MSE to the Exponential trick's, from M = 2."""
+    """Least ratio of the Gumbel trick's MSE to the Exponential trick's, from M = 2 on."""
     top, bottom = (_select(frame, "sharp", trick).value.to_numpy()[1:] for trick in TRICKS)
     return Measurement(float((top / bottom).min()))
 
@@ -261,7 +215,7 @@ def _agreement(quantity):
 
 
 def _moved(frame):
-    """Largest relative change of an MSE when it is taken about the published ln Z."""
+    """Largest relative change of an MSE if errors are taken about the published ln Z."""
     ratios = [
         _select(frame, "plain, published ln Z", t).value.to_numpy() / _select(frame, "plain", t).value.to_numpy()
         for t in TRICKS

@@ -1,17 +1,19 @@
-"""Figure 2.3b: MSE of the tricks on maxima from Racing-Normal, which errs with probability delta at most.
+"""Figure 2.3b: MSE of the tricks on maxima from Racing-Normal, whose probability of error is at
+most delta.
 
-Published are 10 states, ln Z = 0, the noise 0.1 of the rewards (log-factors) and the maxima; not the potentials, the
-number of factors S, nor the first batch. Here p is uniform, the rewards of a state are normal draws, shifted and scaled
-to mean -ln(10) / S and standard deviation 0.1, and the first look is at 50 factors. Under so much noise no state is
-surely ahead before all factors are seen; what looks do is to drop the best state now and then, and how often depends
-on S by their number. At delta = 0.1 the published maxima have mean -0.055, standard error 0.004; here (`part` scan,
-`quantity` loss of the result, and curve)
+The source publishes 10 states, ln Z = 0, the noise 0.1 of the rewards (log-factors) and the maxima,
+but neither the potentials, nor the number of factors S, nor the first batch. Here p is uniform, the
+rewards of a state are normal draws, shifted and scaled to mean -ln(10) / S and standard deviation
+0.1, and the first look is at 50 factors. Under so much noise no state is surely ahead before all
+factors are seen. Looks only drop the best state now and then, and how often they do depends on
+their number, and so on S. At delta = 0.1 the published maxima have mean -0.055, standard error
+0.004. Here the means are (parts `scan`, `quantity` loss, and `curve` of the result)
 
     S       1,000         2,000         5,000         10,000        20,000
     mean   -0.027(2)     -0.038(3)     -0.049(3)     -0.056(1)     -0.062(3)
 
-and S = 10,000 is taken, the power of ten that fits. No race ends before all factors are seen there, so the values do
-not tell whether the source summed all factors of the winner.
+so the experiment uses S = 10,000, the power of ten that fits. There no race ends before all factors
+are seen, so the values cannot show whether the source summed all factors of the winner.
 """
 
 import numpy as np
@@ -36,7 +38,7 @@ NAMES = {NORMAL: "Racing-Normal", FREE: "Bernstein-Serfling"}
 PUBLISHED = {0.001: (1.00, 0.0102, 0.0163), 0.01: (1.05, 0.0105, 0.0172), 0.1: (0.62, 0.0140, 0.0184)}
 """delta -> alpha of least MSE, that MSE, MSE of the Gumbel trick; each from K = 1000 estimators."""
 PUBLISHED_MEAN, PUBLISHED_VARIANCE, PUBLISHED_VALUES = -0.055, 1.655, 100_000
-"""Of the values at delta = 0.1."""
+"""Mean, variance and number of the published values at delta = 0.1."""
 
 
 def tasks(settings):
@@ -52,7 +54,8 @@ def tasks(settings):
 
 
 def hard_data(rng, factors, sigma):
-    """Log-factors of a uniform p with ln Z = 0, of mean -ln(K) / S and standard deviation sigma in each state."""
+    """Log-factors of a uniform p with ln Z = 0, of mean -ln(K) / S and standard deviation sigma in
+    each state."""
     noise = rng.standard_normal((STATES, factors))
     noise -= noise.mean(axis=1, keepdims=True)
     noise *= sigma / noise.std(axis=1, keepdims=True)
@@ -60,7 +63,8 @@ def hard_data(rng, factors, sigma):
 
 
 def run(seed, part, bound, delta, sigma, factors, races, samples):
-    """What races do, and the errors of ln Z estimators from `samples` maxima (none if that is 0)."""
+    """Statistics of races, and errors of estimators of ln Z from `samples` maxima each (none if
+    that is 0)."""
     data, racing, grouping = seed.spawn(3)
     found = race(hard_data(np.random.default_rng(data), factors, sigma), races, delta, racing, RaceRules(bound))
     wrong = found.losses > 0
@@ -93,9 +97,9 @@ def _error(x):
 def _curves(values, losses, samples, rng):
     """MSE by alpha: `plain`, over disjoint groups of values as in the source, and `sharp`.
 
-    The latter is the MSE without racing, which simulation gives at little cost, plus what racing adds to it on the same
-    noise, averaged over many ways to form groups. Its standard errors come from 20 parts of the values, those of
-    what is read off the curve by the jackknife.
+    `sharp` is the MSE without racing, which simulation gives at little cost, plus the MSE that
+    racing adds on the same noise, averaged over many ways to form groups. Its standard errors come
+    from 20 parts of the values. Those of numbers read off the curve come from the jackknife.
     """
     squares = _log_z(values.reshape(-1, samples)) ** 2
     parts = zip(values.reshape(CHUNKS, -1), losses.reshape(CHUNKS, -1), strict=True)
@@ -122,14 +126,16 @@ def _curves(values, losses, samples, rng):
 
 
 def _without_racing(samples, rng):
-    """MSE by alpha of exact maxima, as the expectation given the shares of the M ringing times (`fig-2-2`)."""
+    """MSE by alpha of exact maxima, as the expectation given the shares of the M ringing times
+    (`fig-2-2`)."""
     t = rng.standard_exponential((EXACT, samples))
     log_h = _log_z(-np.euler_gamma - np.log(t)) + np.log(t.sum(axis=1, keepdims=True))
     return ((log_h - digamma(samples)) ** 2).mean(axis=0) + polygamma(1, samples)
 
 
 def _added(values, losses, samples, rng):
-    """MSE by alpha from these values, minus that from the true maxima, over groups formed in many ways."""
+    """MSE by alpha from these values, minus that from the true maxima, over groups formed in many
+    ways."""
     orders = [rng.permutation(values.size) for _ in range(REGROUPINGS)]
     groups = np.concatenate(orders).reshape(-1, samples)
     raced, true = (_log_z(maxima[groups]) for maxima in (values, values + losses))
@@ -197,7 +203,7 @@ def plot(frame):
 
 
 def _read(quantity, **settings):
-    """A number as it is."""
+    """A quantity of the result, unchanged."""
 
     def measure(frame):
         row = _rows(frame, quantity, **settings).iloc[0]
@@ -227,7 +233,7 @@ def _best_against_published(delta):
 
 
 def _mean(frame):
-    """Mean of the values, by the mean loss: without noise it is ln Z = 0 exactly."""
+    """Mean of the values, from the mean loss: without losses it is ln Z = 0 exactly."""
     loss = _rows(frame, "loss", delta=0.1).iloc[0]
     return Measurement(-loss["mean"], np.hypot(loss.standard_error, np.sqrt(PUBLISHED_VARIANCE / PUBLISHED_VALUES)))
 
@@ -244,7 +250,8 @@ def _most_wrong_free(frame):
 
 
 def _price_of_freedom(frame):
-    """Evaluations with Bernstein-Serfling bounds over Racing-Normal's: the least ratio of all sigma."""
+    """Least ratio, over all sigma, of the evaluations with Bernstein-Serfling bounds to those of
+    Racing-Normal."""
     normal, free = (_rows(frame, "share", "noise", bound=bound).set_index("sigma") for bound in BOUNDS)
     ratio = free["mean"] / normal["mean"]
     relative = np.hypot(free.standard_error / free["mean"], normal.standard_error / normal["mean"])

@@ -1,4 +1,5 @@
-"""Figure 2.4: MSE of the low-rank bounds U(alpha) as estimators of ln Z, on the models and the noise of the source."""
+"""Figure 2.4: MSE of the low-rank bounds U(alpha) as estimators of ln Z, on the models and the
+noise of the source."""
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,7 @@ ALL_PUBLISHED = 1000, 100
 
 
 def tasks(settings):
-    """Belief propagation first: its tasks take longest."""
+    """Tasks of belief propagation come first, as they take longest."""
     return [
         {"kind": kind, "solver": solver, "coupling": k / 3, "estimators": settings["estimators"], "samples": 100}
         for kind, solver in sorted(PUBLISHED, key=lambda panel: panel[1])
@@ -36,14 +37,15 @@ def tasks(settings):
 
 
 def run(seed, kind, solver, coupling, estimators, samples):
-    """One model: the curve over alpha, from the first perturbations that the source used.
+    """The curve over alpha for one model, from the first perturbations that the source used.
 
-    The sample is the source's own, bit for bit, at K = 1000 estimators from M = 100 samples. Belief propagation
-    draws the orders of its updates from `seed`; those of the source are not known.
+    The sample is the source's own, bit for bit, at K = 1000 estimators from M = 100 samples. Belief
+    propagation draws the orders of its updates from `seed`; those of the source are not known.
 
-    Returns a row for each alpha, with the columns of `MseCurve` and: bound, U(alpha) from all samples together, with
-    bound_error (K M bound_error^2 is its asymptotic variance); variance_ratio, var(U) / (n pi^2/6); optimal, the share
-    of the MAP problems that the solver solved.
+    Returns a row for each alpha, with the columns of `MseCurve` and: bound, U(alpha) from all
+    samples together, with bound_error (K M bound_error^2 is its asymptotic variance);
+    variance_ratio, var(U) / (n pi^2/6); optimal, the share of the MAP problems that the solver
+    solved.
     """
     graph = published_spin_glass(coupling, kind, 10, TERMS // 10).graph()
     exact = GridTransfer(graph)
@@ -84,7 +86,7 @@ def _curve(frame, kind, solver, k):
 
 
 def _best(rows):
-    """The row of least MSE where the source looks: alpha from -1 / (2 sqrt(n)) on."""
+    """The row of least MSE over the alphas of the source, from -1 / (2 sqrt(n)) on."""
     allowed = rows[rows.alpha >= SAFE]
     return allowed.loc[allowed.mse.idxmin()]
 
@@ -114,7 +116,8 @@ def plot(frame):
 
 
 def _saving(kind, solver, k):
-    """Percentage saved; what the source drew itself, whole and solved exactly, has no sampling error."""
+    """Percentage saved; it has no sampling error if the sample is all of the source's own, solved
+    exactly."""
 
     def measure(frame):
         rows = _curve(frame, kind, solver, k)
@@ -128,13 +131,14 @@ def _saving(kind, solver, k):
 
 
 def _models(frame, solver, least):
-    """Curves of the models with C of at least `least` thirds."""
+    """Curves of the models whose C is at least `least` thirds."""
     found = (_curve(frame, kind, s, k) for kind, s in PUBLISHED if s == solver for k in THIRDS if k >= least)
     return [rows for rows in found if not rows.empty]
 
 
 def _lost_near_zero(rows):
-    """What the best alpha saves over the best one within half of (-0.05, 0.05), percentage points."""
+    """Saving of the best alpha less that of the best one with |alpha| <= 0.025, percentage
+    points."""
     near = rows[rows.alpha.abs() <= -SAFE / 2]
     best, within = _best(rows), near.loc[near.mse.idxmin()]
     return Measurement(100 * (best.saving - within.saving), 100 * np.hypot(best.saving_error, within.saving_error))
@@ -151,7 +155,8 @@ def _lost_with_belief_propagation(frame):
 
 
 def _frechet_gain(frame):
-    """Least of what an alpha < 0 saves, in percent, over the models of C from 1 on but C = 3 by belief propagation."""
+    """Least saving of an alpha < 0, in percent, over the models with C >= 1; belief propagation at
+    C = 3 is left out."""
     found = _models(frame, "exact", 3) + [
         rows for rows in _models(frame, "belief propagation", 3) if rows.coupling.iloc[0] < 2.9
     ]
@@ -161,7 +166,7 @@ def _frechet_gain(frame):
 
 
 def _more_at_high_coupling(frame):
-    """Least difference of the percentages saved at the highest and at the lowest C > 0."""
+    """Least difference between the percentages saved at the highest and at the lowest C > 0."""
     differences = []
     for kind in ("attractive", "mixed"):
         found = [_curve(frame, kind, "exact", k) for k in THIRDS[1:]]
@@ -174,19 +179,20 @@ def _more_at_high_coupling(frame):
 
 
 def _variance_share(zero):
-    """Share of variance in the MSE of U^(0)."""
+    """Share of the variance in the MSE of U^(0)."""
     share = zero.variance / zero.mse
     return Measurement(share, np.hypot(zero.variance_error, share * zero.mse_error) / zero.mse)
 
 
 def _largest_variance_share(frame):
-    """Over the exact models of C from 1 on."""
+    """Largest share of the variance over the exactly solved models with C >= 1."""
     shares = [_variance_share(rows[rows.alpha == 0].iloc[0]) for rows in _models(frame, "exact", 3)]
     return max(shares, key=lambda m: m.value, default=None)
 
 
 def _floor(frame):
-    """Least (U(0) - ln Z)^2 / MSE(best alpha, M = 100), over the exact models of C from 1 on."""
+    """Least (U(0) - ln Z)^2 / MSE(best alpha, M = 100) over the exactly solved models with C >=
+    1."""
     ratios = []
     for rows in _models(frame, "exact", 3):
         share, best = _variance_share(rows[rows.alpha == 0].iloc[0]), _best(rows)
@@ -210,7 +216,7 @@ def _variance_ratio(solver):
 
 
 def _least_gap(at_zero):
-    """The gap U(alpha) - ln Z that is lowest in its standard errors, exact solver."""
+    """The gap U(alpha) - ln Z that is lowest in its standard errors, by the exact solver."""
 
     def measure(frame):
         rows = frame[(frame.solver == "exact") & ((frame.alpha == 0) | (not at_zero))]
@@ -222,7 +228,8 @@ def _least_gap(at_zero):
 
 
 def _least_slope(frame):
-    """Least slope of U(alpha) at 0 by a central difference, over the exact models with C > 0."""
+    """Least slope of U(alpha) at 0, a central difference, over the exactly solved models with C >
+    0."""
     slopes = []
     for rows in _models(frame, "exact", 1):
         at = rows.set_index((200 * rows.alpha).round())

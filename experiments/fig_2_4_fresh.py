@@ -1,4 +1,5 @@
-"""Beside Figure 2.4: is its one model for each coupling typical? Random models of the same families, fresh noise."""
+"""Is the one model for each coupling of Figure 2.4 typical? Random models of its families, with
+fresh noise."""
 
 import numpy as np
 import pandas as pd
@@ -26,10 +27,14 @@ def tasks(settings):
 
 
 def run(seed, kind, coupling, models, estimators, samples):
-    """A row for each random model, and one for the published model; all have noise of their own, and the exact solver.
+    """A row for each random model, and one for the published model.
 
-    `best_alpha` has the least MSE of U^(alpha) from M samples, `saving` is 1 - MSE(best alpha) / MSE(0),
-    `frechet_saving` that of alpha = -0.05, which is not chosen by the data, `variance_ratio` is var(U) / (n pi^2/6).
+    Each model has noise of its own and is solved exactly.
+
+
+    `best_alpha` has the least MSE of U^(alpha) from M samples, `saving` is 1 - MSE(best alpha) /
+    MSE(0). `frechet_saving` is the saving of alpha = -0.05, which does not depend on the data.
+    `variance_ratio` is var(U) / (n pi^2/6).
     """
     frames = []
     for model, child in enumerate(seed.spawn(models + 1)):
@@ -108,7 +113,7 @@ def _strip(ax, rows, column, unit):
 
 
 def _extreme(column, scale, largest, coupled):
-    """The value furthest to one side of all models, those with C below 1 left out if `coupled`."""
+    """The largest or least value over all models, without those with C below 1 if `coupled`."""
 
     def measure(frame):
         rows = frame[frame.coupling > 0.9] if coupled else frame
@@ -121,7 +126,8 @@ def _extreme(column, scale, largest, coupled):
 
 
 def _mean_of_random(frame):
-    """Means of what alpha = -0.05 saves over the random models, percent, by kind and coupling, and their errors."""
+    """Mean saving of alpha = -0.05 over the random models, percent, by kind and coupling, and its
+    error."""
     grouped = (100 * frame[frame.origin == "random"].set_index(["kind", "coupling"]).frechet_saving).groupby(
         level=[0, 1]
     )
@@ -143,7 +149,8 @@ def _rise(kind):
 
 
 def _most_unusual(frame):
-    """Largest distance of the published model from the mean of the random ones, in standard deviations of those."""
+    """Largest distance of the published model from the mean of the random ones, in their standard
+    deviations."""
     random = frame[(frame.origin == "random") & (frame.coupling > 0.9)].groupby(["kind", "coupling"]).frechet_saving
     published = frame[(frame.origin == "published") & (frame.coupling > 0.9)].set_index(["kind", "coupling"])
     if published.empty:

@@ -1,4 +1,5 @@
-"""Figure 3.1: paths of estimates of Renyi entropies as alpha varies, with and without the control variate."""
+"""Figure 3.1: paths of estimates of Renyi entropies as alpha varies, with and without the control
+variate."""
 
 import math
 
@@ -17,7 +18,7 @@ SUCCESS, SIZE = 0.3, 500
 NEAR = 1e-6
 """Distance from alpha = 1 of the points that stand for the limits there."""
 ROUNDING = 4 * (32 * np.finfo(float).eps / 2) / NEAR
-"""Of an estimate at 1 + NEAR: four roundings of numbers below 32 nats, over NEAR."""
+"""Rounding error of an estimate at 1 + NEAR: four roundings of numbers below 32 nats, over NEAR."""
 PLOTTED = np.unique(
     np.concatenate(
         [
@@ -30,7 +31,10 @@ PLOTTED = np.unique(
 )
 SUMMARISED = np.array([0, 0.25, 0.5, 0.9, 0.99, 1 - NEAR, 1, 1 + NEAR, 1.01, 1.1, 1.5, 2, 3, math.inf])
 SCALED_DISTANCE = float(kstwobign.isf(2 * norm.sf(5)))
-"""Root of the sample size times the Kolmogorov distance exceeds it as rarely as a normal variable five deviations."""
+"""Limit of the root of the sample size times the Kolmogorov distance.
+
+It is exceeded as rarely as a normal variable exceeds five deviations.
+"""
 
 
 def tasks(settings):
@@ -40,9 +44,9 @@ def tasks(settings):
 def run(seed, part, perturbations):
     """Estimates from one perturbation each: the paths themselves, or the moments of many.
 
-    `plain` knows ln Z (eq. 3.8), `shared` does not (eq. 3.12). Part `moments` has means in those columns.
-    `scaled_distance` is the root of the sample size times the Kolmogorov distance of `shared` to the Gumbel
-    distribution of its mean and variance.
+    The estimator `plain` knows ln Z (eq. 3.8), `shared` does not (eq. 3.12). Part `moments` has
+    means in those columns. `scaled_distance` is the root of the sample size times the Kolmogorov
+    distance of `shared` to the Gumbel distribution of its mean and variance.
     """
     log_p = np.log1p(-SUCCESS) * np.arange(SIZE)
     log_p -= np.logaddexp.reduce(log_p)
@@ -70,7 +74,8 @@ SUMMARY = (
 
 
 def _estimates(maxima, alphas):
-    """Eqs. 3.8 and 3.12; at 1 and inf the limits of the latter. Shapes (M, A)."""
+    """Estimates by eqs. 3.8 and 3.12, each of shape (M, A); at 1 and inf the limits of the
+    latter."""
     plain, shared = np.full((2, maxima.samples, alphas.size), np.nan)
     inner = np.isfinite(alphas) & (alphas != 1)
     a = alphas[inner]
@@ -136,7 +141,7 @@ def _moments(frame):
 
 
 def _distance_from_maji(side):
-    """Furthest from gamma(x*) of all paths, at 1 + side NEAR."""
+    """Largest distance of a path from gamma(x*) at alpha = 1 + side NEAR."""
 
     def measure(frame):
         paths, alphas = _paths(frame)
@@ -158,12 +163,12 @@ def _rise_of_entropy(frame):
 
 
 def _largest_rise_of_entropy(frame):
-    """From one alpha to the next, of the grid and inf."""
+    """Largest rise of the exact entropy from one alpha of the grid, or inf, to the next."""
     return Measurement(float(frame.groupby("alpha").exact.first().diff().max()))
 
 
 def _bias(estimator):
-    """The mean furthest from the exact entropy, in standard errors."""
+    """Largest distance of a mean from the exact entropy, in standard errors."""
 
     def measure(frame):
         rows = _moments(frame)
@@ -174,7 +179,7 @@ def _bias(estimator):
 
 
 def _plain_variance_scaled(frame):
-    """(1 - alpha)^2 var, the one furthest from pi^2/6."""
+    """The value of (1 - alpha)^2 var that is furthest from pi^2/6 in its standard errors."""
     rows = _moments(frame).dropna(subset="plain")
     scaled = (1 - rows.index) ** 2 * rows.plain_variance
     error = (1 - rows.index) ** 2 * rows.plain_variance_error
@@ -183,7 +188,7 @@ def _plain_variance_scaled(frame):
 
 
 def _variance_in_the_limit(frame):
-    """At 1 + NEAR, in units of pi^2/6 + var ln p."""
+    """Variance with shared noise at 1 + NEAR, in units of pi^2/6 + var ln p."""
     rows = _moments(frame)
     row = rows.iloc[np.abs(rows.index - (1 + NEAR)).argmin()]
     unit = math.pi**2 / 6 + row.log_p_variance
@@ -191,14 +196,16 @@ def _variance_in_the_limit(frame):
 
 
 def _spread(frame):
-    """Standard deviation with shared noise at 0.99, in units of pi / (sqrt(6) (1 - 0.99)), that with ln Z known."""
+    """Standard deviation with shared noise at 0.99 over that with ln Z known, pi / (sqrt(6) (1 -
+    0.99))."""
     row = _moments(frame).loc[0.99]
     deviation, unit = math.sqrt(row.shared_variance), math.pi / (math.sqrt(6) * 0.01)
     return Measurement(deviation / unit, row.shared_variance_error / (2 * deviation * unit))
 
 
 def _distance_from_gumbel(alpha):
-    """Root of the sample size times the Kolmogorov distance."""
+    """Root of the sample size times the Kolmogorov distance from a Gumbel distribution, at one
+    alpha."""
 
     def measure(frame):
         return Measurement(_moments(frame).scaled_distance[alpha])
@@ -207,7 +214,8 @@ def _distance_from_gumbel(alpha):
 
 
 def _furthest_from_gumbel(frame):
-    """The largest such number of the alphas between 0 and inf, if there are samples enough to see one."""
+    """The largest scaled distance over alphas between 0 and inf, if there are enough samples to
+    detect it."""
     rows = _moments(frame)
     if rows.perturbations.iloc[0] < 500_000:
         return None

@@ -11,9 +11,9 @@ from thesis_cli.studies.privacy.published import EPSILONS, MOST_POINTS, algorith
 
 DIMENSIONS = 2, 5
 FEW = 10
-"""A number of public points that is small beside the table's 100,000 rows."""
+"""Largest number of public points that counts as small beside the 100,000 rows of the table."""
 MANY = 1_072
-"""A number from which on more do not help."""
+"""Number of public points from which more do not help."""
 
 
 def tasks(settings):
@@ -24,10 +24,11 @@ def tasks(settings):
 
 
 def run(seed, dimension, most, draws, constrained):
-    """RKHS distances to the table's embedding by number of public points. The noise is seeded: NOT PRIVATE.
+    """RKHS distances to the table's embedding by number of public points. The noise is seeded: NOT
+    PRIVATE.
 
-    `noise` is "published", at the published scale, or "today", at that of a release; both have the same draws. "run"
-    is the published run itself.
+    `noise` is "published" for the published scale, "today" for the scale of a release, with the
+    same draws, and "run" for the published run itself.
     """
     rows = algorithm_2(dimension, "leak", seed, most, draws, constrained)
     found = pd.DataFrame(rows, columns=["curve", "noise", "epsilon", "draw", "points", "distance"])
@@ -79,7 +80,7 @@ def _spread(frame, noise, curve="Algorithm 2"):
 
 
 def _ratio(a, b):
-    """Of two spreads, or of one to numbers, as far as both go."""
+    """Ratio of two spreads, or of a spread to exact numbers, where both have values."""
     b = b if isinstance(b, pd.DataFrame) else pd.DataFrame({"mean": b, "sem": 0.0})
     value = a["mean"] / b["mean"]
     error = value * np.hypot(a["sem"] / a["mean"], b["sem"] / b["mean"])
@@ -104,7 +105,7 @@ def _few(frame):
 
 
 def _crossing(dimension, epsilon):
-    """Number of points up to which Algorithm 2 has the smaller mean distance."""
+    """Largest number of points up to which Algorithm 2 has the smaller mean distance."""
 
     def measure(frame):
         if dimension not in set(frame.dimension):
@@ -148,13 +149,14 @@ def _simplex(frame):
 
 
 def _typical(frame):
-    """Mean over M of the published run's distance over the mean one, the furthest of all D and epsilons."""
+    """Mean over M of the published run's distance over the mean distance, the furthest from 1 of
+    all D and epsilons."""
     rows = frame[(frame.curve == "Algorithm 2") & frame.noise.isin(["published", "run"])]
     by = ["dimension", "epsilon", "points"]
     fresh = rows[rows.noise == "published"].groupby(by).distance.mean()
     ratios = rows.set_index([*by, "noise", "draw"]).distance / fresh
     each = ratios.groupby(level=["noise", "dimension", "epsilon", "draw"]).mean()
-    if rows.draw.nunique() < 5:  # too few to know their spread
+    if rows.draw.nunique() < 5:  # too few for an estimate of their spread
         return None
     run, spread = each.loc["run"].droplevel("draw"), each.loc["published"].groupby(level=[0, 1]).agg(["std", "size"])
     furthest = (run - 1).abs().idxmax()

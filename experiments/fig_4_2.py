@@ -28,10 +28,12 @@ BOUNDS = 2 * WIDE
 """Algorithm 3 looks for points in [-BOUNDS, BOUNDS]^D, twice the spread of Algorithm 2's."""
 
 MANY, MOST = 100, 1000
-"""Points of Algorithm 3 that suffice where the noise is not least, and the most that it is tried with."""
+"""Points of Algorithm 3: a number that suffices unless the noise is least, and the largest number
+tried."""
 
 PUBLISHED_BEST = {2: (0.1333, 0.0184, 0.0025), 5: (0.3613, 0.0678, 0.0341)}
-"""Least distance over M of the authors' published runs of Algorithm 3, by dimension, at each epsilon."""
+"""Least distance over M of the authors' published runs of Algorithm 3, by dimension, at each
+epsilon."""
 
 
 def tasks(settings):
@@ -46,9 +48,11 @@ def tasks(settings):
 
 
 def run(seed, algorithm, dimension, **parameters):
-    """RKHS distances to the table's embedding by number M of synthetic points. The noise is seeded: NOT PRIVATE.
+    """RKHS distances to the table's embedding by number M of synthetic points. The noise is seeded:
+    NOT PRIVATE.
 
-    `noise` is "published", at the published scale, or "today", at that of a release. "run" is the published run itself.
+    `noise` is "published" for the published scale, "today" for the scale of a release, and "run"
+    for the published run itself.
     """
     if algorithm == 2:
         rows = algorithm_2(dimension, "random", seed, **parameters)
@@ -135,17 +139,17 @@ def _spread(frame, curve, noise):
 
 
 def _last(spread):
-    """At the largest number of points, by dimension and epsilon."""
+    """Rows at the largest number of points, by dimension and epsilon."""
     return spread.groupby(level=[0, 1]).tail(1).droplevel("points")
 
 
 def _best(spread):
-    """At the best number of points, by dimension and epsilon."""
+    """Rows at the best number of points, by dimension and epsilon."""
     return spread.loc[spread.groupby(level=[0, 1])["mean"].idxmin()].droplevel("points")
 
 
 def _ratio(a, b):
-    """Of two spreads, as far as both go."""
+    """Ratio of two spreads, where both have values."""
     value = a["mean"] / b["mean"]
     error = value * np.hypot(a["sem"] / a["mean"], b["sem"] / b["mean"])
     return pd.DataFrame({"mean": value, "sem": error}).dropna()
@@ -182,7 +186,8 @@ def _outdone(dimension, epsilon):
 
 
 def _dimension(frame):
-    """Largest ratio, over epsilon, of what `_over_algorithm_2` is in the higher dimension and in the lower."""
+    """Largest ratio, over epsilon, of what `_over_algorithm_2` is in the higher dimension and in
+    the lower."""
     ratios = _over_algorithm_2(frame)
     if set(ratios.index.get_level_values(0)) != set(DIMENSIONS):
         return None
@@ -205,13 +210,15 @@ def _more_points(frame):
 
 
 def _today(frame):
-    """Largest ratio of Algorithm 3's distances at the two noises, at the largest M that both have."""
+    """Largest ratio of Algorithm 3's distances at the two noises, at the largest M that both
+    have."""
     ratios = _ratio(_spread(frame, "Algorithm 3", "today"), _spread(frame, "Algorithm 3", "published"))
     return _extreme(ratios.groupby(level=[0, 1]).tail(1), True)
 
 
 def _simplex(dimension, epsilon):
-    """Algorithm 3 over Algorithm 2 with weights on the simplex, each at its best, both with today's noise."""
+    """Algorithm 3 over Algorithm 2 with weights on the simplex, each at its best, both with today's
+    noise."""
 
     def measure(frame):
         ratios = _ratio(*(_best(_spread(frame, curve, "today")) for curve in ("Algorithm 3", "simplex")))

@@ -1,4 +1,5 @@
-"""The tail of the Frechet tricks' estimators of Z, of which Figure 2.2 (left) shows a finite sample MSE."""
+"""The tail of the Frechet tricks' estimators of Z, whose MSE is infinite (Figure 2.2, left, shows
+samples of it)."""
 
 import math
 
@@ -22,10 +23,11 @@ def tasks(settings):
 
 
 def run(seed, alpha, samples, estimators):
-    """P(Z^ > z) at Z = 1, and a bound below it that makes the mean infinite.
+    """P(Z^ > z) at Z = 1, and a lower bound that makes the mean infinite.
 
-    Z^ = (mean of T^alpha / Gamma(1 + alpha))^(-1/alpha) >= C / (M min T), C = M (M Gamma(1 + alpha))^(1/alpha),
-    and M min T ~ Exp(1), so that P(Z^ > z) >= 1 - exp(-C / z). Above alpha = 0 there is no such bound.
+    Z^ = (mean of T^alpha / Gamma(1 + alpha))^(-1/alpha) >= C / (M min T), C = M (M Gamma(1 +
+    alpha))^(1/alpha), and M min T ~ Exp(1), so that P(Z^ > z) >= 1 - exp(-C / z). Above alpha = 0
+    there is no such bound.
     """
     rng = np.random.default_rng(seed)
     trick = power(alpha)
@@ -65,7 +67,7 @@ def plot(frame):
 
 
 def _tail_index(alpha):
-    """-d ln P / d ln z between z = 32 and z = 316, by the counts there."""
+    """The tail index -d ln P / d ln z between z = 32 and z = 316."""
 
     def measure(frame):
         rows = frame[frame.alpha == alpha].set_index(frame[frame.alpha == alpha].z.round())
@@ -80,7 +82,7 @@ def _tail_index(alpha):
 
 
 def _above_bound(alpha):
-    """P(Z^ > 316) over the bound below it."""
+    """P(Z^ > 316) over its lower bound."""
 
     def measure(frame):
         row = frame[(frame.alpha == alpha) & (frame.z.round() == 316)].iloc[0]

@@ -1,4 +1,5 @@
-"""Full-rank MAP values of real models: distributed as Gumbel(ln Z - c), whatever the model (eq. 2.1')."""
+"""Full-rank MAP values of real models: distributed as Gumbel(ln Z - c), whatever the model (eq.
+2.1')."""
 
 import math
 from pathlib import Path

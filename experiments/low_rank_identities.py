@@ -1,19 +1,13 @@
-"""Bounds, clamping and entropy by low-rank perturbations: each statement on small models whose sums are enumerated.
+"""Bounds, clamping and entropy by low-rank perturbations of small, enumerated models.
 
-Beside what the source states, two facts that it does not. U(alpha) never falls as alpha rises: the entropy functional
-of e^{-alpha U} is at most the sum of those over the noise of one variable at a time (its tensorization), and given the
-rest U is a Gumbel variable of that noise; this is the sign of the derivative. And with s = -alpha in (0, 1)
-
-    exp(s U(alpha)) = sum_x exp(s phi(x)) P(x is the maximiser | gamma_i(x_i) = -ln G_i - c, G_i ~ Gamma(1 - s)),
-
-so that U(alpha) can be measured down to alpha = -1, where it is ln Z, though e^{-alpha U} has no variance there.
+`studies/perturbation/identities.py` measures what the sources state, and two facts that they do
+not: U(alpha) never falls as alpha rises, and U(alpha) can be measured down to alpha = -1.
 """
 
 import math
 
 import numpy as np
 import pandas as pd
-from scipy.special import logsumexp
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.choose import map_solver
@@ -21,18 +15,19 @@ from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.low_rank import low_rank_maxima
-from thesis_cli.perturbation.low_rank_bounds import power_bounds, second_moment, slope_at_zero
-from thesis_cli.perturbation.noise import gumbel
-from thesis_cli.perturbation.subsets import edges, with_subset_variables
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.perturbation.clamping import clamping_rows, pair_rows, subset_rows
+from thesis_cli.studies.perturbation.identities import (
+    curve_rows,
+    derivative_rows,
+    entropy_rows,
+    noise_rows,
+    tilted_rows,
+    variance_rows,
+)
 
 SIDE = 3
 TABLE = 3, 2, 4
-ALPHAS = np.array([-0.25, -0.2, -0.15, -0.1, -0.05, 0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2])
-TILTED = np.array([-0.99, -0.95, -0.9, -0.8, -0.7, -0.6, -0.5, -0.45, -0.4, -0.3, -0.25])
-CLAMPED = np.array([-0.2, 0, 0.5])
-SUBSET = np.array([-0.2, 0, 1])
-STEP = 0.01
 PLATEAU = 10_000
 LIMITS = [["uniform", 0], ["one configuration", 1], ["plateau", 0]]
 FIXED = [kind for kind, _ in LIMITS]
@@ -49,9 +44,10 @@ def tasks(settings):
 
 
 def _graph(kind, strength, rng):
-    """A 3 x 3 spin glass with fields from [-1, 1], a table of normal log-potentials with a quarter -inf, or a limit.
+    """A 3 x 3 spin glass with fields from [-1, 1], a table of normals, a quarter -inf, or a limit.
 
-    `plateau` has one variable, with 10,000 states of equal probability that share as much as one more state has.
+    `plateau` has one variable, with 10,000 states of equal probability that together are as likely
+    as one more state.
     """
     if kind in ("attractive", "mixed", "independent"):
         return random_spin_glass(SIDE, SIDE, strength, 1.0, "mixed" if kind == "mixed" else "attractive", rng).graph()
@@ -72,7 +68,7 @@ def run(seed, kind, strength, model, samples, clamped_samples):
     children = iter(seed.spawn(16))
     graph = _graph(kind, strength, np.random.default_rng(next(children)))
     if kind == "plateau":
-        rows = _collected_noise(low_rank_maxima(Elimination(graph), samples // 50, next(children)))
+        rows = noise_rows(low_rank_maxima(Elimination(graph), samples // 50, next(children)))
     else:
         solver = map_solver(graph, exact=True)[0]
         states = np.indices(graph.cardinalities).reshape(len(graph.cardinalities), -1).T
@@ -80,227 +76,20 @@ def run(seed, kind, strength, model, samples, clamped_samples):
         upper = low_rank_maxima(solver, samples, next(children))
         lower = low_rank_maxima(solver, samples, next(children), scale="average")
         rows = [
-            *_curves(upper, lower, phi),
-            *_tilted(solver, states, phi, samples, next(children)),
-            *_variance(upper),
-            *_collected_noise(upper),
-            *_clamping(graph, phi, clamped_samples, np.random.default_rng(next(children))),
-            *_subsets(graph, states, phi, samples // 10, next(children)),
-            *_pairs(graph, upper, phi, samples // 2, next(children)),
-            *_entropies(graph, upper, lower, phi),
-            *_derivatives(graph, upper, samples // 2, next(children)),
+            *curve_rows(upper, lower, phi),
+            *tilted_rows(solver, states, phi, samples, next(children)),
+            *variance_rows(upper),
+            *noise_rows(upper),
+            *clamping_rows(graph, phi, clamped_samples, np.random.default_rng(next(children))),
+            *subset_rows(graph, phi, samples // 10, next(children)),
+            *pair_rows(graph, upper, phi, samples // 2, next(children)),
+            *entropy_rows(upper, lower, phi),
+            *derivative_rows(graph, upper, samples // 2, next(children)),
         ]
     frame = pd.DataFrame(rows, columns=["quantity", "alpha", "size", "value", "standard_error"])
     for column, content in reversed({"kind": kind, "strength": strength, "model": model}.items()):
         frame.insert(0, column, content)
     return frame
-
-
-def _mean(values):
-    return float(values.mean()), float(values.std(ddof=1)) / math.sqrt(values.size)
-
-
-def _influence(values, alpha):
-    """Of each sample, first axis, on the sample version of U(alpha); its spread is the standard error."""
-    if alpha == 0:
-        return values - values.mean(axis=0)
-    powers = np.exp(-alpha * (values - values.mean(axis=0)))
-    return (1 - powers / powers.mean(axis=0)) / alpha
-
-
-def _curves(upper, lower, phi):
-    """U(alpha) and L(alpha) where a sample mean of e^{-alpha U} can be trusted, and their steps from alpha to alpha."""
-    log_z, n, m = logsumexp(phi), upper.terms, upper.map_calls
-    alphas = ALPHAS[[second_moment(a, n) < m / 1000 for a in ALPHAS]]
-    for name, values, divisor in (("U", upper.values, 1), ("L", n * lower.values, n)):
-        bounds, errors = power_bounds(values, n, alphas)
-        influences = np.stack([_influence(values, a) for a in alphas])
-        steps = np.diff(influences, axis=0).std(axis=1) / math.sqrt(m)
-        for a, b, e in zip(alphas, bounds, errors, strict=True):
-            yield name, a, n, b / divisor - log_z, e / divisor
-        for a, step, e in zip(alphas[1:], np.diff(bounds), steps, strict=True):
-            yield f"{name} step", a, n, step / divisor, e / divisor
-        near, _ = power_bounds(values, n, np.array([-1e-6, 1e-6]))
-        yield f"{name} limit at 0", 0, n, np.abs(near - values.mean()).max() / divisor, 0
-    one, other = n * lower.values[: m // 2], n * lower.values[m // 2 :]
-    bounds, errors = power_bounds(one, 0, alphas[alphas < 0])
-    least, error = _mean(other)
-    for a, b, e in zip(alphas, bounds, errors, strict=False):
-        yield "Proposition 15", a, n, (b - least) / n, math.hypot(e, error) / n
-    yield "L limit at -1", -1, n, logsumexp(n * phi) / n - log_z, 0
-    held = [np.moveaxis(phi.reshape(upper.graph.cardinalities), i, 0) for i in range(n)]
-    marginals = np.mean([logsumexp(table.reshape(len(table), -1).max(axis=1)) for table in held])
-    yield "max-marginals", math.nan, n, marginals - log_z, 0
-
-
-def _tilted(solver, states, phi, count, seed):
-    """U(alpha) for alpha < 0 by the identity at the top of this file: a share of hits, whatever alpha."""
-    graph, log_z, n = solver.graph, logsumexp(phi), states.shape[1]
-    offsets = np.cumsum([0, *graph.cardinalities[:-1]])
-    found = {}
-    for alpha, child in zip(TILTED, seed.spawn(TILTED.size), strict=True):
-        rng = np.random.default_rng(child)
-        log_sum = logsumexp(-alpha * phi)
-        hits, block = 0, 20_000
-        for start in range(0, count, block):
-            size = min(block, count - start)
-            x = states[rng.choice(phi.size, size, p=np.exp(-alpha * phi - log_sum))]
-            noise = gumbel(rng, size, sum(graph.cardinalities))
-            clocks = np.maximum(rng.standard_gamma(1 + alpha, x.shape), np.finfo(float).tiny)
-            np.put_along_axis(noise, offsets + x, -np.log(clocks) - np.euler_gamma, axis=1)
-            hits += int((solver.maximise(noise)[1] == x).all(axis=1).sum())
-        bound = (log_sum + math.log(hits / count)) / -alpha
-        found[alpha] = bound, math.sqrt(1 / hits - 1 / count) / -alpha
-        yield "U tilted", alpha, n, bound - log_z, found[alpha][1]
-    # ln of E[X^2] / E[X]^2 for X = e^{0.45 U}, in units of that of independent variables
-    difference = 0.9 * (found[-0.9][0] - found[-0.45][0])
-    yield "second moment", -0.45, n, difference, 0.9 * math.hypot(found[-0.9][1], found[-0.45][1])
-
-
-def _variance(upper):
-    """var(U), the derivative at 0 from one half of the samples less the finite difference in the other, and the tail.
-
-    The tail slope is -d ln P(U > u) / du between the highest 1% and 0.01%; e^{-alpha U} has a tail of that index,
-    divided by -alpha.
-    """
-    n, values, half = upper.terms, upper.values, upper.map_calls // 2
-    slope, error = slope_at_zero(upper)
-    unit = n * math.pi**2 / 6
-    yield "variance", math.nan, n, 1 - 2 * slope / unit, 2 * error / unit
-    square, fourth = (((values[:half] - values[:half].mean()) ** k).mean() for k in (2, 4))
-    bounds, _ = power_bounds(values[half:], n, np.array([-STEP, STEP]))
-    influence = (_influence(values[half:], STEP) - _influence(values[half:], -STEP)) / (2 * STEP)
-    difference = (bounds[1] - bounds[0]) / (2 * STEP) - (unit - square) / 2
-    yield "slope", 0, n, difference, math.hypot(_mean(influence)[1], math.sqrt((fourth - square**2) / half) / 2)
-    tail = np.sort(values)[-values.size // 100 :]
-    far = max(5, values.size // 10_000)
-    slope = math.log(tail.size / far) / (tail[-far] - tail[0])
-    yield "tail slope", math.nan, n, slope, math.sqrt(1 / far - 1 / tail.size) / (tail[-far] - tail[0])
-
-
-def _collected_noise(maxima):
-    """Variance of the noise at the maximiser, in units of 4 a^2 = 4 n."""
-    unit = 4 * maxima.terms
-    value, error = _mean((maxima.noise_at_max - maxima.noise_at_max.mean()) ** 2 / unit)
-    yield "variance of the noise", math.nan, maxima.terms, value, error
-
-
-def _clamping(graph, phi, count, rng):
-    """Bounds with the first j variables held, j = 0 .. n, from the same noise, and Lemma 1 at every prefix.
-
-    "lemma" is the gap between its two sides that is lowest in its standard errors, of all prefixes of one length.
-    """
-    log_z, n = logsumexp(phi), len(graph.cardinalities)
-    partial = [phi[np.newaxis]]
-    for k in reversed(graph.cardinalities):
-        values = partial[-1].reshape(partial[-1].shape[0], -1, k)
-        partial.append((values + gumbel(rng, count, k)[:, np.newaxis]).max(axis=2))
-    partial.reverse()
-    for alpha in CLAMPED:
-        inner = None
-        for held in range(n, -1, -1):
-            possible = partial[held][0] > -np.inf
-            bounds, influences = np.full(possible.size, -np.inf), np.zeros(partial[held].shape)
-            values = partial[held][:, possible]
-            bounds[possible] = power_bounds(values.T, n - held, np.array([alpha]))[0][:, 0]
-            influences[:, possible] = _influence(values, alpha)
-            total = logsumexp(bounds)
-            influence = influences @ np.exp(bounds - total)
-            if held < n:
-                yield "clamped", alpha, held, total - log_z, _mean(influence)[1]
-                yield "clamping step", alpha, held + 1, total - inner[2], _mean(influence - inner[3])[1]
-                split = inner[0].reshape(possible.size, -1)[possible]
-                sums = logsumexp(split, axis=1)
-                weights = np.exp(split - sums[:, np.newaxis])
-                sides = (inner[1].reshape(-1, possible.size, split.shape[1])[:, possible] * weights).sum(axis=2)
-                gaps = bounds[possible] - sums
-                errors = (influences[:, possible] - sides).std(axis=0) / math.sqrt(count)
-                worst = (gaps / errors).argmin()
-                yield "lemma", alpha, held, gaps[worst], errors[worst]
-            else:
-                yield "clamped", alpha, n, total - log_z, 0
-            inner = bounds, influences, total, influence
-
-
-def _subsets(graph, states, phi, count, seed):
-    """Proposition 5 with noise on the joint states of the first k variables, and less what it is exactly."""
-    log_z, n = logsumexp(phi), len(graph.cardinalities)
-    for k, child in zip(range(1, min(n, 5) + 1), seed.spawn(5), strict=False):
-        larger, noisy = with_subset_variables(graph, [range(k)])
-        maxima = low_rank_maxima(Elimination(larger), count, child, noisy=noisy)
-        joint = phi.reshape(math.prod(graph.cardinalities[:k]), -1).max(axis=1)
-        for alpha, bound, error in zip(SUBSET, *power_bounds(maxima.values, 1, SUBSET), strict=True):
-            yield "subset", alpha, k, bound - log_z, error
-            yield "subset, closed form", alpha, k, bound - logsumexp(joint), error
-
-
-def _pairs(graph, upper, phi, count, seed):
-    """U(0) with noise on the joint states of each edge, if there are edges."""
-    larger, noisy = with_subset_variables(graph, edges(graph))
-    if len(noisy) == upper.terms:
-        return
-    value, error = _mean(low_rank_maxima(Elimination(larger), count, seed, noisy=noisy).values)
-    yield "pairs", 0, len(noisy), value - logsumexp(phi), error
-    unary, unary_error = _mean(upper.values)
-    yield "pairs less unary", 0, len(noisy), value - unary, math.hypot(error, unary_error)
-
-
-def _plugin(maxima, phi, part):
-    """Entropy (bias corrected, Miller and Madow) and divergence from p of some maximisers; -ln q and phi of each."""
-    at = np.ravel_multi_index(tuple(maxima.states[part].T.astype(np.int64)), maxima.graph.cardinalities)
-    counts = np.bincount(at, minlength=phi.size)
-    surprise = -np.log(counts[at] / at.size)
-    entropy = float(surprise.mean()) + ((counts > 0).sum() - 1) / (2 * at.size)
-    return entropy, logsumexp(phi) - phi[at].mean() - entropy, surprise, phi[at]
-
-
-def _entropies(graph, upper, lower, phi):
-    """Entropies and their bounds, Propositions 6 and 7 with their two sides from two halves of the samples."""
-    n, half = upper.terms, upper.map_calls // 2
-    log_z, first, second = logsumexp(phi), slice(half), slice(half, None)
-    p = np.exp(phi - log_z)
-    exact = -float(p[p > 0] @ np.log(p[p > 0]))
-    yield "H(p)", 0, n, exact, 0
-    for maxima, star, bound_name, sign in ((upper, "x*", "B", 1), (lower, "x**", "A", -1)):
-        noise = maxima.noise_at_max / (1 if maxima is upper else n)
-        entropy, divergence, surprise, _ = _plugin(maxima, phi, slice(None))
-        yield f"H({star})", 0, n, entropy, _mean(surprise)[1]
-        yield f"KL({star})", 0, n, divergence, 0
-        yield bound_name, 0, n, *_mean(noise)
-        yield f"{bound_name} less H({star})", 0, n, sign * (noise.mean() - entropy), _mean(noise - surprise)[1]
-        _, divergence, surprise, energy = _plugin(maxima, phi, first)
-        left = maxima.values[first].mean() - log_z + divergence
-        left_error = _mean(maxima.values[first] - energy - surprise)[1]
-        if maxima is lower:
-            yield "Proposition 7", 0, n, -left, left_error
-            continue
-        entropy, _, surprise, _ = _plugin(maxima, phi, second)
-        error = math.hypot(left_error, _mean(noise[second] - surprise)[1])
-        yield "Proposition 6", 0, n, left - (noise[second].mean() - entropy), error
-        average = math.hypot(left_error, _mean(noise[second] / n - surprise)[1])
-        yield "Proposition 6 as printed", 0, n, left - (noise[second].mean() / n - entropy), average
-        yield "B less H(p)", 0, n, noise.mean() - exact, _mean(noise)[1]
-        yield "B of independence", 0, n, np.log(graph.cardinalities).sum() - noise.mean(), _mean(noise)[1]
-
-
-def _derivatives(graph, upper, count, seed):
-    """Proposition 17 along the first variable's last state: central difference less its share of the maximisers."""
-    n = upper.terms
-    last = graph.cardinalities[0] - 1
-    push = np.where(np.arange(last + 1) == last, STEP, 0.0)
-    sides = [FactorGraph(graph.cardinalities, [*graph.factors, Factor((0,), sign * push)]) for sign in (-1, 0, 1)]
-    for name, scale in (("U", "sum"), ("L", "average")):
-        low, middle, high = (
-            low_rank_maxima(
-                map_solver(side, exact=True)[0],
-                count,
-                np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key),  # the same noise on all three
-                scale=scale,
-            )
-            for side in sides
-        )
-        share = middle.states[:, 0] == last
-        yield f"{name} derivative", 0, n, *_mean((high.values - low.values) / (2 * STEP) - share)
 
 
 def _rows(frame, quantity, alpha=None, kinds=None):
@@ -313,7 +102,7 @@ def _rows(frame, quantity, alpha=None, kinds=None):
 
 
 def _band(ax, rows, colour, **options):
-    """A curve over alpha, mean of the models of a family, and two standard errors of the sampling."""
+    """A mean curve over alpha of the models of a family, with two standard errors."""
     curve = rows.groupby("alpha").agg(value=("value", "mean"), error=("standard_error", lambda e: (e**2).sum() ** 0.5))
     error = 2 * curve.error / rows.groupby("alpha").size()
     ax.plot(curve.index, curve.value, color=colour, **options)
@@ -362,7 +151,7 @@ def plot(frame):
 
 
 def _chosen(quantity, choose, **where):
-    """The row whose distance to what it should be, in its standard errors, is the one that `choose` takes."""
+    """The row of a quantity that `choose` selects."""
 
     def measure(frame):
         rows = _rows(frame, quantity, **where)
@@ -379,25 +168,25 @@ def _errors(rows):
 
 
 def _least(quantity, id, source, statement, **where):
-    """A claim that a quantity is never negative, by the value that is lowest in its standard errors."""
+    """A claim that a quantity is never negative, tested where it is lowest in its errors."""
     measure = _chosen(quantity, lambda rows: (rows.value / _errors(rows)).idxmin(), **where)
     return Claim(id, source, f"{statement} (lowest in its standard errors)", 0.0, ">", measure)
 
 
 def _most(quantity, id, source, statement, limit=0.0, finding=""):
-    """A claim that a quantity is never above a limit, by the value that exceeds it most in its standard errors."""
+    """A claim that a quantity is at most a limit, tested where it exceeds it most in its errors."""
     measure = _chosen(quantity, lambda rows: ((rows.value - limit) / _errors(rows)).idxmax())
     return Claim(id, source, f"{statement} (highest in its standard errors)", limit, "<", measure, finding=finding)
 
 
 def _equal(quantity, id, source, statement, published=0.0, rounding=0.0, finding="", **where):
-    """A claim that a quantity has a certain value, by the one furthest from it in its standard errors."""
+    """A claim that a quantity has one value, tested at the row furthest from it in its errors."""
     measure = _chosen(quantity, lambda rows: ((rows.value - published).abs() / _errors(rows)).idxmax(), **where)
     return Claim(id, source, f"{statement} (furthest in its errors)", published, "=", measure, rounding, finding)
 
 
 def _two_ways(frame):
-    """U(-1/4) from sample means less U(-1/4) from tilted noise, the furthest from 0 in its standard errors."""
+    """U(-1/4) from sample means less that from tilted noise, the furthest from 0 in its errors."""
     keys = ["kind", "strength", "model"]
     plain, tilted = (_rows(frame, name, -0.25).set_index(keys) for name in ("U", "U tilted"))
     difference = plain.value - tilted.value

@@ -1,10 +1,12 @@
-"""Rates of convergence to the embedding of the population (Thesis Propositions 11, 12, 13), measured.
+"""Rates of convergence to the embedding of the population (Thesis Propositions 11, 12, 13),
+measured.
 
-The population is a mixture of Gaussians, whose embedding in a Gaussian kernel is known in closed form: distances are to
-mu_X itself, not to the table's embedding. (X is to be bounded; the mixture leaves the unit box with probability 1e-9.)
-Sizes are those of the proofs: M = N/10 public rows (Proposition 12), M = N^k points, uniform on the box, with
-k = 2 - 4/(2D + 2 + 2c) as corrected (11), and J = N^(4/3) features (13). A rate O_p(N^-r) is an upper bound: a steeper
-slope agrees with it, and at these N slopes are not at their limits. Noise is seeded: NOT PRIVATE.
+The population is a mixture of Gaussians, whose embedding in a Gaussian kernel is known in closed
+form: distances are to mu_X itself, not to the table's embedding. (The propositions need a bounded
+X; the mixture leaves the unit box with probability 1e-9.) Sizes are those of the proofs: M = N/10
+public rows (Proposition 12), M = N^k points, uniform on the box, with k = 2 - 4/(2D + 2 + 2c) as
+corrected (11), and J = N^(4/3) features (13). A rate O_p(N^-r) is an upper bound: a steeper slope
+agrees with it, and at these N slopes are not at their limits. Noise is seeded: NOT PRIVATE.
 """
 
 import numpy as np
@@ -27,9 +29,9 @@ GAMMA = 8.0
 PUBLIC = 0.1
 """Share eta of rows that are public (Proposition 12)."""
 C = 0.25
-"""Of Proposition 11."""
+"""The constant c of Proposition 11."""
 GRID = np.linspace(0, 1, 129)[:, np.newaxis]
-"""Where Algorithm 3 may put weight, at D = 1: the kernel is 32 steps wide."""
+"""Points that Algorithm 3 may weight, at D = 1; the kernel is 32 steps wide."""
 
 TABLE, BASELINE = "the table itself", "public rows, equal weights"
 PROJECTION = "projection of the population"
@@ -48,9 +50,11 @@ def tasks(settings):
 
 
 def run(seed, part, dimension, rows, repetitions):
-    """A row for each curve and repetition, which has its own population, table, points and noise.
+    """A row for each curve and repetition; each repetition has its own population, table, points
+    and noise.
 
-    `size` is the number M of points or J of features, `coordinates` how many got noise, `distance` that to mu_X.
+    `size` is the number M of points or J of features, `coordinates` the number of coordinates with
+    noise, `distance` the distance to mu_X.
     """
     measure = {"public": _public, "random": _random, "features": _features}[part]
     frames = []
@@ -82,7 +86,7 @@ def _row(curve, size, coordinates, distance):
 
 
 def _subspace(part, population, table, points, rng):
-    """Algorithm 2, by those points alone that count towards its basis, and its projection of mu_X."""
+    """Algorithm 2 on the points that its basis uses, and its projection of mu_X."""
     kernel = _kernel(table.reals.shape[1])
     parents = points[orthonormal_basis(kernel, points).parents]
     found = subspace_release(kernel, parents, [table], len(table), SeededGaussian(rng, "opendp"), BUDGET)
@@ -115,9 +119,10 @@ def _random(population, table, rng):
 
 
 def _features(population, table, rng):
-    """With the least distance over weights on the simplex: (4.7) on a grid is convex, and solved exactly.
+    """Algorithm 3 with weights on the simplex: on a grid, eq. 4.7 is convex and is solved exactly.
 
-    The proof wants a set of embeddings that holds the table's own, which the simplex does, but for the grid.
+    The proof needs a set of embeddings that contains the table's own; the simplex contains it up to
+    the grid.
     """
     kernel, grid = _kernel(1), Rows.of_reals(GRID)
     features = draw_features(kernel, (), 2 * round(len(table) ** (4 / 3) / 2), rng)
@@ -135,7 +140,8 @@ def _logs(frame, part, dimension, curve):
 
 
 def _slopes(frame, part, dimension, curve):
-    """Of ln distance in ln N, by least squares, one for each repetition; none of fewer than two N."""
+    """Least-squares slope of ln distance in ln N for each repetition; empty for fewer than two
+    N."""
     logs = _logs(frame, part, dimension, curve)
     return np.polyfit(np.log(logs.index), logs.to_numpy(), 1)[0] if len(logs) > 1 else np.zeros(0)
 
@@ -149,7 +155,8 @@ def _slope(part, dimension, curve):
 
 
 def _projection(frame):
-    """Largest ratio of the projection error to the distance, both geometric means, without public rows."""
+    """Largest ratio of the projection error to the distance, both geometric means, without public
+    rows."""
     found = [
         (
             _logs(frame, "random", d, PROJECTION).mean(axis=1)
@@ -205,7 +212,8 @@ def plot(frame):
 
 
 def _draw(ax, frame, part, dimension, curve, name, colour):
-    """Geometric mean and range of the repetitions, the slope and two standard errors, and the proposition's rate."""
+    """Geometric mean and range of the repetitions, the slope with two standard errors, and the
+    proposition's rate."""
     logs = _logs(frame, part, dimension, curve)
     if logs.empty:
         return
@@ -214,9 +222,9 @@ def _draw(ax, frame, part, dimension, curve, name, colour):
         ax.plot(n, middle, ":", color=colour, linewidth=0.9)
         return
     slope = _mean(_slopes(frame, part, dimension, curve))
-    told = f": {slope.value:.2f} $\\pm$ {2 * slope.standard_error:.2f}" if slope else ""
+    slope_text = f": {slope.value:.2f} $\\pm$ {2 * slope.standard_error:.2f}" if slope else ""
     ax.fill_between(n, *np.exp([logs.min(axis=1), logs.max(axis=1)]), color=colour, alpha=0.15, linewidth=0)
-    ax.plot(n, middle, "o-", color=colour, label=name + told)
+    ax.plot(n, middle, "o-", color=colour, label=name + slope_text)
     if curve in RELEASED.values():
         rate = RATES[part, dimension]
         ax.plot(n, middle.iloc[0] * (n / n[0]) ** -rate, "--", color=colour, linewidth=0.9)

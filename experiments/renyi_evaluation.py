@@ -1,57 +1,37 @@
-"""How useful are perturb-and-MAP estimates of Renyi entropies? What Thesis section 3.5 leaves to future work.
+"""How useful are perturb-and-MAP estimates of Renyi entropies? Thesis section 3.5 leaves it open.
 
-Full rank. Each estimator is repeated K times with M perturbations, and so are the rivals that are given M exact samples
-of p. Equal M compares statistical efficiency alone: a perturbation has noise on every configuration, so that finding
-its maximum costs as much here as the sum that gives the exact answer. It pays only where something else finds maxima.
+Full rank. Each estimator is repeated K times with M perturbations, and so are the rivals that get M
+exact samples of p. Equal M compares statistical efficiency alone: a perturbation has noise on every
+configuration, so that finding its maximum costs as much here as the sum that gives the exact
+answer. It pays only where another method finds maxima. `studies/entropy/evaluation.py` has the
+estimators and their variances at alpha = 1.
 
-Low rank. Bounds on H_alpha of graphs (eqs. 3.15, 3.16), by MAP problems that are truly cheap, beside the exact entropy
-and beside message passing (eq. 3.27).
-
-With V = var ln p and M perturbations with shared noise, the estimates of H_1 (limits at alpha = 1) and variances are
-
-    Gumbel        mean of gamma(x*_m)                            (pi^2/6 + V) / M      (Theorem 9)
-    Exponential   psi(M) - ln S - sum_m D_m phi(x*_m)            trigamma(M) + 2 V / (M + 1)
-    hybrid        psi(M) - ln S - mean of phi(x*_m)              trigamma(M) + V / M
-
-where T_m = exp(-c - max {phi + gamma_m}), S = sum T_m and D_m = T_m / S. For the second, -ln sum T_m(alpha) has the
-derivative sum_m D_m phi(x*_m) at alpha = 1. The x*_m are independent of the T_m, and S ~ Gamma(M) / Z is of the D_m,
-which are uniform on the simplex: E sum D_m^2 = 2 / (M + 1). So the Exponential trick loses if V > pi^2/6 - 1. The
-hybrid takes Gumbel for ln Z_alpha - ln Z, and Exponential for ln Z.
+Low rank. Bounds on H_alpha of graphs (eqs. 3.15, 3.16), by MAP problems that are truly cheap,
+beside the exact entropy and beside message passing (eq. 3.27).
 """
 
 import math
 
 import numpy as np
 import pandas as pd
-from scipy.special import digamma, logsumexp, polygamma
+from scipy.special import polygamma
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.entropy.approximate import approximate_entropies
-from thesis_cli.entropy.estimators import LEAST_SETS
-from thesis_cli.entropy.exact import exact_entropies
-from thesis_cli.entropy.low_rank import TemperedSolvers, low_rank_bounds, shannon_sandwich
-from thesis_cli.entropy.maxima import SEPARATE, Noise, entropy_maxima
-from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.enumeration import Enumeration
-from thesis_cli.inference.sampling import exact_samples
-from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.entropy.bounds import low_rank_rows
+from thesis_cli.studies.entropy.evaluation import Sizes, full_rank_rows
 from thesis_cli.studies.models.examples import asia, ising, random_3_sat, zipf
 
 ORDERS = np.array([0, 0.25, 0.5, 0.9, 1, 1.1, 2, 5, math.inf])
 INNER = [0.25, 0.5, 0.9, 1.1, 2, 5]
-BOUNDED = [0, 0.2, 0.5, 2, 5, math.inf]
-APPROXIMATED = [0.5, 1, 2, math.inf]
-SMALL = 20_000
-"""Configurations up to which a perturbation by itself is cheap, as repeated stratified designs want it."""
-STRATIFIED_SAMPLES = 100, 1000
 M = 1000
-"""Perturbations or samples at which estimators are compared in one number."""
+"""Number of perturbations or samples at which one number compares two estimators."""
 ENOUGH = 100
-"""Repetitions from which on extremes over many models, alphas and M are told by their standard errors."""
+"""Least number of repetitions whose standard errors suffice for extremes over models, alphas, M."""
 EXACT = 1e-9
-"""An RMSE below it, nats, is rounding."""
+"""An RMSE below this, in nats, is rounding error."""
 CURVES = ("Zipf", 0.5), ("geometric", 1.0), ("near-certain", 2.0)
 STYLES = {
     "Gumbel, shared": {"color": COLOURS[0], "marker": "o"},
@@ -84,7 +64,8 @@ def tasks(settings):
 def run(seed, part, model, coupling, side, sizes):
     """A row for each estimator or bound, at each alpha and M, in nats.
 
-    `bias` is the mean of the estimates, or the one bound, less the exact entropy; `variance` that of ln p.
+    `bias` is the mean of the estimates, or the bound itself, less the exact entropy. `variance` is
+    that of ln p.
     """
     measure = _full_rank if part == "full rank" else _low_rank
     rows = measure(seed, model, coupling, side, **sizes)
@@ -110,7 +91,7 @@ def _graph(model, coupling, side, rng):
 
 
 def _potentials(model, coupling, side, rng):
-    """Of every configuration, not normalised, shape (N,)."""
+    """Log-potential of every configuration, not normalised, shape (N,)."""
     if model == "geometric":
         return math.log(0.7) * np.arange(500)
     if model == "Zipf":
@@ -124,191 +105,22 @@ def _potentials(model, coupling, side, rng):
     return np.concatenate([block.copy() for block in Enumeration(_graph(model, coupling, side, rng)).blocks()])
 
 
-def _full_rank(seed, model, coupling, side, samples, repetitions, perturbations, stratified):
-    """Up to `repetitions` of every estimator, from `perturbations` in all."""
-    tables, shared, apart, draws, strata = seed.spawn(5)
+def _full_rank(seed, model, coupling, side, **sizes):
+    tables, *seeds = seed.spawn(5)
     phi = _potentials(model, coupling, side, np.random.default_rng(tables))
-    vector = LogPotentials(phi)
-    exact = exact_entropies(vector, ORDERS)
-    p = np.exp(phi - exact.log_z)
-    surprise = exact.log_z - phi[p > 0]
-    variance = p[p > 0] @ (surprise - exact.entropies[ORDERS == 1]) ** 2
-    together = entropy_maxima(vector, ORDERS, perturbations, shared)
-    alone = entropy_maxima(vector, ORDERS, perturbations, apart, SEPARATE)
-    states = exact_samples(vector, perturbations, np.random.default_rng(draws))[0].ravel()
-    for m in samples:
-        k = min(repetitions, perturbations // m)
-        sampled = _Samples(states[: k * m].reshape(k, m), phi - exact.log_z)
-        for alpha, entropy in zip(ORDERS, exact.entropies, strict=True):
-            found = {**_of_maxima(together, alone, alpha, k, m, exact.log_z), **sampled.estimates(alpha)}
-            for name, values in found.items():
-                yield 0, variance, alpha, entropy, name, m, k, *_errors(values - entropy)
-    if phi.size <= SMALL and stratified:
-        for m, child in zip(STRATIFIED_SAMPLES, strata.spawn(len(STRATIFIED_SAMPLES)), strict=True):
-            found = _stratified(vector, m, child.spawn(stratified))
-            for alpha, entropy, values in zip(ORDERS, exact.entropies, found.T, strict=True):
-                row = 0, variance, alpha, entropy, "Gumbel, stratified", m, stratified
-                yield *row, *_errors(values - entropy)
-
-
-def _errors(errors):
-    """Bias, RMSE and their standard errors; an estimate that can be infinite has neither."""
-    if not np.isfinite(errors).all():
-        return math.inf, math.nan, math.inf, math.nan
-    root, squares = math.sqrt(errors.size), errors**2
-    rmse = math.sqrt(squares.mean())
-    return errors.mean(), errors.std(ddof=1) / root, rmse, squares.std(ddof=1) / root / (2 * rmse) if rmse else 0.0
-
-
-def _gumbel(values):
-    """Estimates of ln Z from maxima of phi + gamma, shape (K, M)."""
-    return values.mean(axis=1)
-
-
-def _exponential(values):
-    """The same by the Exponential trick, its bias taken off."""
-    return digamma(values.shape[1]) - logsumexp(-np.euler_gamma - values, axis=1)
-
-
-def _controlled(top, bottom, log_z):
-    """ln Z_alpha with ln Z's estimate as control variate; each half takes its coefficient from the other."""
-    tops, bottoms = (v.reshape(len(v), -1, 2).transpose(2, 0, 1) for v in (top, bottom))
-    means = bottoms.mean(axis=2)
-    centred = bottoms - means[..., np.newaxis]
-    best = (tops * centred).sum(axis=2) / (centred**2).sum(axis=2)
-    return (tops.mean(axis=2) - best[::-1] * (means - log_z)).mean(axis=0)
-
-
-def _of_maxima(together, alone, alpha, k, m, log_z):
-    """Name -> K estimates of H_alpha from M perturbations each; what `renyi_entropy` gives, vectorised.
-
-    One differs: at alpha = 1, `renyi_entropy` with the Exponential trick is the hybrid, and `Exponential, shared` here
-    is the limit of its neighbours.
-    """
-
-    def first(values):
-        return values[: k * m].reshape(k, m)
-
-    bottom, potential = first(together.at_one), first(together.potential)
-    gumbel, exponential = _gumbel(bottom), _exponential(bottom)
-    if alpha == 1:
-        clocks = np.exp(-bottom - logsumexp(-bottom, axis=1, keepdims=True))
-        mean = potential.mean(axis=1)
-        return {
-            "Gumbel, shared": gumbel - mean,
-            "Exponential, shared": exponential - (clocks * potential).sum(axis=1),
-            "hybrid": exponential - mean,
-            "Gumbel, control variate": log_z - mean,
-        }
-    if alpha == math.inf:
-        return {"Gumbel, shared": gumbel - together.highest, "Exponential, shared": exponential - together.highest}
-
-    def entropy(log_z_alpha, log_z):
-        return (log_z_alpha - alpha * log_z) / (1 - alpha)
-
-    top, top_alone, bottom_alone = first(together.column(alpha)), first(alone.column(alpha)), first(alone.at_one)
-    bias = math.log(m) - digamma(m)
-    shared, known = entropy(_exponential(top), exponential), entropy(_exponential(top), log_z)
-    controlled = {"Gumbel, control variate": entropy(_controlled(top, bottom, log_z), log_z)} if m >= LEAST_SETS else {}
-    return {
-        **controlled,
-        "Gumbel, shared": entropy(_gumbel(top), gumbel),
-        "Gumbel, independent": entropy(_gumbel(top_alone), _gumbel(bottom_alone)),
-        "Exponential, shared": shared,
-        "Exponential, shared, biased": shared + bias,
-        "Exponential, independent, biased": entropy(_exponential(top_alone), _exponential(bottom_alone)) + bias,
-        "hybrid": (_gumbel(top) - gumbel) / (1 - alpha) + exponential,
-        "Gumbel, ln Z known": entropy(_gumbel(top), log_z),
-        "Exponential, ln Z known": known,
-        "Exponential, ln Z known, biased": known + bias / (1 - alpha),
-    }
-
-
-def _stratified(vector, m, seeds):
-    """Estimates with shared noise from stratified designs of M perturbations, shape (K, alphas)."""
-    found = np.empty((len(seeds), ORDERS.size))
-    for row, seed in zip(found, seeds, strict=True):
-        maxima = entropy_maxima(vector, ORDERS, m, seed, Noise(design="stratified"))
-        log_z = maxima.at_one.mean()
-        inner = np.isin(ORDERS, maxima.orders) & (ORDERS != 1)
-        a = ORDERS[inner]
-        row[inner] = (maxima.values[:, maxima.orders != 1].mean(axis=0) - a * log_z) / (1 - a)
-        row[ORDERS == 1] = log_z - maxima.potential.mean()
-        row[np.isinf(ORDERS)] = log_z - maxima.highest
-    return found
-
-
-class _Samples:
-    """Estimates from K sets of M exact samples: by their frequencies, and, with ln Z known, by p at them."""
-
-    def __init__(self, states, log_p):
-        self._k, self._m = states.shape
-        self._log_p = log_p[states]
-        ordered = np.sort(states, axis=1)
-        new = np.ones(states.shape, bool)
-        new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-        starts = np.flatnonzero(new)
-        self._counts, self._set = np.diff(starts, append=states.size), starts // self._m
-
-    def _sum(self, weights):
-        """Over the configurations seen in each set, shape (K,)."""
-        return np.bincount(self._set, weights, self._k)
-
-    def estimates(self, alpha):
-        m, shares = self._m, self._counts / self._m
-        if alpha == 1:
-            plugin = self._sum(-shares * np.log(shares))
-            seen = np.bincount(self._set, minlength=self._k)
-            return {
-                "plug-in": plugin,
-                "Miller-Madow": plugin + (seen - 1) / (2 * m),
-                "moments": -self._log_p.mean(axis=1),
-            }
-        if alpha == math.inf:
-            most = np.maximum.reduceat(shares, np.searchsorted(self._set, np.arange(self._k)))
-            return {"plug-in": -np.log(most), "moments": -self._log_p.max(axis=1)}
-        moments = (logsumexp((alpha - 1) * self._log_p, axis=1) - math.log(m)) / (1 - alpha)
-        found = {"plug-in": np.log(self._sum(shares**alpha)) / (1 - alpha), "moments": moments}
-        if alpha == 2:
-            with np.errstate(divide="ignore"):
-                found["pairs"] = -np.log(self._sum(self._counts * (self._counts - 1) / (m * (m - 1))))
-        return found
+    return full_rank_rows(phi, ORDERS, Sizes(**sizes), seeds)
 
 
 def _low_rank(seed, model, coupling, side, instances, samples):
-    """Bounds, Shannon's sandwich and message passing, for some random models of one family."""
+    """Bounds, the Shannon sandwich and message passing for some random models of one family."""
     for instance, child in enumerate(seed.spawn(instances if model not in SHIPPED else 1)):
         tables, noise, halves = child.spawn(3)
         graph = _graph(model, coupling, side, np.random.default_rng(tables))
-        exact, solvers = exact_entropies(graph, [*BOUNDED, 1]), TemperedSolvers(_solver, graph)
-        entropy = dict(zip(exact.orders, exact.entropies, strict=True))
-
-        def row(alpha, name, count, value, error, entropy=entropy, instance=instance):
-            numbers = value - entropy[alpha], error, math.nan, math.nan
-            return instance, math.nan, alpha, entropy[alpha], name, count, 1, *numbers
-
-        for name, log_z in (("known", exact.log_z), ("unknown", None)):
-            bounds = low_rank_bounds(solvers, BOUNDED, samples, _same(noise), log_z=log_z)
-            bounds.append(shannon_sandwich(solvers, samples, _same(halves), log_z=log_z))
-            for b in bounds:
-                for end, e in (("lower", b.lower), ("upper", b.upper)):
-                    yield row(b.order, f"{end}, ln Z {name}", samples, e.value, e.standard_error)
-        for name in ("bethe", "trw"):
-            for alpha, e in zip(APPROXIMATED, approximate_entropies(graph, APPROXIMATED, name), strict=True):
-                yield row(alpha, e.method + e.kind.removeprefix("approximation"), 0, e.value, 0.0)
-
-
-def _solver(graph):
-    return map_solver(graph, exact=True)[0]
-
-
-def _same(seed):
-    """A copy, whose children are those that the seed itself would have."""
-    return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
+        yield from low_rank_rows(graph, samples, noise, halves, instance)
 
 
 def _where(frame, part, **where):
-    """The rows of one part that have these values in these columns."""
+    """The rows of one part with the given values in the given columns."""
     rows = frame[frame.part == part]
     for column, value in where.items():
         rows = rows[rows[column] == value]
@@ -340,7 +152,7 @@ def plot(frame):
 
 
 def _log_axes(ax):
-    """Both logarithmic, the vertical one with a labelled decade at each end."""
+    """Make both axes logarithmic, the vertical one with a labelled decade at each end."""
     ax.set(xscale="log", yscale="log")
     low, high = np.log10(ax.get_ylim())
     ax.set_ylim(10 ** np.floor(low), 10 ** np.ceil(high))
@@ -348,7 +160,8 @@ def _log_axes(ax):
 
 
 def _map(ax, frame, name, rival, title):
-    """log10 of the ratio of RMSEs, models down and alphas across; grey where both are exact or one is absent."""
+    """log10 of the ratio of RMSEs, models down and alphas across; grey where both are exact or one
+    is absent."""
     rows = _where(frame, "full rank", samples=M)
     table = rows.pivot_table(index=["model", "coupling"], columns=["estimator", "alpha"], values="rmse", sort=False)
     table = table.reindex(columns=pd.MultiIndex.from_product([[name, rival], ORDERS]))
@@ -367,7 +180,8 @@ def _map(ax, frame, name, rival, title):
 
 
 def _variances(ax, frame):
-    """M times the MSE at alpha = 1 over V, and the formulas at the top of this file for large M."""
+    """M times the MSE at alpha = 1 over V, and the formulas of `studies/entropy/evaluation.py` for
+    large M."""
     rows, unit = _where(frame, "full rank", samples=M, alpha=1.0), math.pi**2 / 6
     v = np.geomspace(0.5, 30, 50)
     lines = {"Gumbel, shared": unit + v, "Exponential, shared": 1 + 2 * v, "hybrid": 1 + v}
@@ -382,14 +196,15 @@ def _variances(ax, frame):
 
 
 def _largest(frame, kind):
-    """Rows of the largest grids of a kind; exact entropy and bias are per variable."""
+    """Rows of the largest grids of a kind, with exact entropy and bias per variable."""
     rows = _where(frame, "low rank", model=kind)
     rows = rows[rows.side == rows.side.max()]
     return rows.assign(exact=rows.exact / rows.side**2, bias=rows.bias / rows.side**2)
 
 
 def _sandwich(ax, frame, kind):
-    """Shannon's entropy and what encloses it, means over models; of message passing the mean error is added to it."""
+    """Shannon entropy and its bounds, means over models; message passing is drawn at the entropy
+    plus its mean error."""
     rows = _largest(frame, kind)
     rows = rows[rows.alpha == 1]
     exact = rows.groupby("coupling").exact.mean()
@@ -407,7 +222,8 @@ def _sandwich(ax, frame, kind):
 
 
 def _orders(ax, frame):
-    """Bounds over alpha with ln Z known, beside those without noise: H_inf, ln |X| and alpha / (alpha - 1) H_inf."""
+    """Bounds over alpha with ln Z known, and the bounds without noise: H_inf, ln |X| and alpha /
+    (alpha - 1) H_inf."""
     rows = _largest(frame, "mixed")
     rows = rows[(rows.coupling == 1) & (rows.instance == 0)]
     rows = rows.assign(place=[1 if a == math.inf else a / (1 + a) for a in rows.alpha])
@@ -442,14 +258,15 @@ def _cells(frame, *names, orders=ORDERS, repetitions=ENOUGH):
 
 
 def _ratios(cells, name, rival):
-    """Of RMSEs, and their standard errors as if the two were independent, which is on the safe side."""
+    """Ratios of RMSEs, and their standard errors as if the two were independent, which is
+    conservative."""
     own, other = cells.rmse[name], cells.rmse[rival]
     ratio = own / other
     return ratio, ratio * np.hypot(cells.rmse_error[name] / own, cells.rmse_error[rival] / other)
 
 
 def _worst_mse(name, rival, orders):
-    """The ratio of MSEs that exceeds 1 most in its standard errors, of all models and M."""
+    """The ratio of MSEs that exceeds 1 most in its standard errors, over all models and M."""
 
     def measure(frame):
         cells = _cells(frame, name, rival, orders=orders)
@@ -464,7 +281,8 @@ def _worst_mse(name, rival, orders):
 
 
 def _largest_ratio(name, rival, alpha, model=None):
-    """Of RMSEs at M = 1000: of one model, or the largest of those with over ten times as many configurations."""
+    """Largest ratio of RMSEs at M = 1000, for one model or over those with more than 10 M likely
+    configurations."""
 
     def measure(frame):
         cells = _cells(frame, name, rival, orders=[alpha], repetitions=1)
@@ -480,14 +298,15 @@ def _largest_ratio(name, rival, alpha, model=None):
 
 
 def _largest_bias(frame):
-    """In standard errors, of all unbiased estimators, models, alphas and M."""
+    """Largest bias in standard errors, over all unbiased estimators, models, alphas and M."""
     rows = frame[(frame.part == "full rank") & (frame.rmse > EXACT) & (frame.repetitions >= ENOUGH)]
     rows = rows[rows.estimator.isin(UNBIASED) | ((rows.estimator == "moments") & (rows.alpha == 1))]
     return Measurement(float((rows.bias / rows.bias_error).abs().max()))
 
 
 def _variance_at_one(name, factor):
-    """MSE over trigamma(M) + V factor(M) at alpha = 1: the one furthest from 1 in its standard errors."""
+    """The ratio of the MSE at alpha = 1 to trigamma(M) + V factor(M) that is furthest from 1 in its
+    errors."""
 
     def measure(frame):
         cells = _cells(frame, name, orders=[1])
@@ -502,7 +321,7 @@ def _variance_at_one(name, factor):
 
 
 def _largest_rise(frame):
-    """Of the mean estimate with shared noise, from one alpha to the next."""
+    """Largest rise of the mean estimate with shared noise, from one alpha to the next."""
     cells = _cells(frame, "Gumbel, shared").reset_index()
     cells["mean", ""] = cells.exact + cells.bias["Gumbel, shared"]
     means = cells.pivot(index=["model", "coupling", "samples"], columns="alpha", values="mean")
@@ -510,7 +329,8 @@ def _largest_rise(frame):
 
 
 def _slack(end, shannon):
-    """How far outside the exact entropy a bound is, the least in its standard errors, ln Z known or not."""
+    """Least slack of a bound on the exact entropy in its standard errors, with ln Z known or
+    not."""
 
     def measure(frame):
         rows = frame[(frame.part == "low rank") & frame.estimator.str.startswith(end)]
@@ -523,7 +343,8 @@ def _slack(end, shannon):
 
 
 def _bounds(frame, alpha):
-    """Numbers at one alpha of each low-rank model, a column for each estimator; their errors; exact entropies."""
+    """Estimates and their errors at one alpha, and exact entropies; a row for each low-rank
+    model."""
     keys = ["model", "coupling", "side", "instance"]
     rows = frame[frame.part == "low rank"].assign(value=lambda rows: rows.exact + rows.bias)
     exact = rows.drop_duplicates([*keys, "alpha"]).pivot(index=keys, columns="alpha", values="exact")
@@ -544,7 +365,8 @@ def _best_bound(name, alpha, gain):
 
 
 def _width(name):
-    """Median width of the Shannon sandwich, in units of what is known without it: [H_inf, ln |X|] or [0, ln |X|]."""
+    """Median width of the Shannon sandwich over that of the trivial interval, [H_inf, ln |X|] or
+    [0, ln |X|]."""
 
     def measure(frame):
         values, _, exact = _bounds(frame, 1)
@@ -556,14 +378,15 @@ def _width(name):
 
 
 def _beside_bethe(frame):
-    """Median error of Bethe's H_1, where it converged, over the width of the sandwich with ln Z known."""
+    """Median error of Bethe's H_1, where it converged, over the width of the sandwich with ln Z
+    known."""
     values, _, exact = _bounds(frame, 1)
     width = values["upper, ln Z known"] - values["lower, ln Z known"]
     return Measurement(float(((values["Bethe"] - exact[1]).abs() / width).median()))
 
 
 def _impossible(frame):
-    """Least entropy that converged message passing gave on a 10 x 10 grid, nats."""
+    """Least entropy by converged message passing on a 10 x 10 grid, nats."""
     rows = frame[frame.estimator.isin(["Bethe", "TRW"]) & (frame.side == 10)]
     return None if rows.empty else Measurement(float((rows.exact + rows.bias).min()))
 

@@ -1,28 +1,18 @@
-"""Variance of the estimators of Renyi entropies: formulas of Thesis chapter 3, and exact ones, against samples."""
+"""Variance of the estimators of Renyi entropies: formulas of Thesis chapter 3, and exact ones,
+against samples."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
-from scipy.special import logsumexp
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.entropy.estimators import renyi_entropy
-from thesis_cli.entropy.exact import exact_entropies
-from thesis_cli.entropy.maxima import Noise, entropy_maxima
-from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.studies.entropy.variance import QUADRATURE, UNIT, Steps, independent, with_log_z
-from thesis_cli.studies.perturbation.low_rank_mse import sample_variance
+from thesis_cli.studies.entropy.sampled_variance import LOG_Z, variance_rows
+from thesis_cli.studies.entropy.variance import QUADRATURE, UNIT, independent, with_log_z
 
-LOG_Z = 2.0
-"""Of every distribution: estimators with ln Z known are to use it."""
 ALPHAS = np.array([0, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 1.1, 1.5, 2, 3, 5, 10])
 CURVE = np.geomspace(0.004, 20, 60)
-MASSES = 0.25, 0.5, 0.75, 0.9
-BATCHES = 20
 
 LOG_WEIGHTS = {
     "geometric": lambda: np.log(0.7) * np.arange(500),
@@ -40,103 +30,15 @@ TITLES = {
 }
 
 
-def ratio_of(p, alpha):
-    """Variance of eq. 3.12 over that of eq. 3.8."""
-    return p.shared(alpha) / with_log_z(alpha)
-
-
-def crossings_of(p):
-    """Where that is 1, alpha = 0 apart."""
-
-    def excess(alpha):
-        return alpha - 2 + 2 * p.deficit(alpha) / UNIT
-
-    signs = np.sign([excess(alpha) for alpha in CURVE])
-    changes = np.flatnonzero(signs[1:] != signs[:-1])
-    return [round(brentq(excess, CURVE[i], CURVE[i + 1]), 9) for i in changes]
-
-
-def tops_of(p):
-    """First level of sets A of growing probability: none, sets of about `MASSES`, all."""
-    above = np.cumsum(p.masses[::-1])[::-1]
-    return sorted({0, p.levels.size, *((above > mass).sum() - 1 for mass in MASSES)}, reverse=True)
-
-
 def tasks(settings):
     return [{"distribution": name, **settings} for name in LOG_WEIGHTS]
 
 
 def run(seed, distribution, perturbations):
-    """Variances of estimates from one perturbation each, and of what they are made of.
-
-    `value` was measured, or is missing, where there is only `expected`; `mass` is the probability of A, whose noise
-    is shared. At alpha = 1 and inf there are the limits.
-    """
-    log_weights = LOG_WEIGHTS[distribution]()
-    log_p = log_weights - logsumexp(log_weights)
-    p = Steps(log_weights)
-    crossings = crossings_of(p)
-    alphas = np.union1d(ALPHAS, crossings)
-    frames = []
-
-    def add(quantity, alpha, value, error, expected, mass=math.nan):
-        row = {"quantity": quantity, "mass": mass, "alpha": alpha, "value": value, "standard_error": error}
-        frames.append(pd.DataFrame({**row, "expected": expected}, index=np.arange(np.size(alpha))))
-
-    tops = tops_of(p)
-    for first, child in zip(tops, seed.spawn(len(tops)), strict=True):
-        share_above = p.levels[first] + LOG_Z if first < p.levels.size else math.inf
-        maxima = entropy_maxima(LogPotentials(log_p + LOG_Z), alphas, perturbations, child, Noise(share_above))
-        mass = p.masses[first:].sum()
-        estimates = (maxima.values - alphas * maxima.at_one[:, np.newaxis]) / (1 - alphas)
-        add("shared", alphas, *sample_variance(estimates), [p.shared(alpha, first) for alpha in alphas], mass)
-    add("shared", CURVE, math.nan, math.nan, [p.shared(alpha) for alpha in CURVE], mass)
-    # what follows uses the last maxima, which share all their noise
-    known = (maxima.values - alphas * LOG_Z) / (1 - alphas)
-    add("plain", alphas, *sample_variance(known), with_log_z(alphas))
-    ratio, ratio_error = _ratio_of_variances(estimates, known)
-    for alpha in crossings:
-        at, step = alphas == alpha, 1e-3
-        slope = (ratio_of(p, alpha + step) - ratio_of(p, alpha - step)) / (2 * step)
-        add("crossing", alpha, alpha - (ratio[at] - 1) / slope, ratio_error[at] / abs(slope), alpha)
-    add("ratio", alphas, ratio, ratio_error, [ratio_of(p, alpha) for alpha in alphas])
-    add("ratio", CURVE, math.nan, math.nan, [ratio_of(p, alpha) for alpha in CURVE])
-    best, saved = _with_best_coefficient(maxima)
-    add("best", alphas, *best, [p.controlled(alpha) for alpha in alphas])
-    add("best", CURVE, math.nan, math.nan, [p.controlled(alpha) for alpha in CURVE])
-    add("saved", alphas, *saved, [(1 - p.deficit(alpha) / UNIT) ** 2 for alpha in alphas])
-    add("shared", 1.0, *sample_variance(maxima.at_one - maxima.potential), p.shared(1.0), mass)
-    add("best", 1.0, *sample_variance(LOG_Z - maxima.potential), p.controlled(1.0))
-    add("shared", math.inf, *sample_variance(maxima.at_one - maxima.highest), UNIT, mass)
-    sure, _ = renyi_entropy(maxima, math.inf, log_z=LOG_Z)
-    least = exact_entropies(LogPotentials(log_p), [math.inf]).entropies[0]
-    add("error at inf", math.inf, abs(sure.value - least), sure.standard_error, 0.0)
-    add("mean maximum", 1.0, maxima.at_one.mean(), maxima.at_one.std() / math.sqrt(perturbations), LOG_Z)
-    frame = pd.concat(frames)
+    """Variances of estimates from one perturbation each; `variance_rows` describes the columns."""
+    frame = variance_rows(LOG_WEIGHTS[distribution](), ALPHAS, CURVE, perturbations, seed)
     frame.insert(0, "distribution", distribution)
     return frame
-
-
-def _ratio_of_variances(above, below):
-    """Of columns of paired samples, shapes (M, A), with its standard error to first order."""
-    above, below = ((x - x.mean(axis=0)) ** 2 for x in (above, below))
-    ratio = above.mean(axis=0) / below.mean(axis=0)
-    influence = (above - ratio * below) / below.mean(axis=0)
-    return ratio, influence.std(axis=0) / math.sqrt(len(influence))
-
-
-def _with_best_coefficient(maxima):
-    """Variance of a perturbation, and the share saved, at each alpha: means over batches, and their standard errors."""
-    found = []
-    for rows in np.array_split(np.arange(maxima.samples), BATCHES):
-        part = {name: getattr(maxima, name)[rows] for name in ("values", "at_one", "potential")}
-        batch = replace(maxima, **part, replicates=np.arange(rows.size))
-        for alpha in maxima.orders:
-            estimate, variate = renyi_entropy(batch, alpha, log_z=LOG_Z)
-            found.append((estimate.standard_error**2 * rows.size, variate.saved))
-    found = np.reshape(found, (BATCHES, -1, 2))
-    means, errors = found.mean(axis=0), found.std(axis=0, ddof=1) / math.sqrt(BATCHES)
-    return (means[:, 0], errors[:, 0]), (means[:, 1], errors[:, 1])
 
 
 def plot(frame):
@@ -187,7 +89,10 @@ def _variances(ax, rows):
 
 
 def _measured(quantity, *, mass=None, tempered=False):
-    """Selects the rows of a quantity that was measured; those of one set A; those with alpha other than 0, 1, inf."""
+    """Selector of the measured rows of a quantity.
+
+    `mass` keeps one set A; `tempered` leaves out alpha = 0, 1 and inf.
+    """
 
     def select(frame):
         rows = frame[(frame.quantity == quantity) & frame.value.notna()]
@@ -203,7 +108,7 @@ def _only(select, condition):
 
 
 def _over(select, unit):
-    """The rows, in units of a function of them."""
+    """The selected rows in units of a function of them."""
 
     def scaled(frame):
         rows = select(frame)
@@ -214,7 +119,8 @@ def _over(select, unit):
 
 
 def _best_over_either(frame):
-    """The largest variance with the best coefficient over the smaller exact one of eqs. 3.8 and 3.12."""
+    """The largest variance with the best coefficient over the smaller exact one of eqs. 3.8 and
+    3.12."""
     best, ratio = (
         _measured(name, tempered=True)(frame).set_index(["distribution", "alpha"]) for name in ("best", "ratio")
     )
@@ -224,7 +130,8 @@ def _best_over_either(frame):
 
 
 def _furthest(select, absolute=False):
-    """Measured over expected, or measured less expected, of the row furthest off by its standard error."""
+    """Measured over expected, or less expected if `absolute`, of the row furthest off in its
+    standard errors."""
 
     def measure(frame):
         rows = select(frame)
@@ -250,7 +157,10 @@ def _extreme(select, largest):
 
 
 def _largest_rise(frame):
-    """Of the variance from a set A to the next larger one, by its standard error, in units of that of no sharing."""
+    """Largest rise of the variance from a set A to the next larger one in its standard errors.
+
+    It is in units of the variance with independent noise.
+    """
     rows = _measured("shared", tempered=True)(frame).sort_values("mass", kind="stable")
     grouped = rows.groupby(["distribution", "alpha"])
     rise, error = grouped.value.diff(), np.hypot(rows.standard_error, grouped.standard_error.shift())

@@ -1,7 +1,8 @@
-"""The space of programs: its size, how fast it is gone through, and how long searches take to solve random tasks.
+"""The space of programs: its size, the speed of enumeration, and the time that searches take to
+solve random tasks.
 
-No search here knows more than the prior: functions by their incidence in a corpus. Seconds are of the processor and of
-the machine that the record names; a run on another machine gives others.
+All searches use only the prior, how often each function occurs in a corpus. Times are processor
+seconds of the machine named in the record; another machine gives other times.
 """
 
 from functools import cache
@@ -21,11 +22,11 @@ from thesis_cli.synthesis.solver import Limits
 
 LENGTHS = (1, 2, 3, 4, 5)
 GONE_THROUGH = 3
-"""Length T up to which every program is examined."""
+"""Largest length T at which every program is examined."""
 BATCH = 20
-"""Random tasks of one task of the experiment."""
+"""Number of random tasks in one task of the experiment."""
 ENOUGH = 10
-"""Random tasks without which there is no saying which solver is faster."""
+"""Least number of random tasks for a comparison of two solvers."""
 RESAMPLES = 1000
 
 FULL, LAZY = "examined in full", "examined lazily"
@@ -60,10 +61,11 @@ def tasks(settings):
 
 
 def run(seed, part, **parameters):
-    """A row for each size that was counted (`counted`) or gone through, or for each random task.
+    """A row for each size that was counted (`counted`) or enumerated, or for each random task.
 
-    `programs` are those counted or examined, `answer` is the length of the program found, empty if there is none, and
-    `proven` whether no shorter one fits. Random tasks do not depend on `seed`: all solvers have the same.
+    `programs` is the number of programs counted or examined, `answer` the length of the program
+    found, empty if there is none, and `proven` whether no shorter one fits. Random tasks do not
+    depend on `seed`: all solvers get the same.
     """
     rows = _sizes(**parameters) if part == "size" else _solved(**parameters)
     return pd.DataFrame(
@@ -150,13 +152,14 @@ def _order_of_magnitude(inputs, *lengths):
 
 
 def _least_growth(frame):
-    """Least over types of inputs of log10 of the ratio of sizes at T = 5 and 3."""
+    """Least log10 of the ratio of the sizes at T = 5 and T = 3, over types of inputs."""
     sizes = frame[frame.method == "counted"].pivot(index="inputs", columns="length", values="programs")
     return Measurement(np.log10(sizes[5] / sizes[3]).min())
 
 
 def _examined(frame):
-    """Programs that search without pruning examined, over those that there are, where these differ most."""
+    """Programs examined by search without pruning, over the number that exist, where the two differ
+    most."""
     sizes = frame[frame.part == "size"].pivot(index=["inputs", "length"], columns="method", values="programs")
     ratios = (sizes[[FULL, LAZY]].div(sizes["counted"], axis=0)).dropna().to_numpy().ravel()
     return Measurement(ratios[np.abs(ratios - 1).argmax()])
@@ -168,10 +171,11 @@ def _rate(frame):
 
 
 def _slower(slow, fast, share):
-    """log10 of the ratio of the times by which two solvers solve a share of the tasks of length 3 that both have.
+    """log10 of the ratio of the times by which two solvers solve a share of the tasks of length 3
+    that both have.
 
-    A task that is not solved counts with its time so far, so that the ratio is too small if anything. The standard
-    error is that of the choice of tasks, by the bootstrap.
+    An unsolved task counts with the time spent on it, so that the ratio can only be too small. The
+    standard error is that of the choice of tasks, by the bootstrap.
     """
 
     def measure(frame):

@@ -1,8 +1,10 @@
-"""Algorithm 1 on models small enough to enumerate: acceptance, exactness, and what estimated bounds do to both.
+"""Algorithm 1 on models small enough to enumerate: acceptance, exactness, and the effect of
+estimated bounds on both.
 
-The library's sampler uses the same noise at all prefixes. What it does with estimates of any quality, and what it would
-do with estimates of their own for each prefix, is also computed without drawing: the bounds at all prefixes give the
-probability of each configuration, of acceptance, and of a step whose probabilities sum to more than 1.
+The library's sampler uses the same noise at all prefixes. Its behaviour with estimates of any
+quality, and with independent estimates for each prefix, is also computed without drawing: the
+bounds at all prefixes give the probability of each configuration, of acceptance, and of a step
+whose probabilities sum to more than 1.
 """
 
 import math
@@ -14,17 +16,21 @@ from scipy.special import logsumexp
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.sampling import exact_samples
-from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.low_rank import low_rank_maxima
 from thesis_cli.perturbation.low_rank_bounds import power_bounds
-from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.perturbation.sequential import SequentialSampler
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.perturbation.sequential_exactness import one_factor, total_variation, without_drawing
 
 ALPHAS = np.array([-0.2, 0.0, 0.5, 1.0])
 GRID, TABLE = (2, 3), (3, 2, 4)
 MODEL = ["kind", "strength", "model"]
+COLUMNS = [
+    *("method", "order", "alpha", "samples", "draws", "acceptance", "acceptance_error", "prediction"),
+    *("prediction_error", "estimate_error", "given_estimates", "clipped", "distance", "distance_error"),
+    *("exact_distance", "exact_deviation", "map_calls"),
+]
 
 
 def tasks(settings):
@@ -37,7 +43,8 @@ def tasks(settings):
 
 
 def _potentials(kind, strength, rng):
-    """phi of every configuration: a 2 x 3 spin glass with fields from [-1, 1], or a table of normal numbers."""
+    """phi of every configuration: a 2 x 3 spin glass with fields from [-1, 1], or a table of normal
+    numbers."""
     if kind == "table":
         return strength * rng.standard_normal(TABLE)
     graph = random_spin_glass(*GRID, strength, 1.0, kind, rng).graph()
@@ -48,121 +55,80 @@ def _potentials(kind, strength, rng):
 def run(seed, kind, strength, model, samples, draws, reference, repeats, sizes):
     """A row for each way to sample one model at one alpha.
 
-    `method` is `library` (with `order` the variables as they are, or reversed), `backward` (exact), or for what
-    is computed without drawing `shared` and `own`, the noise of the estimates, means over `repeats` of them.
-    `prediction` is Z / exp(U(alpha)), U(alpha) from `reference` samples, `estimate_error` what that of the
-    sampler, from `samples`, may differ from it.
-    `distance` is the total variation from the Gibbs distribution, `exact_distance` what as many exact draws show
-    on average, with `exact_deviation`. `clipped` counts the steps in an attempt that summed to more than 1.
+    `method` is `library` (with `order` the variables as they are, or reversed), `backward` (exact),
+    or, computed without drawing, `shared` or `own`, by the noise of the estimates; these are means
+    over `repeats` sets of estimates. `prediction` is Z / exp(U(alpha)), with U(alpha) from
+    `reference` samples. `estimate_error` is the standard error of the sampler's own U(alpha), from
+    `samples`, in the same units. `distance` is the total variation from the Gibbs distribution;
+    `exact_distance` and `exact_deviation` are its mean and standard deviation over as many exact
+    draws. `clipped` is the number of steps in an attempt whose probabilities summed to more than 1.
     """
     tables, bounds_seed, backward, library, computed = seed.spawn(5)
     phi = _potentials(kind, strength, np.random.default_rng(tables))
     p = np.exp(phi - logsumexp(phi)).ravel()
-    solver = map_solver(_graph(phi), exact=True)[0]
+    solver = map_solver(one_factor(phi), exact=True)[0]
     maxima = low_rank_maxima(solver, reference, bounds_seed)
     logs, log_errors = power_bounds(maxima.values, phi.ndim, ALPHAS)
     predictions = np.exp(logsumexp(phi) - logs)
     rng = np.random.default_rng(backward)
     chance = 0.5 * np.abs(rng.multinomial(draws, p, 400) / draws - p).sum(axis=1)
     sampled = {"draws": draws, "exact_distance": chance.mean(), "exact_deviation": chance.std()}
-    rows = [
-        {"method": "backward", "distance": _distance(exact_samples(solver.graph, draws, rng)[0], phi, p), **sampled}
-    ]
+    exact = total_variation(exact_samples(solver.graph, draws, rng)[0], phi, p)
+    rows = [{"method": "backward", "distance": exact, **sampled}]
     streams = iter(library.spawn(2 * ALPHAS.size))
     for alpha, prediction, log_error in zip(ALPHAS, predictions, log_errors, strict=True):
-        for order, table in (("as it is", phi), ("reversed", phi.T)):
-            sampler = SequentialSampler(map_solver(_graph(table), exact=True)[0], alpha, samples, next(streams))
-            found = sampler.draw(draws)
-            a = found.acceptance
-            rows.append(
-                {
-                    "method": "library",
-                    "order": order,
-                    "alpha": alpha,
-                    "samples": samples,
-                    "acceptance": a,
-                    "acceptance_error": a * math.sqrt((1 - a) / draws),
-                    "prediction": prediction,
-                    "prediction_error": prediction * log_error,
-                    "estimate_error": prediction * log_error * math.sqrt(reference / samples),
-                    "given_estimates": math.exp(logsumexp(phi) - sampler.log_bound),
-                    "clipped": found.clipped / found.attempts,
-                    "distance": _distance(found.states if order == "as it is" else found.states[:, ::-1], phi, p),
-                    "map_calls": sampler.map_calls / draws,
-                    **sampled,
-                }
-            )
+        predicted = {
+            "prediction": prediction,
+            "prediction_error": prediction * log_error,
+            "estimate_error": prediction * log_error * math.sqrt(reference / samples),
+        }
+        for order in ("as it is", "reversed"):
+            drawn = _drawn(phi, p, order, alpha, samples, draws, next(streams))
+            rows.append({"method": "library", **drawn, **predicted, **sampled})
     for size, child in zip(sizes, computed.spawn(len(sizes)), strict=True):
         for method in ("shared", "own"):
-            every = [_without_drawing(phi, p, 0.0, size, s, method == "shared") for s in child.spawn(repeats)]
-            means = np.mean(every, axis=0)
-            errors = np.std(every, axis=0, ddof=1) / math.sqrt(repeats)
+            predicted = {"prediction": predictions[1], "prediction_error": predictions[1] * log_errors[1]}
             rows.append(
-                {
-                    "method": method,
-                    "alpha": 0.0,
-                    "samples": size,
-                    "acceptance": means[0],
-                    "acceptance_error": errors[0],
-                    "prediction": predictions[1],
-                    "prediction_error": predictions[1] * log_errors[1],
-                    "distance": means[1],
-                    "distance_error": errors[1],
-                    "clipped": means[2],
-                }
+                {"method": method, **_computed(phi, size, child.spawn(repeats), method == "shared"), **predicted}
             )
-    columns = ["method", "order", "alpha", "samples", "draws", "acceptance", "acceptance_error", "prediction"]
-    columns += [
-        "prediction_error",
-        "estimate_error",
-        "given_estimates",
-        "clipped",
-        "distance",
-        "distance_error",
-        "exact_distance",
-    ]
-    frame = pd.DataFrame(rows, columns=[*columns, "exact_deviation", "map_calls"])
+    frame = pd.DataFrame(rows, columns=COLUMNS)
     for at, content in enumerate((kind, strength, model)):
         frame.insert(at, MODEL[at], content)
     return frame
 
 
-def _graph(phi):
-    """A model of one factor over everything, in the order of its axes."""
-    return FactorGraph(phi.shape, [Factor(tuple(range(phi.ndim)), phi)])
+def _drawn(phi, p, order, alpha, samples, draws, seed):
+    """Numbers of the library's sampler."""
+    table = phi if order == "as it is" else phi.T
+    sampler = SequentialSampler(map_solver(one_factor(table), exact=True)[0], alpha, samples, seed)
+    found = sampler.draw(draws)
+    a = found.acceptance
+    return {
+        "order": order,
+        "alpha": alpha,
+        "samples": samples,
+        "acceptance": a,
+        "acceptance_error": a * math.sqrt((1 - a) / draws),
+        "given_estimates": math.exp(logsumexp(phi) - sampler.log_bound),
+        "clipped": found.clipped / found.attempts,
+        "distance": total_variation(found.states if order == "as it is" else found.states[:, ::-1], phi, p),
+        "map_calls": sampler.map_calls / draws,
+    }
 
 
-def _distance(states, phi, p):
-    """Total variation of the empirical distribution of some draws from p."""
-    counts = np.bincount(np.ravel_multi_index(tuple(states.T), phi.shape), minlength=p.size)
-    return 0.5 * np.abs(counts / len(states) - p).sum()
-
-
-def _without_drawing(phi, p, alpha, count, seed, shared):
-    """Acceptance probability, distance of accepted draws from p, expected number of clipped steps of an attempt."""
-    n = phi.ndim
-    rng = np.random.default_rng(seed)
-    below = None
-    reach, clipped = np.ones(1), 0.0
-    for held in range(n + 1):
-        prefixes = math.prod(phi.shape[:held])
-        if held < n - 1:
-            rng = np.random.default_rng(seed) if shared else rng
-            values = phi[np.newaxis]
-            for axis in reversed(range(held, n)):
-                noise = gumbel(rng, count, (1 if shared else prefixes) * phi.shape[axis])
-                values = values.reshape(values.shape[0], prefixes, -1, phi.shape[axis])
-                values = (values + noise.reshape(count, -1, 1, phi.shape[axis])).max(axis=3)
-            bounds = power_bounds(values.reshape(count, prefixes).T, n - held, np.array([alpha]))[0][:, 0]
-        else:
-            bounds = logsumexp(phi.reshape(prefixes, -1), axis=1)
-        if below is not None:
-            steps = np.exp(bounds.reshape(below.size, -1) - below[:, np.newaxis])
-            total = steps.sum(axis=1)
-            clipped += reach[total > 1 + 1e-9].sum()
-            reach = (reach[:, np.newaxis] * steps / np.maximum(1, total)[:, np.newaxis]).ravel()
-        below = bounds
-    return reach.sum(), 0.5 * np.abs(reach / reach.sum() - p).sum(), clipped
+def _computed(phi, size, seeds, shared):
+    """The same without drawing, at alpha = 0, as means over sets of estimates."""
+    every = [without_drawing(phi, 0.0, size, seed, shared) for seed in seeds]
+    means, errors = np.mean(every, axis=0), np.std(every, axis=0, ddof=1) / math.sqrt(len(every))
+    return {
+        "alpha": 0.0,
+        "samples": size,
+        "acceptance": means[0],
+        "acceptance_error": errors[0],
+        "distance": means[1],
+        "distance_error": errors[1],
+        "clipped": means[2],
+    }
 
 
 def plot(frame):
@@ -204,7 +170,7 @@ def plot(frame):
 
 
 def _furthest(values, errors):
-    """Of numbers that should be 0, the one furthest from it in its standard errors."""
+    """Among numbers that should be 0, the one furthest from 0 in its standard errors."""
     if values.empty:
         return None
     at = int((values / errors).abs().argmax())
@@ -267,7 +233,8 @@ def _cost_of_own_noise(frame):
 
 
 def _loss(frame):
-    """Relative loss of acceptance with shared noise at the smallest size, mean over spin glasses with couplings."""
+    """Relative loss of acceptance with shared noise at the smallest size, mean over spin glasses
+    with couplings."""
     rows = frame[(frame.method == "shared") & (frame.kind != "table") & (frame.strength > 0)]
     rows = rows[rows.samples == rows.samples.min()]
     errors = np.hypot(rows.acceptance_error, rows.prediction_error) / rows.prediction

@@ -9,7 +9,7 @@ from thesis_cli.base.figures import COLOURS, panels
 from thesis_cli.perturbation.tricks import gumbel, pareto, power, tail
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 
-# Parameters at which the fourth moment of g(T) is finite, so that a measured variance has an error bar.
+# At these parameters the fourth moment of g(T) is finite: measured variances have error bars.
 TRICKS = {
     "gumbel": gumbel(),
     "exponential": power(1.0),
@@ -32,7 +32,8 @@ def tasks(settings):
 
 
 def run(seed, trick, z, estimators, samples):
-    """g(T) over all estimators x samples clocks gives mean and variance; M var(Z^) the last column."""
+    """Mean and variance of g(T) over all estimators x samples clocks, and M var(Z^), the last
+    column of the table."""
     row = TRICKS[trick]
     at = np.float64(z)
     printed = [row.mean(at), row.printed_variance(at), row.printed_asymptotic_variance(at)]
@@ -83,7 +84,7 @@ def _measure(rng, row, z, estimators, samples):
 
 
 def plot(frame):
-    """Ratios; a mean of 0 (Gumbel at Z = 1) and moments that do not exist (Pareto at small Z) have none."""
+    """Ratios; a mean of 0 (Gumbel at Z = 1) and infinite moments (Pareto at small Z) have none."""
     figure, axes = panels(1, 3, height=3.4)
     names = list(TRICKS)
     zs = sorted(frame.z.unique())
@@ -126,7 +127,7 @@ def _ratio(trick, quantity, z=5.0):
 
 
 def _least_constant(frame):
-    """Least M var(Z^) / Z^2 over the Weibull and Frechet tricks and every Z."""
+    """Least M var(Z^) / Z^2 over the Weibull and Frechet tricks and all Z."""
     rows = frame[frame.trick.str.contains("weibull|frechet") & (frame.quantity == "asymptotic variance")]
     if rows.empty:
         return None

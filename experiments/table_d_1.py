@@ -1,8 +1,10 @@
-"""Appendix D.1: are its nine programs, and that of figure 5.1, right, found, and the shortest?
+"""Appendix D.1: are its nine programs, and that of figure 5.1, right, found by search, and the
+shortest?
 
-Each is sought from five examples (`data/tasks`): the printed one and others of the program, corrected where its listing
-does not give the printed example. No search knows more than the prior. Seconds are of the processor and of the machine
-that the record names; a run on another machine gives others.
+Solvers search for each from five examples (`data/tasks`): the printed one and others of the
+program, corrected where its listing does not give the printed example. All searches use only the
+prior. Times are processor seconds of the machine named in the record; another machine gives other
+times.
 """
 
 import pandas as pd
@@ -34,11 +36,12 @@ def tasks(settings):
 
 
 def run(seed, program, solver, repeats, timeout):
-    """What a solver finds, of at most as many lines as the program shown has.
+    """The program that a solver finds, with at most as many lines as the program shown.
 
-    `fits` tells whether the listing as printed gives the printed example; it is empty where either is lost. `lines` are
-    those of the corrected program; `found` is the length of the one that was found, empty if there is none, `proven`
-    whether no shorter one fits. `seconds` are the least of some runs, of which only the first may be long.
+    `fits` is whether the listing as printed gives the printed example; it is empty where either is
+    lost. `lines` is the length of the corrected program, `found` that of the program found, empty
+    if there is none, `proven` whether no shorter one fits. `seconds` is the least time of `repeats`
+    runs, or of one run that takes over a second.
     """
     shown = BY_NAME[program]
     listing, example = shown.as_printed, shown.example
@@ -103,12 +106,12 @@ def _fits(name):
 
 
 def _solved(frame):
-    """Share of the programs of D.1 for which a solver found one of at most as many lines."""
+    """Share of the programs of D.1 for which a solver found a program of at most as many lines."""
     return Measurement(_shortest(frame).notna().mean())
 
 
 def _excess(frame):
-    """Most lines that the shortest program found has more than the one shown."""
+    """Largest number of lines by which the shortest program found exceeds the one shown."""
     lines = frame.groupby("program").lines.first()
     return Measurement((_shortest(frame) - lines).max())
 

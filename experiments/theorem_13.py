@@ -1,4 +1,5 @@
-"""Theorem 13: Algorithm 2 with a bound on the sum of absolute weights, for tables of growing size."""
+"""Theorem 13: Algorithm 2 with a bound on the sum of absolute weights, for tables of growing
+size."""
 
 import math
 
@@ -28,11 +29,12 @@ def tasks(settings):
 
 
 def run(seed, rows, draws, sample):
-    """For fresh tables of N rows of the mixture in the plane, M = sqrt(N) points of N(0, 500^2): norms and distances.
+    """Norms and distances of Algorithm 2 on fresh tables of N rows of the mixture in the plane.
 
-    `norm` is sum |w|, `distance` that to the embedding of the mixture itself, the others those to the embeddings of
-    f(X), which are known from `sample` more rows. The plane is not compact, as the space of Theorem 10 is. The noise is
-    seeded: NOT PRIVATE.
+    It uses M = sqrt(N) points of N(0, 500^2). `norm` is sum |w|, `distance` the distance to the
+    embedding of the mixture itself, and the other columns are distances to the embeddings of f(X),
+    estimated from `sample` more rows. The plane is not compact, unlike the space of Theorem 10. The
+    noise is seeded: NOT PRIVATE.
     """
     found, k, line = mixture(2), kernel(2), kernel(1)
     fresh, *children = seed.spawn(1 + draws)
@@ -87,7 +89,7 @@ def plot(frame):
             if quantity == "norm":
                 ax.set_title(rf"$\varepsilon$ = {epsilon:g}")
             if quantity == "product":
-                ax.set_ylim(bottom=0.1)  # for a second label
+                ax.set_ylim(bottom=0.1)  # room for a second label
         row[0].set_ylabel(name)
     for ax in axes[-1]:
         label(ax, "rows $N$ of the table", ax.get_ylabel())
@@ -105,20 +107,22 @@ LEGEND = {
 
 
 def _logarithms(frame, quantity):
-    """Means of the logarithms over the draws and their standard errors, by weights, epsilon and N."""
+    """Means of the logarithms over the draws and their standard errors, by weights, epsilon and
+    N."""
     rows = frame.assign(log=np.log(frame[quantity]))
     return rows.groupby(["weights", "epsilon", "rows"]).log.agg(["mean", "sem"])
 
 
 def _extreme(differences, largest):
-    """The furthest ratio, from differences of logarithms."""
+    """The largest or least ratio, from differences of logarithms."""
     row = differences.loc[differences["mean"].idxmax() if largest else differences["mean"].idxmin()]
     ratio = math.exp(row["mean"])
     return Measurement(ratio, ratio * row["sem"])
 
 
 def _growth(quantity, names, largest):
-    """Ratio of (geometric) means at the largest N to those at the smallest, the furthest of all epsilons."""
+    """Largest or least ratio, over all epsilons, of the geometric means at the largest and the
+    smallest N."""
 
     def measure(frame):
         spread = _logarithms(frame, quantity).loc[list(names)]
@@ -130,7 +134,8 @@ def _growth(quantity, names, largest):
 
 
 def _paired(quantity, names, epsilon, largest, *, last=False):
-    """Ratio of constrained weights to raw ones of the same noise (geometric mean), the furthest of all N."""
+    """Largest or least ratio, over all N, of constrained to raw weights with the same noise
+    (geometric mean)."""
 
     def measure(frame):
         rows = frame[(frame.epsilon == epsilon) & (frame.rows == frame.rows.max())] if last else frame

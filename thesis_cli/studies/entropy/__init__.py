@@ -1,1 +1,1 @@
-"""What only the experiments use of entropy."""
+"""Entropy estimators, their variances and their rivals, for the experiments."""

@@ -1,1 +1,1 @@
-"""What only the experiments use of models."""
+"""Small models with known answers, for the experiments."""

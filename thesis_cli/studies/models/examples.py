@@ -41,9 +41,7 @@ def asia() -> FactorGraph:
 
 
 def ising(rows: int, columns: int, coupling: float, rng: np.random.Generator) -> FactorGraph:
-    """A ferromagnet: theta_i x_i + coupling x_i x_j over grid edges, x in {-1, +1}, theta_i ~ U[-1,
-    1].
-    """
+    """A ferromagnet on a grid: theta_i x_i + coupling x_i x_j, x in {-1, +1}, theta_i ~ U[-1, 1]."""
     fields = rng.uniform(-1, 1, (rows, columns))
     right, down = np.full((rows, columns - 1), coupling), np.full((rows - 1, columns), coupling)
     return SpinGlass(fields, right, down).graph()

@@ -1,1 +1,1 @@
-"""What only the experiments use of perturbation."""
+"""Perturb-and-MAP estimates and samplers beside theory and rivals, for the experiments."""

@@ -20,8 +20,8 @@ class MseCurve:
 
     Attributes
     ----------
-    alpha : of the bound.
-    mean, variance : of U^(alpha), nats and nats^2.
+    alpha : exponent of the bound.
+    mean, variance : mean and variance of U^(alpha), nats and nats^2.
     mse : mean of (U^(alpha) - ln Z)^2, nats^2.
     saving : 1 - MSE(alpha) / MSE(0). Its error counts that both MSEs come from the same samples.
     """
@@ -42,19 +42,19 @@ def mse_curve(values: Floats, terms: int, log_z: float, alphas: Floats) -> MseCu
 
     Parameters
     ----------
-    values : samples of U, those of each repetition in a row, shape (K, M), K at least 2.
+    values : samples of U, a row for each repetition, shape (K, M), K at least 2.
     terms : n of Thesis eq. 2.8.
     log_z : ln Z, nats.
     alphas : distinct, above -1, 0 among them, shape (A,).
 
     Raises
     ------
-    InputError : a single repetition; no alpha that is 0.
+    InputError : there is only one repetition, or no alpha is 0.
     """
     if len(values) < 2:
         raise InputError(f"{len(values)} repetitions", "there must be at least two")
     if not (alphas == 0).any():
-        raise InputError("no alpha is 0", "it is what the others are compared with")
+        raise InputError("no alpha is 0", "alpha = 0 must be among them for comparison")
     estimates, _ = power_bounds(values, terms, alphas)
     root = math.sqrt(len(values))
     squares = (estimates - log_z) ** 2
@@ -77,8 +77,9 @@ def mse_curve(values: Floats, terms: int, log_z: float, alphas: Floats) -> MseCu
 
 
 def sample_variance(values: Floats) -> tuple[Floats, Floats]:
-    """Unbiased variance along the first axis, and its standard error, shapes (...,) for values (N,
-    ...), N >= 2.
+    """Unbiased variance of values of shape (N, ...) along the first axis, and its standard error.
+
+    N must be at least 2; both results have shape (...).
     """
     count = len(values)
     squares = (values - values.mean(axis=0)) ** 2

@@ -1,4 +1,4 @@
-"""Compiled power tricks over a whole grid of alphas at once; beside it the plain reference."""
+"""Compiled power tricks over a whole grid of alphas at once, with a plain NumPy reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rejection sampling of a continuous target, plain and adaptive (OS*), to compare A* sampling with.
+"""Rejection sampling of a continuous target, plain and adaptive (OS*), beside A* sampling.
 
 Proposals arrive at the rate of their envelope, exp(bound) q, and are accepted with probability
 exp(o - bound), so that accepted points arrive at rate Z. The time of a sample is Exponential(Z),
@@ -28,8 +28,7 @@ def rejection(
     budget: int = BUDGET,
     progress: Tick | None = None,
 ) -> TargetMaxima:
-    """Exact samples of a target by rejection, with independent values distributed as Gumbel(ln Z -
-    c).
+    """Exact samples of a target by rejection, with independent values from Gumbel(ln Z - c).
 
     Parameters
     ----------
