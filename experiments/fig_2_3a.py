@@ -161,10 +161,10 @@ def plot(frame):
     for ax in (need, gain):
         ax.invert_xaxis()
     for colour, (sampler, name) in zip(COLOURS[3:], SAMPLERS.items(), strict=False):
-        asked, bounded = (_select(frame, quantity, part=sampler) for quantity in ("evaluations", "bounds"))
-        cost.loglog(asked.x, asked.value, "o-", color=colour, label=name)
+        evaluations, bounds = (_select(frame, quantity, part=sampler) for quantity in ("evaluations", "bounds"))
+        cost.loglog(evaluations.x, evaluations.value, "o-", color=colour, label=name)
         if sampler != "rejection":
-            cost.loglog(bounded.x, bounded.value, "--", color=colour, linewidth=0.8)
+            cost.loglog(bounds.x, bounds.value, "--", color=colour, linewidth=0.8)
     cost.plot([], [], "--", color="#555555", linewidth=0.8, label="of bounds on boxes")
     label(cost, "sample of a stream", "evaluations", "cost of one sample")
     cost.set_ylim(5e-4, 60)

@@ -158,8 +158,8 @@ def _exponential_over_least(mse):
 
 
 def _rows(frame, quantity, part="curve", **settings):
-    wanted = {"part": part, "quantity": quantity, **settings}
-    for column, value in wanted.items():
+    where = {"part": part, "quantity": quantity, **settings}
+    for column, value in where.items():
         frame = frame[frame[column] == value]
     return frame
 

@@ -186,8 +186,8 @@ def _outdone(dimension, epsilon):
 
 
 def _dimension(frame):
-    """Largest ratio, over epsilon, of what `_over_algorithm_2` is in the higher dimension and in
-    the lower."""
+    """Largest ratio, over epsilon, of `_over_algorithm_2` in the higher dimension to that in
+    the lower one."""
     ratios = _over_algorithm_2(frame)
     if set(ratios.index.get_level_values(0)) != set(DIMENSIONS):
         return None

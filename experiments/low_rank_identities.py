@@ -1,8 +1,7 @@
 """Bounds, clamping and entropy by low-rank perturbations of small, enumerated models.
 
-`studies/perturbation/identities.py` measures what the sources state, and two facts that they do
-not: U(alpha) never falls as alpha rises, and U(alpha) can be measured down to alpha = -1.
-"""
+`studies/perturbation/identities.py` measures the statements of the sources and two further facts:
+U(alpha) never falls as alpha rises, and U(alpha) can be measured down to alpha = -1."""
 
 import math
 

@@ -143,7 +143,7 @@ def estimates(
         noise (eq. 3.14).
     alpha : the order.
     shape : K and M; the first K M perturbations are used.
-    log_z : exact ln Z, which the estimators whose names say so use.
+    log_z : exact ln Z, for the estimators that know it.
     """
     k, m = shape
 

@@ -20,7 +20,7 @@ Sampler = Literal["a-star", "os-star", "rejection"]
 
 
 class Capped:
-    """A target whose bound is one constant, the maximum of o: what plain rejection needs to know.
+    """A target whose bound is one constant, the maximum of o, as plain rejection needs it.
 
     Parameters
     ----------

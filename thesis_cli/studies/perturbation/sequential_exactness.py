@@ -1,4 +1,4 @@
-"""What estimated bounds do to the sequential sampler of Thesis Algorithm 1, computed without
+"""The effect of estimated bounds on the sequential sampler of Thesis Algorithm 1, computed without
 drawing."""
 
 from __future__ import annotations
