@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,15 @@ def factor_graphs(draw: st.DrawFn, most_variables: int = 5, impossible: bool = T
 def all_states(graph: FactorGraph) -> np.ndarray:
     """Every configuration, last variable fastest, shape (|X|, n)."""
     return np.array(list(itertools.product(*map(range, graph.cardinalities))))
+
+
+@pytest.fixture(autouse=True)
+def _level_of_messages() -> Iterator[None]:
+    """A test that runs a command with --quiet or --verbose does not change what later tests log."""
+    logger = logging.getLogger("thesis_cli")
+    before = logger.level
+    yield
+    logger.setLevel(before)
 
 
 @dataclass
