@@ -17,7 +17,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeVar
 
 logger = logging.getLogger("thesis_cli")
@@ -108,23 +107,28 @@ def _in_processes(
     """`answers` until a process dies; the places of items that were handed out are entered in
     `begun`."""
     from joblib import Parallel, delayed
+    from joblib.externals.loky.backend import resource_tracker
 
     def calls() -> Iterator[object]:
         for place, item in zip(places, items(places), strict=True):
             begun[place] = None
-            yield delayed(_attempt)(work, place, item, driver)
+            yield delayed(_attempt)(work, place, item)
 
-    driver = os.getpid()
-    run = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
-    yield from run(calls())
+    options = {"batch_size": 1, "return_as": "generator_unordered"}
+    run = Parallel(jobs, backend="loky", initializer=_belong_to, initargs=(os.getpid(),), **options)
+    resource_tracker.ensure_running()  # started later, it would unblock what is blocked here
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # the processes inherit it
+    try:
+        found = run(calls())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    yield from found
 
 
-def _attempt(work: Callable[[Item], Answer], place: int, item: Item, driver: int) -> tuple[int, Answer]:
-    _belong_to(driver)
+def _attempt(work: Callable[[Item], Answer], place: int, item: Item) -> tuple[int, Answer]:
     return place, work(item)
 
 
-@lru_cache
 def _belong_to(driver: int) -> None:
     """Leave Ctrl-C to the driver, and end this process soon after the driver has ended."""
 
