@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,6 +171,10 @@ def test_a_driver_that_is_killed_is_followed_by_another(slurm: Slurm, checkout: 
     assert checkout.runs == [0, 1, 2, 3]
 
 
+SAVED = 7
+"""Seconds after which the controller has saved the jobs that began: it does so every five."""
+
+
 @pytest.mark.parametrize("kill", [signal.SIGTERM, signal.SIGKILL])
 def test_a_controller_that_is_restarted_costs_nothing(
     slurm: Slurm, checkout: Checkout, local: Checkout, kill: signal.Signals
@@ -177,6 +182,8 @@ def test_a_controller_that_is_restarted_costs_nothing(
     checkout.hold(0, 1, 2, 3)
     driver = checkout.drive()
     checkout.begun(0, 1, 2, 3)
+    if kill == signal.SIGKILL:
+        time.sleep(SAVED)
     slurm.restart_controller(kill)
     checkout.release()
 
