@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.base.parallel import Threads
 from thesis_cli.privacy.features import Features
 from thesis_cli.privacy.kernels import Codes
 
@@ -80,13 +80,13 @@ class Fit:
         self.low, self.high = bounds.T * self.scale
         self.widest = float(((self.high - self.low) ** 2).max(initial=0.0)) / 12
         self._norm = 1 / math.sqrt(half)
-        self._pool, self._jobs = ThreadPoolExecutor(jobs), jobs
+        self._threads, self._jobs = Threads(jobs), jobs
 
     def __enter__(self) -> Fit:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._pool.shutdown()
+        self._threads.__exit__(kind, error, at)
 
     def random(self, count: int, rng: np.random.Generator) -> Atoms:
         """Points drawn uniformly from the box, of weight 0."""
@@ -144,10 +144,8 @@ class Fit:
         `block`.
         """
         ends = [min(size, -(-size * k // (self._jobs * block)) * block) for k in range(self._jobs + 1)]
-        if self._jobs == 1:
-            work(0, size)
-        else:
-            list(self._pool.map(work, ends[:-1], ends[1:]))
+        for _ in self._threads.map(work, ends[:-1], ends[1:]):
+            pass
 
 
 def descend(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.kernels import Codes, Kernel, Rows
 
@@ -82,11 +82,10 @@ def exact_mean(
     from thesis_cli.privacy.embedding_kernels import ROWS, UNIT
 
     count, high, low = 0, np.zeros(1, np.int64), np.zeros(1, np.int64)
-    with ThreadPoolExecutor(jobs) as pool:
-        each = pool.map if jobs > 1 else map
+    with Threads(jobs) as threads:
         for block in blocks:
             parts = [block[start : start + ROWS] for start in range(0, len(block), ROWS)]
-            for part, found in zip(parts, each(total, parts), strict=True):
+            for part, found in zip(parts, threads.map(total, parts), strict=True):
                 high, low, count = high + (found >> HALF_BITS), low + (found & LOW), count + len(part)
                 if progress:
                     progress(len(part))
@@ -179,8 +178,8 @@ def _mean_by_pairs(kernel: Kernel, rows: Rows, jobs: int) -> float:
         within, after = np.split(found.reshape(-1)[: len(rows) - start], [len(part)])
         return _sum(within) + 2 * _sum(after)
 
-    with ThreadPoolExecutor(jobs) as pool:
-        units = sum((pool.map if jobs > 1 else map)(total, range(0, len(rows), ROWS)))
+    with Threads(jobs) as threads:
+        units = sum(threads.map(total, range(0, len(rows), ROWS)))
     return units / len(rows) ** 2 * UNIT
 
 
