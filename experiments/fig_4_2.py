@@ -196,7 +196,10 @@ def _dimension(frame):
 
 
 def _epsilon(frame):
-    """Least ratio of mean distances at neighbouring epsilons."""
+    """Least ratio of mean distances at neighbouring epsilons; None if each is of a single draw,
+    which has no standard error to judge a ratio by."""
+    if frame[frame.curve == "Algorithm 3"].draw.nunique() < 2:
+        return None
     last = _last(_spread(frame, "Algorithm 3", "published"))
     levels = [last.xs(epsilon, level="epsilon") for epsilon in EPSILONS]
     return _extreme(pd.concat([_ratio(low, high) for low, high in pairwise(levels)], ignore_index=True), False)
