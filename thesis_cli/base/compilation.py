@@ -1,29 +1,186 @@
-"""Telling when compiled code has to be compiled first."""
+"""Compilation of kernels: how long it takes, so that no time of work contains it, and who is
+informed.
+
+numba compiles a kernel, or loads it from its cache, at the first call. Both hold numba's lock, and
+numba reports when a thread asks for the lock and when it releases it. This module listens from its
+import on, without importing numba.
+"""
 
 from __future__ import annotations
 
+import importlib.abc
+import importlib.machinery
 import logging
-from collections.abc import Iterator
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import ModuleType
 
 logger = logging.getLogger("thesis_cli")
 
+EVENTS = "numba.core.event"
+"""The module of numba by which it reports."""
+
+Observer = Callable[[], bool]
+"""Called when a compilation begins; returns whether it has informed the user."""
+
+
+class Ledger:
+    """Seconds in which some thread compiles code, loads compiled code or waits for either.
+
+    Attributes
+    ----------
+    compiled : number of kernels that were compiled, not loaded.
+    observers : the last one is called first, and the others only until one returns True.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.compiled = 0
+        self.observers: list[Observer] = []
+        self._clock, self._guard = clock, threading.Lock()
+        self._depths: Counter[int] = Counter()  # of nested locks, by thread
+        self._seconds = self._began = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds so far; several threads at once count once."""
+        with self._guard:
+            return self._seconds + (self._clock() - self._began if self._depths else 0.0)
+
+    def enter(self) -> None:
+        """This thread asks for the lock."""
+        with self._guard:
+            if not self._depths:
+                self._began = self._clock()
+            self._depths[threading.get_ident()] += 1
+
+    def leave(self) -> None:
+        """This thread has released the lock."""
+        thread = threading.get_ident()
+        with self._guard:
+            if thread not in self._depths:  # it asked before this module listened
+                return
+            self._depths[thread] -= 1
+            if not self._depths[thread]:
+                del self._depths[thread]
+            if not self._depths:
+                self._seconds += self._clock() - self._began
+
+    def compile(self) -> None:
+        """A kernel is compiled from here on."""
+        self.compiled += 1
+        for observer in reversed(self.observers):
+            if observer():
+                break
+
+
+LEDGER = Ledger()
+"""The ledger of this process."""
+
+
+class Stopwatch:
+    """Measures the seconds of work since it was made; compiling and loading kernels do not count.
+
+    Parameters
+    ----------
+    ledger : counts the seconds of compilation.
+    """
+
+    def __init__(self, ledger: Ledger = LEDGER) -> None:
+        self._ledger, self._began = ledger, time.perf_counter()
+        self._before, self._compiled = ledger.seconds, ledger.compiled
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of work so far."""
+        spent = self._ledger.seconds - self._before
+        return max(0.0, time.perf_counter() - self._began - spent)
+
+    @property
+    def compilation(self) -> float:
+        """Seconds of compilation so far; 0 if kernels were only loaded."""
+        return self._ledger.seconds - self._before if self._ledger.compiled > self._compiled else 0.0
+
 
 @contextmanager
-def telling_of_compilation() -> Iterator[None]:
-    """Log it, once, if code is compiled meanwhile; code that is loaded from the cache is not."""
-    from numba.core.event import Listener, install_listener
+def observed(observer: Observer, ledger: Ledger = LEDGER) -> Iterator[None]:
+    """Call an observer whenever a compilation begins meanwhile."""
+    ledger.observers.append(observer)
+    try:
+        yield
+    finally:
+        ledger.observers.remove(observer)
 
-    class Teller(Listener):
-        told = False
 
+@contextmanager
+def announced() -> Iterator[None]:
+    """Log once that code is compiled meanwhile, unless a progress bar shows it."""
+    logged = False
+
+    def announce() -> bool:
+        nonlocal logged
+        if not logged:
+            logger.info("compiling code for its first use; `thesis-cli compile` does so for all commands at once")
+        logged = True
+        return True
+
+    with observed(announce):
+        yield
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Listens as soon as numba is imported; an import of numba costs a third of a second."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != EVENTS:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(importlib.abc.Loader):
+    """Loads a module as another loader does, and then listens."""
+
+    def __init__(self, loader: importlib.abc.Loader) -> None:
+        self._loader = loader
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        _listen(module)
+
+
+def _listen(events: ModuleType) -> None:
+    """Enter what numba reports into the ledger."""
+
+    class Locking(events.Listener):  # type: ignore[name-defined, misc]
         def on_start(self, event: object) -> None:
-            if not self.told:
-                logger.info("compiling code on its first use, which takes 10 to 40 seconds")
-            self.told = True
+            LEDGER.enter()
+
+        def on_end(self, event: object) -> None:
+            LEDGER.leave()
+
+    class Compiling(events.Listener):  # type: ignore[name-defined, misc]
+        def on_start(self, event: object) -> None:
+            LEDGER.compile()
 
         def on_end(self, event: object) -> None:
             pass
 
-    with install_listener("numba:compile", Teller()):
-        yield
+    events.register("numba:compiler_lock", Locking())
+    events.register("numba:compile", Compiling())
+
+
+if EVENTS in sys.modules:
+    _listen(sys.modules[EVENTS])
+else:
+    sys.meta_path.insert(0, _Finder())

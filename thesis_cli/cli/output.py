@@ -91,6 +91,8 @@ def show(result: Result, out: Path | None, as_json: bool) -> None:
         typer.echo(json.dumps({**result.to_dict(), **where}, ensure_ascii=False))
     else:
         cost = f"{result.seconds:.3f} s"
+        if result.compilation:
+            cost += f", compilation {result.compilation:.1f} s"
         seed = result.settings.get("seed")
         lines = [*result.lines(), ("cost", f"seed {seed}, {cost}" if seed is not None else cost)]
         print_table(lines)

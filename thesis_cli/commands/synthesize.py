@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli import __version__
+from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, about
 from thesis_cli.base.progress import Progress
@@ -132,7 +132,7 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
     from thesis_cli.synthesis.solver import Limits
     from thesis_cli.synthesis.task import tasks_of
 
-    began = time.perf_counter()
+    watch = Stopwatch()
     semantics = semantics_of(request.division, request.range)
     order = _order(request.prior)
     tasks = tasks_of(request.tasks, semantics)
@@ -153,7 +153,8 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
             table=table,
             request=request,
             settings=settings,
-            seconds=time.perf_counter() - began,
+            seconds=watch.seconds,
+            compilation=watch.compilation,
             tasks=tuple(tasks),
             solutions=tuple(solutions),
             limits=limits,

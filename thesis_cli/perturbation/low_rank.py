@@ -9,7 +9,6 @@ max{m phi + noise} is convex in m, and tends to m max phi).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
@@ -154,10 +154,10 @@ class Pace:
         while start < len(noise):
             if self._threads.stopped:
                 raise CancelledError
-            rows, began = self._rows, time.perf_counter()
+            rows, watch = self._rows, Stopwatch()
             parts.append(solver.maximise(noise[start : start + rows]))
             start += rows
-            if time.perf_counter() - began < QUICK:
+            if watch.seconds < QUICK:
                 self._rows = min(4 * rows, BLOCK)
         return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 

@@ -16,13 +16,13 @@ box and weights on the simplex.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.atoms import Atoms, Fit, descend
 from thesis_cli.privacy.features import Features
@@ -130,14 +130,15 @@ def synthesise(
     InputError : shapes that do not fit, inverted bounds, or a number out of range.
     """
     _check(target, features, bounds, count, noise)
-    deadline = math.inf if effort.time_limit is None else time.monotonic() + effort.time_limit
+    watch = Stopwatch()
+    limit = math.inf if effort.time_limit is None else effort.time_limit
     history: list[tuple[str, float]] = []
 
     def record(stage: str, objective: float) -> bool:
         history.append((stage, objective))
         if effort.progress:
             effort.progress(objective)
-        return time.monotonic() >= deadline
+        return watch.seconds >= limit
 
     from threadpoolctl import threadpool_limits
 
@@ -151,7 +152,7 @@ def synthesise(
             if sweep and not _choose_levels(fit, aim, atoms, record):
                 break
             atoms = descend(fit, aim, atoms, STEPS, weighted=not uniform, watch=_Watch(record, near, left**2))
-            if time.monotonic() >= deadline:
+            if watch.seconds >= limit:
                 break
 
         def objective(atoms: Atoms) -> float:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
+from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import WorkFailed
 from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction import store
@@ -55,7 +55,7 @@ def run_task(task: store.Task, work: Work) -> str | None:
     ------
     OSError : a file could not be written.
     """
-    began = time.perf_counter()
+    watch = Stopwatch()
     try:
         code, text = work.code(task), work.run(task)
     except WorkFailed as error:  # its message needs no traceback
@@ -63,7 +63,7 @@ def run_task(task: store.Task, work: Work) -> str | None:
     except Exception:  # noqa: BLE001  any exception is reported with its task
         report = traceback.format_exc()
     else:
-        store.save(task, text, code, time.perf_counter() - began)
+        store.save(task, text, code, watch.seconds)
         task.failure.unlink(missing_ok=True)
         return None
     write_atomic({task.failure: report})

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntFlag
@@ -12,6 +11,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics, Value
 from thesis_cli.synthesis.program import Line, Program
@@ -52,17 +52,14 @@ ALL = Pruning(63)
 NONE = Pruning(0)
 
 
-class Clock:
-    """A stopwatch with a timeout; it starts when it is made."""
+class Clock(Stopwatch):
+    """A stopwatch with a timeout; it starts when it is made, and stands still while code is
+    compiled.
+    """
 
     def __init__(self, timeout: float | None) -> None:
-        self._start = time.perf_counter()
+        super().__init__()
         self._timeout = timeout
-
-    @property
-    def seconds(self) -> float:
-        """Seconds so far."""
-        return time.perf_counter() - self._start
 
     @property
     def is_up(self) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from thesis_cli.base.compilation import telling_of_compilation
+from thesis_cli.base.compilation import Stopwatch, announced
 from thesis_cli.base.progress import Progress, bars, silent
 from thesis_cli.commands.core.fields import OptionField, fields_of
 from thesis_cli.commands.core.request import Request
@@ -66,11 +65,11 @@ class Command:
         return Path(inspect.getfile(self.run))
 
     def execute(self, request: Request, progress: Progress = silent) -> Result:
-        """Carry out a request, and say so if code is compiled meanwhile."""
-        began = time.perf_counter()
-        with telling_of_compilation():
+        """Carry out a request; log it if code is compiled meanwhile."""
+        watch = Stopwatch()
+        with announced():
             result = self.run(request, progress)
-        return dataclasses.replace(result, seconds=time.perf_counter() - began)
+        return dataclasses.replace(result, seconds=watch.seconds, compilation=watch.compilation)
 
 
 def python_function(name: str, command: Command) -> Callable[..., Result]:

@@ -30,13 +30,15 @@ class Result:
     request : what was asked for.
     settings : the request as it was carried out, plain values: the seed that was drawn, the method
         that was chosen.
-    seconds : the time that the work took.
+    seconds : the time that the work took, without compilation.
+    compilation : seconds of compilation; 0 if all code was compiled before.
     """
 
     table: pd.DataFrame
     request: Request
     settings: Mapping[str, Any]
     seconds: float = 0.0
+    compilation: float = 0.0
 
     @property
     def status(self) -> int:
@@ -76,7 +78,7 @@ class Result:
     @presentation
     def to_dict(self) -> dict[str, Any]:
         """Settings and facts, for JSON: inf and nan become None."""
-        found = finite({**self.settings, **self.facts(), "seconds": round(self.seconds, 3)})
+        found = finite({**self.settings, **self.facts(), **self._times()})
         assert isinstance(found, dict)
         return found
 
@@ -92,9 +94,14 @@ class Result:
             "asked": settings_of(self.request),
             "settings": self.settings,
             **self.facts(),
-            "seconds": round(self.seconds, 3),
+            **self._times(),
             **origin,
         }
+
+    def _times(self) -> dict[str, float]:
+        """Seconds of the work, and of compilation if there was any."""
+        times = {"seconds": round(self.seconds, 3)}
+        return times | ({"compilation_seconds": round(self.compilation, 3)} if self.compilation else {})
 
     @presentation
     def save(self, path: str | Path) -> list[Path]:
