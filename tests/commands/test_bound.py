@@ -128,6 +128,18 @@ def test_the_figure_has_a_row_for_each_bound(exact):
     assert len(axes.lines) > 4 * exact
 
 
+def test_a_bound_that_rests_on_few_samples_says_that_its_error_is_uncertain(cli):
+    arguments = ("--method", "unary", "--alpha", 0, "--alpha", -0.49, "--any-alpha", "--samples", 20, "--seed", 1)
+    result = cli("bound", ISING, *arguments, "--json")
+    warnings = [line for line in result.err.splitlines() if "uncertain" in line]
+    assert len(warnings) == 1
+    assert "U(-0.49)" in warnings[0]
+    assert "U(0)" not in warnings[0]
+    kinds = [e["kind"] for e in json.loads(result.out)["estimates"]]
+    assert [kind.endswith("error uncertain") for kind in kinds] == [False, True]
+    assert "uncertain" not in cli("bound", ISING, *arguments[:4], "--samples", 20).err
+
+
 def test_concentration_is_wider_than_the_delta_method():
     normal, sure = (
         tc.bound(ISING, method="unary", seed=1, confidence_method=name).estimates[0]

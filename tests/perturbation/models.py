@@ -37,3 +37,18 @@ class Worse(Elimination):
         return self.graph.log_potential(states) + np.take_along_axis(noise, states + offsets, axis=1).sum(
             axis=1
         ), states
+
+
+class Misses(Elimination):
+    """An approximate solver that returns the all-zero configuration for four problems in five."""
+
+    name = "misses"
+    guarantee = "approximate"
+
+    def maximise(self, noise):
+        values, states = super().maximise(noise)
+        lost = np.mod(np.abs(noise[:, 0]) * 1000, 1) < 0.8
+        states[lost] = 0
+        offsets = np.cumsum([0, *self.graph.cardinalities[:-1]])
+        tilts = np.take_along_axis(noise, states + offsets, axis=1).sum(axis=1)
+        return np.where(lost, self.graph.log_potential(states) + tilts, values), states

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,13 +8,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.conftest import all_states, factor_graphs
-from tests.perturbation.models import Worse, product, seed, triangle
+from tests.perturbation.models import Misses, Worse, product, seed, triangle
 from thesis_cli.base.errors import InputError
 from thesis_cli.inference.elimination import Elimination
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation.low_rank import low_rank_maxima
 from thesis_cli.perturbation.low_rank_bounds import (
     bound_curve,
+    effective_samples,
     entropy_bound,
+    jackknife_error,
     lower_bound,
     power_bounds,
     second_moment,
@@ -285,3 +289,60 @@ def test_entropy_bounds_hold_and_add_up(scale):
     # (2.15): mean of U = mean of phi(x*) + B, sample by sample
     mean = triangle().log_potential(maxima.states).mean() + found.value
     assert mean == pytest.approx(maxima.values.mean(), rel=1e-12)
+
+
+def over_seeds(maxima, samples, bound, alpha):
+    """One estimate from each of 100 disjoint sets of perturbations."""
+    assert maxima.map_calls == 100 * samples
+    parts = np.split(maxima.values, 100)
+    return [bound(replace(maxima, values=part), alpha, unsafe=True) for part in parts]
+
+
+def share_uncertain(found):
+    return np.mean([e.kind.endswith(", error uncertain") for e in found])
+
+
+def stated_over_true(found):
+    """Root mean square of the stated errors over the deviation of the values, which 100 sets give to
+    0.07 of itself.
+    """
+    values, errors = (np.array([getattr(e, name) for e in found]) for name in ("value", "standard_error"))
+    return math.sqrt((errors**2).mean()) / values.std(ddof=1)
+
+
+@pytest.mark.parametrize("samples", [20, 50])
+@pytest.mark.parametrize("scale", ["sum", "average"])
+def test_stated_errors_are_those_over_seeds_where_nothing_is_uncertain(scale, samples):
+    maxima = low_rank_maxima(Elimination(product([2] * 6)), 100 * samples, seed(), scale=scale)
+    bound = upper_bound if scale == "sum" else lower_bound
+    for alpha in (-0.2, -0.05, 0.0, 0.1, 0.2):
+        found = over_seeds(maxima, samples, bound, alpha)
+        assert share_uncertain(found) <= 0.1
+        assert 2 / 3 < stated_over_true(found) < 3 / 2
+    assert share_uncertain(over_seeds(maxima, samples, bound, -0.49)) > 0.25
+
+
+def test_samples_that_few_outweigh_are_uncertain_and_have_an_error_of_the_right_size():
+    """Differences of U that an approximate solver makes have no bound, but the delta method never
+    states more than 1 / |alpha|.
+    """
+    graph = FactorGraph((2,) * 4, [Factor((i,), np.array([0.0, 1.3])) for i in range(4)])
+    maxima = low_rank_maxima(Misses(graph), 2000, seed(), scale="average")
+    alpha = -0.24
+    found = over_seeds(maxima, 20, lower_bound, alpha)
+    assert share_uncertain(found) > 0.5
+    assert 2 / 3 < stated_over_true(found) < 3 / 2
+    for part, estimate in zip(np.split(4 * maxima.values, 100), found, strict=True):
+        assert estimate.standard_error >= power_bounds(part, 4, np.array([alpha]))[1][0] / 4
+
+
+def test_the_jackknife_leaves_each_sample_out():
+    values = np.random.default_rng(0).normal(0, 30, 7)
+    for alpha in (-0.3, 1e-3, 2.0):
+        left = np.array([power_bounds(np.delete(values, i), 3, np.array([alpha]))[0][0] for i in range(7)])
+        expected = math.sqrt(6 * left.var())
+        assert jackknife_error(values, alpha) == pytest.approx(expected, rel=1e-9)
+    far = np.array([0.0, 1.0, 5000.0])
+    assert jackknife_error(far, -1.0) == pytest.approx(2 / 3 * (5000 - 1 - math.log1p(math.exp(-1))), rel=1e-3)
+    assert effective_samples(np.zeros(5), -0.3) == 5.0
+    assert effective_samples(far, -1.0) == pytest.approx(1.0)

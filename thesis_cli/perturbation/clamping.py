@@ -17,7 +17,7 @@ from thesis_cli.inference.solver import Guarantee, MapSolver
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation.estimate import Estimate
 from thesis_cli.perturbation.low_rank import LowRankMaxima, low_rank_maxima
-from thesis_cli.perturbation.low_rank_bounds import half_width, upper_bound
+from thesis_cli.perturbation.low_rank_bounds import UNCERTAIN, half_width, upper_bound
 
 MOST_STATES = 4096
 """Most joint states of the clamped variables; each is a model to bound."""
@@ -117,7 +117,8 @@ def clamped_upper_bound(
     Parameters
     ----------
     alpha, unsafe : as for `upper_bound`.
-    confidence : of the normal interval, whose standard error comes from the delta method.
+    confidence : of the normal interval, whose standard error comes from the delta method. The
+        kind ends with `error uncertain` if at least half of the squared error is.
 
     Raises
     ------
@@ -126,9 +127,13 @@ def clamped_upper_bound(
     found = [upper_bound(part, alpha, confidence=confidence, unsafe=unsafe) for part in maxima.parts]
     values = np.array([e.value for e in found])
     value = float(np.logaddexp.reduce(values))
-    error = math.hypot(*np.exp(values - value) * [e.standard_error for e in found])
+    errors = np.exp(values - value) * [e.standard_error for e in found]
+    error = math.hypot(*errors)
     half = half_width(error, confidence)
-    kind = next((e.kind for e in found if e.kind.startswith("approximate")), found[0].kind)
+    kinds = [e.kind.removesuffix(UNCERTAIN) for e in found]
+    kind = next((kind for kind in kinds if kind.startswith("approximate")), kinds[0])
+    if 2 * (errors[[e.kind.endswith(UNCERTAIN) for e in found]] ** 2).sum() > error**2:
+        kind += UNCERTAIN
     method = f"{found[0].method}, {maxima.clamped} clamped"
     low, high = value - half, value + half
     return Estimate(value, error, low, high, "ln Z", kind, confidence, maxima.map_calls, method, "Thesis Lemma 1")

@@ -17,6 +17,12 @@ Interval = Literal["normal", "concentration"]
 
 LARGEST_ALPHA = 1000.0
 
+UNCERTAIN = ", error uncertain"
+"""Ends the kind of a bound whose standard error rests on few of the samples."""
+
+FEWEST = 10
+"""Effective samples below which the error of a power mean is uncertain."""
+
 
 def power_bounds(values: Floats, terms: int, alphas: Floats) -> tuple[Floats, Floats]:
     """Estimate n (ln Gamma(1 + a) / a + c) - ln E[e^{-a U}] / a, a = alpha (Thesis eq. 2.8).
@@ -52,6 +58,40 @@ def _power_mean(values: Floats, alpha: float) -> tuple[Floats, Floats]:
     if m == 1 or alpha <= -0.5:
         return mean, np.full_like(mean, np.inf)
     return mean, deviations.std(axis=-1, ddof=1) / math.sqrt(m)
+
+
+def effective_samples(values: Floats, alpha: float) -> float:
+    """(sum w)^2 / sum w^2 of the weights w = e^{-alpha U}: how many samples the mean of w rests on.
+
+    The squared relative error of that mean is about its reciprocal less 1 / M.
+    """
+    exponents = -alpha * values
+    weights = np.exp(exponents - exponents.max())
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def few_effective_samples(values: Floats, alpha: float) -> bool:
+    """Whether the relative error of the mean of e^{-alpha U} exceeds 1 / sqrt(10).
+
+    The delta method takes that error for small; it never states more than 1 / |alpha|, however far
+    apart the samples are.
+    """
+    return bool(1 / effective_samples(values, alpha) - 1 / values.size > (1 - 1 / values.size) / FEWEST)
+
+
+def jackknife_error(values: Floats, alpha: float) -> float:
+    """Standard error of -ln(mean of exp(-alpha U)) / alpha by the jackknife, for two samples or more.
+
+    The expectation of its square is at least the variance of the estimate from M - 1 samples (Efron
+    and Stein 1981), even where a single sample outweighs all others.
+    """
+    exponents = -alpha * values
+    first = int(exponents.argmax())
+    relative = np.delete(exponents, first) - exponents[first]
+    weights = np.exp(relative)
+    without = np.append(np.log1p(weights.sum() - weights), np.logaddexp.reduce(relative))
+    m = values.size
+    return math.sqrt((m - 1) * float(without.var())) / abs(alpha)
 
 
 def _term_shift(alphas: Floats) -> Floats:
@@ -132,6 +172,11 @@ def upper_bound(
     alpha < 0 it is biased low, and an upper bound in the limit of large M. With an approximate
     solver it is neither.
 
+    The standard error is that of the delta method. Where the mean of e^{-alpha U} rests on fewer
+    than about ten samples, it is that of the jackknife, if that is larger, and the kind ends with
+    `error uncertain`. That happens where alpha is far from 0 for the number of samples, or where an
+    approximate solver often misses the maximum by much.
+
     Parameters
     ----------
     maxima : sum-unary maxima, whose noisy variables determine all others.
@@ -195,11 +240,15 @@ def _bound(
 ) -> Estimate:
     bounds, errors = bound_curve(maxima, np.array([alpha]), unsafe=unsafe)
     value, error = float(bounds[0]), float(errors[0])
+    values, divisor = _as_sum(maxima)
+    if alpha != 0 and math.isfinite(error) and few_effective_samples(values, alpha):
+        error = max(error, jackknife_error(values, alpha) / divisor)
+        kind += UNCERTAIN
     half = half_width(error, confidence)
     if interval == "concentration":
         if alpha != 0 or maxima.guarantee != "exact":
             raise InputError("the interval is concentration", "it needs alpha = 0 and an exact solver")
-        half = deviation(math.sqrt(maxima.terms) / _as_sum(maxima)[1], maxima.map_calls, confidence)
+        half = deviation(math.sqrt(maxima.terms) / divisor, maxima.map_calls, confidence)
     source = "Thesis eq. 2.8" if method.startswith("U") else "Thesis eq. 2.14"
     return Estimate(
         value, error, value - half, value + half, "ln Z", kind, confidence, maxima.map_calls, method, source

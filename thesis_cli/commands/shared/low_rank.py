@@ -105,7 +105,17 @@ def bounds(model: Model, name: BoundName, options: BoundOptions, progress: Progr
 
     if isinstance(model, LogPotentials):
         raise UnsuitableModel(f"--method {name} takes models with variables, not a vector", "use estimate-z")
-    return METHODS[name].bound(model, options, progress)
+    found = METHODS[name].bound(model, options, progress)
+    _warn_of_errors(found.estimates, options.samples)
+    return found
+
+
+def _warn_of_errors(estimates: Sequence[Estimate], samples: int) -> None:
+    from thesis_cli.perturbation.low_rank_bounds import UNCERTAIN
+
+    if doubtful := [e.method for e in estimates if e.kind.endswith(UNCERTAIN)]:
+        text = "the standard error of %s is uncertain: few of the %s samples outweigh the others; use more samples"
+        logger.warning(text, " and ".join(doubtful), f"{samples:,}")
 
 
 def _upper(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
