@@ -94,7 +94,7 @@ def test_the_residual_of_the_factor_is_seen_below_the_rounding_of_doubles():
     factor = basis.factor.astype(np.longdouble)
     expected = float(np.sqrt(((exact - factor @ factor.T) ** 2).sum()))
     assert 0 < expected < 1e-13
-    assert basis._residual(kernel, parents) == pytest.approx(expected, rel=1e-2)
+    assert np.linalg.norm(basis._residual(kernel, parents)) == pytest.approx(expected, rel=1e-2)
 
 
 # Sensitivity
@@ -164,6 +164,20 @@ def test_rounding_of_a_badly_conditioned_basis_is_counted():
     longest = np.linalg.norm(images[:, np.newaxis] - images, axis=2).max() / 10
     assert spoilt.l2_sensitivity(kernel, points, 10) >= max(good, longest)
     assert spoilt.l2_sensitivity(kernel, points, 10) > good * (1 + 1e-8)
+
+
+def test_processors_agree_on_the_sensitivity_of_a_badly_conditioned_basis():
+    """Last bits of kernel values and of products differ between processors."""
+    points = Rows.of_reals(np.random.default_rng(0).normal(size=(100, 2)))
+    kernel, eps = Kernel(np.ones(2), np.zeros(0)), np.finfo(float).eps
+    basis = orthonormal_basis(kernel, points)
+    found = []
+    for seed in range(3):
+        bits = np.random.default_rng(seed).integers(-1, 2, basis.factor.shape)
+        other = subspace.Basis(basis.parents, basis.factor * (1 + eps * bits))
+        found.append(other.l2_sensitivity(kernel, points, 100_000))
+    assert np.linalg.norm(np.linalg.inv(basis.factor)) > 5e3
+    assert max(found) / min(found) - 1 < 1e-10
 
 
 # Releases

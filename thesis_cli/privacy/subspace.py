@@ -43,6 +43,9 @@ face are enough.
 SAFETY = 1.01
 """Factor on norms that are computed in floating point; it covers their rounding many times over."""
 
+NEGLIGIBLE = 1e-8
+"""Relative growth of squared norms below which a simple bound on it is good enough."""
+
 
 @dataclass(frozen=True)
 class Basis:
@@ -94,37 +97,48 @@ class Basis:
         N, which no such kernel reaches.)
 
         With A = L^-1 and E = K - L L^T, the map h -> A (<h, k(z_f, .)>)_f has squared norm |A K
-        A^T| <= 1 + |A|^2 |E|. The last step makes an error of at most 2^-51 in each value at a
+        A^T| <= 1 + |A E A^T|. The last step makes an error of at most 2^-51 in each value at a
         point, whatever N; the kernel values of the row that differs, of some (D + C + 16) 2^-53 /
         N; the solution, of F^(3/2) u |A|, where u is the rounding unit of extended precision.
         """
         from scipy.linalg import solve_triangular
 
         size, unit = len(self.parents), float(np.finfo(np.longdouble).eps)
-        inverse = SAFETY * float(np.linalg.norm(solve_triangular(self.factor, np.eye(size), lower=True)))
-        stretch = inverse**2 * SAFETY * self._residual(kernel, points[self.parents])
         columns = len(kernel.gamma) + len(kernel.rho)
+        inverse = solve_triangular(self.factor, np.eye(size), lower=True)
+        norm = SAFETY * float(np.linalg.norm(inverse))
+        stretch = _stretch(inverse, self._residual(kernel, points[self.parents]))
+        # The rounding of K matters where extended precision is that of doubles.
+        stretch += norm**2 * SAFETY * (columns + 4) * size * unit
         value = 2.0**-51 + (columns + 16) * 2.0**-52 / rows
-        rounding = inverse * (math.sqrt(size) * value + 2 * size**1.5 * unit) + 2.0**-51
+        rounding = norm * (math.sqrt(size) * value + 2 * size**1.5 * unit) + 2.0**-51
         return float(math.sqrt(2 * (1 + stretch)) / rows + SAFETY * rounding)
 
-    def _residual(self, kernel: Kernel, parents: Rows) -> float:
-        """|K - L L^T| (Frobenius), far more accurately than in doubles: K in extended precision, L
-        in two parts.
+    def _residual(self, kernel: Kernel, parents: Rows) -> Floats:
+        """K - L L^T, far more accurately than in doubles: K in extended precision, L in two parts.
 
-        Products of the high parts, of 20 bits, add up without rounding. The last term is the
-        rounding of K, which matters on machines where extended precision is that of doubles.
+        Products of the high parts, of 20 bits, add up without rounding.
         """
         high = np.round(self.factor * 2.0**20) / 2.0**20
-        low = self.factor - high
-        total = 0.0
+        low, found = self.factor - high, np.empty_like(self.factor)
         for start in range(0, len(parents), BLOCK):
             rows = slice(start, start + BLOCK)
             residual = _extended_matrix(kernel, parents[rows], parents) - high[rows] @ high.T
-            cross = high[rows] @ low.T + low[rows] @ high.T
-            total += float(((residual - cross - low[rows] @ low.T) ** 2).sum())
-        columns = len(kernel.gamma) + len(kernel.rho)
-        return math.sqrt(total) + (columns + 4) * len(parents) * float(np.finfo(np.longdouble).eps)
+            found[rows] = residual - (high[rows] @ low.T + low[rows] @ high.T) - low[rows] @ low.T
+        return found
+
+
+def _stretch(inverse: Floats, residual: Floats) -> float:
+    """Bound on |A E A^T|, for the computed A and E.
+
+    The bound |A|^2 |E| is larger by a factor near the number F of rows, because rounding errors in
+    E are as good as independent. It is also as uncertain as rounding: where it is 1e-3, processors
+    differ in the fourth digit of the noise. The last term is the rounding of the two products.
+    """
+    simple = SAFETY * float(np.linalg.norm(inverse) ** 2 * np.linalg.norm(residual))
+    if simple <= NEGLIGIBLE:
+        return simple
+    return SAFETY * float(np.linalg.norm(inverse @ residual @ inverse.T)) + len(inverse) * 2.0**-51 * simple
 
 
 def _extended_matrix(kernel: Kernel, a: Rows, b: Rows) -> Extended:
