@@ -9,7 +9,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 INSTALL_ARGS := -c constraints.txt -e '.[dev]'
 
-.PHONY: install test lint docs reproduce-quick reproduce-all tables cps1988 tasks prior models bench peers constraints wheel clean
+.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks prior models bench peers constraints wheel clean
 
 install: $(STAMP)
 
@@ -29,6 +29,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 test: install
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+# What takes longer: fuzzed files, comparisons with other readers.
+test-long: install
+	$(BIN)/python -m pytest -n $(JOBS) -m long
 
 lint: install
 	$(BIN)/ruff check .

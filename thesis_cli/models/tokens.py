@@ -16,19 +16,31 @@ from thesis_cli.base.errors import InputError
 DIGITS = Context(prec=20, Emin=-(10**17), Emax=10**17)
 """Decimal arithmetic for numbers that a double holds badly or not at all (1e-320, 1e400)."""
 
-_LONGEST = 200
+LONGEST = 200
 """Most characters of an error's problem: a number may have thousands of digits."""
 
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 def is_number(word: str, kind: type[int] | type[float] = float) -> bool:
-    """Whether Python reads a word as a number of this kind."""
+    """Whether a word is a number of this kind, written without the underscores of Python (1_000)."""
     try:
         kind(word)
     except ValueError:
         return False
-    return True
+    return "_" not in word
+
+
+def floats(words: Sequence[str]) -> Floats:
+    """Read words as numbers.
+
+    Raises
+    ------
+    ValueError : one is not; `is_number` finds it.
+    """
+    if "_" in "".join(words):
+        raise ValueError
+    return np.fromiter(map(float, words), np.float64, len(words))
 
 
 class Tokens:
@@ -63,8 +75,8 @@ class Tokens:
         word = next(itertools.islice(re.finditer(r"\S+", self._text), place, None), None)
         end = len(self._text.rstrip()) if word is None else word.start()
         line = self._text.count("\n", 0, end) + 1
-        if len(problem) > _LONGEST:
-            problem = problem[:_LONGEST] + "..."
+        if len(problem) > LONGEST:
+            problem = problem[:LONGEST] + "..."
         return InputError(problem, remedy, source=self._source, line=line)
 
     def take(self, what: str) -> str:
@@ -78,7 +90,7 @@ class Tokens:
         """Take the next word as a whole number from `least` to `most`."""
         word = self.take(what)
         try:
-            value = int(word)
+            value = _wholes([word])[0]
         except ValueError:
             raise self._not_whole(what, word, self.at - 1) from None
         if not least <= value <= most:
@@ -92,7 +104,7 @@ class Tokens:
         """
         words = self[places]
         try:
-            values = list(map(int, words))
+            values = _wholes(words)
         except ValueError:
             bad = next(k for k, word in enumerate(words) if not is_number(word, int))
             raise self._not_whole(what.format(bad), words[bad], places[bad]) from None
@@ -170,7 +182,7 @@ def log_entries(words: Tokens, tables: Sequence[range]) -> list[Floats]:
         return next(itertools.islice(itertools.chain.from_iterable(tables), k, None))
 
     try:
-        values = np.fromiter(map(float, text), np.float64, len(text))
+        values = floats(text)
     except ValueError:
         bad = next(k for k, word in enumerate(text) if not is_number(word))
         raise words.error(
@@ -192,6 +204,13 @@ def log_entries(words: Tokens, tables: Sequence[range]) -> list[Floats]:
         j = int(impossible.argmax())
         raise words.error(f"every entry of factor {j} is 0", "at least one must be above 0", tables[j].start)
     return [logs[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def _wholes(words: Sequence[str]) -> list[int]:
+    """Read words as whole numbers; raises as `floats`."""
+    if "_" in "".join(words):
+        raise ValueError
+    return list(map(int, words))
 
 
 def _exact_log(word: str) -> float:
