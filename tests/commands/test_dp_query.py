@@ -9,7 +9,6 @@ import pytest
 import thesis_cli
 from tests.privacy.test_query import PROMISE, release, table, write_release
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.core.result import csv_text
 from thesis_cli.privacy.release_files import rows_text
 
 
@@ -44,7 +43,7 @@ def test_summary_file_and_record(cli, tmp_path):
     assert record["settings"] == {"release": "r.csv", "queries": queries, "define": None}
     assert (record["promise"], record["weights"]) == (PROMISE, None)
     python = thesis_cli.dp_query("r.csv", queries)
-    assert csv_text(python.table) == (tmp_path / "results/runs/dp-query-r.csv").read_text()
+    assert python.columns.csv() == (tmp_path / "results/runs/dp-query-r.csv").read_text()
     assert python.summary().splitlines() == lines[:11]
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import pandas as pd
 import pytest
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core import registry
 from thesis_cli.commands.core.command import Command
@@ -61,8 +61,8 @@ def run(request: ToyRequest, progress) -> ToyResult:
     logging.getLogger("thesis_cli.toy").debug("not for the log")
     row = {"model": request.model, "text": Path(request.model).read_text(), "samples": request.samples}
     row |= {"coupling": request.coupling, "seed": request.seed, "target": request.target}
-    table = pd.DataFrame([row])
-    return ToyResult(table=table, request=request, settings=settings_of(request))
+    columns = Columns([row])
+    return ToyResult(columns=columns, request=request, settings=settings_of(request))
 
 
 TOY = Command(ToyRequest, run)

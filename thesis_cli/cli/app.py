@@ -81,7 +81,32 @@ def _command(name: str) -> Any:
     for parameter in made.params:
         if parameter.param_type_name == "argument":  # recent releases of Typer show its type, text
             parameter.display_type = lambda ctx: None  # type: ignore[attr-defined]
+    return _taking_text(made)
+
+
+def _taking_text(made: Any) -> Any:
+    """Let a command hand on the words as they are; requests parse them.
+
+    Recent releases of Typer convert words with pydantic, which costs more than the rest of the help.
+    """
+    listed = made.get_params
+
+    def get_params(ctx: Any) -> list[Any]:
+        found: list[Any] = listed(ctx)
+        for parameter in found:
+            if hasattr(parameter, "get_runtime_param"):
+                parameter.get_runtime_param = _Text
+        return found
+
+    made.get_params = get_params
     return made
+
+
+class _Text:
+    """Takes the place of Typer's conversion."""
+
+    def coerce(self, value: Any, param: Any, **context: Any) -> Any:
+        return () if value is None and (param.multiple or param.nargs == -1) else value
 
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -109,7 +134,7 @@ def _root(
 @cache
 def command() -> Any:
     """The program as click knows it."""
-    return typer.main.get_command(app)
+    return _taking_text(typer.main.get_command(app))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

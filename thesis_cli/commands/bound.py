@@ -30,7 +30,7 @@ from thesis_cli.commands.core.fields import given, heeding, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.shared.bounds_figure import intervals_figure
-from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_table
+from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_columns
 from thesis_cli.commands.shared.low_rank import (
     CONCENTRATED,
     METHODS,
@@ -160,7 +160,7 @@ def run(request: BoundRequest, progress: Progress) -> BoundResult:
     write_uai(request.uai, partition_function(estimates[0].value))
     estimates = [in_unit(e, request.quantity) for e in estimates]
     return BoundResult(
-        table=estimates_table(source, seed, estimates),
+        columns=estimates_columns(source, seed, estimates),
         request=request,
         settings=settings_of(request, model=source, seed=seed, method=" and ".join(methods)),
         estimates=tuple(estimates),

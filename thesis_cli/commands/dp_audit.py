@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
@@ -103,8 +104,6 @@ class AuditResult(Result):
 
 def run(request: AuditRequest, progress: Progress) -> AuditResult:
     """Audit the noise on a single number and on a table's mean features."""
-    import pandas as pd
-
     from thesis_cli.privacy import mechanism
     from thesis_cli.privacy.audit_runs import audit_scalar, audit_whole
 
@@ -127,7 +126,7 @@ def run(request: AuditRequest, progress: Progress) -> AuditResult:
             ),
         ]
     return AuditResult(
-        table=pd.DataFrame([_flat(path.summary()) for path in paths]),
+        columns=Columns([_flat(path.summary()) for path in paths]),
         request=request,
         settings=settings_of(request, delta=delta),
         paths=paths,

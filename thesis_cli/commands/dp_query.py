@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import finite
 from thesis_cli.base.progress import Progress
@@ -126,8 +127,6 @@ class QueryResult(Result):
 
 def run(request: QueryRequest, progress: Progress) -> QueryResult:
     """Answer the queries from the released rows and their weights."""
-    import pandas as pd
-
     from thesis_cli.privacy.query import ask
     from thesis_cli.privacy.weighted_sample import WeightedSample
 
@@ -143,7 +142,7 @@ def run(request: QueryRequest, progress: Progress) -> QueryResult:
     if judge and not any(answer.scored for answer in answers):
         raise InputError("--holdout has no model to score", "add a query regress(...) or classify(...)")
     return QueryResult(
-        table=pd.DataFrame([asdict(row) for answer in answers for row in answer.rows]),
+        columns=Columns([asdict(row) for answer in answers for row in answer.rows]),
         request=request,
         settings=settings_of(request),
         answers=answers,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, write_atomic
@@ -228,8 +229,6 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
 
 
 def _init_schema(request: ReleaseRequest) -> ReleaseResult:
-    import pandas as pd
-
     from thesis_cli.privacy.schema import template
     from thesis_cli.privacy.table import open_table
 
@@ -240,8 +239,8 @@ def _init_schema(request: ReleaseRequest) -> ReleaseResult:
     columns = open_table(request.table, request.query).columns
     text = template(columns)
     write_atomic({request.init_schema: text})
-    table = pd.DataFrame({"column": list(columns), "storage": list(columns.values())})
-    return ReleaseResult(table=table, request=request, settings=settings_of(request), template=text)
+    stored = Columns({"column": list(columns), "storage": list(columns.values())})
+    return ReleaseResult(columns=stored, request=request, settings=settings_of(request), template=text)
 
 
 def _plan(request: ReleaseRequest) -> Plan:
@@ -334,7 +333,7 @@ def _measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress:
 def _result(request: ReleaseRequest, record: Record, total: Total | None, progress: Progress) -> ReleaseResult:
     """Rows of a record: post-processing, which sees no private table."""
     from thesis_cli.privacy.release import synthetic
-    from thesis_cli.privacy.release_files import rows_frame
+    from thesis_cli.privacy.release_files import rows_columns
 
     public = None if request.public is None else read_rows(request.public, record.schema)
     with progress(COUNTED, "steps") as tick:
@@ -351,7 +350,7 @@ def _result(request: ReleaseRequest, record: Record, total: Total | None, progre
     if request.out is not None:
         write_atomic(release_files(release, request.out, request.weights != "uniform"))
     return ReleaseResult(
-        table=rows_frame(release, weighted=request.weights != "uniform"),
+        columns=rows_columns(release, weighted=request.weights != "uniform"),
         request=request,
         settings=settings_of(request, method=record.method, size=record.size),
         release=release,

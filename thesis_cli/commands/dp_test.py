@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
@@ -86,7 +87,6 @@ class PopulationTestResult(Result):
 def run(request: PopulationTestRequest, progress: Progress) -> PopulationTestResult:
     """Run the tests that the release allows."""
     import numpy as np
-    import pandas as pd
 
     release = open_release(request.release)
     other = read_rows(request.other, release.schema, request.query)
@@ -106,7 +106,7 @@ def run(request: PopulationTestRequest, progress: Progress) -> PopulationTestRes
     else:
         logger.info("no permutations: rows with weights below 0 are no sample")
     return PopulationTestResult(
-        table=pd.DataFrame([_row(test) for test in tests]),
+        columns=Columns([_row(test) for test in tests]),
         request=request,
         settings=settings_of(request, seed=seed),
         tests=tests,

@@ -31,7 +31,7 @@ from thesis_cli.commands.core.fields import fields_of, given, option, settings_o
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.shared import full_rank
-from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_table
+from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_columns
 from thesis_cli.commands.shared.full_rank import PerturbedMaxima, TrickChoice
 from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
 from thesis_cli.commands.shared.quantity import ExactAnswer, QuantityName, in_unit, log_z_of, quantity_option
@@ -140,7 +140,7 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
     if request.uai is not None:
         write_uai(request.uai, partition_function(log_z_of(estimates[0])))
     return EstimateZResult(
-        table=estimates_table(source, seed, estimates),
+        columns=estimates_columns(source, seed, estimates),
         request=request,
         settings=settings_of(request, seed=seed, method=method, samples=full_rank.samples_of(request)),
         estimates=tuple(estimates),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
@@ -103,12 +104,12 @@ class MakeCorpusResult(Result):
         """Counts and incidence, as the data card has them."""
         from thesis_cli.synthesis.dsl import ATTRIBUTES
 
-        made, counts = self.corpus, self.table
+        made, counts = self.corpus, self.columns.records()
         lengths: list[dict[str, Any]] = []
-        for length in counts["length"].unique().tolist():
-            part = counts[counts["length"] == length]
+        for length in dict.fromkeys(row["length"] for row in counts):
+            rows = [row for row in counts if row["length"] == length]
             found = {what: made.made[what][length] for what in ("looked_at", "distinct")}
-            lengths.append({"length": length, **found, "train": _by(part, "train"), "test": _by(part, "test")})
+            lengths.append({"length": length, **found, "train": _by(rows, "train"), "test": _by(rows, "test")})
         by_inputs = Counter[str]()
         for part in lengths:
             by_inputs += Counter(part["train"]) + Counter(part["test"])
@@ -169,7 +170,7 @@ def run(request: MakeCorpusRequest, progress: Progress) -> MakeCorpusResult:
             progress=tick,
         )
     settings = settings_of(request, inputs=[_text(s) for s in signatures], longest=semantics.longest, seed=seed)
-    return MakeCorpusResult(table=_counts(made), request=request, settings=settings, corpus=made)
+    return MakeCorpusResult(columns=_counts(made), request=request, settings=settings, corpus=made)
 
 
 def _signatures(inputs: Sequence[str] | None) -> tuple[Signature, ...]:
@@ -192,10 +193,8 @@ def _text(signature: Sequence[str]) -> str:
     return ",".join(signature)
 
 
-def _counts(made: Corpus) -> Any:
+def _counts(made: Corpus) -> Columns:
     """Programs by length and types of inputs: columns length, inputs, train, test."""
-    import pandas as pd
-
     from thesis_cli.synthesis.corpus import TYPES
     from thesis_cli.synthesis.program_codes import SIGNATURES
 
@@ -208,12 +207,12 @@ def _counts(made: Corpus) -> Any:
             train, test = found[length, codes, False], found[length, codes, True]
             if train or test:
                 rows.append({"length": length, "inputs": _text(signature), "train": train, "test": test})
-    return pd.DataFrame(rows)
+    return Columns(rows)
 
 
-def _by(counts: Any, column: str) -> dict[str, int]:
+def _by(counts: Sequence[Mapping[str, Any]], column: str) -> dict[str, int]:
     """Programs by types of inputs."""
-    return {inputs: n for inputs, n in zip(counts["inputs"], counts[column].tolist(), strict=True) if n}
+    return {row["inputs"]: row[column] for row in counts if row[column]}
 
 
 COMMAND = Command(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import about
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
@@ -73,7 +74,7 @@ class MapStateResult(Result):
     def lines(self) -> list[tuple[str, str]]:
         """Model, value with its certificate, and states."""
         found, size = self.found, self.found.states.size
-        shown = " ".join(texts(self.table[:SHOWN])) + f" ... ({size} in all)" * (size > SHOWN)
+        shown = " ".join(texts(self.columns, SHOWN)) + f" ... ({size} in all)" * (size > SHOWN)
         return [
             ("model", f"{self.settings['model']}: {self.description}"),
             ("max phi", f"{found.value + 0.0:.12g}  ({found.method}, {_certificate(found)})"),
@@ -84,16 +85,16 @@ class MapStateResult(Result):
     def facts(self) -> Mapping[str, Any]:
         """The configuration and its certificate."""
         named = {}
-        if "name" in self.table:
-            labels = self.table["label" if "label" in self.table else "state"]
-            named = {"assignment": dict(zip(self.table["name"], labels.tolist(), strict=True))}
+        columns = self.columns
+        if "name" in columns:
+            labels = columns["label"] if "label" in columns else columns["state"].tolist()
+            named = {"assignment": dict(zip(columns["name"], labels, strict=True))}
         return {**vars(self.found), "states": self.found.states.tolist(), **named}
 
 
 def run(request: MapRequest, progress: Progress) -> MapStateResult:
     """Solve the MAP problem."""
     import numpy as np
-    import pandas as pd
 
     from thesis_cli.inference.exact import best_configuration
     from thesis_cli.models.uai_results import explanation
@@ -110,9 +111,9 @@ def run(request: MapRequest, progress: Progress) -> MapStateResult:
         )
     logger.debug("MAP by %s%s", found.method, f" ({found.why})" if found.why else "")
     write_uai(request.uai, explanation(found.states))
-    table = pd.DataFrame(naming_columns(model, np.arange(found.states.size), found.states))
+    columns = Columns(naming_columns(model, np.arange(found.states.size), found.states))
     return MapStateResult(
-        table=table, request=request, settings=settings_of(request), found=found, description=model.describe()
+        columns=columns, request=request, settings=settings_of(request), found=found, description=model.describe()
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, about
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
@@ -82,13 +83,17 @@ class MarginalsResult(Result):
     @presentation
     def lines(self) -> list[tuple[str, str]]:
         """Model, method, and a line for each of the first variables."""
-        table, n = self.table, len(self.marginals)
+        columns, n = self.columns, len(self.marginals)
         lines = [("model", f"{self.settings['model']}: {self.description}"), ("marginals", self.algorithm)]
-        for i, rows in table[table["variable"] < SHOWN].groupby("variable"):
-            names = rows["label" if "label" in rows else "state"]
-            pairs = zip(names[:SHOWN_STATES], rows["probability"], strict=False)
-            more = f" ... ({len(rows)} states)" * (len(rows) > SHOWN_STATES)
-            lines.append((rows["name"].iloc[0] if "name" in rows else f"x{i}", ", ".join(map(_pair, pairs)) + more))
+        labels, start = columns["label" if "label" in columns else "state"], 0
+        for i, probabilities in enumerate(self.marginals[:SHOWN]):
+            size = probabilities.size
+            pairs = zip(labels[start : start + size][:SHOWN_STATES], probabilities, strict=False)
+            more = f" ... ({size} states)" * (size > SHOWN_STATES)
+            lines.append(
+                (columns["name"][start] if "name" in columns else f"x{i}", ", ".join(map(_pair, pairs)) + more)
+            )
+            start += size
         if n > SHOWN:
             lines.append(("...", f"{n} variables in all"))
         return lines
@@ -96,7 +101,7 @@ class MarginalsResult(Result):
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """How the marginals were found, and they themselves in the order of the variables."""
-        names = {"names": list(dict.fromkeys(self.table["name"]))} if "name" in self.table else {}
+        names = {"names": list(dict.fromkeys(self.columns["name"]))} if "name" in self.columns else {}
         found = {"algorithm": self.algorithm, "log_z": self.log_z, **names}
         return {**found, "marginals": [table.tolist() for table in self.marginals]}
 
@@ -133,7 +138,7 @@ def run(request: MarginalsRequest, progress: Progress) -> MarginalsResult:
     tables = model.original_marginals(found.probabilities)
     write_uai(request.uai, marginals(tables))
     return MarginalsResult(
-        table=_table(model, tables, found.standard_errors),
+        columns=_columns(model, tables, found.standard_errors),
         request=request,
         settings=settings_of(request, method=method, seed=seed),
         marginals=tables,
@@ -227,10 +232,9 @@ def _shares(graph: FactorGraph, states: np.ndarray[Any, Any], variable: int) -> 
     return np.bincount(own, minlength=graph.cardinalities[variable])
 
 
-def _table(graph: FactorGraph, tables: list[Floats], errors: Floats | None) -> Any:
+def _columns(graph: FactorGraph, tables: list[Floats], errors: Floats | None) -> Columns:
     """A row for each state of each variable."""
     import numpy as np
-    import pandas as pd
 
     variables = np.repeat(np.arange(len(tables)), graph.unobserved)
     states = np.concatenate([np.arange(k) for k in graph.unobserved])
@@ -240,7 +244,7 @@ def _table(graph: FactorGraph, tables: list[Floats], errors: Floats | None) -> A
         left = np.split(errors, np.cumsum(graph.cardinalities)[:-1])
         whole = [np.zeros(k) if i in graph.observed else left[i] for i, k in enumerate(graph.unobserved)]
         columns["standard_error"] = np.concatenate(whole)
-    return pd.DataFrame(columns)
+    return Columns(columns)
 
 
 @presentation

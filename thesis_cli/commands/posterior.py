@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, WorkFailed, about
 from thesis_cli.base.files import check_writable, write_atomic
@@ -17,9 +19,9 @@ from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import confidence_option, jobs_option, seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import given, option, settings_of
 from thesis_cli.commands.core.request import Request
-from thesis_cli.commands.core.result import csv_text, presentation
+from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.shared import full_rank
-from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_table
+from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_columns
 from thesis_cli.commands.shared.full_rank import PerturbedMaxima, TrickChoice
 from thesis_cli.commands.shared.model_source import label
 from thesis_cli.commands.shared.quantity import ExactAnswer, QuantityName, quantity_option, unknown
@@ -106,17 +108,22 @@ class PosteriorResult(EstimatesResult):
 
     Attributes
     ----------
-    samples : exact, independent samples, a row for each and a column for each coordinate; empty
+    points : exact, independent samples, a row for each and a column for each coordinate; empty
         with --samples 0.
+    samples : the same as a DataFrame.
     target : the density.
     maxima : perturbed maxima with their costs; None with --samples 0.
     """
 
-    samples: pd.DataFrame
+    points: Columns
     target: Target
     maxima: TargetMaxima | None
 
     title: ClassVar[str] = "target"
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        return self.points.frame()
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
@@ -151,20 +158,20 @@ class PosteriorResult(EstimatesResult):
 
         if self.maxima is None:
             raise InputError("--samples is 0", "a figure needs samples")
-        title = f"{self.source}, {counted(len(self.samples), 'sample')}"
+        title = f"{self.source}, {counted(self.points.count, 'sample')}"
         assert isinstance(self.request, PosteriorRequest)
         with about(self.source), at_work(self.request.target):
-            return posterior_figure(self.target, self.maxima.locations, list(self.samples.columns), title)
+            return posterior_figure(self.target, self.maxima.locations, list(self.points), title)
 
     def _moments(self) -> list[tuple[str, float, float]]:
         """Name, mean and standard deviation of each coordinate over the samples."""
-        x = self.samples.to_numpy()
-        return list(zip(self.samples.columns, x.mean(axis=0).tolist(), x.std(axis=0).tolist(), strict=True))
+        assert self.maxima is not None
+        x = self.maxima.locations
+        return list(zip(self.points, x.mean(axis=0).tolist(), x.std(axis=0).tolist(), strict=True))
 
 
 def run(request: PosteriorRequest, progress: Progress) -> PosteriorResult:
     """Draw samples, estimate Z, and integrate if that was asked for."""
-    import pandas as pd
 
     seed, source = seed_or_fresh(request.seed), label(request.regression if request.target is None else request.target)
     estimates: list[Estimate] = []
@@ -182,18 +189,18 @@ def run(request: PosteriorRequest, progress: Progress) -> PosteriorResult:
                 with progress(samples, "samples") as tick:
                     found, posterior = full_rank.full_rank_estimates(request, maxima, tick)
                 estimates += found
-    points = pd.DataFrame(maxima.locations, columns=_names(target))
+    points = Columns(dict(zip(_names(target), maxima.locations.T, strict=True)))
     if request.draws is not None:
-        write_atomic({request.draws: csv_text(points)})
+        write_atomic({request.draws: points.csv()})
     return PosteriorResult(
-        table=estimates_table(source, seed, estimates),
+        columns=estimates_columns(source, seed, estimates),
         request=request,
         settings=settings_of(request, seed=seed, samples=samples),
         estimates=tuple(estimates),
         posterior=posterior,
         source=source,
         description=_description(target),
-        samples=points,
+        points=points,
         target=target,
         maxima=maxima.found,
     )

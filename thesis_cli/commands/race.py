@@ -24,7 +24,7 @@ from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.shared import full_rank
-from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_table
+from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_columns
 from thesis_cli.commands.shared.full_rank import PerturbedMaxima, TrickChoice
 from thesis_cli.commands.shared.model_source import label
 from thesis_cli.commands.shared.quantity import ExactAnswer, QuantityName, quantity_option
@@ -127,7 +127,7 @@ def run(request: RaceRequest, progress: Progress) -> RaceResult:
                 found, posterior = full_rank.full_rank_estimates(request, maxima, tick)
             estimates += found
     return RaceResult(
-        table=estimates_table(source, seed, estimates),
+        columns=estimates_columns(source, seed, estimates),
         request=request,
         settings=settings_of(request, seed=seed, samples=samples),
         estimates=tuple(estimates),

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, ModelTooLarge, UnsuitableModel, about
 from thesis_cli.base.presentation import presentation
@@ -283,8 +284,6 @@ class RenyiResult(Result):
 
 def run(request: RenyiRequest, progress: Progress) -> RenyiResult:
     """Open the model, find ln Z if it is known, and estimate."""
-    import pandas as pd
-
     from thesis_cli.commands.shared.entropies import EntropySettings, integral
 
     model = open_model(request.model, request.format, request.evidence, request.probabilities)
@@ -314,7 +313,7 @@ def run(request: RenyiRequest, progress: Progress) -> RenyiResult:
                 found = integral(model, _integrand(request, model), settings, request.exact, progress)
     named = {"model": label(request.model), "seed": seed}
     return RenyiResult(
-        table=pd.DataFrame([{**named, **row.values()} for row in (*found.rows, *found.curve)]),
+        columns=Columns([{**named, **row.values()} for row in (*found.rows, *found.curve)]),
         request=request,
         settings=settings_of(
             request,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
@@ -73,8 +74,6 @@ class RunProgramResult(Result):
 
 def run(request: RunProgramRequest, progress: Progress) -> RunProgramResult:
     """Interpret the program."""
-    import pandas as pd
-
     from thesis_cli.synthesis import program as language
     from thesis_cli.synthesis.task import plain, read_inputs
 
@@ -85,7 +84,7 @@ def run(request: RunProgramRequest, progress: Progress) -> RunProgramResult:
     value = language.run(program, inputs, semantics)
     row = {"program": program.one_line, "inputs": json.dumps(inputs), "value": json.dumps(value)}
     settings = settings_of(request, program=program.one_line, inputs=inputs)
-    return RunProgramResult(table=pd.DataFrame([row]), request=request, settings=settings, value=value)
+    return RunProgramResult(columns=Columns([row]), request=request, settings=settings, value=value)
 
 
 def _json(text: str | Path) -> object:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import UnsuitableModel, about
 from thesis_cli.base.progress import Progress
@@ -86,10 +88,10 @@ class SampleResult(Result):
     @presentation
     def lines(self) -> list[tuple[str, str]]:
         """Model, how the draws were made, and the mean state of the first variables."""
-        n, search = len(self.table.columns), self.search
+        n, search = len(self.columns), self.search
         lines = [
             ("model", f"{self.settings['model']}: {self.description}"),
-            ("draws", f"{len(self.table):,} by {self.algorithm}: {self.distribution}"),
+            ("draws", f"{self.columns.count:,} by {self.algorithm}: {self.distribution}"),
         ]
         if search:
             lines.append(
@@ -99,8 +101,7 @@ class SampleResult(Result):
                     f"steps, {search['map_calls']:,} MAP calls",
                 )
             )
-        means = self.table.iloc[:, :SHOWN].mean()
-        named = [f"{name} {mean:.3f}" for name, mean in means.items()]
+        named = [f"{name} {states.mean():.3f}" for name, states in islice(self.columns.items(), SHOWN)]
         return [*lines, ("mean state", ", ".join(named) + f" ... ({n} variables in all)" * (n > SHOWN))]
 
     @presentation
@@ -121,8 +122,6 @@ class _Draws:
 
 def run(request: SampleRequest, progress: Progress) -> SampleResult:
     """Draw by the method asked for."""
-    import pandas as pd
-
     from thesis_cli.models.factor_graph import FactorGraph
 
     model = open_model(request.model, request.format, request.evidence, request.probabilities)
@@ -136,7 +135,7 @@ def run(request: SampleRequest, progress: Progress) -> SampleResult:
             draw = _perturbed if request.method == "perturb" else _sequential
             draws = draw(model, request, seed, progress)
     return SampleResult(
-        table=pd.DataFrame(draws.states, columns=column_names(model)),
+        columns=Columns(dict(zip(column_names(model), draws.states.T, strict=True))),
         request=request,
         settings=settings_of(request, seed=seed),
         algorithm=draws.algorithm,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, write_atomic
@@ -190,8 +191,6 @@ class SpinGlassResult(Result):
 
 def run(request: SpinGlassRequest, progress: Progress) -> SpinGlassResult:
     """Make the models and bound each of them."""
-    import pandas as pd
-
     from thesis_cli.models import uai
 
     if request.save is not None:
@@ -217,7 +216,7 @@ def run(request: SpinGlassRequest, progress: Progress) -> SpinGlassResult:
     same |= {"samples": request.samples, "seed": seed, "model_seed": model_seed}
     table = [{**same, "coupling": model.coupling, **e.row()} for model in models for e in model.estimates]
     return SpinGlassResult(
-        table=pd.DataFrame(table),
+        columns=Columns(table),
         request=request,
         settings=settings_of(request, seed=seed, model_seed=model_seed, alpha=list(options.alphas)),
         models=tuple(models),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli import __version__
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, about
@@ -120,14 +121,11 @@ class SynthesizeResult(Result):
     @presentation
     def to_dict(self) -> dict[str, Any]:
         """Settings, totals and all rows."""
-        rows = self.table.astype(object)
-        return {**super().to_dict(), "found": rows.where(rows.notna(), None).to_dict("records")}
+        return {**super().to_dict(), "found": self.columns.records()}
 
 
 def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
     """Solve the tasks; with `out`, keep a journal meanwhile and write the table."""
-    import pandas as pd
-
     from thesis_cli.synthesis.batch import journal_beside, solve_batch
     from thesis_cli.synthesis.solver import Limits
     from thesis_cli.synthesis.task import tasks_of
@@ -148,9 +146,8 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
         tick = stack.enter_context(progress(len(tasks), "tasks"))
         solutions = solve_batch(solve, tasks, jobs_or_all(request.jobs), tick, journal)
         found = [row for task, s in zip(tasks, solutions, strict=True) for row in rows(task, s, order, limits)]
-        table = pd.DataFrame(found).astype({"rank": "Int64", "length": "Int64"})
         result = SynthesizeResult(
-            table=table,
+            columns=Columns(found, whole=("rank", "length")),
             request=request,
             settings=settings,
             seconds=watch.seconds,

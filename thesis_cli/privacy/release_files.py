@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.columns import Column
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.release_record import NOT_A_RECORD, Record
 from thesis_cli.privacy.schema import Real, Schema, Values
 from thesis_cli.privacy.table import encoded_rows, open_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WEIGHT = "weight"
 """Name of the column of weights, if the CSV file has one."""
@@ -60,19 +57,16 @@ def record_path(path: str | Path) -> Path:
     return Path(path).with_suffix(".json")
 
 
-def rows_frame(release: Release, *, weighted: bool) -> pd.DataFrame:
+def rows_columns(release: Release, *, weighted: bool) -> Columns:
     """The rows, with reals rounded as in the file, and a column `weight` if `weighted`."""
-    import pandas as pd
-
     decoded = release.columns
     columns = {column.name: _rounded(column, decoded[column.name]) for column in release.schema.columns}
-    return pd.DataFrame({**columns, WEIGHT: release.weights} if weighted else columns)
+    return Columns({**columns, WEIGHT: release.weights} if weighted else columns)
 
 
 def rows_text(release: Release, *, weighted: bool) -> str:
     """Rows as CSV text, with a column `weight` if `weighted`."""
-    text: str = rows_frame(release, weighted=weighted).to_csv(index=False, lineterminator="\n")
-    return text
+    return rows_columns(release, weighted=weighted).csv()
 
 
 def read_record(path: str | Path) -> Record:

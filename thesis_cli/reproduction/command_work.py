@@ -6,7 +6,7 @@ import hashlib
 import logging
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING
 from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.base.files import write_atomic
 from thesis_cli.commands.core.registry import command_named
-from thesis_cli.commands.core.result import csv_text
 from thesis_cli.reproduction.fingerprint import fingerprint
 from thesis_cli.reproduction.parameters import files_of, paths_as_written, request_of, shell_words, swept_command
 from thesis_cli.reproduction.store import Task
 
 if TYPE_CHECKING:
-    import pandas as pd
     from threadpoolctl import ThreadpoolController
 
 logger = logging.getLogger("thesis_cli")
@@ -88,23 +86,12 @@ class CommandWork:
         except Exception as error:
             error.add_note(by_hand)
             raise
-        return csv_text(_shown(result.table, paths_as_written(command, task.parameters, self.folder)))
+        return result.columns.replacing(paths_as_written(command, task.parameters, self.folder)).csv()
 
     def by_hand(self, task: Task) -> str:
         """The line of shell that does the same."""
         line = shlex.join(["thesis-cli", *shell_words(self.command, task.parameters, task.seed)])
         return f"cd {shlex.quote(str(self.folder))} && {line}"
-
-
-def _shown(table: pd.DataFrame, written: Mapping[str, str]) -> pd.DataFrame:
-    """A table with other text in the cells that hold just the path of a file."""
-    import pandas as pd
-
-    shown = table.copy()
-    for name in table.select_dtypes(exclude=["number", "bool"]):
-        cells = [written.get(cell, cell) if isinstance(cell, str) else cell for cell in table[name]]
-        shown[name] = pd.Series(cells, index=table.index, dtype=object)
-    return shown
 
 
 @contextmanager

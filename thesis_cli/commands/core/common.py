@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from typing import Any, Literal
 
 from thesis_cli.commands.core.fields import argument, option
@@ -74,7 +74,7 @@ def jobs_option() -> Any:
 
 def seed_or_fresh(seed: int | None) -> int:
     """The seed that was given, or one that nobody has used."""
-    return secrets.randbits(32) if seed is None else seed
+    return int.from_bytes(os.urandom(4)) if seed is None else seed
 
 
 def bytes_of(memory: float) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import finite, to_json, write_atomic
 from thesis_cli.base.presentation import presentation as presentation
@@ -26,7 +27,8 @@ class Result:
 
     Attributes
     ----------
-    table : one observation a row; `save` writes it as CSV.
+    columns : the table as plain columns, one observation a row; `save` writes it as CSV.
+    table : the same as a DataFrame, made when it is asked for.
     request : what was asked for.
     settings : the request as it was carried out, plain values: the seed that was drawn, the method
         that was chosen.
@@ -34,11 +36,15 @@ class Result:
     compilation : seconds of compilation; 0 if all code was compiled before.
     """
 
-    table: pd.DataFrame
+    columns: Columns
     request: Request
     settings: Mapping[str, Any]
     seconds: float = 0.0
     compilation: float = 0.0
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        return self.columns.frame()
 
     @property
     def status(self) -> int:
@@ -113,7 +119,7 @@ class Result:
         OSError : naming the file that could not be written.
         """
         csv = Path(path)
-        files = {csv: csv_text(self.table), csv.with_suffix(".json"): to_json(self.sidecar())}
+        files = {csv: self.columns.csv(), csv.with_suffix(".json"): to_json(self.sidecar())}
         write_atomic(files)
         return list(files)
 
@@ -143,15 +149,11 @@ class Result:
     @presentation
     def _repr_html_(self) -> str:
         """For notebooks."""
+        import html
+
         rows = "".join(
             f'<tr><th style="text-align:left">{html.escape(name)}</th>'
             f'<td style="text-align:left">{html.escape(text)}</td></tr>'
             for name, text in self.lines()
         )
         return f"<table>{rows}</table>"
-
-
-def csv_text(table: pd.DataFrame) -> str:
-    """A table as CSV, with all digits of its numbers."""
-    text: str = table.to_csv(index=False, lineterminator="\n")
-    return text

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.result import Result, presentation
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from thesis_cli.perturbation.estimate import Estimate
     from thesis_cli.perturbation.posterior import GammaPosterior
 
@@ -73,11 +72,9 @@ class EstimatesResult(Result):
         return float(self.settings["confidence"])
 
 
-def estimates_table(source: str, seed: int, estimates: Sequence[Estimate]) -> pd.DataFrame:
+def estimates_columns(source: str, seed: int, estimates: Sequence[Estimate]) -> Columns:
     """One row for each estimate, with the model and the seed."""
-    import pandas as pd
-
-    return pd.DataFrame([{"model": source, "seed": seed, **e.row()} for e in estimates])
+    return Columns([{"model": source, "seed": seed, **e.row()} for e in estimates])
 
 
 @presentation

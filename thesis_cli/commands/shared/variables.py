@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from thesis_cli.commands.core.result import presentation
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from thesis_cli.base.arrays import Ints
+    from thesis_cli.base.columns import Columns
     from thesis_cli.models.factor_graph import Model
 
 
@@ -46,9 +45,9 @@ def column_names(model: Model) -> list[str]:
 
 
 @presentation
-def texts(table: pd.DataFrame) -> list[str]:
-    """Each row as `name=label`; as the state alone if variables have no names."""
-    states = [str(state) for state in table["label" if "label" in table else "state"]]
-    if "name" not in table:
+def texts(columns: Columns, count: int) -> list[str]:
+    """Each of the first rows as `name=label`; as the state alone if variables have no names."""
+    states = [str(state) for state in columns["label" if "label" in columns else "state"][:count]]
+    if "name" not in columns:
         return states
-    return [f"{name}={state}" for name, state in zip(table["name"], states, strict=True)]
+    return [f"{name}={state}" for name, state in zip(columns["name"], states, strict=False)]
