@@ -10,6 +10,7 @@ import thesis_cli as tc
 from tests.conftest import MODELS
 from thesis_cli.commands import bound
 from thesis_cli.commands.shared.low_rank import METHODS
+from thesis_cli.inference import choose
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.files import load_model
@@ -78,6 +79,35 @@ def test_alphas_share_their_map_calls(cli, tmp_path):
     assert clamped.map_calls == 200
     alone = tc.bound(ISING, method="clamp", clamp="5", alpha=0.1, seed=1)
     assert clamped.estimates[1] == alone.estimates[0]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "unary"},
+        {"method": "average", "alpha": [0, -0.05]},
+        {"method": "subset", "alpha": [0, 0.1]},
+        {"method": "clamp", "clamp": [0, 1], "alpha": [0, -0.05]},
+        {"method": "clamp", "clamp": ["0,5", 7], "alpha": [0, -0.05, 0.1, 0.1]},
+        {"alpha": [0, -0.05]},
+        {"method": "max-marginal"},
+        {"method": "trw"},
+    ],
+)
+def test_the_work_is_the_number_of_problems_that_the_solver_gets(monkeypatch, options):
+    solved, map_solver = [], choose.map_solver
+
+    def counting(*arguments):
+        solver, why = map_solver(*arguments)
+        maximise = solver.maximise
+        monkeypatch.setattr(solver, "maximise", lambda noise: solved.append(len(noise)) or maximise(noise))
+        return solver, why
+
+    monkeypatch.setattr(choose, "map_solver", counting)
+    found = tc.bound(glass(), seed=1, jobs=1, **options)
+    assert found.map_calls == sum(solved)
+    if "method" in options:
+        assert {e.map_calls for e in found.estimates} == {sum(solved)}
 
 
 def test_variables_are_numbers_or_names():

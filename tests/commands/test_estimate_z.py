@@ -13,6 +13,7 @@ import thesis_cli as tc
 from tests.conftest import MODELS
 from thesis_cli.base import files
 from thesis_cli.base.errors import InputError
+from thesis_cli.commands import estimate_z
 from thesis_cli.models import uai
 from thesis_cli.studies.models.examples import ising
 
@@ -75,6 +76,16 @@ def test_all_tricks_share_the_map_values_of_one(cli):
         name = e["method"].split("(")[0]
         (alone,) = summary(cli("estimate-z", ZIPF, "--trick", name, "--seed", 3, "--json"))["estimates"]
         assert alone == e
+
+
+def test_the_work_includes_the_pilot_of_a_trick(monkeypatch):
+    drawn, draw = [], estimate_z.ModelMaxima.draw
+    monkeypatch.setattr(estimate_z.ModelMaxima, "draw", lambda self, n, *rest: drawn.append(n) or draw(self, n, *rest))
+    for trick, calls in (("gumbel", 100), ("pareto", 100), ("tail", 116), ("all", 116)):
+        drawn.clear()
+        found = tc.estimate_z(ZIPF, trick=trick, seed=1)
+        assert sum(drawn) == calls
+        assert ("work", f"{calls} MAP calls") in found.lines()
 
 
 def test_evidence_gives_its_probability(cli):

@@ -283,6 +283,11 @@ def test_map_calls_are_counted(recorded, known):
     solved = sum(len(noise) for solver in recorded.prepared for noise in solver.noise)
     assert sum(told) == solved == 7 * (2 if known else 3)
     assert (found.lower.map_calls, found.upper.map_calls) == (7 if known else 14, 7)
+    recorded.prepared.clear()
+    found = shannon_sandwich(TemperedSolvers(recorded, graph), 8, seed(), orders=[0.5, 0.8, 2.0, 4.0], log_z=log_z)
+    solved = sum(len(noise) for solver in recorded.prepared for noise in solver.noise)
+    assert solved == 4 * 4 + 2 * 4 + (0 if known else 4 + 4)  # both sides use L_1
+    assert found.lower.map_calls == found.upper.map_calls == 2 * 4 + 4 + (0 if known else 4 + 4)
 
 
 def test_an_estimate_names_its_formula():

@@ -200,7 +200,7 @@ def shannon_sandwich(
         ends = [-e.low if side == "lower" else e.high for e in tried]
         order = candidates[ends.index(min(ends))]
         found = evaluator.bound(order, side)
-        calls = found.map_calls + sum(e.map_calls for e in tried)
+        calls = found.map_calls + chooser.problems(candidates, side)
         return replace(found, target="H_1", method=found.target, map_calls=calls, source="Thesis eq. 3.16")
 
     return EntropyBounds(1.0, chosen("lower", above), chosen("upper", below))
@@ -259,12 +259,25 @@ class _Perturbed:
             self._progress(1)
         return values
 
+    def _behind(self, order: float, side: Side) -> list[tuple[float, Scale]]:
+        """The orders and scales of the maxima of a bound: those that replace the ln Z of the order
+        and, unless it is known or not needed, that of phi.
+        """
+        above = (side == "upper") == (order < 1)  # whether the upper bound replaces ln Z at this order
+        scales: tuple[Scale, Scale] = ("sum", "average") if above else ("average", "sum")
+        known = order == 0 or self._log_z is not None
+        return [(order, scales[0])] if known else [(order, scales[0]), (1.0, scales[1])]
+
+    def problems(self, orders: Sequence[float], side: Side) -> int:
+        """Number of MAP problems behind the bounds at some orders, which share those of phi."""
+        return sum(self._maxima(*one).size for one in {one for order in orders for one in self._behind(order, side)})
+
     def bound(self, order: float, side: Side) -> Estimate:
         """The sample mean of one side of the bounds at an order."""
-        above = (side == "upper") == (order < 1)  # whether the upper bound replaces ln Z at this order
-        tempered = self._maxima(order, "sum" if above else "average")
-        known = order == 0 or self._log_z is not None
-        log_z = np.array([self._log_z or 0.0]) if known else self._maxima(1.0, "average" if above else "sum")
+        behind = self._behind(order, side)
+        above, known = behind[0][1] == "sum", len(behind) == 1
+        tempered = self._maxima(*behind[0])
+        log_z = np.array([self._log_z or 0.0]) if known else self._maxima(*behind[1])
         samples = log_z - tempered if order == math.inf else (tempered - order * log_z) / (1 - order)
         value, m = float(samples.mean()), samples.size
         certain = known and order == math.inf
@@ -281,7 +294,7 @@ class _Perturbed:
             f"H_{order:.12g}",
             kind,
             self._confidence,
-            tempered.size + (0 if known else log_z.size),
+            self.problems([order], side),
             _formula(order, *("UL" if above else "LU"), known=self._log_z is not None),
             "Thesis eq. 3.15",
         )

@@ -42,6 +42,13 @@ class EstimatesResult(Result):
         """The first of the estimates: the exact answer if there is one."""
         return self.estimates[0]
 
+    @property
+    def problems(self) -> int:
+        """Number of MAP problems solved in all: estimates by tricks share theirs, one of which may
+        have had a pilot.
+        """
+        return max(e.map_calls for e in self.estimates) if self.posterior else self.map_calls
+
     @presentation
     def details(self) -> list[tuple[str, str]]:
         """Further lines of the summary."""
@@ -57,7 +64,7 @@ class EstimatesResult(Result):
             text = _posterior_text(self.posterior, self._confidence)
             lines.append(("posterior", f"ln Z = {text}  (Bayesian, Jeffreys prior)"))
         lines += self.details()
-        if calls := int(self.posterior.shape) if self.posterior else self.map_calls:
+        if calls := self.problems:
             lines.append(("work", counted(calls, "MAP call")))
         return lines
 
