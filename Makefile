@@ -1,5 +1,6 @@
 # Everything runs from .venv, which `make install` builds (again only when the pins change).
-#   make test | lint | reproduce-quick | reproduce-all     JOBS=2 and UV=no are understood.
+#   make test | test-long | lint | reproduce-quick | reproduce-all     JOBS=2 and UV=no are understood.
+#   make test SEED=3    draws other examples than those that are always the same
 #   make reproduce-all ENGINE=slurm SLURM='--partition short --time 30 --array-limit 50'    see docs/cluster.md
 PYTHON ?= python3
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())')
@@ -27,12 +28,17 @@ $(STAMP): pyproject.toml constraints.txt
 	fi
 	touch $@
 
-test: install
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+# Byte code is kept even where the environment forbids it: many tests start processes.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
+	$(if $(SEED),--hypothesis-seed=$(SEED))
 
-# What takes longer: fuzzed files, comparisons with other readers.
+test: install
+	$(PYTEST)
+
+# All cases, also those that take longer (fuzzed files, comparisons with other readers, Slurm at
+# length), and many more examples of each property: an hour and more.
 test-long: install
-	$(BIN)/python -m pytest -n $(JOBS) -m long
+	$(PYTEST) -m "" --hypothesis-profile long
 
 lint: install
 	$(BIN)/ruff check .

@@ -13,14 +13,21 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from tests import tiers
 from thesis_cli.cli.app import main
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "data" / "models"
 
-settings.register_profile("default", deadline=None, derandomize=True)
-settings.load_profile("default")
+tiers.register()
+settings.load_profile("quick")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With `--hypothesis-seed` the seed decides what is drawn, as it does in the profile `long`."""
+    if config.getoption("--hypothesis-seed", None) is not None:
+        settings.load_profile("seeded")
 
 
 @st.composite

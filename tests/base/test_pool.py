@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.pool import TRIALS, Killed, answers
+
+ROOT = Path(__file__).parents[2]  # not from conftest, which each process would import
 
 
 def work(folder, name):

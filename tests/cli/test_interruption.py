@@ -17,7 +17,7 @@ LINE = ROOT / "data/models/line.csv"
 
 
 COLD = [
-    ("search", ["posterior", "--regression", LINE]),
+    pytest.param("search", ["posterior", "--regression", LINE], marks=pytest.mark.long),
     ("race", ["race", "terms.npy"]),
 ]
 

@@ -331,7 +331,7 @@ def undisturbed(tmp_path_factory):
     return (folder / "results/runs/s.csv").read_bytes()
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(here, undisturbed, jobs):
     (here / "s.toml").write_text(SLOW)
     process = start(here, "sweep", "s.toml", "--jobs", jobs)
@@ -350,7 +350,7 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(here, undisturbed, jo
     assert (here / "results/runs/s.csv").read_bytes() == undisturbed
 
 
-@pytest.mark.parametrize("count", [0, 3])
+@pytest.mark.parametrize("count", [pytest.param(0, marks=pytest.mark.long), 3])
 def test_a_driver_that_is_killed_is_resumed(cli, here, undisturbed, count):
     (here / "s.toml").write_text(SLOW)
     process = start(here, "sweep", "s.toml", "--jobs", 2)

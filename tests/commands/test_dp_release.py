@@ -2,7 +2,6 @@ import csv
 import json
 import os
 import secrets
-import shlex
 import sqlite3
 from pathlib import Path
 
@@ -393,12 +392,3 @@ def test_no_password_is_recorded_or_shown(people, monkeypatch):
     files = [people / name for name in ("a.csv", "a.json", "l.json")]
     shown = [found.summary(), str(found.to_dict()), *(file.read_text() for file in files)]
     assert "secret" not in "".join(shown)
-
-
-def test_the_examples_of_the_help_run_as_they_stand(cli, tmp_path):
-    """In the order in which they are needed."""
-    (tmp_path / "data").symlink_to(ROOT / "data")
-    for name in ("dp-release", "dp-query", "dp-test"):
-        for line in command_named(name).examples:
-            result = cli(*shlex.split(line), "--quiet")
-            assert result.status == 0, (line, result.err)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import thesis_cli as tc
-from thesis_cli.commands.make_corpus import COMMAND
 from thesis_cli.synthesis.corpus_file import load_corpus
 from thesis_cli.synthesis.dsl import INT, LIST
 
@@ -102,11 +101,6 @@ def test_an_interruption_leaves_nothing(cli, tmp_path, monkeypatch):
     result = cli("make-corpus", "--length", 2, "--out", "c.npz")
     assert (result.status, result.err) == (130, "error: interrupted\n")
     assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize("line", COMMAND.examples)
-def test_the_examples_of_the_help_run_as_they_stand(cli, line):
-    assert cli(*shlex.split(line)).status == 0
 
 
 def test_a_corpus_of_python(tmp_path):

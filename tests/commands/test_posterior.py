@@ -230,7 +230,7 @@ def test_an_object_at_work_ends_with_a_signal(tmp_path, arguments):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stderr.readline() == "on\n"
-    time.sleep(2)
+    time.sleep(0.5)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "error: interrupted\n")

@@ -1,13 +1,11 @@
 """`thesis-cli run-program`."""
 
 import json
-import shlex
 
 import numpy as np
 import pytest
 
 import thesis_cli as tc
-from thesis_cli.commands.run_program import COMMAND
 from thesis_cli.synthesis.program import parse
 
 SORT = "a <- [int]; b <- SORT a"
@@ -45,8 +43,3 @@ def test_bad_input_is_one_line(cli, arguments, message):
     assert (result.status, result.out) == (2, "")
     assert message in result.err
     assert result.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("line", COMMAND.examples)
-def test_the_examples_of_the_help_run_as_they_stand(cli, line):
-    assert cli(*shlex.split(line)).status == 0

@@ -4,7 +4,6 @@ import csv
 import json
 import math
 import os
-import shlex
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ import thesis_cli as tc
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core.result import Result
-from thesis_cli.commands.synthesize import COMMAND
 from thesis_cli.synthesis.dsl import ATTRIBUTES
 from thesis_cli.synthesis.program import parse
 from thesis_cli.synthesis.solver import Solution
@@ -245,12 +243,6 @@ def test_bad_input_is_one_line(cli, tmp_path, arguments, message):
     assert (result.status, result.out) == (2, "")
     assert message in result.err
     assert result.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("line", COMMAND.examples)
-def test_the_examples_of_the_help_run_as_they_stand(cli, tmp_path, line):
-    (tmp_path / "data").symlink_to(ROOT / "data")
-    assert cli(*shlex.split(line)).status in ((0, 1) if "--timeout" in line else (0,))
 
 
 def test_tasks_of_python_are_those_of_a_file(tmp_path):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from tests.conftest import all_states
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.entropy import approximate
 from thesis_cli.entropy.approximate import STEP, approximate_entropies
@@ -46,7 +47,7 @@ def triangle(coupling):
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(trees(), st.sampled_from(["bethe", "trw"]))
 def test_on_trees_both_are_exact(graph, name):
     """To what message passing leaves of ln Z, 1e-6 of it with TRW, over |1 - alpha|."""

@@ -10,6 +10,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from tests.conftest import all_states, factor_graphs
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.entropy.exact import STEP, exact_entropies, renyi
 from thesis_cli.inference.enumeration import BLOCK
@@ -46,7 +47,7 @@ def vectors(draw, most=40):
     return values
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(30))
 @given(vectors())
 def test_entropies_of_a_vector_are_brute_force(phi):
     found = exact_entropies(LogPotentials(phi), ALPHAS)
@@ -58,7 +59,7 @@ def test_entropies_of_a_vector_are_brute_force(phi):
     assert found.entropies[ALPHAS.index(1)] == pytest.approx(stats.entropy(p), rel=1e-12, abs=1e-13)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(30))
 @given(factor_graphs(), st.booleans())
 def test_entropies_of_a_graph_are_brute_force_by_either_route(graph, narrow):
     phi = graph.log_potential(all_states(graph))
@@ -74,7 +75,7 @@ def test_entropies_of_a_graph_are_brute_force_by_either_route(graph, narrow):
     assert ("enumeration" in found.method) == narrow
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(vectors(most=8), st.sampled_from([1e-1, 1e-5, 1e-9, 1e-13, -1e-2, -1e-9, -1e-15]))
 def test_near_1_no_digits_are_lost(phi, excess):
     """Against the definition in 60 digits."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.entropy import low_rank
 from thesis_cli.entropy.low_rank import SHANNON_ORDERS, TemperedSolvers, low_rank_bounds, shannon_sandwich
@@ -107,7 +108,7 @@ def shifted(monkeypatch, shift):
 # --- algebra, with nothing sampled ---
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(25))
 @given(factor_graphs(), st.sampled_from([*ALPHAS, 0.01, 0.99, 1.01, 20.0]), st.booleans())
 def test_tight_bounds_are_the_entropy_and_loose_ones_enclose_it(graph, alpha, known):
     if log_z_of(graph) == -np.inf:
@@ -145,7 +146,7 @@ def test_the_tightest_alphas_enclose_the_shannon_entropy(monkeypatch, known):
     assert found.lower.value < entropy(graph, 1) < found.upper.value
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(factor_graphs(), st.integers(0, 2**32), st.booleans())
 def test_a_model_of_one_configuration_has_no_entropy(graph, entropy_seed, known):
     phi = graph.log_potential(all_states(graph))

@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from tests.conftest import all_states, factor_graphs
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.entropy import maxima as module
 from thesis_cli.entropy.maxima import MOST_VALUES, Noise, entropy_maxima
@@ -57,7 +58,7 @@ def moments(x):
 # The kernel
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_the_kernel_is_its_reference(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -145,7 +146,7 @@ def test_the_law_of_many_configurations(monkeypatch, block):
 # What holds of every draw
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(20))
 @given(factor_graphs(most_variables=4), st.integers(1, 2**20), st.sampled_from(["independent", "stratified"]))
 def test_maxima_under_one_noise_are_a_convex_function_of_alpha(graph, block, design):
     """Each is the largest of lines in alpha; at_one and potential are value and slope at 1."""

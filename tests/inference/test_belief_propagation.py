@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
+from tests.tiers import examples
 from thesis_cli.inference import belief_kernels
 from thesis_cli.inference.belief_propagation import (
     MaxProduct,
@@ -146,7 +147,7 @@ def check_propagation(kernel, graph, stream, damping, summing):
         np.testing.assert_allclose(found - shift, expected[2][i, j], rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(25))
 @given(factor_graphs(), st.integers(0, 2**64 - 1), st.sampled_from([0.0, 0.5, 0.8]), st.booleans())
 def test_propagation_is_the_reference(graph, stream, damping, summing):
     check_propagation(belief_kernels.propagate, graph, stream, damping, summing)
@@ -167,14 +168,14 @@ def binary_graphs(draw):
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(25))
 @given(binary_graphs(), st.integers(0, 2**64 - 1), st.sampled_from([0.0, 0.5]), st.booleans())
 def test_binary_propagation_is_the_reference(graph, stream, damping, summing):
     assert soft_binary(pairwise(graph))
     check_propagation(belief_kernels.propagate_binary, graph, stream, damping, summing)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(25))
 @given(forests(), st.integers(0, 2**32), st.integers(1, 3))
 def test_max_product_is_exact_on_forests(graph, seed, batch):
     noise = gumbels(graph, batch, seed)
@@ -185,7 +186,7 @@ def test_max_product_is_exact_on_forests(graph, seed, batch):
     np.testing.assert_array_equal(attained(graph, noise, states), values)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(25))
 @given(factor_graphs(), st.integers(0, 2**32))
 def test_max_product_never_beats_the_maximum(graph, seed):
     noise = gumbels(graph, 2, seed)
@@ -294,7 +295,7 @@ def test_no_rows_and_no_edges():
     assert states.tolist() == [[0, 2]]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(25))
 @given(forests())
 def test_bethe_is_exact_on_forests(graph):
     phi = graph.log_potential(all_states(graph))
@@ -312,7 +313,7 @@ def test_bethe_is_exact_on_forests(graph):
         np.testing.assert_allclose(result.marginals, marginals, atol=1e-7)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(25))
 @given(factor_graphs())
 def test_bethe_of_one_large_factor_is_exact(graph):
     """A single factor of three variables is a tree of the lifted model."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
 from tests.inference.test_sampling import check_drawn_from, index_of
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import bytes_text
 from thesis_cli.inference.elimination import Elimination, _first_above, weighted_expm1
@@ -17,14 +18,14 @@ from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import ising
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(50))
 @given(factor_graphs())
 def test_sum_is_brute_force(graph):
     phi = graph.log_potential(all_states(graph))
     assert Elimination(graph).log_partition_function() == pytest.approx(np.logaddexp.reduce(phi), rel=1e-12, abs=1e-11)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(50))
 @given(factor_graphs(), st.integers(0, 2**32), st.integers(1, 4))
 def test_maximum_is_brute_force(graph, seed, batch):
     states = all_states(graph)
@@ -37,7 +38,7 @@ def test_maximum_is_brute_force(graph, seed, batch):
     np.testing.assert_allclose(attained, values, rtol=1e-12, atol=1e-11)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(30))
 @given(factor_graphs())
 def test_marginals_are_brute_force(graph):
     states = all_states(graph)
@@ -53,7 +54,7 @@ def test_marginals_are_brute_force(graph):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(30))
 @given(factor_graphs(), st.sampled_from([1.0, 1 - 1e-2, 1 + 1e-2, 1 - 1e-9, 1 + 1e-9]))
 def test_entropies_are_brute_force(graph, alpha):
     phi = graph.log_potential(all_states(graph))
@@ -85,7 +86,7 @@ def test_expm1_with_a_weight_neither_overflows_nor_cancels():
     np.testing.assert_allclose(weighted_expm1(log_weights, exponents), expected, rtol=1e-12)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(20))
 @given(factor_graphs(), st.integers(0, 2**32))
 def test_samples_follow_the_gibbs_distribution(graph, seed):
     phi = graph.log_potential(all_states(graph))

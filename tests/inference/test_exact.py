@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
-from thesis_cli.base.errors import InputError, ModelTooLarge, UnsuitableModel
+from thesis_cli.base.errors import InputError, ModelTooLarge, UnsuitableModel, WorkFailed
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.inference.exact import best_configuration, exact_log_partition_function
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
@@ -55,7 +55,7 @@ def test_an_approximate_solver_says_how_good_its_map_is(graph, name):
     best = graph.log_potential(all_states(graph)).max()
     try:
         found = best_configuration(graph, name)
-    except (UnsuitableModel, InputError):
+    except (UnsuitableModel, InputError, WorkFailed):  # it may find no possible configuration
         return
     assert found.value <= best + 1e-9 * max(1, abs(best))
     assert found.bound >= best - 1e-9 * max(1, abs(best))

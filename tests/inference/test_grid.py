@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from tests.conftest import all_states
+from tests.tiers import examples
 from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.grid import GridTransfer
@@ -60,13 +61,13 @@ def check_against_enumeration(graph):
         np.testing.assert_allclose(found, marginals, atol=1e-12)
 
 
-@hypothesis_settings(max_examples=1000)
+@hypothesis_settings(max_examples=examples(50))
 @given(grids())
 def test_any_grid(graph):
     check_against_enumeration(graph)
 
 
-@hypothesis_settings(max_examples=300)
+@hypothesis_settings(max_examples=examples(30))
 @given(grids(binary=True))
 def test_binary_grids(graph):
     check_against_enumeration(graph)

@@ -8,6 +8,7 @@ from scipy.optimize import linprog
 
 from tests.conftest import all_states
 from tests.inference.test_graph_cut import binary_models, perturbed
+from tests.tiers import examples
 from thesis_cli.base.errors import UnsuitableModel
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.graph_cut import BinaryModel, GraphCut
@@ -30,7 +31,7 @@ def mixed_grid(side, coupling, rng):
     return FactorGraph(grid.cardinalities, factors)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(50))
 @given(binary_models(), st.integers(0, 2**32), st.integers(0, 3), st.booleans())
 def test_labels_are_shared_by_all_maximisers_and_the_bound_holds(graph, seed, batch, integers):
     noise = noise_for(graph, seed, batch, integers)
@@ -46,7 +47,7 @@ def test_labels_are_shared_by_all_maximisers_and_the_bound_holds(graph, seed, ba
             assert (best[:, x >= 0] == x[x >= 0]).all()
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(40))
 @given(binary_models(), st.integers(0, 2**32), st.integers(0, 3))
 def test_completed_configurations_are_honest(graph, seed, batch):
     noise = noise_for(graph, seed, batch, False)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import MODELS, all_states, factor_graphs
 from tests.inference.test_belief_propagation import binary_graphs, forests, grid
+from tests.tiers import examples
 from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.inference import trw, trw_kernels
 from thesis_cli.inference.belief_propagation import messages_of, up_and_down
@@ -120,7 +121,7 @@ def certify(form, weights, messages):
     return bound, gap, information
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(25))
 @given(factor_graphs(), st.integers(0, 2**32), st.integers(0, 2))
 def test_the_certificate_is_its_definition(graph, seed, sweeps):
     form = pairwise(lifted(graph))
@@ -185,7 +186,7 @@ def test_the_certificate_is_above_a_mixture_of_explicit_trees():
     assert bound == pytest.approx(mixture, abs=1e-2)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(25))
 @given(binary_graphs(), st.integers(0, 2**32), st.sampled_from([0.0, 0.4]))
 def test_binary_sweeps_are_the_general_ones(graph, seed, damping):
     form = pairwise(graph)
@@ -234,7 +235,7 @@ def test_sweeps_are_at_most_as_many_as_asked_for_at_given_edge_weights():
         assert not result.converged
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(25))
 @given(factor_graphs(), st.integers(0, 5), st.sampled_from([1, 20, 200]))
 def test_the_bound_holds_however_little_is_done(graph, steps, sweeps):
     result = trw_log_partition_function(graph, weight_steps=steps, max_sweeps=sweeps)
@@ -261,7 +262,7 @@ def test_the_mixture_is_returned_where_it_is_tighter():
     assert result.value == result.mixture < 16 * np.log(2) + sum(factor.table.max() for factor in graph.factors) - 1
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(25))
 @given(forests())
 def test_forests_are_exact(graph):
     result = trw_log_partition_function(graph, tolerance=1e-11)
@@ -270,7 +271,7 @@ def test_forests_are_exact(graph):
     np.testing.assert_array_equal(result.edge_appearance, 1.0)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(20))
 @given(factor_graphs(impossible=False))
 def test_better_edge_weights_never_loosen_the_bound_and_stay_in_the_polytope(graph):
     fixed = trw_log_partition_function(graph, weight_steps=0, max_sweeps=100)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
 from tests.inference.test_belief_propagation import attained, forests, grid, gumbels, perturbed
+from tests.tiers import examples
 from thesis_cli.inference import trws_kernels
 from thesis_cli.inference.belief_propagation import MaxProduct, messages_of
 from thesis_cli.inference.elimination import Elimination
@@ -24,7 +25,7 @@ def slack(values):
     return 1e-11 * np.maximum(1, np.abs(np.where(values > -np.inf, values, 0)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(30))
 @given(factor_graphs(), st.integers(0, 2**32), st.integers(1, 60))
 def test_the_maximum_lies_between_value_and_bound(graph, seed, iterations):
     noise = gumbels(graph, 2, seed)
@@ -40,7 +41,7 @@ def test_the_maximum_lies_between_value_and_bound(graph, seed, iterations):
         np.testing.assert_array_equal(a, b)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(25))
 @given(forests(), st.integers(0, 2**32))
 def test_forests_are_certified(graph, seed):
     noise = gumbels(graph, 2, seed)
@@ -111,7 +112,7 @@ def check_iterations(graph):
             assert value == pytest.approx(expected_value, rel=1e-10, abs=1e-10)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(25))
 @given(factor_graphs())
 def test_iterations_are_the_reference(graph):
     check_iterations(graph)
@@ -139,7 +140,7 @@ def test_bounds_never_rise(graph, seed):
     assert (np.diff(bounds) <= slack(np.array(bounds[0]))).all()
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(30))
 @given(factor_graphs(most_variables=6), st.integers(0, 2**32), st.sampled_from([1, 7, 100]))
 def test_no_change_of_one_variable_improves(graph, seed, iterations):
     """Factors of three variables and hard constraints included."""
@@ -185,7 +186,7 @@ def test_a_constant_changes_nothing():
     np.testing.assert_allclose(highest - bounds, 512.0)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(25))
 @given(factor_graphs(most_variables=6), st.integers(0, 2**32), st.integers(1, 9))
 def test_chosen_variables_are_a_forest(graph, seed, most):
     form = pairwise(lifted(graph))
@@ -210,7 +211,7 @@ def test_chosen_variables_are_a_forest(graph, seed, most):
             assert sum(v in edge and (set(edge) - {v}) <= set(chosen) for edge in form.edges.tolist()) >= 2
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(25))
 @given(factor_graphs(impossible=False), st.integers(0, 2**32))
 def test_forests_are_maximised_given_the_rest(graph, seed):
     graph = FactorGraph(graph.cardinalities, [f for f in graph.factors if len(f.scope) < 3])

@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.models.target_files import load_regression
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(st.integers(1, 4), st.integers(1, 20), st.booleans(), st.integers(0, 2**32))
 def test_the_numbers_of_a_table_are_read(tmp_path_factory, dimension, n, heading, seed):
     values = np.random.default_rng(seed).normal(size=(n, dimension + 1))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
 from tests.perturbation.models import Worse, seed, triangle
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError, NoConfiguration, UnsuitableModel
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -21,7 +22,7 @@ def bound(graph, variables, alpha, *how, **options):
     return clamped_upper_bound(clamped_maxima(graph, variables, *how, **options), alpha)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(factor_graphs(), st.sampled_from([-0.2, 0.0, 0.7]))
 def test_with_every_variable_clamped_the_bound_is_log_z(graph, alpha):
     log_z = Elimination(graph).log_partition_function()
@@ -36,7 +37,7 @@ def test_with_every_variable_clamped_the_bound_is_log_z(graph, alpha):
     assert found.kind == ("upper bound in the limit" if alpha < 0 else "upper bound in expectation")
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(15))
 @given(factor_graphs(most_variables=4), st.data())
 def test_the_bound_holds_and_clamping_never_hurts(graph, data):
     log_z = Elimination(graph).log_partition_function()
@@ -108,7 +109,7 @@ def test_bad_input_is_refused():
         bound(triangle(), (1,), 0.0, 5, seed(), unsuited)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(25))
 @given(factor_graphs(), st.data())
 def test_a_clamped_solver_maximises_over_the_configurations_that_agree(graph, data):
     evidence = {

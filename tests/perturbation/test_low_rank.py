@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
 from tests.perturbation.models import Worse, product, seed, triangle
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -15,7 +16,7 @@ from thesis_cli.perturbation.low_rank import low_rank_maxima
 from thesis_cli.perturbation.noise import gumbel
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(25))
 @given(factor_graphs(), st.sampled_from(["sum", "average"]), st.integers(0, 2**32))
 def test_maxima_are_potential_plus_scaled_noise_of_their_states(graph, scale, entropy):
     if graph.log_potential(all_states(graph)).max() == -np.inf:

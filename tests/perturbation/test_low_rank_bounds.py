@@ -9,6 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from tests.conftest import all_states, factor_graphs
 from tests.perturbation.models import Misses, Worse, product, seed, triangle
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -47,7 +48,7 @@ def test_a_product_has_bounds_without_gap(cardinalities):
     assert error < 0.1
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(factor_graphs(most_variables=4), st.integers(0, 2**32))
 def test_bounds_hold(graph, entropy):
     log_z = Elimination(graph).log_partition_function()
@@ -85,7 +86,7 @@ def test_noise_on_a_variable_with_one_state_would_do_harm():
     assert shortfall.mean() > 5 * shortfall.std() / math.sqrt(20_000)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(25))
 @given(
     arrays(np.float64, st.integers(2, 40), elements=st.floats(-1000, 1000)),
     st.integers(0, 50),
@@ -107,7 +108,7 @@ def test_many_estimators_at_once_equal_each_alone(values):
         np.testing.assert_array_equal((bounds[k], errors[k]), power_bounds(values[k], 4, ALPHAS))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(25))
 @given(arrays(np.float64, st.integers(2, 40), elements=st.floats(-100, 100)), st.floats(1e-12, 1e-3), st.booleans())
 def test_the_bound_is_smooth_through_zero(values, size, negative):
     """By Taylor's formula, U(alpha) = mean + slope alpha + ... (Propositions 3 and 4)."""

@@ -5,6 +5,7 @@ from scipy.special import logsumexp
 
 from tests.conftest import all_states, factor_graphs
 from tests.perturbation.models import Worse, seed, triangle
+from tests.tiers import examples
 from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -13,7 +14,7 @@ from thesis_cli.perturbation.low_rank_bounds import lower_bound
 from thesis_cli.perturbation.max_marginals import max_marginal_bound, max_marginals, problems
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(25))
 @given(factor_graphs())
 def test_the_maxima_are_those_of_enumeration(graph):
     states = all_states(graph)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.conftest import ROOT
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.models.factor_matrix import factor_matrix, load_factor_matrix
 from thesis_cli.perturbation import racing
@@ -64,7 +65,7 @@ def outcome(kernel, rows, prior, ends, bounds, exact, count, seed):
     st.booleans(),
     st.integers(0, 2**32),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 def test_the_compiled_race_is_the_plain_one(states, factors, sigma, bound, exact, seed):
     rng = np.random.default_rng(seed)
     rows = rng.normal(rng.normal(0, 1 / factors, states), sigma, (factors, states))

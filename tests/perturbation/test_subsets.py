@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
 from tests.perturbation.models import product, seed, triangle
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -24,7 +25,7 @@ def graphs_with_subsets(draw):
     return graph, draw(st.lists(st.sampled_from(every), min_size=1, max_size=3, unique=True))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(25))
 @given(graphs_with_subsets(), st.integers(0, 2**32))
 def test_noise_on_a_subset_variable_is_noise_on_its_joint_states(case, entropy):
     graph, subsets = case
@@ -46,7 +47,7 @@ def test_noise_on_a_subset_variable_is_noise_on_its_joint_states(case, entropy):
         assert (graph.log_potential(found[:, : len(graph.cardinalities)]) > -np.inf).all()
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(graphs_with_subsets(), st.integers(0, 2**32))
 def test_bounds_hold_for_subsets(case, entropy):
     graph, subsets = case
@@ -152,7 +153,7 @@ def test_determined_variables_need_no_noise():
     assert log_z - 5 * two.standard_error < two.value < four.value - 5 * four.standard_error
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(25))
 @given(factor_graphs(most_variables=4), st.data())
 def test_determined_variables_are_functions_of_the_noisy_ones(graph, data):
     """By brute force: possible configurations that agree on the noisy variables agree on these."""

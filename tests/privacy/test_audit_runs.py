@@ -1,8 +1,7 @@
 """Real mechanisms pass and planted broken ones do not; either verdict is wrong less than once in a
 million runs.
 
-OpenDP is asked for noise once for each path: planted mechanisms put that noise, spoilt, on what
-they are given.
+Planted mechanisms draw from NumPy.
 """
 
 import json
@@ -22,6 +21,8 @@ SURE = 1 - 1e-7
 errors.
 """
 SCALAR, WHOLE = 200_000, 10_000
+REAL_SCALAR, REAL_WHOLE = 40_000, 2_000
+"""Of OpenDP, whose draws are slow."""
 SCALAR_BUDGET, WHOLE_BUDGET = Budget(1.0, 0.1), Budget(1.0, 0.3)
 """At a large delta mu is large, and few runs detect a shortfall."""
 
@@ -38,15 +39,16 @@ def recording(base, kept):
     return Recording
 
 
-def replaying(base, kept, factor=1.0):
-    """Factory of noise that adds a multiple of recorded draws."""
-    drawn = iter(kept)
+def planted(base, factor=1.0):
+    """Noise of the right law, times a factor, always the same."""
+    rng = np.random.default_rng(1)
+    law = rng.laplace if base is OpenDPLaplace else rng.normal
 
-    class Replaying(base):
+    class Planted(base):
         def _draw(self, vector, found):
-            return vector + factor * next(drawn)
+            return vector + factor * law(0, found.scale, vector.shape)
 
-    return Replaying
+    return Planted
 
 
 class Seeded(OpenDPGaussian):
@@ -59,33 +61,21 @@ class Seeded(OpenDPGaussian):
 @cache
 def scalar():
     kept = []
-    return audit_scalar(recording(OpenDPGaussian, kept), SCALAR_BUDGET, SCALAR, confidence=SURE), kept
-
-
-@cache
-def laplace():
-    kept = []
-    return audit_scalar(recording(OpenDPLaplace, kept), Budget(1.0), SCALAR, confidence=SURE), kept
-
-
-@cache
-def whole():
-    kept = []
-    return audit_whole(recording(OpenDPGaussian, kept), WHOLE_BUDGET, WHOLE, confidence=SURE), kept
+    return audit_scalar(recording(OpenDPGaussian, kept), SCALAR_BUDGET, REAL_SCALAR, confidence=SURE), kept
 
 
 def test_the_real_gaussian_holds_on_the_scalar_path():
     found, kept = scalar()
     assert (found.path, found.verdict, found.contradictions) == ("scalar", "holds", [])
-    assert (found.runs, sum(map(len, kept))) == (SCALAR, SCALAR)
+    assert (found.runs, sum(map(len, kept))) == (REAL_SCALAR, REAL_SCALAR)
     assert found.mu == found.calibration.sensitivity / found.calibration.scale
-    assert 0.8 * found.mu < found.gdp.mu <= found.mu
-    assert found.clopper_pearson.epsilon > 0.4
+    assert 0.7 * found.mu < found.gdp.mu <= found.mu
+    assert found.clopper_pearson.epsilon > 0.25
 
 
 @pytest.mark.parametrize("factor", [0.9, math.sqrt(0.5)])
 def test_less_noise_breaks_the_claim_on_the_scalar_path(factor):
-    found = audit_scalar(replaying(OpenDPGaussian, scalar()[1], factor), SCALAR_BUDGET, SCALAR)
+    found = audit_scalar(planted(OpenDPGaussian, factor), SCALAR_BUDGET, SCALAR)
     assert found.verdict == "BROKEN"
     assert found.contradictions[0] == f"mu is at least {found.gdp.mu:.4g}, not {found.mu:.4g}"
     assert len(found.contradictions) == 1 + (factor < 0.9)  # a tenth is less than OpenDP's slack at this delta
@@ -93,32 +83,32 @@ def test_less_noise_breaks_the_claim_on_the_scalar_path(factor):
 
 
 def test_the_real_laplace_holds_and_less_noise_breaks_the_claim():
-    found, kept = laplace()
+    found = audit_scalar(OpenDPLaplace, Budget(1.0), REAL_SCALAR, confidence=SURE)
     assert (found.verdict, found.mu, found.clopper_pearson.delta) == ("holds", None, 0.0)
-    assert 0.8 < found.clopper_pearson.epsilon <= 1
+    assert 0.7 < found.clopper_pearson.epsilon <= 1
     for factor in (0.9, math.sqrt(0.5)):
-        broken = audit_scalar(replaying(OpenDPLaplace, kept, factor), Budget(1.0), SCALAR)
+        broken = audit_scalar(planted(OpenDPLaplace, factor), Budget(1.0), SCALAR)
         assert len(broken.contradictions) == 1
         assert broken.contradictions[0].startswith("epsilon is at least 1.")
 
 
 def test_a_delta_that_laplace_noise_does_not_spend_is_no_part_of_its_claim():
-    kept = laplace()[1]
-    found = audit_scalar(replaying(OpenDPLaplace, kept, 0.9), Budget(1.0, 0.5), SCALAR)
+    found = audit_scalar(planted(OpenDPLaplace, 0.9), Budget(1.0, 0.5), SCALAR)
     assert found.contradictions
 
 
 def test_the_real_gaussian_holds_on_the_whole_path():
-    found, kept = whole()
+    kept = []
+    found = audit_whole(recording(OpenDPGaussian, kept), WHOLE_BUDGET, REAL_WHOLE, confidence=SURE)
     assert (found.path, found.verdict, found.contradictions) == ("whole", "holds", [])
-    assert (found.runs, len(kept), kept[0].shape) == (WHOLE, WHOLE, (8,))
-    assert 0.4 * found.mu < found.gdp.mu <= found.mu
+    assert (found.runs, len(kept), kept[0].shape) == (REAL_WHOLE, REAL_WHOLE, (8,))
+    assert found.gdp.mu <= found.mu
     assert found.calibration.sensitivity == pytest.approx(2 / 100, rel=1e-9)
     assert found.repeats == 0
 
 
 def test_less_noise_breaks_the_claim_on_the_whole_path():
-    found = audit_whole(replaying(OpenDPGaussian, whole()[1], math.sqrt(0.5)), WHOLE_BUDGET, WHOLE)
+    found = audit_whole(planted(OpenDPGaussian, math.sqrt(0.5)), WHOLE_BUDGET, WHOLE)
     assert found.verdict == "BROKEN"
     assert found.gdp.mu > found.mu
 
@@ -134,12 +124,12 @@ class Unpaired(Features):
 def test_features_longer_than_claimed_break_the_claim():
     embedding = Unpaired(np.full((4, 1), 2 * math.pi), ())
     assert np.linalg.norm(embedding.mean([SCHEMA.encode({"x": np.array([0.125])})])) == pytest.approx(math.sqrt(2))
-    noise = replaying(OpenDPGaussian, whole()[1])
+    noise = planted(OpenDPGaussian)
     found = audit_whole(noise, WHOLE_BUDGET, WHOLE, embedding=embedding)
     assert found.verdict == "BROKEN"
     assert found.gdp.mu > found.mu
-    fair = audit_whole(replaying(OpenDPGaussian, whole()[1]), WHOLE_BUDGET, WHOLE, confidence=SURE)
-    assert fair.gdp.mu <= fair.mu
+    fair = audit_whole(planted(OpenDPGaussian), WHOLE_BUDGET, WHOLE, confidence=SURE)
+    assert 0.4 * fair.mu < fair.gdp.mu <= fair.mu
 
 
 def test_a_generator_that_starts_from_a_seed_is_found_by_repeats():

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import embedding, embedding_kernels
 from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix
@@ -86,7 +87,7 @@ def test_mean_of_matrix_in_several_parts(monkeypatch, jobs):
     assert mean_of_matrix(kernel, rows, jobs) == pytest.approx(math.fsum(each.ravel()) / 1e6, rel=0, abs=CLOSE)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(st.integers(0, 2**32), st.integers(1, 2), st.floats(0.01, 5))
 def test_mean_of_matrix_over_modes(seed, reals, scale):
     """For tables that are narrow, wide or far from 0, and for identical rows."""

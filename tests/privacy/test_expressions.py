@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.expressions import LONGEST, Formula, read_columns
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
@@ -72,7 +73,7 @@ conditions = st.deferred(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(10))
 @given(numbers | conditions, st.integers(0, 3))
 def test_expressions_without_missing_values_are_those_of_pandas(text, seed):
     found, decoded = evaluate(text, seed=seed, gaps=False)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import mechanism
 from thesis_cli.privacy.mechanism import (
@@ -71,7 +72,7 @@ def test_delta_is_checked(delta):
         Budget(1.0, delta)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(5))
 @given(
     size=st.integers(1, 10_000),
     sensitivity=st.floats(1e-9, 1e3),
@@ -94,7 +95,7 @@ def test_gaussian_scale_is_the_least_that_the_map_allows(size, sensitivity, epsi
     assert found.scale >= found.analytic_scale
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(15))
 @given(size=st.integers(1, 10_000), sensitivity=st.floats(1e-9, 1e3), epsilon=st.floats(0.01, 10.0))
 def test_laplace_scale_is_the_least_for_the_l1_sensitivity(size, sensitivity, epsilon):
     found = OpenDPLaplace().calibrate(size, sensitivity, Budget(epsilon, 1e-6))

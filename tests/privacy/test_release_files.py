@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.privacy.test_release_record import record_of
 from tests.privacy.test_schema import schemas
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.release_files import Release, read_record, read_release, rows_text
@@ -28,7 +29,7 @@ def write(release, path, weighted):
     return path
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(schema=schemas(), seed=st.integers(0, 99), weighted=st.booleans(), by_record=st.booleans())
 def test_what_is_written_is_read(tmp_path_factory, schema, seed, weighted, by_record):
     if "weight" in schema.names:

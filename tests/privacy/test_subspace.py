@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.privacy.test_embedding import columns, kernel_and_rows
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import subspace
 from thesis_cli.privacy.kernels import Kernel, Rows
@@ -55,7 +56,7 @@ def gram_schmidt(kernel, points):
 # The basis
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(20))
 @given(columns, st.sampled_from([0.02, 0.3, 3.0]), st.sampled_from([3, 256]))
 def test_skip_cholesky_is_gram_schmidt(drawn, scale, block):
     seed, reals, cardinalities, size = drawn[0], drawn[1], drawn[2], drawn[3] // 2 + 1
@@ -138,7 +139,7 @@ def test_the_sensitivity_covers_every_pair_of_neighbours(count, gamma, rho, real
     assert math.sqrt(2) / count < sensitivities[0] < math.sqrt(2) / count * (1 + 1e-6)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(columns, st.sampled_from([0.01, 0.3, 3.0, 100.0]), st.sampled_from([1, 2, 5]))
 def test_the_sensitivity_covers_neighbours_at_random(drawn, scale, count):
     """Also for points so close that coordinates are barely determined."""

@@ -248,7 +248,7 @@ def test_the_checkout_is_found_from_below():
     assert find_checkout(ROOT / "data" / "models").root == ROOT
 
 
-@pytest.mark.parametrize("moment", [0.9, 1.3, 2.0])
+@pytest.mark.parametrize("moment", [1.3, *(pytest.param(m, marks=pytest.mark.long) for m in (0.9, 2.0))])
 def test_a_driver_that_is_killed_is_resumed(checkout, moment):
     """After kill -9 at any moment, the next run gives the bytes of an undisturbed one."""
     run(checkout, "paper")
@@ -283,7 +283,7 @@ def alive(driver):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks into /proc")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_workers_end_with_their_driver(checkout, how):
     (checkout.experiments / "toy.py").write_text(SOURCE.replace('"pause": 0.1', '"pause": 4'))
     command = [sys.executable, "-m", "thesis_cli", "reproduce", "--preset", "paper", "--jobs", "2", "--quiet"]
@@ -293,7 +293,7 @@ def test_workers_end_with_their_driver(checkout, how):
     deadline = time.monotonic() + 30
     while len(alive(process.pid)) < 3 and time.monotonic() < deadline:
         time.sleep(0.2)
-    time.sleep(1.5)
+    time.sleep(0.5)
     process.send_signal(how)
     process.wait()
     while alive(process.pid) and time.monotonic() < deadline + 30:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.reproduction import store
 from thesis_cli.reproduction.store import Task, task_key
@@ -44,7 +45,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 values = st.one_of(st.booleans(), st.integers(), st.floats(allow_nan=False), texts)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(15))
 @given(
     st.lists(
         st.tuples(

@@ -139,6 +139,7 @@ def test_an_array_gives_the_bytes_of_a_local_run(checkout: Checkout, local: Chec
     assert not list((checkout.root / "results" / ".store" / "toy").glob("*.jobs/*"))
 
 
+@pytest.mark.long
 def test_a_job_that_is_cancelled_and_one_that_is_killed_are_replaced(
     slurm: Slurm, checkout: Checkout, local: Checkout
 ) -> None:
@@ -175,6 +176,7 @@ SAVED = 7
 """Seconds after which the controller has saved the jobs that began: it does so every five."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kill", [signal.SIGTERM, signal.SIGKILL])
 def test_a_controller_that_is_restarted_costs_nothing(
     slurm: Slurm, checkout: Checkout, local: Checkout, kill: signal.Signals
@@ -199,6 +201,7 @@ def test_a_controller_that_is_restarted_costs_nothing(
     assert set(checkout.runs) == {0, 1, 2, 3}
 
 
+@pytest.mark.long
 def test_a_job_that_makes_room_goes_on_later(slurm: Slurm, checkout: Checkout, local: Checkout) -> None:
     one_job(checkout, local)
     checkout.hold(1)
@@ -217,6 +220,7 @@ def test_a_job_that_makes_room_goes_on_later(slurm: Slurm, checkout: Checkout, l
     assert not list((checkout.root / "results" / ".store" / "toy").glob("logs/*/*.error"))
 
 
+@pytest.mark.long
 def test_a_job_that_is_preempted_in_its_first_task_continues(slurm: Slurm, checkout: Checkout, local: Checkout) -> None:
     checkout.hold(1)
     driver = checkout.drive()

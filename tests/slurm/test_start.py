@@ -51,6 +51,7 @@ def test_elements_run_at_once_and_one_can_be_cancelled(slurm: Slurm, tmp_path: P
     assert written(tmp_path) == {"done0", "done2"}
 
 
+@pytest.mark.long
 def test_a_restarted_controller_loses_no_job(slurm: Slurm, tmp_path: Path) -> None:
     script = f"until [ -e {tmp_path}/go ]; do sleep 0.1; done; echo x >> {tmp_path}/done$SLURM_ARRAY_TASK_ID"
     first, second = submit(slurm, tmp_path, script), submit(slurm, tmp_path, script)
@@ -97,6 +98,7 @@ def named(folder: Path) -> list[str]:
     return [line for line in lines if f"{folder}/" in line]
 
 
+@pytest.mark.long
 def test_a_stop_ends_its_own_cluster_alone(slurm: Slurm) -> None:
     with tempfile.TemporaryDirectory(prefix="slurm", dir="/tmp") as name:
         other = Slurm(Path(name))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from tests.synthesis.brute_force import tasks
 from tests.synthesis.test_bottom_up import shared
 from tests.synthesis.test_depth_first import ORDERS, UNIFORM, impossible
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.bottom_up import BottomUp
@@ -17,7 +18,7 @@ from thesis_cli.synthesis.solver import Limits, Order
 from thesis_cli.synthesis.task import Task, check, load_tasks
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(tasks(3), ORDERS)
 def test_it_proves_what_depth_first_search_proves(task: Task, order: Order) -> None:
     exact, found = DepthFirst().solve(task, order, Limits(3)), Auto().solve(task, order, Limits(3))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.synthesis.test_depth_first import ORDERS, UNIFORM, impossible, tasks
+from tests.tiers import examples
 from thesis_cli.synthesis import bottom_up
 from thesis_cli.synthesis.bottom_up import Bank, BottomUp
 from thesis_cli.synthesis.depth_first import Clock, DepthFirst, pack
@@ -69,7 +70,7 @@ def test_the_bank_holds_each_value_once_at_its_least_size(first_rows: int, monke
         assert made == {(type_of(value[0]) is INT, pack([value], 1)[0, :used].tobytes()) for value in level}
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(20))
 @given(tasks(), ORDERS)
 def test_what_it_finds_is_shortest(task: Task, order: Order) -> None:
     limits = Limits(3)
@@ -84,7 +85,7 @@ def test_what_it_finds_is_shortest(task: Task, order: Order) -> None:
         assert found.exhausted == 3
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(tasks(longest=2))
 def test_without_proof_it_has_the_fewest_operations(task: Task) -> None:
     found = BottomUp(prove=False).solve(task, UNIFORM, Limits(3))
@@ -132,7 +133,7 @@ def test_a_list_of_one_number_is_not_that_number() -> None:
     assert found.output is LIST
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(10))
 @given(tasks(), st.integers(2, 20))
 def test_several_programs_all_fit_and_differ(task: Task, count: int) -> None:
     found = BottomUp().solve(task, UNIFORM, Limits(2, count=count))

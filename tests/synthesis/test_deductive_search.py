@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.synthesis.brute_force import fitting, shortest, tasks, tree
+from tests.tiers import examples
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN, Shown
 from thesis_cli.synthesis.deductive_search import Deductive
 from thesis_cli.synthesis.depth_first import Clock
@@ -212,7 +213,7 @@ def test_an_output_and_the_list_tell_of_the_rest(
     assert [x for x in without if rules.admits(goal, x)] == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20))
 @given(st.sampled_from(OTHERS[:3]).flatmap(lambda semantics: st.tuples(tasks(2, semantics), st.just(semantics))))
 def test_finds_every_program_that_exhaustive_search_finds(case: tuple[Task, Semantics]) -> None:
     """Up to two lines, but for those that its documentation leaves out."""

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.synthesis.strategies import SIGNATURES, inputs_of, programs
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN, Shown
 from thesis_cli.synthesis.depth_first import ALL, NONE, DepthFirst, Examination, Pruning, SortAndAdd, active_sets
@@ -92,7 +93,7 @@ def test_without_pruning_every_program_is_examined_once(inputs: tuple[Type, ...]
     assert inputs != (LIST,) or expected == 285_687
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(5))
 @given(tasks(longest=2), ORDERS)
 def test_all_programs_are_found_in_order(task: Task, order: Order) -> None:
     fitting = [p for t in (1, 2) for p in enumerated(task.inputs, t, order) if check(p, task)]
@@ -103,7 +104,7 @@ def test_all_programs_are_found_in_order(task: Task, order: Order) -> None:
     assert sorted(ever.programs, key=str) == sorted(fitting, key=str)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(tasks(), ORDERS)
 def test_pruning_keeps_the_first_program(task: Task, order: Order) -> None:
     limits = Limits(3, timeout=5)
@@ -145,7 +146,7 @@ def test_every_pruning_prunes(pruning: Pruning) -> None:
     assert DepthFirst(ALL).solve(task, UNIFORM, Limits(3)).nodes < rest.nodes
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(tasks(), st.sampled_from([ALL, NONE]), st.booleans())
 def test_slices_and_lazy_last_lines_change_nothing(task: Task, pruning: Pruning, lazily: bool) -> None:
     def examined(lazily: bool, budget: int) -> tuple[list[Program], int]:

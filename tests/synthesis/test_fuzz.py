@@ -1,12 +1,10 @@
 """What every solver finds and claims, on random tasks, against exhaustive search.
 
-At length, by hand: `FUZZ=1000 pytest tests/synthesis/test_fuzz.py -k compiled` takes 1000 cases a
-test, new ones each time, and z3 to 3 lines.
+The long tier takes z3 to 3 lines.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -18,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.synthesis.strategies import SIGNATURES
+from tests.tiers import examples, is_long
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.bottom_up import BottomUp
 from thesis_cli.synthesis.deductive_search import Deductive
@@ -28,18 +27,14 @@ from thesis_cli.synthesis.smt_search import Smt
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
 from thesis_cli.synthesis.task import Example, Task, check
 
-FUZZ = int(os.environ.get("FUZZ", "0"))
-
 COMPILED: list[Solver] = [DepthFirst(), SortAndAdd(), BottomUp(), BottomUp(prove=False), Auto()]
 
 
 def cases_of(number: int) -> settings:
-    """So many, the same ones every time, unless FUZZ is set; values from a seed cannot be
-    made simpler."""
+    """So many, and more in the long tier; values from a seed cannot be made simpler."""
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
     return settings(
-        max_examples=FUZZ or number,
-        derandomize=not FUZZ,
+        max_examples=examples(number),
         phases=[Phase.explicit, Phase.reuse, Phase.generate],
         suppress_health_check=slow,
     )
@@ -158,14 +153,14 @@ def random_value(rng: Random, kind: Type, meaning: Semantics) -> Value:
     return numbers if kind is LIST else numbers[0]
 
 
-@cases_of(60)
+@cases_of(25)
 @given(cases(widest=WIDEST))
 def test_compiled_search_finds_a_shortest_program(case: Case) -> None:
     case.solve_wholly(DepthFirst())
     case.solve_wholly(BottomUp())
 
 
-@cases_of(40)
+@cases_of(20)
 @given(cases(widest=WIDEST))
 def test_compiled_search_that_need_not_be_shortest_claims_no_more(case: Case) -> None:
     found = case.solve(SortAndAdd())
@@ -173,7 +168,7 @@ def test_compiled_search_that_need_not_be_shortest_claims_no_more(case: Case) ->
     assert case.solve(BottomUp(prove=False)).stopped == ""
 
 
-@cases_of(450)
+@cases_of(60)
 @given(cases(2))
 def test_deduction_finds_a_shortest_program_of_two_lines(case: Case) -> None:
     case.solve_wholly(Deductive())
@@ -185,14 +180,14 @@ def test_deduction_finds_a_shortest_program(case: Case) -> None:
     case.solve_wholly(Deductive())
 
 
-@cases_of(8)
-@given(cases(3 if FUZZ else 2))
+@cases_of(4)
+@given(cases(3 if is_long() else 2))
 def test_z3_finds_a_shortest_program(case: Case) -> None:
     pytest.importorskip("z3")
     case.solve_wholly(Smt())
 
 
-@cases_of(60)
+@cases_of(25)
 @given(cases(widest=WIDEST), st.integers(0, 12), st.booleans(), st.sampled_from(COMPILED))
 def test_compiled_search_that_is_stopped_claims_no_more(
     case: Case, looks: int, interrupted: bool, solver: Solver
@@ -200,7 +195,7 @@ def test_compiled_search_that_is_stopped_claims_no_more(
     case.solve_partly(solver, looks, interrupted)
 
 
-@cases_of(30)
+@cases_of(20)
 @given(cases(), st.integers(0, 3000), st.booleans())
 def test_deduction_that_is_stopped_claims_no_more(case: Case, looks: int, interrupted: bool) -> None:
     case.solve_partly(Deductive(), looks, interrupted)
@@ -223,7 +218,7 @@ def test_what_is_claimed_when_the_time_is_up_is_true(case: Case, timeout: float)
         assert case.solve(solver).stopped in ("", "timeout")
 
 
-@cases_of(30)
+@cases_of(20)
 @given(cases(widest=WIDEST), st.floats(1e-6, 1e-3))
 def test_what_is_claimed_when_memory_is_full_is_true(case: Case, memory: float) -> None:
     case = replace(case, limits=replace(case.limits, memory=memory))

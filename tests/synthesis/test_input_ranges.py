@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.synthesis.strategies import programs
+from tests.tiers import examples
 from thesis_cli.synthesis.dsl import INT, OPERATIONS, Semantics
 from thesis_cli.synthesis.input_ranges import input_ranges
 from thesis_cli.synthesis.program import Line, Program, parse
@@ -32,7 +33,7 @@ def leaves_the_range(program, inputs, semantics):
 
 @pytest.mark.parametrize("semantics", SEMANTICS)
 @given(program=programs(5), data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 def test_no_input_within_the_ranges_leaves_the_range(semantics, program, data):
     ranges = input_ranges(program, semantics)
     if ranges is None:

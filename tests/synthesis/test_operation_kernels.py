@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from random import Random
 
 import pytest
 from numba import njit
 
+from tests.tiers import examples
 from thesis_cli.synthesis.depth_first import Lanes, pack
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Operation, Semantics, Type, Value
 
-ROUNDS = 5400
-"""Rounds of each operation: 38 of them make more than 200,000 examples."""
+ROUNDS = examples(1080)
+"""Rounds of each operation, over all semantics."""
 
 SEMANTICS = [
     DEFAULT,
@@ -60,17 +63,17 @@ def test_operations_are_those_of_the_plain_interpreter(semantics: Semantics) -> 
 
     for operation in OPERATIONS:
         rng = Random(operation.name)
-        examples = ROUNDS // len(SEMANTICS)
-        arguments = columns(operation, rng, semantics, examples)
+        number = ROUNDS // len(SEMANTICS)
+        arguments = columns(operation, rng, semantics, number)
         expected = [semantics.apply(operation, *values) for values in zip(*arguments, strict=True)]
         pool = pack([*arguments, [0 if value is None else value for value in expected]], len(arguments) + 2)
         before = pool[:-1].copy()
         pool[-1] = 77  # what was there before
         second, out = len(arguments) - 1, len(arguments) + 1
         bounds = bounds_of(semantics)
-        given = [apply(operation.id, pool, 0, second, out, (m, m + 1), bounds) for m in range(examples)]
+        given = [apply(operation.id, pool, 0, second, out, (m, m + 1), bounds) for m in range(number)]
         assert given == [value is not None for value in expected], operation.name
-        lanes, lengths = split(pool, examples)
+        lanes, lengths = split(pool, number)
         assert (lanes[out, given] == lanes[out - 1, given]).all(), operation.name
         assert (lengths[out, given] == lengths[out - 1, given]).all(), operation.name
         assert (pool[:out] == before).all()
@@ -83,8 +86,8 @@ def test_all_examples_at_once_are_each_by_itself(operation: Operation) -> None:
     rng, bounds = Random(operation.name), bounds_of(DEFAULT)
     seen = set()
     for _ in range(60):
-        examples = rng.randint(1, 5)
-        arguments = columns(operation, rng, DEFAULT, examples)
+        number = rng.randint(1, 5)
+        arguments = columns(operation, rng, DEFAULT, number)
         if rng.random() < 0.5:  # tame, so that no example fails
             arguments = [
                 [x % 3 if isinstance(x, int) else tuple(n % 5 for n in (*x, 1, 2, 1)[:3]) for x in column]
@@ -94,14 +97,14 @@ def test_all_examples_at_once_are_each_by_itself(operation: Operation) -> None:
         pool[-1] = 77
         out = len(arguments)
         expected = [DEFAULT.apply(operation, *values) for values in zip(*arguments, strict=True)]
-        first = rng.randint(0, examples - 1)
-        given = apply(operation.id, pool, 0, out - 1, out, (first, examples), bounds)
+        first = rng.randint(0, number - 1)
+        given = apply(operation.id, pool, 0, out - 1, out, (first, number), bounds)
         assert given == (None not in expected[first:])
         seen.add(given)
-        lanes, lengths = split(pool, examples)
+        lanes, lengths = split(pool, number)
         if given:
             values = [value for value in expected[first:] if value is not None]
-            expected_lanes, numbers = split(pack([values], 1), examples - first)
+            expected_lanes, numbers = split(pack([values], 1), number - first)
             assert (lanes[out, first:] == expected_lanes[0]).all()
             assert (lengths[out, first:] == numbers[0]).all()
         assert (lanes[out, :first] == 77).all()
@@ -109,20 +112,25 @@ def test_all_examples_at_once_are_each_by_itself(operation: Operation) -> None:
     assert True in seen
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_lengths_allow_what_an_operation_gives(operation: Operation) -> None:
+@cache
+def allows() -> Callable[..., bool]:
     from thesis_cli.synthesis.operation_kernels import has_room
 
-    allows = njit(lambda id, pool, x, y, out: has_room(id, pool, x, y, out))
+    return njit(lambda id, pool, x, y, out: has_room(id, pool, x, y, out))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_lengths_allow_what_an_operation_gives(operation: Operation) -> None:
+    compiled = allows()
     rng = Random(operation.name)
     refused = 0
-    for _ in range(300):
+    for _ in range(100):
         arguments = columns(operation, rng, DEFAULT, 3)
         made = [DEFAULT.apply(operation, *values) for values in zip(*arguments, strict=True)]
         values = [value for value in made if value is not None]
         if len(values) == 3:
             pool = pack([*arguments, values], len(arguments) + 1)
-            assert allows(operation.id, pool, 0, len(arguments) - 1, len(arguments))
+            assert compiled(operation.id, pool, 0, len(arguments) - 1, len(arguments))
             other = pack([*arguments, [drawn(rng, operation.output, DEFAULT, False) for _ in range(3)]], len(pool))
-            refused += not allows(operation.id, other, 0, len(arguments) - 1, len(arguments))
+            refused += not compiled(operation.id, other, 0, len(arguments) - 1, len(arguments))
     assert (refused > 0) == (operation.output is not INT)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget, Calibration, Noised
@@ -138,7 +139,7 @@ def test_a_narrow_mixture_is_its_centres():
     assert mixture.distance(kernel, points, equal(points)) == pytest.approx(expected, abs=1e-7)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(20))
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=8))
 def test_the_projection_is_the_nearest_of_the_simplex(values):
     vector = np.array(values)
