@@ -165,7 +165,7 @@ def test_standard_errors_are_those_of_the_bootstrap(scale):
 def test_the_lower_bound_is_not_arbitrarily_worse_than_its_mean(values, alpha):
     """Thesis Proposition 15, which by Jensen's inequality holds for every sample."""
     (bound, mean), _ = power_bounds(values, 1, np.array([alpha, 0.0]))
-    rounding = np.finfo(float).eps / -alpha  # of 1 + alpha
+    rounding = 8 * np.finfo(float).eps / -alpha  # of 1 + alpha and of lgamma near 1
     assert bound >= mean + math.lgamma(1 + alpha) / alpha + np.euler_gamma - rounding - 1e-11
 
 

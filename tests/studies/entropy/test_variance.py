@@ -49,13 +49,13 @@ def test_samples_vary_as_the_formulas_say(name):
     log_z = np.logaddexp.reduce(LOG_WEIGHTS[name])
     for first in (0, 1, steps.levels.size):
         threshold = steps.levels[first] + log_z - 1e-12 if first < steps.levels.size else math.inf
-        maxima = entropy_maxima(model, ALPHAS, 100_000, np.random.SeedSequence(first), Noise(share_above=threshold))
+        maxima = entropy_maxima(model, ALPHAS, 20_000, np.random.SeedSequence(first), Noise(share_above=threshold))
         estimates = (maxima.values - ALPHAS * maxima.at_one[:, np.newaxis]) / (1 - ALPHAS)
         variance, error = sample_variance(estimates)
         expected = np.array([steps.shared(a, first) for a in ALPHAS])
         assert (np.abs(variance - expected) < 5 * error).all()
     assert expected == pytest.approx(independent(ALPHAS), rel=1e-5)
-    maxima = entropy_maxima(model, ALPHAS, 100_000, np.random.SeedSequence(9))
+    maxima = entropy_maxima(model, ALPHAS, 20_000, np.random.SeedSequence(9))
     for alpha in ALPHAS:
         residual = maxima.column(alpha) - np.polyval(np.polyfit(maxima.at_one, maxima.column(alpha), 1), maxima.at_one)
         variance, error = sample_variance(residual / (1 - alpha))
