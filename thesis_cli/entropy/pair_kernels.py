@@ -4,13 +4,13 @@ reference."""
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.base.compiled import kernel
 from thesis_cli.perturbation.clock_kernels import HALF_STEP
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def race_pairs(rng: np.random.Generator, waits: Floats, tops: Floats, best: Floats) -> None:
     """Run the clocks of one block of configurations in two races, for every perturbation of a
     group.

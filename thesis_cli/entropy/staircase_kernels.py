@@ -4,15 +4,15 @@ reference."""
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.base.compiled import kernel
 
 LEAST = np.finfo(np.float64).tiny
 """Replaces the time of a clock that rings at exactly 0, whose logarithm would be infinite."""
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def climb(
     rng: np.random.Generator,
     levels: Floats,

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
 from thesis_cli.base.arrays import Floats, Ints, Words
+from thesis_cli.base.compiled import ZERO, helper, kernel
 
 if TYPE_CHECKING:
     from thesis_cli.inference.belief_propagation import Decoded, Messages, Schedule
 
 WEYL, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+ALL: Any = np.int64(-1)
+"""For `hear`: leave out no message."""
+
+SUMS: Any = np.bool_(True)
+MAXIMA: Any = np.bool_(False)
+"""Whether messages are sums."""
+
 S27, S30, S31, S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def shuffle(order: Ints, stream: np.uint64) -> np.uint64:
     """Fisher-Yates shuffle of `order` with the SplitMix64 generator in state `stream`; returns its
     next state."""
@@ -30,11 +37,11 @@ def shuffle(order: Ints, stream: np.uint64) -> np.uint64:
     return stream
 
 
-@njit(cache=True, nogil=True)
+@helper(cache=True)
 def hear(m: Messages, unary: Floats, messages: Floats, v: int, but: int, out: Floats, at: int) -> None:
     """Write the log-belief of variable v, from all messages into it except `but`, to out[at:].
 
-    With `but` = -1 it uses all messages. The sum is computed afresh each time: under hard
+    With `but` = ALL it uses all messages. The sum is computed afresh each time: under hard
     constraints nothing can be subtracted."""
     low = m.offsets[v]
     states = m.offsets[v + 1] - low
@@ -47,7 +54,7 @@ def hear(m: Messages, unary: Floats, messages: Floats, v: int, but: int, out: Fl
                 out[at + x] += messages[m.starts[d] + x]
 
 
-@njit(cache=True, nogil=True)
+@helper(cache=True)
 def rescale(values: Floats, start: int, stop: int) -> float:
     """Subtract the maximum of values[start:stop] in place and return it; if all are `-inf`, they
     stay."""
@@ -60,7 +67,7 @@ def rescale(values: Floats, start: int, stop: int) -> float:
     return top
 
 
-@njit(cache=True, nogil=True)
+@helper(cache=True)
 def logsumexp(values: Floats, start: int, stop: int) -> float:
     """ln sum exp of values[start:stop]."""
     top = -np.inf
@@ -72,7 +79,7 @@ def logsumexp(values: Floats, start: int, stop: int) -> float:
     return top + float(np.log(total))
 
 
-@njit(cache=True, nogil=True)
+@helper(cache=True)
 def widest(offsets: Ints) -> int:
     """The largest number of states of a variable."""
     most: int = 0
@@ -81,17 +88,17 @@ def widest(offsets: Ints) -> int:
     return most
 
 
-@njit(cache=True, nogil=True)
+@helper(cache=True)
 def damp(messages: Floats, start: int, new: Floats, size: int, damping: float) -> None:
     """Mix messages[start:] with new[:size] and shift the maximum to 0; `-inf` in either stays."""
-    rescale(new, 0, size)
+    rescale(new, ZERO, size)
     for y in range(size):
         if messages[start + y] > -np.inf:
             messages[start + y] = damping * messages[start + y] + (1 - damping) * new[y]
     rescale(messages, start, start + size)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def propagate(
     m: Messages,
     unary: Floats,
@@ -115,7 +122,7 @@ def propagate(
     cavity, new = np.empty(most), np.empty(most)
     beliefs, before = np.empty(unary.size), np.empty(unary.size)
     for v in range(n):
-        hear(m, unary, messages, v, -1, before, offsets[v])
+        hear(m, unary, messages, v, ALL, before, offsets[v])
         rescale(before, offsets[v], offsets[v + 1])
     for sweep in range(1, max_sweeps + 1):
         if not summing:
@@ -123,7 +130,7 @@ def propagate(
         for d in order:
             s = source[d]
             states, size = offsets[s + 1] - offsets[s], starts[d + 1] - starts[d]
-            hear(m, unary, messages, s, d ^ 1, cavity, 0)
+            hear(m, unary, messages, s, d ^ 1, cavity, ZERO)
             for y in range(size):
                 entry = table_starts[d] + y * states
                 top = -np.inf
@@ -138,7 +145,7 @@ def propagate(
             damp(messages, starts[d], new, size, damping)
         change = 0.0
         for v in range(n):
-            hear(m, unary, messages, v, -1, beliefs, offsets[v])
+            hear(m, unary, messages, v, ALL, beliefs, offsets[v])
             rescale(beliefs, offsets[v], offsets[v + 1])
         for x in range(unary.size):
             if beliefs[x] != before[x]:
@@ -149,7 +156,7 @@ def propagate(
     return False, max_sweeps
 
 
-@njit(cache=True, nogil=True)
+@helper(cache=True)
 def log_ratio(tables: Floats, entry: int, scale: float, cavity: float, summing: bool) -> float:
     """Log-ratio of state 1 to state 0 of a message through a 2 x 2 table times `scale`.
 
@@ -163,7 +170,23 @@ def log_ratio(tables: Floats, entry: int, scale: float, cavity: float, summing: 
     return ratio
 
 
-@njit(cache=True, nogil=True)
+@helper(cache=True)
+def ratios_of(messages: Floats) -> Floats:
+    """Log-ratio of state 1 to state 0 of each message between variables of two states."""
+    ratios = np.empty(messages.size // 2)
+    for d in range(ratios.size):
+        ratios[d] = messages[2 * d + 1] - messages[2 * d]
+    return ratios
+
+
+@helper(cache=True)
+def set_ratios(messages: Floats, ratios: Floats) -> None:
+    """Write messages that have these log-ratios, those of state 0 being 0."""
+    for d in range(ratios.size):
+        messages[2 * d], messages[2 * d + 1] = 0.0, ratios[d]
+
+
+@helper(cache=True)
 def hear_ratios(m: Messages, unary: Floats, ratios: Floats, beliefs: Floats) -> None:
     """Write the log-ratio of each variable's belief, 0 with one state, from those of the
     messages."""
@@ -173,7 +196,7 @@ def hear_ratios(m: Messages, unary: Floats, ratios: Floats, beliefs: Floats) -> 
             beliefs[v] += ratios[m.incoming[q]]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def propagate_binary(
     m: Messages,
     unary: Floats,
@@ -189,10 +212,10 @@ def propagate_binary(
     """
     _, source, target, _, tables, _, first, _ = m
     damping, tolerance, max_sweeps = schedule
-    ratios = messages[1::2] - messages[::2]
+    ratios = ratios_of(messages)
     beliefs, before = np.empty(first.size - 1), np.empty(first.size - 1)
+    hear_ratios(m, unary, ratios, beliefs)
     hear_ratios(m, unary, ratios, before)
-    beliefs[:] = before
     converged, sweep = False, 0
     while sweep < max_sweeps and not converged:
         sweep += 1
@@ -211,12 +234,11 @@ def propagate_binary(
             change = max(change, above, below)
             before[v] = beliefs[v]
         converged = change < tolerance
-    messages[::2] = 0.0
-    messages[1::2] = ratios
+    set_ratios(messages, ratios)
     return converged, sweep
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def decode(m: Messages, order: Ints, unary: Floats, messages: Floats, states: Ints) -> None:
     """Fix each variable, in `order`, at its best state given those already fixed and messages from
     the others."""
@@ -238,7 +260,7 @@ def decode(m: Messages, order: Ints, unary: Floats, messages: Floats, states: In
         states[v] = at
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def max_product(
     m: Messages, decoding: Ints, binary: bool, unary: Floats, streams: Words, schedule: Schedule, found: Decoded
 ) -> None:
@@ -247,16 +269,18 @@ def max_product(
     `decoding` is the order in which variables are decoded; `binary` permits `propagate_binary`.
     """
     for row in range(unary.shape[0]):
-        messages, order = np.zeros(m.starts[-1]), np.arange(m.source.size)
+        messages, order = np.zeros(m.starts[-1]), np.empty(m.source.size, np.int64)
+        for d in range(order.size):
+            order[d] = d
         if binary:
-            done = propagate_binary(m, unary[row], order, streams[row], schedule, False, messages)
+            done = propagate_binary(m, unary[row], order, streams[row], schedule, MAXIMA, messages)
         else:
-            done = propagate(m, unary[row], order, streams[row], schedule, False, messages)
+            done = propagate(m, unary[row], order, streams[row], schedule, MAXIMA, messages)
         found.converged[row], found.sweeps[row] = done
         decode(m, decoding, unary[row], messages, found.states[row])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def bethe(m: Messages, unary: Floats, messages: Floats, marginals: Floats) -> float:
     """Bethe's ln Z = sum_i (1 - degree_i) ln Z_i + sum_ij ln Z_ij at the log-messages of a fixed
     point.
@@ -268,7 +292,7 @@ def bethe(m: Messages, unary: Floats, messages: Floats, marginals: Floats) -> fl
     total, possible = 0.0, True
     for v in range(offsets.size - 1):
         low, high = offsets[v], offsets[v + 1]
-        hear(m, unary, messages, v, -1, marginals, low)
+        hear(m, unary, messages, v, ALL, marginals, low)
         norm = logsumexp(marginals, low, high)
         if norm == -np.inf:
             possible = False
@@ -280,12 +304,12 @@ def bethe(m: Messages, unary: Floats, messages: Floats, marginals: Floats) -> fl
     here, there, pair = np.empty(most), np.empty(most), np.empty(most * most)
     for d in range(0, source.size, 2):
         states, size = starts[d + 2] - starts[d + 1], starts[d + 1] - starts[d]
-        hear(m, unary, messages, source[d], d + 1, here, 0)
-        hear(m, unary, messages, target[d], d, there, 0)
+        hear(m, unary, messages, source[d], d + 1, here, ZERO)
+        hear(m, unary, messages, target[d], d, there, ZERO)
         for y in range(size):
             for x in range(states):
                 pair[y * states + x] = tables[table_starts[d] + y * states + x] + here[x] + there[y]
-        norm = logsumexp(pair, 0, states * size)
+        norm = logsumexp(pair, ZERO, states * size)
         if norm == -np.inf:
             possible = False
         else:

@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.compiled import kernel
 
 
 class Layout(NamedTuple):
@@ -37,7 +37,7 @@ class Layout(NamedTuple):
     tables: Floats
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def fill(start: int, out: Floats, layout: Layout) -> None:
     """Write phi of configurations start, start + 1, ... (last variable fastest) into `out`.
 

@@ -105,12 +105,12 @@ class GridTransfer:
         states = np.empty((blocks, len(self._slots), lanes), np.int64)
         if self._gains:
             base, gain, right, down = self._gains
-            low = rows[:, self._slots[:, 0]]
-            field = rows[:, self._slots[:, 1]] - low + gain[:, np.newaxis]
+            low = np.take(rows, self._slots[:, 0], axis=1)
+            field = np.take(rows, self._slots[:, 1], axis=1) - low + gain[:, np.newaxis]
             grid_kernels.maximise_binary(field, right, down, self.width, 0.0, values, states)
             values += base + low.sum(axis=1)
         else:
-            unary = rows[:, self._slots] + self._unary[:, :, np.newaxis]
+            unary = np.take(rows, self._slots, axis=1) + self._unary[:, :, np.newaxis]
             grid_kernels.maximise_general(unary, self._right, self._down, self.width, values, states)
         found = np.empty((batch, len(self.graph.cardinalities)), np.int64)
         real = self._variables >= 0

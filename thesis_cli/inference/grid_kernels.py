@@ -13,7 +13,8 @@ import numba
 import numpy as np
 from numba.extending import intrinsic
 
-from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.compiled import helper, kernel
 
 LANES = 32
 """Problems side by side, a constant so that the innermost loop is compiled into vectors."""
@@ -33,8 +34,11 @@ def _larger_of(context: Any, a: Any, b: Any) -> Any:
 
 _larger: Any = intrinsic(_larger_of)
 
+FAST = {"nnan", "nsz"}
+"""No table holds NaN, and the sign of 0 does not matter."""
 
-@numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+
+@helper(fastmath=FAST)
 def _binary_site(table: Floats, column: int, gain: Floats, below: float, zero: float) -> None:
     """Replace a column's site by the one below it, LANES problems side by side.
 
@@ -55,7 +59,7 @@ def _binary_site(table: Floats, column: int, gain: Floats, below: float, zero: f
                     table[i + step + k] = _larger(a, b + below) + gain[left, k]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@helper(fastmath=FAST)
 def _binary_two_sites(
     table: Floats, column: int, gain: Floats, below: float, next_gain: Floats, next_below: float, zero: float
 ) -> None:
@@ -77,7 +81,7 @@ def _binary_two_sites(
                     table[i + _u(3) * step + k] = _larger(b, d + next_below) + next_gain[_u(1), k]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@helper(fastmath=FAST)
 def _binary_site_alone(table: Floats, column: int, gain: Floats, below: float, zero: float) -> None:
     """`_binary_site` for one problem."""
     step = _u(1) << _u(column)
@@ -92,9 +96,9 @@ def _binary_site_alone(table: Floats, column: int, gain: Floats, below: float, z
                 table[first + step + k] = _larger(a, b + below) + g
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def maximise_binary(
-    field: Floats, right: Floats, down: Floats, width: int, zero: float, values: Floats, states: np.ndarray
+    field: Floats, right: Floats, down: Floats, width: int, zero: float, values: Floats, states: Ints
 ) -> None:
     """Grids of binary sites without hard constraints, where only gains of state 1 over state 0
     count.
@@ -110,6 +114,7 @@ def maximise_binary(
     folded = np.empty(2 * lanes << width)
     gains = np.empty((sites, 2, lanes))
     extra = np.zeros((width, 2, lanes))
+    tops, index = np.empty(lanes), np.empty(lanes, np.int64)
     for block in range(blocks):
         for t in range(sites):
             for k in range(lanes):
@@ -118,7 +123,8 @@ def maximise_binary(
         before[0] = 0.0
         for row in range(sites // width):
             table = before[row + 1]
-            table[:] = before[row]
+            for i in range(table.size):
+                table[i] = before[row, i]
             first, last = row * width, (row + 1) * width
             if lanes != LANES:
                 for t in range(first, last):
@@ -134,15 +140,14 @@ def maximise_binary(
                     t = row * width + column
                     extra[column, 1, k] = down[t] if t < sites and states[block, t, k] else 0.0
             found = states[block, (row - 1) * width : row * width]
-            best = _trace(before[row], folded, extra, found)
+            _trace(before[row], folded, extra, tops, index, found)
             if row * width == sites:
-                values[block] = best
+                for k in range(lanes):
+                    values[block, k] = tops[k]
 
 
-@numba.njit(cache=True, nogil=True)
-def maximise_general(
-    unary: Floats, right: Floats, down: Floats, width: int, values: Floats, states: np.ndarray
-) -> None:
+@kernel()
+def maximise_general(unary: Floats, right: Floats, down: Floats, width: int, values: Floats, states: Ints) -> None:
     """Grids of sites with any one number of states, some log-potentials -inf.
 
     unary : shape (blocks, rows * width, states, lanes).
@@ -154,6 +159,7 @@ def maximise_general(
     before = np.empty((sites // width + 1, count**width * lanes))
     folded = np.empty(2 * before.shape[1])
     extra = np.zeros((width, count, lanes))
+    tops, index = np.empty(lanes), np.empty(lanes, np.int64)
     old = np.empty((count, lanes))
     for block in range(blocks):
         before[0] = 0.0
@@ -161,7 +167,8 @@ def maximise_general(
             row, column = divmod(t, width)
             table = before[row + 1]
             if column == 0:
-                table[:] = before[row]
+                for i in range(table.size):
+                    table[i] = before[row, i]
             step = count**column * lanes
             part = step if column == 0 else step // count
             for start in range(0, table.size, count * step):
@@ -184,28 +191,31 @@ def maximise_general(
                     for y in range(count):
                         extra[column, y, k] = down[t, y, states[block, t, k]] if t < sites else 0.0
             found = states[block, (row - 1) * width : row * width]
-            best_of_row = _trace(before[row], folded, extra, found)
+            _trace(before[row], folded, extra, tops, index, found)
             if row * width == sites:
-                values[block] = best_of_row
+                for k in range(lanes):
+                    values[block, k] = tops[k]
 
 
-@numba.njit(cache=True, nogil=True)
-def _trace(table: Floats, folded: Floats, extra: Floats, states: np.ndarray) -> Floats:
+@helper()
+def _trace(table: Floats, folded: Floats, extra: Floats, tops: Floats, index: Ints, states: Ints) -> None:
     """Maximise table + sum over columns of extra, column by column, and go back for the maximiser.
 
     extra : shape (width, count, lanes).
     folded : room for twice the table.
+    tops : maxima, shape (lanes,); written.
+    index : scratch, shape (lanes,).
     states : written, shape (width, lanes).
-    Returns the maxima, shape (lanes,).
     """
     width, count, lanes = extra.shape
-    folded[: table.size] = table
+    for i in range(table.size):
+        folded[i] = table[i]
     start, size = 0, table.size  # of the table over columns 0 .. c
     for c in range(width - 1, -1, -1):
         _fold(folded[start : start + size], extra[c], folded[start + size : start + size + size // count])
         start, size = start + size, size // count
-    values = folded[start : start + lanes].copy()
-    index = np.arange(lanes)
+    for k in range(lanes):
+        tops[k], index[k] = folded[start + k], k
     for c in range(width):
         start, size = start - size * count, size * count
         step = size // count
@@ -218,10 +228,9 @@ def _trace(table: Floats, folded: Floats, extra: Floats, states: np.ndarray) -> 
                     best, chosen = here, y
             states[c, k] = chosen
             index[k] += chosen * step
-    return values
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@helper(fastmath=FAST)
 def _fold(table: Floats, extra: Floats, result: Floats) -> None:
     """Maximise table + extra over the slowest digit."""
     count, lanes = extra.shape
@@ -234,15 +243,17 @@ def _fold(table: Floats, extra: Floats, result: Floats) -> None:
                 result[i + k] = _larger(table[y * size + i + k] + extra[y, k], result[i + k])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def sum_site(table: Floats, column: int, count: int, unary: Floats, right: Floats, down: Floats) -> None:
     """Replace a column's site by the one below it in a table of weights, shape (count ** width,).
 
     unary, right, down : weights (not logarithms) of one site, shapes (count,), (count, count),
         (count, count) as in `maximise_general`.
     """
-    old = np.empty(count)
-    gain = right * unary
+    old, gain = np.empty(count), np.empty((count, count))
+    for left in range(count):
+        for x in range(count):
+            gain[left, x] = right[left, x] * unary[x]
     step = count**column
     part = step if column == 0 else step // count
     for start in range(0, table.size, count * step):

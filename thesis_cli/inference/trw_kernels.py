@@ -5,17 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.inference.belief_kernels import damp, hear, hear_ratios, log_ratio, logsumexp, widest
+from thesis_cli.base.compiled import ZERO, helper, kernel
+from thesis_cli.inference.belief_kernels import (
+    ALL,
+    SUMS,
+    damp,
+    hear,
+    hear_ratios,
+    log_ratio,
+    logsumexp,
+    ratios_of,
+    set_ratios,
+    widest,
+)
 from thesis_cli.inference.trws_kernels import upward
 
 if TYPE_CHECKING:
     from thesis_cli.inference.belief_propagation import Messages
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def reweigh(m: Messages, d: int, weight: float, beliefs: Floats, messages: Floats, terms: Floats, new: Floats) -> None:
     """Compute message d, weight ln sum_x exp{(theta(y, x) - reverse(x)) / weight + belief(x)}.
 
@@ -38,7 +49,7 @@ def reweigh(m: Messages, d: int, weight: float, beliefs: Floats, messages: Float
         new[y] = weight * (top + np.log(total))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def send(m: Messages, unary: Floats, weights: Floats, damping: float, sweeps: int, messages: Floats) -> None:
     """Update messages in place: in each sweep those to higher variables in order, then to lower
     ones in reverse."""
@@ -49,34 +60,35 @@ def send(m: Messages, unary: Floats, weights: Floats, damping: float, sweeps: in
         up = place < n
         v = place if up else 2 * n - 1 - place
         middle = upward(m, v)
-        hear(m, unary, messages, v, -1, beliefs, m.offsets[v])
+        hear(m, unary, messages, v, ALL, beliefs, m.offsets[v])
         for q in range(middle, first[v + 1]) if up else range(first[v], middle):
             d = m.incoming[q] ^ 1
             reweigh(m, d, weights[d >> 1], beliefs, messages, terms, new)
             damp(messages, starts[d], new, starts[d + 1] - starts[d], damping)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def send_binary(
     m: Messages, unary: Floats, order: Ints, weights: Floats, damping: float, sweeps: int, messages: Floats
 ) -> None:
     """`send` for variables of at most two states and finite log-potentials; `order` is
     `up_and_down`."""
-    ratios, scales, beliefs = messages[1::2] - messages[::2], 1.0 / weights, np.empty(m.first.size - 1)
+    ratios, scales, beliefs = ratios_of(messages), np.empty(weights.size), np.empty(m.first.size - 1)
+    for e in range(weights.size):
+        scales[e] = 1.0 / weights[e]
     hear_ratios(m, unary, ratios, beliefs)
     for _ in range(sweeps):
         for d in order:
             scale = scales[d >> 1]
             cavity = beliefs[m.source[d]] - scale * ratios[d ^ 1]
-            new = weights[d >> 1] * log_ratio(m.tables, 4 * d, scale, cavity, True)
+            new = weights[d >> 1] * log_ratio(m.tables, 4 * d, scale, cavity, SUMS)
             step = (1 - damping) * (new - ratios[d])
             ratios[d] += step
             beliefs[m.target[d]] += step
-    messages[::2] = 0.0
-    messages[1::2] = ratios
+    set_ratios(messages, ratios)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def certify(m: Messages, unary: Floats, weights: Floats, messages: Floats, information: Floats) -> tuple[float, float]:
     """An upper bound on ln Z and its slack, at any messages.
 
@@ -93,7 +105,7 @@ def certify(m: Messages, unary: Floats, weights: Floats, messages: Floats, infor
     down, up, joint, terms = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     bound, slack = 0.0, 0.0
     for v in range(n):
-        hear(m, unary, messages, v, -1, beliefs, offsets[v])
+        hear(m, unary, messages, v, ALL, beliefs, offsets[v])
         norms[v] = logsumexp(beliefs, offsets[v], offsets[v + 1])
         bound += norms[v]
     if bound == -np.inf:
@@ -113,7 +125,7 @@ def certify(m: Messages, unary: Floats, weights: Floats, messages: Floats, infor
             if beliefs[low_i + x] > -np.inf:
                 rise_i = max(rise_i, down[x] - messages[to_i + x])
                 joint[x] = beliefs[low_i + x] + (down[x] - messages[to_i + x]) / weight
-        norm = logsumexp(joint, 0, k_i)
+        norm = logsumexp(joint, ZERO, k_i)
         if norm == -np.inf:
             return -np.inf, 0.0
         excess = max(rise_j - weight * norms[i], rise_i - weight * norms[j])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
-from thesis_cli.inference.belief_kernels import hear, rescale
+from thesis_cli.base.compiled import helper, kernel
+from thesis_cli.inference.belief_kernels import ALL, hear, rescale
 
 if TYPE_CHECKING:
     from thesis_cli.inference.belief_propagation import Messages
@@ -18,7 +18,7 @@ FRUITLESS = 20
 """Number of consecutive forests without a noticeable gain after which an ascent may end."""
 
 
-@njit(cache=True, nogil=True)
+@helper(cache=True)
 def upward(m: Messages, v: int) -> int:
     """Index in `incoming` of the first message into v from a higher variable."""
     q: int = m.first[v]
@@ -27,7 +27,7 @@ def upward(m: Messages, v: int) -> int:
     return q
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def pass_on(m: Messages, d: int, share: float, beliefs: Floats, messages: Floats) -> float:
     """Recompute log-message d from `share` of its source's belief minus the reverse message.
 
@@ -49,7 +49,7 @@ def pass_on(m: Messages, d: int, share: float, beliefs: Floats, messages: Floats
     return rescale(messages, starts[d], starts[d + 1])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def forward(m: Messages, unary: Floats, messages: Floats, beliefs: Floats, states: Ints) -> float:
     """Decode variables and update messages to higher ones, in order; returns phi(states) but for
     the constant."""
@@ -71,14 +71,14 @@ def forward(m: Messages, unary: Floats, messages: Floats, beliefs: Floats, state
                 best, at, own = score, x, known
         states[v] = at
         value += own
-        hear(m, unary, messages, v, -1, beliefs, low)
+        hear(m, unary, messages, v, ALL, beliefs, low)
         share = 1.0 / max(middle - first[v], first[v + 1] - middle, 1)
         for q in range(middle, first[v + 1]):
             pass_on(m, incoming[q] ^ 1, share, beliefs, messages)
     return value
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def backward(m: Messages, unary: Floats, messages: Floats, beliefs: Floats) -> float:
     """Update messages to lower variables, in reverse order; returns the bound on max phi but for
     the constant.
@@ -90,7 +90,7 @@ def backward(m: Messages, unary: Floats, messages: Floats, beliefs: Floats) -> f
     bound = 0.0
     for v in range(offsets.size - 2, -1, -1):
         low, count, middle = offsets[v], offsets[v + 1] - offsets[v], upward(m, v)
-        hear(m, unary, messages, v, -1, beliefs, low)
+        hear(m, unary, messages, v, ALL, beliefs, low)
         chains = max(middle - first[v], first[v + 1] - middle, 1)
         share = 1.0 / chains
         for q in range(first[v], middle):
@@ -101,7 +101,7 @@ def backward(m: Messages, unary: Floats, messages: Floats, beliefs: Floats) -> f
     return bound
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def score(m: Messages, unary: Floats, states: Ints) -> float:
     """phi(states) without the constant."""
     offsets, source, target, _, tables, table_starts, _, _ = m
@@ -114,7 +114,7 @@ def score(m: Messages, unary: Floats, states: Ints) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def grow(m: Messages, root: int, most: int, order: Ints, link: Ints) -> int:
     """Choose at most `most` variables whose edges among themselves form a forest; returns their
     number.
@@ -153,7 +153,7 @@ def grow(m: Messages, root: int, most: int, order: Ints, link: Ints) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def maximise_forest(m: Messages, unary: Floats, order: Ints, link: Ints, beliefs: Floats, states: Ints) -> None:
     """Set the variables in `order`, a forest with parents first, to maximise phi given the states
     of the others."""
@@ -186,7 +186,7 @@ def maximise_forest(m: Messages, unary: Floats, order: Ints, link: Ints, beliefs
                 best, states[v] = belief, x
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def settle(m: Messages, given: int, order: Ints, link: Ints, old: Ints, new: Ints, settled: Bools) -> None:
     """Update which of the `given` variables no single change improves, after a forest moved from
     `old` to `new`.
@@ -205,7 +205,13 @@ def settle(m: Messages, given: int, order: Ints, link: Ints, old: Ints, new: Int
         settled[v] |= together
 
 
-@njit(cache=True, nogil=True)
+@helper()
+def copy(source: Ints, target: Ints) -> None:
+    for i in range(target.size):
+        target[i] = source[i]
+
+
+@kernel()
 def ascend(
     m: Messages, given: int, unary: Floats, root: int, bound: float, progress: float, fruitless: int, states: Ints
 ) -> float:
@@ -221,23 +227,25 @@ def ascend(
     while unsettled or idle < fruitless:
         most = n if idle < fruitless else m.first[root + 1] - m.first[root] + 1
         size = grow(m, root, most, order, link)
-        new[:] = states
+        copy(states, new)
         maximise_forest(m, unary, order[:size], link, beliefs, new)
         found = score(m, unary, new)
         idle = 0 if found - value > progress * max(bound - value, 0.0) else idle + 1
         if not found > value:
-            new[:] = states
+            copy(states, new)
         settle(m, given, order[:size], link, states, new, settled)
-        states[:] = new
+        copy(new, states)
         value = max(value, found)
         root = (root + 1) % given
-        unsettled = not settled[:given].all()
+        unsettled = False
+        for v in range(given):
+            unsettled |= not settled[v]
         while unsettled and settled[root]:
             root = (root + 1) % given
     return value
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def trws(m: Messages, constant: float, given: int, unary: Floats, limits: Limits, found: Bounded) -> None:
     """TRW-S for each row of `unary`, shape (batch, states); fills `found`.
 
@@ -253,7 +261,7 @@ def trws(m: Messages, constant: float, given: int, unary: Floats, limits: Limits
             value = constant + forward(m, unary[row], messages, beliefs, decoded)
             if value > best or iteration == 1:
                 best = value
-                states[row] = decoded
+                copy(decoded, states[row])
             bound = min(bound, constant + backward(m, unary[row], messages, beliefs))
             iterations[row] = iteration
             slack = tolerance * max(1.0, abs(bound))

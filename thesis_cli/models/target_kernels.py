@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.compiled import helper, kernel
 from thesis_cli.models.proposals import UNIFORM
 from thesis_cli.models.targets import LANES, REGRESSION, TIE, Compiled
 
@@ -89,7 +89,7 @@ _FAR_TAIL = np.array(
 )
 
 
-@njit(cache=True, nogil=True)
+@helper(cache=True)
 def _rational(coefficients: Floats, x: float) -> float:
     above, below = 0.0, 0.0
     for i in range(8):
@@ -98,7 +98,7 @@ def _rational(coefficients: Floats, x: float) -> float:
     return float(above / below)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def lower_quantile(p: float) -> float:
     """Quantile of the standard normal, 0 <= p <= 1/2."""
     if p >= 0.075:
@@ -107,7 +107,7 @@ def lower_quantile(p: float) -> float:
     return float(-_rational(_TAIL, r - 1.6) if r <= 5.0 else -_rational(_FAR_TAIL, r - 5.0))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def quantile(target: Compiled, d: int, u: float, low: float, high: float) -> float:
     """Quantile u of coordinate d of the proposal within [low, high]; see `Proposal.quantile`."""
     if target.family == UNIFORM:
@@ -123,7 +123,7 @@ def quantile(target: Compiled, d: int, u: float, low: float, high: float) -> flo
     return float(min(max(location + scale * z, low), high))
 
 
-@njit(cache=True, nogil=True)
+@helper(cache=True)
 def log_ratio(target: Compiled, x: Floats) -> float:
     """Compute o(x)."""
     if target.kind == REGRESSION:
@@ -133,7 +133,7 @@ def log_ratio(target: Compiled, x: Floats) -> float:
     return float(target.power * value + target.shift)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def bound(target: Compiled, low: Floats, high: Floats) -> float:
     """Upper bound of o on a box."""
     if target.kind == REGRESSION:
@@ -143,32 +143,56 @@ def bound(target: Compiled, low: Floats, high: Floats) -> float:
     return float(target.power * value + target.shift)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def log_ratios(target: Compiled, points: Floats, values: Floats) -> None:
     """Compute o at points of shape (K, D) into `values`, shape (K,)."""
     for k in range(values.size):
         values[k] = log_ratio(target, points[k])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def split_dimension(target: Compiled, low: Floats, high: Floats, halvings: Ints) -> int:
     """Compute `targets.split_dimension`."""
     if low.size == 1:
         return 0
     best, at = np.inf, -1
+    flat_low, flat_high = np.empty(low.size), np.empty(low.size)
+    for d in range(low.size):
+        flat_low[d], flat_high[d] = low[d], high[d]
     for rank in range(low.size):
-        d = np.argsort(halvings, kind="mergesort")[rank]
+        d = _ranked(halvings, rank)
         level = 0.0
-        for u in (0.25, 0.75):
-            flat_low, flat_high = low.copy(), high.copy()
-            flat_low[d] = flat_high[d] = quantile(target, d, u, low[d], high[d])
+        for half in range(2):
+            flat_low[d] = flat_high[d] = quantile(target, d, 0.25 + 0.5 * half, low[d], high[d])
             level += 0.5 * bound(target, flat_low, flat_high)
+        flat_low[d], flat_high[d] = low[d], high[d]
         if at < 0 or level < best - TIE * (1.0 + abs(best)):
             best, at = level, d
     return at
 
 
-@njit(cache=True, nogil=True)
+@helper()
+def _ranked(numbers: Ints, rank: int) -> int:
+    """Place of the number that comes at a rank; equal ones come in order."""
+    place = 0
+    for i in range(numbers.size):
+        before = 0
+        for j in range(numbers.size):
+            before += numbers[j] < numbers[i] or (numbers[j] == numbers[i] and j < i)
+        if before == rank:
+            place = i
+    return place
+
+
+@helper(cache=True)
+def _log_product(factors: Floats) -> float:
+    total = 0.0
+    for k in range(factors.size):
+        total += np.log(factors[k])
+    return total
+
+
+@helper()
 def _factors_before_log(w: Floats, most: Floats) -> int:
     """Number of factors 1 + r^2 whose product is finite if |r| <= most[D] + sum_d |w_d| most[d]."""
     reach = most[w.size]
@@ -177,7 +201,7 @@ def _factors_before_log(w: Floats, most: Floats) -> int:
     return max(1, int(_LOG_LARGEST / max(np.log1p(reach * reach), 1e-6)))
 
 
-@njit(cache=True, nogil=True)
+@helper(cache=True)
 def _regression(w: Floats, x: Floats, y: Floats, most: Floats) -> float:
     """Compute -sum_i ln(1 + (y_i - x_i w)^2); x has shape (D, n)."""
     block = _factors_before_log(w, most)
@@ -185,7 +209,7 @@ def _regression(w: Floats, x: Floats, y: Floats, most: Floats) -> float:
     total, taken = 0.0, 0
     for start in range(0, y.size, LANES):
         if taken == block:
-            total += np.log(product).sum()
+            total += _log_product(product)
             product[:] = 1.0
             taken = 0
         ys = y[start : start + LANES]
@@ -198,22 +222,24 @@ def _regression(w: Floats, x: Floats, y: Floats, most: Floats) -> float:
         for k in range(LANES):
             product[k] *= 1.0 + r[k] * r[k]
         taken += 1
-    return float(-(total + np.log(product).sum()))
+    return float(-(total + _log_product(product)))
 
 
-@njit(cache=True, nogil=True)
+@helper(cache=True)
 def _regression_bound(low: Floats, high: Floats, x: Floats, gram: Floats, y: Floats, most: Floats) -> float:
     """The lower of two bounds: by intervals of residuals, and to second order about the centre."""
     dimension = low.size
-    centre, half = 0.5 * (low + high), 0.5 * (high - low)
+    centre, half = np.empty(dimension), np.empty(dimension)
+    for d in range(dimension):
+        centre[d], half[d] = 0.5 * (low[d] + high[d]), 0.5 * (high[d] - low[d])
     block = _factors_before_log(centre, most)
     near_product, product = np.ones(LANES), np.ones(LANES)
     r, reach, slope = np.empty(LANES), np.empty(LANES), np.zeros((dimension, LANES))
     nearest, middle, taken = 0.0, 0.0, 0
     for start in range(0, y.size, LANES):
         if taken == block:
-            nearest -= np.log(near_product).sum()
-            middle -= np.log(product).sum()
+            nearest -= _log_product(near_product)
+            middle -= _log_product(product)
             near_product[:] = 1.0
             product[:] = 1.0
             taken = 0
@@ -236,27 +262,36 @@ def _regression_bound(low: Floats, high: Floats, x: Floats, gram: Floats, y: Flo
             for k in range(LANES):
                 slope[d, k] += xs[k] * r[k]
         taken += 1
-    nearest -= np.log(near_product).sum()
-    curved = middle - np.log(product).sum()
+    nearest -= _log_product(near_product)
+    curved = middle - _log_product(product)
     for d in range(dimension):
-        curved += 2.0 * abs(slope[d].sum()) * half[d]
+        total = 0.0
+        for k in range(LANES):
+            total += slope[d, k]
+        curved += 2.0 * abs(total) * half[d]
         for e in range(dimension):
             curved += gram[d, e] * half[d] * half[e] / 8.0
     return float(min(nearest, curved))
 
 
-@njit(cache=True, nogil=True)
+@helper(cache=True)
 def _mixture(low: Floats, high: Floats, narrowness: Floats, top: Floats, height: Floats) -> float:
     """Compute ln sum_k exp(height_k - sum_d narrowness_kd (x_d - top_kd)^2).
 
     Each component is taken at its maximum in the box.
     """
-    levels = height.copy()
+    levels = np.empty(height.size)
     for k in range(height.size):
+        levels[k] = height[k]
         for d in range(low.size):
             away = min(max(top[k, d], low[d]), high[d]) - top[k, d]
             levels[k] -= narrowness[k, d] * away * away
-    most = levels.max()
+    most = levels[0]
+    for k in range(levels.size):
+        most = max(most, levels[k])
     if most == -np.inf:
         return float(most)
-    return float(most + np.log(np.exp(levels - most).sum()))
+    total = 0.0
+    for k in range(levels.size):
+        total += np.exp(levels[k] - most)
+    return float(most + np.log(total))

@@ -6,9 +6,9 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.compiled import ZERO, helper, kernel
 from thesis_cli.models.target_kernels import bound, log_ratio, quantile, split_dimension
 from thesis_cli.models.targets import Compiled
 from thesis_cli.perturbation.boxes import HALF_STEP, LEAST, NARROWEST, SLACK, WASTE
@@ -37,7 +37,7 @@ class Samples(NamedTuple):
 DONE, EMPTY, SPENT, REFUSED = range(4)
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def later(rng: np.random.Generator, log_time: float, depth: int) -> float:
     """ln of the time at which the clock of a box rings next: its rate is 2^-depth."""
     step = np.log(max(rng.standard_exponential(), LEAST)) + depth * np.log(2.0)
@@ -46,7 +46,7 @@ def later(rng: np.random.Generator, log_time: float, depth: int) -> float:
     return float(log_time + np.log1p(np.exp(step - log_time)))
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _split(target: Compiled, tree: Tree, at: int) -> int:
     """Split a box as `Boxes.split` does; return the number of bounds evaluated, negative if the box
     is too narrow."""
@@ -61,9 +61,8 @@ def _split(target: Compiled, tree: Tree, at: int) -> int:
     first = size[0]
     children[at] = first
     for child in range(first, first + 2):
-        low[child] = low[at]
-        high[child] = high[at]
-        halvings[child] = halvings[at]
+        for d in range(low.shape[1]):
+            low[child, d], high[child, d], halvings[child, d] = low[at, d], high[at, d], halvings[at, d]
         halvings[child, dimension] += 1
         waste[child] = 0.0
         children[child] = 0
@@ -81,7 +80,7 @@ def _split(target: Compiled, tree: Tree, at: int) -> int:
         at = parents[at]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def search(
     rng: np.random.Generator,
     target: Compiled,
@@ -110,11 +109,13 @@ def search(
     best = -np.inf
     for g in range(values.size):
         best = -np.inf
-        log_time = later(rng, -np.inf, 0)
+        log_time = later(rng, -np.inf, ZERO)
         heap = [(log_time - bounds[0], 0, log_time)]
         while heap and -heap[0][0] > best:
             _, at, log_time = heapq.heappop(heap)
-            depth = halvings[at].sum()
+            depth = ZERO
+            for d in range(x.size):
+                depth += halvings[at, d]
             first = children[at]
             if first:
                 inherits = first + 1 if rng.random() >= 0.5 else first
@@ -134,7 +135,8 @@ def search(
             if ratio - log_time > best:
                 best = ratio - log_time
                 values[g], ratios[g] = best, ratio
-                locations[g] = x
+                for d in range(x.size):
+                    locations[g, d] = x[d]
             waste[at] += -np.expm1(ratio - bounds[at])
             if waste[at] >= WASTE and size[0] + 2 <= bounds.size:
                 spent = _split(target, tree, at)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.compiled import kernel
 
 HALF_STEP = 2.0**-54
 """Half the spacing of `Generator.random`; with it added, no uniform and no time is 0."""
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def race(rng: np.random.Generator, waits: Floats, top: float, start: int, best: Floats, winner: Ints) -> None:
     """Let the clocks of one block join the races of a group of perturbations.
 

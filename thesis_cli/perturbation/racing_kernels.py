@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.compiled import ZERO, helper, kernel
 from thesis_cli.perturbation.clock_kernels import HALF_STEP
 from thesis_cli.perturbation.race_arrays import Field, Outcome
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def race(rng: np.random.Generator, field: Field, exact: bool, outcome: Outcome) -> None:
     """Race the states once for each perturbation of a group.
 
@@ -33,11 +33,10 @@ def race(rng: np.random.Generator, field: Field, exact: bool, outcome: Outcome) 
     rows, totals, prior, ends, _, _, _ = field
     values, states, evaluations, looks, losses = outcome
     s, k = rows.shape
-    order = np.arange(s)
-    noisy = np.empty(k)
-    sums = np.empty(k)
-    work = np.empty((2, k))
-    racing = np.empty(k, np.int64)
+    order, racing = np.empty(s, np.int64), np.empty(k, np.int64)
+    noisy, sums, work = np.empty(k), np.empty(k), np.empty((2, k))
+    for i in range(s):
+        order[i] = i
     for m in range(values.size):
         left = 0
         for x in range(k):
@@ -46,9 +45,7 @@ def race(rng: np.random.Generator, field: Field, exact: bool, outcome: Outcome) 
             if prior[x] > -np.inf:
                 racing[left] = x
                 left += 1
-        seen = 0
-        spent = 0
-        looked = 0
+        seen = spent = looked = ZERO
         while looked < ends.size and left > 1:
             _evaluate(rng, rows, order, seen, ends[looked], racing[:left], sums)
             spent += left * (ends[looked] - seen)
@@ -67,10 +64,13 @@ def race(rng: np.random.Generator, field: Field, exact: bool, outcome: Outcome) 
         states[m] = winner
         evaluations[m] = spent
         looks[m] = looked
-        losses[m] = np.max(totals + noisy) - (totals[winner] + noisy[winner])
+        most = -np.inf
+        for x in range(k):
+            most = max(most, totals[x] + noisy[x])
+        losses[m] = most - (totals[winner] + noisy[winner])
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _evaluate(
     rng: np.random.Generator, rows: npt.NDArray[Any], order: Ints, seen: int, end: int, racing: Ints, sums: Floats
 ) -> None:
@@ -84,7 +84,7 @@ def _evaluate(
             sums[x] += rows[factor, x]
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _keep(field: Field, look: int, sample: Ints, noisy: Floats, sums: Floats, racing: Ints, work: Floats) -> int:
     """Drop states that are surely behind; returns how many remain, the first of `racing`.
 

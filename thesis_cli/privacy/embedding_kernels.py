@@ -14,9 +14,11 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba import njit
 from numba.extending import intrinsic
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.compiled import kernel
 
 TILE = 128
 """Points per tile: with their exponents they take a few KiB."""
@@ -78,7 +80,7 @@ _bits: Any = intrinsic(_bits_of)
 _float: Any = intrinsic(_of_bits)
 
 
-@numba.njit(inline="always")
+@njit(inline="always")
 def _exp(x: float) -> float:
     """e^x for x <= 0, to 2 units in the last place; for any x, NaN too, it is between e^LEAST and
     1.
@@ -103,7 +105,7 @@ def _exp(x: float) -> float:
     return _float(_bits(p) + (_bits(shifted) << 52))  # type: ignore[no-any-return]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def add_kernels(
     points: Floats, levels: Ints, gamma: Floats, log_rho: Floats, reals: Floats, codes: Ints, total: Ints
 ) -> None:
@@ -134,7 +136,7 @@ def add_kernels(
                 sums[m] += _bits(_exp(exponents[m]) + SHIFT) - SHIFT_BITS
 
 
-@numba.njit(inline="always")
+@njit(inline="always")
 def cosine_sine(angle: float) -> tuple[float, float]:
     """Cosine and sine, to 4 units in the last place for |angle| < 1e6; cos^2 + sin^2 = 1 as
     accurately for any angle.
@@ -170,7 +172,7 @@ def cosine_sine(angle: float) -> tuple[float, float]:
     return cosine, sine
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def add_features(frequencies: Floats, phases: Floats, reals: Floats, levels: Ints, total: Ints) -> None:
     """Add the cosines and sines of the rows' angles to the totals of each frequency.
 

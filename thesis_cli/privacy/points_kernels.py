@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.compiled import helper, kernel
 from thesis_cli.privacy.embedding_kernels import cosine_sine
 
 BLOCK = 512
@@ -89,7 +90,7 @@ def _cosines_sines(
         cosines[j], sines[j] = cosine_sine(cosines[j])
 
 
-@njit(nogil=True, fastmath={"contract"})
+@helper(fastmath={"contract"})
 def _damp(variance: float, squares: Floats, first: int, cosines: Floats, sines: Floats) -> None:
     """Turn cosines and sines at a point into their means over a Gaussian about it."""
     if variance != 0.0:
@@ -99,7 +100,7 @@ def _damp(variance: float, squares: Floats, first: int, cosines: Floats, sines: 
             sines[j] *= damping
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def weighted_sum(table: FeatureTable, placed: Placed, weights: Floats, low: int, high: int, out: Floats) -> None:
     """sum_m w_m E(cos, sin) of the frequencies low, ..., high - 1, over Gaussians about the points.
 
@@ -125,7 +126,7 @@ def weighted_sum(table: FeatureTable, placed: Placed, weights: Floats, low: int,
                     out[1, first + j] += w * sines[j]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def products(
     table: FeatureTable, placed: Placed, vector: Floats, low: int, high: int, values: Floats, slopes: Floats
 ) -> None:
@@ -167,7 +168,7 @@ def products(
         values[m] = value
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def choose_levels(
     table: FeatureTable, turns: LevelTurns, points: Floats, levels: Ints, weights: Floats, residual: Floats
 ) -> int:

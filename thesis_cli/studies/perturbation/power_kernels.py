@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy.special import gammaln
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.base.compiled import kernel
 from thesis_cli.perturbation.tricks import log_mean_exp
 
 
@@ -35,7 +35,7 @@ def log_z_on_grid_reference(log_t: Floats, first: float, step: float, count: int
     return np.stack([(gammaln(1 + a) - log_mean_exp(a * log_t)) / a for a in alphas], axis=1)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _power_sums(log_t: Floats, first: float, step: float, count: int) -> Floats:
     """sum_m T[k, m]^alpha for each estimator k and alpha of the grid, shape (K, count)."""
     sums = np.zeros((log_t.shape[0], count))
