@@ -116,8 +116,8 @@ def _truncated():
         (b"1,2\n3,4\n", "is no NPY file"),
         (pickle.dumps([1.0]), "is no NPY file"),
         (_archive(), "holds an archive of arrays"),
-        (_truncated(), "is a truncated or damaged NPY file"),
-        (_truncated()[:50], "is a truncated or damaged NPY file"),
+        (_truncated(), "not a whole NPY file (its header promises 800 bytes, it has 799)"),
+        (_truncated()[:50], "not a whole NPY file (the header is damaged)"),
     ],
     ids=["empty", "csv", "pickle", "npz", "short", "header"],
 )

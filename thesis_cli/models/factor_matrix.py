@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.format import MAGIC_PREFIX
 
+from thesis_cli.base import npy
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.models.reading import unreadable
 
 BLOCK = 2**20
 """Number of log-factors that are read at a time: 8 MiB."""
@@ -90,22 +91,9 @@ def load_factor_matrix(path: str | Path) -> FactorMatrix:
     InputError : the file cannot be read, is no NPY file, or `factor_matrix` refuses its matrix.
     """
     try:
-        with open(path, "rb") as file:
-            start = file.read(len(MAGIC_PREFIX))
-        if start.startswith(b"PK"):
-            raise InputError("holds an archive of arrays", "give one array, saved by numpy.save", source=path)
-        if start != MAGIC_PREFIX:
-            raise InputError("is no NPY file", _FORM, source=path)
-        values = np.load(path, mmap_mode="r", allow_pickle=False)
+        values = npy.map_array(path)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"cannot be read ({reason})", "give an NPY file", source=path) from error
-    except InputError:
-        raise
-    except ValueError as error:
-        objects = "Python objects" in str(error)
-        problem = "holds Python objects, not real numbers" if objects else "is a truncated or damaged NPY file"
-        raise InputError(problem, _FORM, source=path) from error
+        raise unreadable(error, str(path), "give an NPY file") from error
     return factor_matrix(values, path)
 
 

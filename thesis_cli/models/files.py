@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.npy import is_npy
 from thesis_cli.models import bif, fg, uai, vector
 from thesis_cli.models.evidence import condition
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
@@ -94,7 +95,7 @@ def _read(path: str | Path, format: str | None) -> bytes | None:
             raise too_large("standard input", MAX_BYTES, "write the vector to an NPY file")
         return data
     with open(path, "rb") as file:
-        if vector.is_npy(file.read(8)) and format in (None, "npy"):
+        if is_npy(file.read(8)) and format in (None, "npy"):
             return None
     return read_whole(path, MAX_BYTES, "write a vector as NPY, which is read a block at a time")
 
@@ -103,7 +104,7 @@ def _format_of(path: str | Path, data: bytes, name: str) -> str:
     extension = Path(path).suffix.lower().lstrip(".")
     if extension in FORMATS:
         return extension
-    if vector.is_npy(data):
+    if is_npy(data):
         return "npy"
     if data[:4] == b"PK\x03\x04":
         return "npz"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from thesis_cli.base import npy
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.models.factor_graph import LogPotentials, check_log_potentials
@@ -52,11 +52,6 @@ def _no_probabilities(p: Floats) -> npt.NDArray[np.intp]:
     return np.flatnonzero(~(p >= 0) | (p == np.inf))
 
 
-def is_npy(head: bytes) -> bool:
-    """Whether a file with these first bytes is in the NPY format."""
-    return head.startswith(b"\x93NUMPY")
-
-
 def map_npy(path: str | Path, probabilities: bool = False) -> LogPotentials:
     """Map an NPY file; its entries are read and checked a block at a time.
 
@@ -65,28 +60,12 @@ def map_npy(path: str | Path, probabilities: bool = False) -> LogPotentials:
     InputError : the file is no NPY file, is cut short, or holds no vector of real numbers.
     OSError : the file cannot be read.
     """
-    try:
-        values = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise InputError(f"not a whole NPY file ({_first_line(error)})", _FORM, source=path) from error
-    return model(values, str(path), probabilities)
+    return model(npy.map_array(path), str(path), probabilities)
 
 
 def parse_npy(data: bytes, source: str, probabilities: bool = False) -> LogPotentials:
     """Read an NPY file that is in memory, such as standard input; raises as `map_npy`."""
-    stream = io.BytesIO(data)
-    try:
-        promised = _promised_bytes(stream)
-        stream.seek(0)
-        if promised > len(data):
-            raise InputError(
-                f"the header promises {promised:,} bytes, the file has {len(data):,}", _FORM, source=source
-            )
-        return model(np.load(stream, allow_pickle=False), source, probabilities)
-    except (ValueError, EOFError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"not a whole NPY file ({_first_line(error)})", _FORM, source=source) from error
+    return model(npy.array_of(data, source), source, probabilities)
 
 
 def parse_npz(data: bytes, source: str, max_bytes: int, probabilities: bool = False) -> LogPotentials:
@@ -96,27 +75,17 @@ def parse_npz(data: bytes, source: str, max_bytes: int, probabilities: bool = Fa
     ------
     InputError : as `map_npy`, or the array unpacks to more than `max_bytes`.
     """
+    file = io.BytesIO(data)
     name = "probabilities" if probabilities else "log_potentials"
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = archive.namelist()
-            member_name = f"{name}.npy"
-            if len(names) != 1 and member_name not in names:
-                raise InputError(
-                    f"holds {len(names)} arrays and none is called {name}",
-                    f"give an NPZ file with one array, or call one {name}",
-                    source=source,
-                )
-            member = archive.getinfo(member_name if member_name in names else names[0])
-            if member.file_size > max_bytes:
-                raise InputError(
-                    f"unpacks to {member.file_size:,} bytes, more than {max_bytes >> 20} MiB",
-                    "write the vector as NPY, which is read a block at a time",
-                    source=source,
-                )
-            return parse_npy(archive.read(member), source, probabilities)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise InputError(f"not a whole NPZ file ({_first_line(error)})", _FORM, source=source) from error
+    names = npy.array_names(file, source)
+    if len(names) != 1 and name not in names:
+        raise InputError(
+            f"holds {len(names)} arrays and none is called {name}",
+            f"give an NPZ file with one array, or call one {name}",
+            source=source,
+        )
+    chosen = name if name in names else names[0]
+    return model(npy.arrays_of(file, [chosen], source, max_bytes)[chosen], source, probabilities)
 
 
 def parse_csv(text: str, source: str, probabilities: bool = False) -> LogPotentials:
@@ -174,17 +143,3 @@ def model(values: npt.NDArray[Any], source: str, probabilities: bool) -> LogPote
     elif found.values[:].max() == -np.inf:
         raise InputError("every probability is 0", "at least one configuration must be possible", source=source)
     return found
-
-
-def _promised_bytes(stream: io.BytesIO) -> int:
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
-    count = 1
-    for length in shape:
-        count *= length
-    return count * dtype.itemsize
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.npy import arrays_of
 from thesis_cli.synthesis.corpus import TYPES, Corpus
 from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS, Semantics
 
@@ -60,16 +59,16 @@ def load_corpus(path: str | Path) -> Corpus:
     InputError : no such file, another kind of file, or a damaged one.
     """
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as members:
-            about = json.loads(members["about"].tobytes())
-            arrays = {name: members[name] for name in _MEMBERS}
+        with open(path, "rb") as file:
+            members = arrays_of(file, ["about", *_MEMBERS], path)
+        about = json.loads(members.pop("about").tobytes())
     except OSError as error:
         problem = f"it cannot be read ({error.strerror or error})"
         raise InputError(problem, _REMEDY, source=path) from None
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error):
+    except (ValueError, RecursionError):  # an `InputError` is one too
         raise InputError("it is not a corpus, or it is damaged", _REMEDY, source=path) from None
     try:
-        return _corpus(about, **arrays)
+        return _corpus(about, **members)
     except InputError as error:
         raise error.at(path) from None
 
@@ -95,9 +94,12 @@ def _corpus(
     try:
         made = {what: {int(length): n for length, n in counts.items()} for what, counts in about.pop("made").items()}
         semantics = Semantics(**about)
+        whole = all(type(value) is int for value in (semantics.low, semantics.high, semantics.longest))
+        if not whole or semantics.longest > np.iinfo(_MEMBERS["sizes"]).max:
+            raise ValueError
     except (TypeError, ValueError, KeyError, AttributeError):
         raise InputError("its description cannot be read", _REMEDY) from None
-    count = len(test)
+    count = test.size if test.ndim == 1 else -1
     arrays: tuple[npt.NDArray[Any], ...] = (codes, types, sizes, numbers, test)
     fits = (
         all(array.dtype == kind for array, kind in zip(arrays, _MEMBERS.values(), strict=True))
