@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from thesis_cli.base import compilation
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.compilation import LEDGER, Ledger, Stopwatch, announced, observed
 from thesis_cli.base.progress import bars
 from thesis_cli.commands.core.command import Command
@@ -143,15 +144,13 @@ def test_a_bar_shows_compilation_and_does_not_count_its_seconds(monkeypatch, cap
 
 
 def test_the_cost_of_a_command_does_not_contain_compilation(time):
-    import pandas as pd
-
     def run(request: Request, progress) -> Result:
         time.sleep(1)
         LEDGER.enter()
         LEDGER.compile()
         time.sleep(20)
         LEDGER.leave()
-        return Result(table=pd.DataFrame(), request=request, settings={})
+        return Result(columns=Columns({}), request=request, settings={})
 
     before = LEDGER._clock
     LEDGER._clock = time
@@ -190,12 +189,36 @@ register = registered.__setitem__
 def test_it_listens_as_soon_as_numba_is_imported(tmp_path, monkeypatch):
     (tmp_path / "fake_events.py").write_text(FAKE)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(compilation, "EVENTS", "fake_events")
-    finder = compilation._Finder()
-    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    monkeypatch.setitem(compilation._CHANGES, "fake_events", compilation._listen)
     import fake_events
 
     assert fake_events.registered.keys() == {"numba:compiler_lock", "numba:compile"}
     assert fake_events.__spec__.loader is fake_events.__loader__
     assert not isinstance(fake_events.__loader__, compilation._Loader)
-    assert finder not in sys.meta_path
+
+
+@pytest.mark.parametrize(
+    ("module", "cached", "calls"),
+    [
+        ("thesis_cli.inference.grid_kernels", "code", ["alone"]),
+        ("thesis_cli.inference.grid_kernels", None, ["alone", "with all"]),
+        ("thesis_client", "code", ["with all"]),
+    ],
+)
+def test_kernels_of_this_package_are_loaded_alone(module, cached, calls):
+    made = []
+
+    class FunctionCache:
+        _py_func = SimpleNamespace(__module__=module)
+
+        def _load_overload(self, sig, target_context):
+            made.append("alone")
+            return cached
+
+        def load_overload(self, sig, target_context):
+            made.append("with all")
+            return "code"
+
+    compilation._load_alone(SimpleNamespace(FunctionCache=FunctionCache))
+    assert FunctionCache().load_overload("sig", None) == "code"
+    assert made == calls

@@ -17,7 +17,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from types import ModuleType
+from typing import Any
 
 logger = logging.getLogger("thesis_cli")
 
@@ -132,31 +134,30 @@ def announced() -> Iterator[None]:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Listens as soon as numba is imported; an import of numba costs a third of a second."""
+    """Changes modules of numba as soon as they are imported; the import costs a third of a second."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != EVENTS:
+        if fullname not in _CHANGES:
             return None
-        sys.meta_path.remove(self)
         spec = importlib.machinery.PathFinder.find_spec(fullname, path)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
+            spec.loader = _Loader(spec.loader, _CHANGES[fullname])
         return spec
 
 
 class _Loader(importlib.abc.Loader):
-    """Loads a module as another loader does, and then listens."""
+    """Loads a module as another loader does, and then changes it."""
 
-    def __init__(self, loader: importlib.abc.Loader) -> None:
-        self._loader = loader
+    def __init__(self, loader: importlib.abc.Loader, change: Callable[[ModuleType], None]) -> None:
+        self._loader, self._change = loader, change
 
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        _listen(module)
+        self._change(module)
 
 
 def _listen(events: ModuleType) -> None:
@@ -180,7 +181,39 @@ def _listen(events: ModuleType) -> None:
     events.register("numba:compile", Compiling())
 
 
-if EVENTS in sys.modules:
-    _listen(sys.modules[EVENTS])
-else:
-    sys.meta_path.insert(0, _Finder())
+def _load_alone(caching: ModuleType) -> None:
+    """Let numba load kernels of this package without what only compilation needs.
+
+    Before numba looks into its cache, it imports all that it can compile, SciPy's linear algebra
+    included, which costs more than its own import. What is found in the cache runs without.
+    """
+    found = caching.FunctionCache
+    load_with_all = found.load_overload
+
+    def load_overload(self: Any, sig: Any, target_context: Any) -> Any:
+        if self._py_func.__module__.partition(".")[0] != "thesis_cli":
+            return load_with_all(self, sig, target_context)
+        _add_symbols()
+        loaded = self._load_overload(sig, target_context)
+        return load_with_all(self, sig, target_context) if loaded is None else loaded
+
+    if hasattr(found, "_load_overload"):
+        found.load_overload = load_overload
+
+
+@cache
+def _add_symbols() -> None:
+    """Give LLVM the functions of numba's runtime, which kernels call to make arrays."""
+    from llvmlite import binding
+    from numba.core.runtime import _nrt_python
+
+    for name, address in _nrt_python.c_helpers.items():
+        binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
+_CHANGES = {EVENTS: _listen, "numba.core.caching": _load_alone}
+
+for _name, _change in _CHANGES.items():
+    if _name in sys.modules:
+        _change(sys.modules[_name])
+sys.meta_path.insert(0, _Finder())

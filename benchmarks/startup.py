@@ -1,0 +1,72 @@
+"""Start-up: processor seconds and wall seconds of help texts and of small runs with compiled kernels
+in the cache, beside `import typer` in the same run.
+
+Each line is the least of several runs of a new process; `make bench` runs it. The ratios are of
+processor seconds.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from thesis_cli.cli.app import OWN
+from thesis_cli.commands.core import registry
+
+RUNS = int(os.environ.get("RUNS", "7"))
+DATA = Path(__file__).resolve().parents[1] / "data"
+PYTHON = [sys.executable]
+TOOL = [*PYTHON, "-m", "thesis_cli"]
+WORK = {
+    "estimate-z, 10x10 grid": "estimate-z g.uai --samples 100 --seed 1",
+    "map, 10x10 grid": "map g.uai",
+    "marginals, 10x10 grid": "marginals g.uai",
+    "bound, 10x10 grid": "bound g.uai --samples 10 --seed 1",
+    "sample, 10x10 grid": "sample g.uai --count 10 --seed 1",
+    "spin-glass": "spin-glass --size 4x4 --samples 10 --seed 1",
+    "renyi": f"renyi {DATA}/models/ising-4x4.uai --order 2 --samples 10 --seed 1",
+    "posterior": f"posterior --regression {DATA}/models/line.csv --samples 10 --seed 1",
+    "race": f"race {DATA}/models/factors-5x2000.npy --samples 10 --seed 1",
+    "synthesize": f"synthesize {DATA}/tasks/league.json",
+    "run-program": 'run-program "a <- [int]; b <- SORT a" "[[3, 1]]"',
+}
+
+
+def seconds(words, folder):
+    """Least processor and wall seconds of a command."""
+    found = []
+    for _ in range(RUNS + 1):  # the first fills caches
+        began = time.perf_counter()
+        child = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        error = child.stderr.read()
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - began
+        if status:
+            sys.exit(f"{' '.join(words)}: {error.decode()}")
+        found.append((usage.ru_utime + usage.ru_stime, wall))
+    return tuple(map(min, zip(*found[1:], strict=True)))
+
+
+def main():
+    import shlex
+
+    with tempfile.TemporaryDirectory() as folder:
+        glass = "spin-glass --size 10x10 --kind mixed --samples 10 --seed 1 --save g.uai --no-out"
+        subprocess.run([*TOOL, *glass.split()], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        typer, wall = seconds([*PYTHON, "-c", "import typer"], folder)
+        lines = {name: [*PYTHON, "-c", f"import {name}"] for name in ("typer", "numpy", "numba")}
+        lines["--help"] = [*TOOL, "--help"]
+        lines |= {f"{name} --help": [*TOOL, name, "--help"] for name in (*registry.entries(), *OWN)}
+        lines |= {name: [*TOOL, *shlex.split(line)] for name, line in WORK.items()}
+        only = sys.argv[1:]
+        print(f"{'':28} {'processor s':>12} {'wall s':>8} {'times typer':>12}")
+        for name, words in lines.items():
+            if not only or name in only:
+                used, wall = seconds(words, folder)
+                print(f"{name:28} {used:12.3f} {wall:8.3f} {used / typer:12.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
