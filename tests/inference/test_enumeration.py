@@ -34,7 +34,7 @@ def test_log_partition_function_is_brute_force(graph, block):
 @pytest.mark.parametrize("shift", [1e5, -1e5, 0.0])
 def test_nothing_overflows(shift):
     assert log_partition_function(LogPotentials(np.array([shift, shift - 1, -np.inf]))) == pytest.approx(
-        shift + math.log1p(math.exp(-1)), rel=1e-15
+        shift + math.log1p(math.exp(-1)), rel=1e-14
     )
 
 
