@@ -60,3 +60,9 @@ def test_files_that_are_no_tables(tmp_path):
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not text"):
         load_regression(tmp_path / "b.csv")
+
+
+def test_features_that_overflow_are_refused(tmp_path):
+    (tmp_path / "d.csv").write_text("x,y\n1.7e308,1\n")
+    with pytest.raises(InputError, match="x is up to inf"):
+        load_regression(tmp_path / "d.csv", prior_scale=10.0)

@@ -397,6 +397,8 @@ BAD = [
     ("[columns.a]\ntype = 'boolean'\n[columns.a]\ntype = 'boolean'", ":3: column 'a' is listed twice"),
     ("[columns]\na = {type = 'boolean'}\na = {type = 'boolean'}", ": it is not TOML: Cannot overwrite a value"),
     ("[columns.a\ntype = 'boolean'", ":1: it is not TOML: "),
+    ("[kernel]\nrho = " + "9" * 5000, ": it is not TOML: "),
+    ("x = " + "[" * 5000, ": it is not TOML: "),
 ]
 
 

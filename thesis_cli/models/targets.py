@@ -117,8 +117,8 @@ class Regression:
             raise InputError(f"row {bad[0, 0] + 1} of x and y has a number that is not finite", "drop the row")
         if not (math.isfinite(scale) and scale > 0):
             raise InputError(f"the scale of the noise is {scale:g}", "it must be finite and above 0")
-        sizes = ("x", np.abs(features).max() * prior_scale, MOST_SCALES), ("y", np.abs(response).max(), MOST_RESPONSE)
-        for what, size, most in sizes:
+        widest, highest = float(np.abs(features).max()), float(np.abs(response).max())
+        for what, size, most in ("x", widest * prior_scale, MOST_SCALES), ("y", highest, MOST_RESPONSE):
             if size > most * scale:
                 raise InputError(
                     f"{what} is up to {size:.0e}, with noise of scale {scale:g}", f"it may be {most:.0e} times that"

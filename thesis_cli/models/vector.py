@@ -13,7 +13,7 @@ from thesis_cli.base import npy
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.models.factor_graph import LogPotentials, check_log_potentials
-from thesis_cli.models.tokens import is_number
+from thesis_cli.models.tokens import floats, is_number
 
 _FORM = "give a float64 vector: one number for each configuration"
 _PROBABILITY = "probabilities must be finite and 0 or above; they need not sum to 1"
@@ -105,7 +105,7 @@ def parse_csv(text: str, source: str, probabilities: bool = False) -> LogPotenti
     first = filled[0]
     words = lines[first].split(",") if len(filled) == 1 else [lines[i] for i in filled]
     try:
-        values = np.array(words, dtype=np.float64)
+        values = floats(words)
     except ValueError:
         bad = next(k for k, word in enumerate(words) if not is_number(word))
         raise InputError(

@@ -213,7 +213,7 @@ class Schema:
         """
         try:
             content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # of a number of 5,000 digits, or a deep nest
             raise _not_toml(str(error)) from None
         _check_keys("", content, ("columns", "kernel"))
         tables = [_table(f"[{key}]", content.get(key, {})) for key in ("columns", "kernel")]
