@@ -74,6 +74,7 @@ models: install
 	$(BIN)/python -m thesis_cli.studies.models.examples data/models
 
 bench: install
+	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/full_rank.py
 	$(BIN)/python benchmarks/exact.py
 	$(BIN)/python benchmarks/files.py

@@ -17,7 +17,7 @@ from tests.conftest import MODELS, ROOT
 from thesis_cli.cli import app
 from thesis_cli.commands.core.registry import command_named, entries
 
-HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm", "opendp")
+HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm", "opendp", "pydantic")
 COMMANDS = (*entries(), *app.OWN)
 
 
@@ -29,6 +29,33 @@ def test_help_imports_nothing_heavy(arguments):
     code += f"; print([m for m in {HEAVY} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.splitlines()[-1] == "[]"
+
+
+NEEDLESS = ("pandas", "scipy.stats", "scipy.optimize", "pgmpy", "matplotlib", "joblib", "tqdm", "pydantic")
+PLAIN = [
+    ["run-program", "a <- [int]; b <- SORT a", "[[3, 1]]"],
+    ["marginals", f"{MODELS}/asia.uai"],
+    ["sample", f"{MODELS}/asia.uai", "--count", "5"],
+]
+COMPILED = [["map", f"{MODELS}/ising-4x4.uai"], ["estimate-z", f"{MODELS}/ising-4x4.uai", "--samples", "9"]]
+
+
+def test_commands_import_no_more_than_they_need(tmp_path):
+    code = f"""import sys; from thesis_cli.cli.app import main
+for line in {PLAIN}:
+    assert main(line) == 0
+print([m for m in {("numba", *NEEDLESS)} if m in sys.modules])
+for line in {COMPILED}:
+    assert main(line) == 0
+print([m for m in {NEEDLESS} if m in sys.modules])"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert [line for line in done.stdout.splitlines() if line.startswith("[")] == ["[]", "[]"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_heeds_debug(cli, command):
+    assert cli(command, "--nonsense", "--debug").err.startswith("Traceback")
+    assert cli(command, "--nonsense").err.startswith("error: ")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

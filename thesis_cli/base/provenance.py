@@ -39,11 +39,11 @@ def git_state(checkout: Path) -> dict[str, object]:
     Asked once: it is the code of this process that matters.
     """
     try:
-        if Path(_git(checkout, "rev-parse", "--show-toplevel")) != checkout.resolve():
+        top, commit = _git(checkout, "rev-parse", "--show-toplevel", "HEAD").splitlines()
+        if Path(top) != checkout.resolve():
             return {"git_commit": None, "git_dirty": None}
-        commit = _git(checkout, "rev-parse", "HEAD")
         changed = _git(checkout, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude,top)results")
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, ValueError, subprocess.CalledProcessError):
         return {"git_commit": None, "git_dirty": None}
     return {"git_commit": commit, "git_dirty": bool(changed)}
 

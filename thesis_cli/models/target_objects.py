@@ -125,7 +125,7 @@ def load_object(name: str, made: Callable[[Any], Target] | None = None) -> Targe
     """
     module, _, attribute = name.rpartition(":")
     if not module or not attribute:
-        raise InputError(f"'{name}' names no {'object' if module else 'module'}", NAME, source="--target")
+        raise InputError(f"{name} names no object", "it must be module:object or file.py:object", source="--target")
     if module.endswith(".py") and not Path(module).is_file():
         raise InputError("there is no such file", NAME, source=module)
     try:

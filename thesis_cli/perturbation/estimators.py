@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import ndtri
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.normal import normal_quantile
 from thesis_cli.perturbation.estimate import Estimate, check_confidence, from_logs
 from thesis_cli.perturbation.tricks import Trick
 
@@ -97,7 +97,7 @@ def _interval(trick: Trick, log_t: Floats, log_z: float, error: float, confidenc
         return trick.interval(log_t, confidence)
     if not math.isfinite(error):
         return -math.inf, math.inf
-    half = float(ndtri((1 + confidence) / 2)) * error
+    half = normal_quantile((1 + confidence) / 2) * error
     return log_z - half, log_z + half
 
 
@@ -112,7 +112,7 @@ def _transform(trick: Trick, log_t: Floats, confidence: float) -> Estimate:
     if not math.isfinite(spread):
         spread = math.inf
     value, _, _, _, exponent = from_logs(log_mean, 0.0, log_mean, log_mean)
-    half = float(ndtri((1 + confidence) / 2)) * spread * value if value else 0.0
+    half = normal_quantile((1 + confidence) / 2) * spread * value if value else 0.0
     return Estimate(
         value,
         value * spread if value else 0.0,

@@ -9,6 +9,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.normal import normal_quantile
 from thesis_cli.perturbation.concentration import deviation
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
 from thesis_cli.perturbation.low_rank import LowRankMaxima
@@ -94,13 +95,24 @@ def jackknife_error(values: Floats, alpha: float) -> float:
     return math.sqrt((m - 1) * float(without.var())) / abs(alpha)
 
 
+_ZETA = np.array(
+    (
+        *(1.6449340668482264, 1.2020569031595942, 1.0823232337111381, 1.03692775514337, 1.0173430619844492),
+        *(1.008349277381923, 1.0040773561979444, 1.0020083928260821, 1.000994575127818),
+    )
+)
+"""Riemann's zeta function at 2, ..., 10."""
+
+
 def _term_shift(alphas: Floats) -> Floats:
     """ln Gamma(1 + alpha) / alpha + c, by its series where the sum would cancel."""
-    from scipy.special import gammaln, zeta
-
     small = np.abs(alphas) < 0.02
     k = np.arange(2, 11)
-    series = (zeta(k) / k * (-1.0) ** k * np.power.outer(alphas, k - 1)).sum(axis=-1)
+    series: Floats = (_ZETA / k * (-1.0) ** k * np.power.outer(alphas, k - 1)).sum(axis=-1)
+    if small.all():
+        return series
+    from scipy.special import gammaln
+
     safe = np.where(small, 1.0, alphas)
     return np.where(small, series, gammaln(1 + safe) / safe + np.euler_gamma)
 
@@ -257,10 +269,8 @@ def _bound(
 
 def half_width(error: float, confidence: float) -> float:
     """Half the width of a normal interval; raises `InputError` as `check_confidence` does."""
-    from scipy.special import ndtri
-
     check_confidence(confidence)
-    return float(ndtri((1 + confidence) / 2)) * error
+    return normal_quantile((1 + confidence) / 2) * error
 
 
 def slope_at_zero(maxima: LowRankMaxima) -> tuple[float, float]:

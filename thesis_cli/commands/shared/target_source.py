@@ -45,7 +45,7 @@ def open_target(source: TargetSource, box: FunctionBox) -> Target:
     ------
     InputError : no such object, one that is no target, or a function without a box.
     """
-    from thesis_cli.models.target_objects import NAME, checked_target, load_object
+    from thesis_cli.models.target_objects import checked_target, load_object
 
     def made(found: Any) -> Target:
         return checked_target(_boxed(found, box))
@@ -53,7 +53,7 @@ def open_target(source: TargetSource, box: FunctionBox) -> Target:
     if not isinstance(source, str):
         return made(source)
     if source.endswith(".py"):
-        raise InputError("names a Python file but no object in it", f"write {NAME}", source=source)
+        raise InputError(f"{source} names no object", f"it must be {source}:object", source="--target")
     return load_object(source, made)
 
 
