@@ -130,3 +130,8 @@ def test_surplus_text_is_not_split():
         words.finish("it")
     assert len(words._words) < 5000
     assert words.count(10**7) == 10**6 + 1
+
+
+def test_a_factor_without_variables_that_is_0_is_named():
+    with pytest.raises(InputError, match=r"m\.uai:3: every entry of factor 1 is 0, which makes Z = 0"):
+        uai.parse("MARKOV 1 2 2 1 0 0\n2 1 1\n1 0", "m.uai")

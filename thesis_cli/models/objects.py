@@ -41,7 +41,7 @@ def model_of(source: Any, evidence: Sequence[str | Path] | None = None, probabil
     except (TypeError, ValueError):  # such as lists of different lengths
         values = np.asarray(None)
     if values.dtype.kind not in "fiu":
-        raise InputError(f"a {type(source).__name__} is no model", KINDS)
+        raise InputError(f"an object of type {type(source).__name__} is no model", KINDS)
     return conditioned(vector.model(values, "", probabilities), evidence)
 
 
@@ -85,7 +85,7 @@ def _factors_of(network: Any) -> list[Any]:
     get = getattr(network, "get_cpds", None) or getattr(network, "get_factors", None)
     factors = list(get()) if get else []
     if not factors or not all(hasattr(f, "values") and hasattr(f, "state_names") for f in factors):
-        raise InputError(f"a {type(network).__name__} of pgmpy has no tables of discrete variables", KINDS)
+        raise InputError(f"the class {type(network).__name__} of pgmpy has no tables of discrete variables", KINDS)
     return factors
 
 

@@ -202,7 +202,8 @@ def log_entries(words: Tokens, tables: Sequence[range]) -> list[Floats]:
     impossible = np.maximum.reduceat(logs, starts) == -np.inf
     if impossible.any():
         j = int(impossible.argmax())
-        raise words.error(f"every entry of factor {j} is 0", "at least one must be above 0", tables[j].start)
+        problem = f"every entry of factor {j} is 0, which makes Z = 0"
+        raise words.error(problem, "at least one must be above 0", tables[j].start)
     return [logs[start:end] for start, end in zip(starts, ends, strict=True)]
 
 

@@ -22,7 +22,7 @@ def evidence_option() -> Any:
     """Evidence; its type is `tuple[str, ...] | None`."""
     return option(
         None,
-        "Observed variable, as in xray=yes or 6=0, or a UAI evidence file.",
+        "Observed variable, as in xray=yes or 6=0, or a UAI evidence file: a count, then pairs of variable and state.",
         metavar="NAME=STATE|FILE",
         names="file",
     )
