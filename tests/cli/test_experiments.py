@@ -64,8 +64,9 @@ def test_plot_redraws_from_the_csv_alone(cli, toy):
     for file in (toy / "results/.store").rglob("*.csv"):
         file.unlink()
     result = cli("plot", "toy", "--preset", "quick")
-    assert result.out.split() == ["results/quick/toy.pdf", "results/quick/toy.png"]
+    assert result.out.splitlines() == ["results/quick/toy.pdf new", "results/quick/toy.png new"]
     assert {p: p.read_bytes() for p in drawn} == drawn
+    assert cli("plot", "toy", "--preset", "quick").out.split()[1::2] == ["unchanged", "unchanged"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -44,6 +44,11 @@ STYLE: Any = {
 
 WIDTH = 6.3
 """Inches: the text width of an A4 page."""
+
+METADATA: dict[str, Any] = {"pdf": {"CreationDate": None}, "png": {"Software": None}}
+
+LEVELS, SHARE = 2, 1e-5
+"""Levels of 255, and share of pixels, by which pictures that look the same may differ."""
 
 
 @cache
@@ -88,21 +93,54 @@ def label(axes: Axes, x: str, y: str, title: str = "") -> None:
         axes.set_title(title)
 
 
-def save(plot: Callable[[], Figure], stem: Path) -> list[Path]:
-    """Draw a figure in the one style; writes `stem`.pdf and `stem`.png unless they hold the same
-    bytes already.
+def render(plot: Callable[[], Figure], kinds: Sequence[str] = ("png", "pdf")) -> dict[str, bytes]:
+    """Draw a figure in the one style; returns the file of each kind.
+
+    The first kind makes the layout. A second layout would start from the first and move everything
+    by a fraction of a pixel, so that a picture would depend on what was drawn before it.
     """
-    written = []
+    found = {}
     with style():
         figure = plot()
-        for kind, metadata in (("pdf", {"CreationDate": None}), ("png", {"Software": None})):
+        for kind in kinds:
             data = io.BytesIO()
-            figure.savefig(data, format=kind, metadata=metadata)
-            path = stem.with_name(f"{stem.name}.{kind}")
-            if not path.is_file() or path.read_bytes() != data.getvalue():
-                write_atomic({path: data.getvalue()})
-            written.append(path)
+            figure.savefig(data, format=kind, metadata=METADATA[kind])
+            figure.set_layout_engine("none")
+            found[kind] = data.getvalue()
+    return found
+
+
+def save(plot: Callable[[], Figure], stem: Path) -> list[Path]:
+    """Draw a figure; writes `stem`.pdf and `stem`.png unless they hold the same bytes already."""
+    written = []
+    for kind, data in sorted(render(plot).items()):
+        path = stem.with_name(f"{stem.name}.{kind}")
+        if not path.is_file() or path.read_bytes() != data:
+            write_atomic({path: data})
+        written.append(path)
     return written
+
+
+def difference(old: bytes, new: bytes) -> str:
+    """What a reader of two PNGs sees changed, in words; empty if nothing.
+
+    Processors may round the edges of lines differently. Pictures look the same if at most `SHARE`
+    of their pixels differ by more than `LEVELS`.
+    """
+    import numpy as np
+    from PIL import Image, UnidentifiedImageError
+
+    if old == new:
+        return ""
+    try:
+        before, after = (np.asarray(Image.open(io.BytesIO(data)).convert("RGBA"), np.int16) for data in (old, new))
+    except (UnidentifiedImageError, OSError, SyntaxError):
+        return "the old file is no picture"
+    if before.shape != after.shape:
+        sizes = [f"{width} x {height}" for height, width, _ in (after.shape, before.shape)]
+        return f"{sizes[0]} pixels instead of {sizes[1]}"
+    share = float((np.abs(after - before).max(-1) > LEVELS).mean())
+    return f"{share:.2%} of the pixels" if share > SHARE else ""
 
 
 def nice(value: float) -> str:

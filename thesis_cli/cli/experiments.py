@@ -109,7 +109,7 @@ def reproduce(request: ReproduceRequest, shared: Shared) -> None:
 
 
 def plot(request: PlotRequest, shared: Shared) -> None:
-    """Draw figures and print their files."""
+    """Draw figures, and print their files and what changed."""
     from thesis_cli.reproduction.figures import draw
     from thesis_cli.reproduction.registry import find_checkout, load
 
@@ -120,8 +120,8 @@ def plot(request: PlotRequest, shared: Shared) -> None:
         if request.all and not (checkout.results(request.preset) / f"{name}.csv").is_file():
             options.logger.warning("%s has no result at preset %s", name, request.preset)
             continue
-        for figure in draw(experiment, checkout.results(request.preset)):
-            typer.echo(output.short(figure))
+        for figure, change in draw(experiment, checkout.results(request.preset)).items():
+            typer.echo(f"{output.short(figure)} {change}")
 
 
 def claims(request: ClaimsRequest, shared: Shared) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.base.figures import save
+from thesis_cli.base.figures import difference, render
+from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction.experiment import Experiment
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+NEW, CHANGED, UNCHANGED = "new", "changed", "unchanged"
 
 
 def read_result(csv: Path) -> pd.DataFrame:
@@ -31,15 +35,13 @@ def read_result(csv: Path) -> pd.DataFrame:
         raise InputError(f"not a table ({error})", f"run thesis-cli reproduce {csv.stem}", source=csv) from error
 
 
-def draw(experiment: Experiment, folder: Path) -> list[Path]:
-    """Draw an experiment's figure from its CSV in `folder`; returns the PDF and the PNG.
+def picture(experiment: Experiment, frame: pd.DataFrame, kinds: Sequence[str] = ("png", "pdf")) -> dict[str, bytes]:
+    """The figure of a result; returns the file of each kind.
 
     Raises
     ------
-    InputError : there is no CSV.
     WorkFailed : the experiment's `plot` raised.
     """
-    frame = read_result(folder / f"{experiment.id}.csv")
 
     def plot() -> Figure:
         try:
@@ -47,7 +49,40 @@ def draw(experiment: Experiment, folder: Path) -> list[Path]:
         except Exception as error:
             raise WorkFailed(stale(f"the figure of {experiment.id}", error)) from error
 
-    return save(plot, folder / experiment.id)
+    return render(plot, kinds)
+
+
+def draw(experiment: Experiment, folder: Path) -> dict[Path, str]:
+    """Draw an experiment's figure from its CSV in `folder`, as PDF and PNG.
+
+    A PNG that looks the same is not replaced, because processors may round differently.
+
+    Returns
+    -------
+    changes : for each file "new", "unchanged", or "changed" with what differs.
+
+    Raises
+    ------
+    InputError : there is no CSV.
+    WorkFailed : the experiment's `plot` raised.
+    """
+    found = {}
+    for kind, data in sorted(picture(experiment, read_result(folder / f"{experiment.id}.csv")).items()):
+        path = folder / f"{experiment.id}.{kind}"
+        found[path] = _change(path, data)
+        if found[path] != UNCHANGED:
+            write_atomic({path: data})
+    return found
+
+
+def _change(path: Path, data: bytes) -> str:
+    if not path.is_file():
+        return NEW
+    old = path.read_bytes()
+    if path.suffix == ".png":
+        words = difference(old, data)
+        return f"{CHANGED}: {words}" if words else UNCHANGED
+    return UNCHANGED if old == data else CHANGED
 
 
 def stale(what: str, error: Exception) -> str:
