@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.dsl import WIDEST
 from thesis_cli.synthesis.input_range_kernels import Codes
 from thesis_cli.synthesis.lanes import NULL, WIDTH, Flags, Lanes
@@ -43,7 +43,7 @@ _ALL = np.uint64(2**PROBES - 1)
 _LENGTH = np.uint64(7)
 
 
-@njit
+@helper()
 def _hash(words, row, is_int, alive, valid):
     """Hashes of a behaviour: of the values in the widest range, and of those in the range."""
     wide, narrow = np.uint64(0), np.uint64(0)
@@ -62,7 +62,7 @@ def _hash(words, row, is_int, alive, valid):
     return wide, narrow
 
 
-@njit
+@helper(inline="always")
 def _run(code, line, pool, words, marks, bounds):
     """Run a line on all probes and mark its result; the hash of what is in range."""
     wide = Bounds(np.int16(-WIDEST), np.int16(WIDEST), bounds.floor)
@@ -92,7 +92,7 @@ def _run(code, line, pool, words, marks, bounds):
     return narrow
 
 
-@njit
+@helper()
 def _place(table, key):
     """Where a key stands in the table, or belongs."""
     mask = table.size - 1
@@ -102,7 +102,7 @@ def _place(table, key):
     return place
 
 
-@njit
+@helper()
 def _enter(table, key, length):
     """Enter a key with the length of the program; returns whether it is new."""
     place = _place(table, key)
@@ -112,7 +112,7 @@ def _enter(table, key, length):
     return True
 
 
-@njit
+@helper()
 def _shorten(table, key, length):
     """Note that a program of so many lines has a key, which is in the table."""
     place = _place(table, key)
@@ -120,21 +120,21 @@ def _shorten(table, key, length):
         table[place] = key & ~_LENGTH | np.uint64(length)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def enter_keys(table: Words, keys: Words, length: int) -> None:
     """Enter keys as those of programs of so many lines, into a table that has room."""
     for key in keys:
         _enter(table, key, length)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def lengths_of(table: Words, keys: Words, lengths: Ints) -> None:
     """Write the lines that the table has for each key."""
     for i in range(keys.size):
         lengths[i] = table[_place(table, keys[i])] & _LENGTH
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def rehash(old: Words, table: Words) -> None:
     """Enter all keys of a table into an empty larger one."""
     for key in old:
@@ -142,7 +142,7 @@ def rehash(old: Words, table: Words) -> None:
             table[_place(table, key)] = key
 
 
-@njit
+@helper()
 def _list_lines(state, number, depth):
     """List the codes that the line at `depth` can have: no line may stay unused, and neighbours are
     in order."""
@@ -171,7 +171,7 @@ def _list_lines(state, number, depth):
     sizes[depth] = n
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def enter_inputs(words: Words, kinds: Flags, table: Words, marks: Words) -> int:
     """Mark the inputs, of which `words` has the probes, and enter them as programs of no line;
     entries in use."""
@@ -179,7 +179,7 @@ def enter_inputs(words: Words, kinds: Flags, table: Words, marks: Words) -> int:
     for v in range(kinds.size):
         wide, narrow = _hash(words, v, kinds[v], _ALL, _ALL)
         marks[ALIVE, v], marks[VALID, v], marks[KEY, v] = _ALL, _ALL, wide
-        keys += _enter(table, wide, 0) + _enter(table, narrow, 0)
+        keys += _enter(table, wide, ZERO) + _enter(table, narrow, ZERO)
     return keys
 
 
@@ -221,7 +221,7 @@ class State(NamedTuple):
     choices: Codes
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def enumerate_behaviours(
     room: Room, state: State, table: Words, keys: int, found: Codes, budget: int, add: bool
 ) -> int:
@@ -264,7 +264,7 @@ def enumerate_behaviours(
                 break
             sizes[depth] = -1
             depth -= 1
-            _take(uses, choices[depth, cursor[depth] - 1], -1)
+            _take(uses, choices[depth, cursor[depth] - 1], -ONE)
             continue
         code = choices[depth, cursor[depth]]
         cursor[depth] += 1
@@ -273,13 +273,13 @@ def enumerate_behaviours(
         kinds[line] = GIVES_INT[code >> 6]
         last = depth == length - 1
         counts[1] += last
-        if not marks[ALIVE, line] or (not last and _repeats(marks, 0, line)):
+        if not marks[ALIVE, line] or (not last and _repeats(marks, ZERO, line)):
             continue
         if last and not add:
             _shorten(table, marks[KEY, line], length)
             _shorten(table, narrow, length)
             continue
-        _take(uses, code, 1)
+        _take(uses, code, ONE)
         if not last:
             depth += 1
             sizes[depth] = -1
@@ -290,12 +290,12 @@ def enumerate_behaviours(
             for d in range(length):
                 found[counts[2], d] = choices[d, cursor[d] - 1]
             counts[2] += 1
-        _take(uses, code, -1)
+        _take(uses, code, -ONE)
     counts[0] = depth
     return keys
 
 
-@njit
+@helper()
 def _repeats(marks, first, line):
     """Whether a variable has the value of one from `first` to the one above it."""
     found = False
@@ -304,13 +304,13 @@ def _repeats(marks, first, line):
     return found
 
 
-@njit
+@helper()
 def _take(uses, code, times):
     uses[code >> 3 & 7] += times
     uses[code & 7] += times
 
 
-@njit
+@helper()
 def _serving(codes, inputs, line):
     """Number of lines that the output needs for the result of one alone, which is one of them."""
     needed = np.zeros(inputs + codes.size, dtype=np.bool_)
@@ -324,7 +324,7 @@ def _serving(codes, inputs, line):
     return codes.size - rest
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def select(rooms: Room, table: Words, fresh: bool, codes: Codes, hashes: Words, good: Flags) -> int:
     """Find the programs worth having, as `Behaviours.select` defines them.
 
@@ -373,7 +373,7 @@ def select(rooms: Room, table: Words, fresh: bool, codes: Codes, hashes: Words, 
     return keys
 
 
-@njit
+@helper()
 def _count_bits(mask):
     count = 0
     for m in range(PROBES):
@@ -381,7 +381,7 @@ def _count_bits(mask):
     return count
 
 
-@njit
+@helper()
 def _differ(pool, other, row, mask):
     """Whether values of two pools differ on one of the probes of a mask."""
     differs = np.int16(0)

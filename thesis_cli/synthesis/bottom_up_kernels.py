@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.base.compiled import ZERO, helper, kernel
 from thesis_cli.synthesis.lanes import Flags, Lanes, examples_of, same
 from thesis_cli.synthesis.operation_kernels import COMMUTES, GIVES_INT, INT_LIST, LIST, TAKES, Bounds, apply, has_room
 
@@ -72,7 +72,7 @@ class Level(NamedTuple):
 # These take arrays, not the tuple: a tuple of arrays is copied by each call that is not inlined.
 
 
-@njit
+@helper()
 def _hash(words, row, is_int, multipliers):
     h = np.uint64(is_int)
     for i in range(multipliers.size):
@@ -81,21 +81,21 @@ def _hash(words, row, is_int, multipliers):
     return h * multipliers[0]
 
 
-@njit
+@helper()
 def _find(table, hashes, pool, kinds, row):
     """Place in the table of the value of a row: where it stands already, or where it belongs."""
     mask = table.size - 1
     place = np.int64(hashes[row] >> np.uint64(20)) & mask
     while table[place] >= 0:
-        other = table[place]
+        other = np.int64(table[place])
         alike = hashes[other] == hashes[row] and kinds[other] == kinds[row]
-        if alike and same(pool, other, row, 0, examples_of(pool)):
+        if alike and same(pool, other, row, ZERO, np.int64(examples_of(pool))):
             break
         place = (place + 1) & mask
     return place
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def enter(bank: BankRows, first: int, last: int) -> None:
     """Enter the values of rows `first` to `last` - 1 into the table; of equal ones the first."""
     pool, words, multipliers, kinds, _, hashes, table = bank
@@ -106,7 +106,7 @@ def enter(bank: BankRows, first: int, last: int) -> None:
             table[place] = row
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) -> int:
     """Make the values of one size from those of smaller ones; go on from where the last call
     stopped.
@@ -125,7 +125,7 @@ def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) ->
     """
     pool, words, multipliers, kinds, origins, hashes, table = bank
     starts, size, keep, bounds, result_is_int, order = level
-    examples = examples_of(pool)
+    examples, target = examples_of(pool), np.int64(TARGET)
     step = examples if keep else 1
     stop = state[5] + budget
     place, part, x, y = state[0], state[1], state[2], state[3]
@@ -161,11 +161,11 @@ def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) ->
         row = state[4]
         state[5] += 1
         hit = GIVES_INT[id] == result_is_int
-        ok = keep or has_room(id, pool, x, other, TARGET)
+        ok = keep or has_room(id, pool, x, other, target)
         for m in range(0, examples, step):
             if ok:
                 ok = apply(id, pool, x, other, row, (m, m + step), bounds)
-                hit &= ok and same(pool, row, TARGET, m, m + step)
+                hit &= ok and same(pool, row, target, m, m + step)
                 ok &= keep or hit
         if ok and hit:
             found[state[6], 0], found[state[6], 1], found[state[6], 2] = id, x, other

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from numba import njit
-
 from thesis_cli.base.arrays import Ints
+from thesis_cli.base.compiled import ZERO, kernel
 from thesis_cli.synthesis.lanes import Flags, Lanes, examples_of, inlined, same
 from thesis_cli.synthesis.operation_kernels import COMMUTES, GIVES_INT, INT_LIST, LIST, TAKES, Bounds, apply, has_room
 
@@ -123,7 +122,7 @@ def _choose(problem, state, depth):
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def search(problem: Problem, state: State, budget: int) -> int:
     """Examine programs of one length T, depth first; go on from where the last call stopped.
 
@@ -189,7 +188,7 @@ def search(problem: Problem, state: State, budget: int) -> int:
         types[line] = GIVES_INT[id]
         if ok and pruning & REPEATED:
             for v in range(line):
-                ok &= types[v] != types[line] or not same(pool, v, line, 0, examples)
+                ok &= types[v] != types[line] or not same(pool, v, line, ZERO, examples)
             if not ok:
                 continue
         uses[x] += 1

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from thesis_cli.base.arrays import Ints
+from thesis_cli.base.compiled import helper, kernel
 from thesis_cli.synthesis.dispatch import by_operation
 from thesis_cli.synthesis.dsl import OPERATIONS, check_rules
 from thesis_cli.synthesis.lanes import inlined
@@ -28,15 +28,16 @@ Codes = npt.NDArray[np.int32]
 BY = np.array([o.f.by if o.f else 0 for o in OPERATIONS])
 """Constants of the lambdas of all operations."""
 
+TWO = np.int64(2)
 EMPTY = (np.int64(1), np.int64(0))
 
 
-@njit
+@helper()
 def _ceil(x, k):
     return -(-x // k)
 
 
-@njit
+@helper()
 def _power(bound, n):
     """The largest r with r^n <= bound, for a bound of at least 0; -1 for one below 0."""
     r = -1
@@ -89,8 +90,8 @@ def _divide(id, lo, hi, longest, bounds):
 
 @inlined
 def _square(id, lo, hi, longest, bounds):
-    root = _power(hi, 2)
-    least = _power(lo - 1, 2) + 1 if lo > 0 else -root
+    root = _power(hi, TWO)
+    least = _power(lo - 1, TWO) + 1 if lo > 0 else -root
     return _both((least, root) if hi >= 0 else EMPTY)
 
 
@@ -117,7 +118,7 @@ def _sum(id, lo, hi, longest, bounds):
 
 @inlined
 def _plus(id, lo, hi, longest, bounds):
-    return _both((_ceil(lo, 2), hi // 2))
+    return _both((_ceil(lo, TWO), hi // 2))
 
 
 @inlined
@@ -128,7 +129,7 @@ def _minus(id, lo, hi, longest, bounds):
 
 @inlined
 def _times(id, lo, hi, longest, bounds):
-    root = _power(min(-lo, hi), 2)
+    root = _power(min(-lo, hi), TWO)
     return _both((-root, root) if lo <= 0 <= hi else EMPTY)
 
 
@@ -177,10 +178,10 @@ RULES: dict[str, Any] = {
 check_rules("ranges", (o.rule(o.function.ranges) for o in OPERATIONS), RULES)
 
 _calls = [(RULES[o.rule(o.function.ranges)],) for o in OPERATIONS]
-_before: Any = njit(by_operation("_before", "lo, hi, longest, bounds", _calls, globals()))
+_before: Any = helper()(by_operation("_before", "lo, hi, longest, bounds", _calls, globals()))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def propagate(codes: Codes, inputs: int, longest: int, bounds: Bounds, least: Ints, most: Ints) -> bool:
     """Ranges of the variables of a program under which no number leaves the bounds.
 
@@ -206,4 +207,7 @@ def propagate(codes: Codes, inputs: int, longest: int, bounds: Bounds, least: In
         if TAKES[id] != INT_LIST:  # the number that goes with a list may be any
             least[x], most[x] = max(least[x], first[0]), min(most[x], first[1])
         least[y], most[y] = max(least[y], second[0]), min(most[y], second[1])
-    return bool(np.all(least[:inputs] <= most[:inputs]))
+    some = True
+    for v in range(inputs):
+        some &= least[v] <= most[v]
+    return some

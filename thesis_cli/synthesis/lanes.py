@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from thesis_cli.base.compiled import helper
+
 Lanes = npt.NDArray[np.int16]
 Flags = npt.NDArray[np.bool_]
 
@@ -90,7 +92,7 @@ def clamp(x):
     return np.int16(min(max(x, np.int32(-(2**15))), np.int32(2**15 - 1)))
 
 
-@njit
+@helper()
 def same(pool, x, y, first, last):
     """Whether two values agree on examples `first` to `last` - 1."""
     differs = np.int16(0)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from thesis_cli.base.compiled import ZERO, kernel
 from thesis_cli.synthesis.dispatch import by_operation
 from thesis_cli.synthesis.dsl import INT, OPERATIONS, Lambda, Semantics, check_rules
 from thesis_cli.synthesis.lanes import (
@@ -66,12 +66,22 @@ _QUOTIENTS = {
 }
 
 
-def _numbers(f: Lambda | None, floor: bool) -> tuple[int, int, int, int]:
-    """The numbers by which kernels know a lambda.
+_TWINS = {"drop", "minimum"}
+_PLACES = {"last": (0, 1, 0, 0), "access": (1, 0, 0, 0)}
+
+
+def _numbers(kernel: str, f: Lambda | None, floor: bool) -> tuple[int, int, int, int]:
+    """The numbers by which a kernel knows an operation.
 
     A lambda of one number gives (p x + q + r [x < 0]) >> s, of which these are p, q, r and s. A
-    predicate holds for x where s x > 0 or x mod 2 = r; the numbers begin with s and r.
+    predicate holds for x where s x > 0 or x mod 2 = r; the numbers begin with s and r. HEAD, LAST
+    and ACCESS by k take place p k + q (n - 1) of n; the numbers begin with p and q. Of two
+    operations that share a kernel one has -1, whose bits are all set, and its twin 0.
     """
+    if kernel in _TWINS:
+        return -1, 0, 0, 0
+    if kernel in _PLACES:
+        return _PLACES[kernel]
     if f is None:
         return 0, 0, 0, 0
     if f.rule == "divide":
@@ -81,9 +91,10 @@ def _numbers(f: Lambda | None, floor: bool) -> tuple[int, int, int, int]:
     return known.get(f.rule, (0, 0, 0, 0))
 
 
-NUMBERS = np.array([[_numbers(o.f, floor) for o in OPERATIONS] for floor in (False, True)], dtype=np.int32)
-"""Numbers of the lambdas of all operations, where quotients are truncated, then where they are
-rounded down."""
+NUMBERS = np.array(
+    [[_numbers(o.rule(o.function.kernel), o.f, floor) for o in OPERATIONS] for floor in (False, True)], dtype=np.int32
+)
+"""Numbers of all operations, where quotients are truncated, then where they are rounded down."""
 
 
 @inlined
@@ -228,25 +239,27 @@ def _sum(id, pool, x, y, out, examples, bounds):
 
 
 @inlined
-def _extreme(f, id, pool, x, y, out, examples, bounds):
+def _extreme(id, pool, x, y, out, examples, bounds):
     """MINIMUM and MAXIMUM."""
     first, last = examples
+    twin = np.int16(NUMBERS[0, id, 0])
     for m in range(first, last):
-        found = pool[y, start(m)]
+        found = np.int16(twin ^ pool[y, start(m)])
         for i in range(start(m), end(pool, y, m)):
-            found = f(found, pool[y, i])
-        if not give(pool, out, m, found, np.int16(NULL + 1), np.int16(2**15 - 1)):
+            found = max(found, np.int16(twin ^ pool[y, i]))
+        if not give(pool, out, m, np.int16(twin ^ found), np.int16(NULL + 1), np.int16(2**15 - 1)):
             return False
     return True
 
 
 @inlined
-def _item(place, id, pool, x, y, out, examples, bounds):
+def _item(id, pool, x, y, out, examples, bounds):
     """HEAD, LAST and ACCESS."""
     first, last = examples
+    p, q = NUMBERS[0, id, 0], NUMBERS[0, id, 1]
     for m in range(first, last):
         n = np.int64(length_of(pool, y, m))
-        at = place(n, pool[x, start(m)])
+        at = p * np.int64(pool[x, start(m)]) + q * (n - 1)
         if at < 0 or at >= n:
             return False
         give(pool, out, m, pool[y, start(m) + np.uint64(at)], NULL, NULL)
@@ -254,44 +267,21 @@ def _item(place, id, pool, x, y, out, examples, bounds):
 
 
 @inlined
-def _first(n, k):
-    return np.int64(0)
-
-
-@inlined
-def _last(n, k):
-    return n - 1
-
-
-@inlined
-def _nth(n, k):
-    return np.int64(k)
-
-
-@inlined
-def _part(cut, id, pool, x, y, out, examples, bounds):
+def _part(id, pool, x, y, out, examples, bounds):
     """TAKE and DROP, with the slices of Python for numbers below 0."""
     first, last = examples
+    drops = NUMBERS[0, id, 0] != 0
     clear(pool, out, first, last)
     for m in range(first, last):
         n, at = np.int64(length_of(pool, y, m)), np.int64(pool[x, start(m)])
         if at < 0:
             at += n
-        shift, size = cut(n, 0 if at < 0 else n if at > n else at)
+        at = min(max(at, ZERO), n)
+        shift, size = (at, n - at) if drops else (ZERO, at)
         for i in range(start(m), start(m) + np.uint64(size)):
             pool[out, i] = pool[y, i + np.uint64(shift)]
         set_length(pool, out, m, size)
     return True
-
-
-@inlined
-def _before(n, at):
-    return 0, at
-
-
-@inlined
-def _after(n, at):
-    return at, n - at
 
 
 @inlined
@@ -324,13 +314,9 @@ def _sort(id, pool, x, y, out, examples, bounds):
 
 
 KERNELS: dict[str, tuple[Any, ...]] = {
-    "head": (_item, _first),
-    "last": (_item, _last),
-    "access": (_item, _nth),
-    "take": (_part, _before),
-    "drop": (_part, _after),
-    "minimum": (_extreme, _min),
-    "maximum": (_extreme, _max),
+    **dict.fromkeys(("head", "last", "access"), (_item,)),
+    **dict.fromkeys(("take", "drop"), (_part,)),
+    **dict.fromkeys(("minimum", "maximum"), (_extreme,)),
     "reverse": (_reverse,),
     "sort": (_sort,),
     "sum": (_sum,),
@@ -339,14 +325,15 @@ KERNELS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("map shift", "map scale", "map negate", "map divide"), (_map,)),
     "map square": (_zip, _times),
 }
-"""Kernels by name; further functions of numbers are their first arguments."""
+"""Kernels by name; further functions of numbers are their first arguments. Few kernels, because
+every function that calls them compiles them all."""
 for _name, _function in {"plus": _plus, "minus": _minus, "times": _times, "min": _min, "max": _max}.items():
     KERNELS[f"zipwith {_name}"] = _zip, _function
     KERNELS[f"scanl1 {_name}"] = _scan, _function
 check_rules("kernels", (o.rule(o.function.kernel) for o in OPERATIONS), KERNELS)
 
 _calls = [KERNELS[o.rule(o.function.kernel)] for o in OPERATIONS]
-apply: Any = njit(cache=True, nogil=True)(by_operation("apply", "pool, x, y, out, examples, bounds", _calls, globals()))
+apply: Any = kernel()(by_operation("apply", "pool, x, y, out, examples, bounds", _calls, globals()))
 """Apply an operation to values of a pool, for some of the examples.
 
 Parameters

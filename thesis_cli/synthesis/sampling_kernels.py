@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS
 from thesis_cli.synthesis.input_range_kernels import Codes, propagate
 from thesis_cli.synthesis.lanes import NULL, WIDTH, Flags, Lanes, row_size
@@ -28,12 +28,15 @@ FREE, FRESH, MOST = 6, 16, 32
 """Attempts at an example: those that draw inputs without regard to ranges, those that refuse
 repeated outputs, and all."""
 
-_OUTPUT = MOST_INPUTS
+TWO, FOUR, EIGHT = np.int64(2), np.int64(4), np.int64(8)
+"""Arguments of helpers."""
+
+_OUTPUT = np.int64(MOST_INPUTS)
 _ROW = row_size(1)
 _GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-@njit
+@helper(cache=True)
 def mix(z):
     """The finaliser of splitmix64."""
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
@@ -41,7 +44,7 @@ def mix(z):
     return z ^ (z >> np.uint64(31))
 
 
-@njit
+@helper()
 def _below(state, n):
     """A random whole number from 0 to n - 1, by splitmix64."""
     state[0] += _GOLDEN
@@ -82,7 +85,7 @@ def _fits(takes, i, n, j, k, a, b):
     return lists if takes == LIST else lists * (j if a else i - j)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sample(ways: Ints, kinds: Flags, state: Words, codes: Codes) -> None:
     """Draw programs without unused variables, uniformly, each of as many lines as `codes` has
     columns.
@@ -97,7 +100,8 @@ def sample(ways: Ints, kinds: Flags, state: Words, codes: Codes) -> None:
     inputs, length = kinds.size, codes.shape[1]
     number = np.zeros(inputs + length, dtype=np.bool_)
     used = np.zeros(inputs + length, dtype=np.bool_)
-    number[:inputs] = kinds
+    for v in range(inputs):
+        number[v] = kinds[v]
     for p in range(codes.shape[0]):
         used[:] = False
         for depth in range(length):
@@ -128,20 +132,20 @@ def sample(ways: Ints, kinds: Flags, state: Words, codes: Codes) -> None:
             number[line] = GIVES_INT[code >> 6]
 
 
-@njit
+@helper()
 def _draw_inputs(pool, kinds, state, bounds, longest, ranges, free):
     """Write random inputs, each number within the ranges or, if free, within a random magnitude."""
     low, high = bounds.low, bounds.high
     least, most = ranges
     size = 1 + _below(state, longest)
-    bound = 2 << max(_below(state, 8), _below(state, 8))
-    bottom = 0 if _below(state, 4) == 0 else -bound
+    bound = 2 << max(_below(state, EIGHT), _below(state, EIGHT))
+    bottom = 0 if _below(state, FOUR) == 0 else -bound
     for v in range(kinds.size):
-        n = size if _below(state, 2) == 0 else 1 + _below(state, longest)
+        n = size if _below(state, TWO) == 0 else 1 + _below(state, longest)
         first, last = least[v], most[v]
         if kinds[v]:
             n = 1
-            if _below(state, 4):
+            if _below(state, FOUR):
                 first, last = max(first, 0), min(last, size)
         elif free:
             first, last = bottom, bound
@@ -153,17 +157,17 @@ def _draw_inputs(pool, kinds, state, bounds, longest, ranges, free):
         pool[v, WIDTH] = n
 
 
-@njit
+@helper(inline="always")
 def _run(codes, inputs, pool, bounds):
     """Whether all lines give values in range, on one example."""
     for d in range(codes.size):
         code = np.int64(codes[d])
-        if not apply(code >> 6, pool, code >> 3 & 7, code & 7, inputs + d, (0, 1), bounds):
+        if not apply(code >> 6, pool, code >> 3 & 7, code & 7, inputs + d, (ZERO, ONE), bounds):
             return False
     return True
 
 
-@njit
+@helper()
 def _same(numbers, m, v, other, w):
     """Whether two values are the same, of one example or of two."""
     differs = NULL ^ NULL
@@ -172,7 +176,7 @@ def _same(numbers, m, v, other, w):
     return differs == 0
 
 
-@njit
+@helper(inline="always")
 def _find_examples(codes, kinds, pool, state, bounds, longest, ranges, numbers):
     """Write examples for one program; whether there are enough and they vary."""
     inputs, examples = kinds.size, numbers.shape[0]
@@ -208,7 +212,7 @@ def _find_examples(codes, kinds, pool, state, bounds, longest, ranges, numbers):
     return varied
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def draw_examples(
     codes: Codes, kinds: Flags, seeds: Words, bounds: Bounds, longest: int, numbers: Lanes, done: Flags
 ) -> None:
