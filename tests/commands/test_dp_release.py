@@ -108,9 +108,10 @@ def test_not_a_byte_changes_with_the_table_when_the_noise_does_not(cli, people, 
     found = []
     for seed in (1, 2):
         write(people / "people.csv", 200, seed)
-        result = cli("dp-release", *arguments, "--limit", 2, 0.1, "--figure", "results/runs/f.png", *options)
+        figure = () if options else ("--figure", "results/runs/f.png")
+        result = cli("dp-release", *arguments, "--limit", 2, 0.1, *figure, *options)
         files = sorted(people.glob("results/runs/*"))
-        assert len(files) == 4
+        assert len(files) == (4 if figure else 2)
         printed = [line for line in result.out.splitlines() if not line.startswith("cost ")]
         shown = result.status, printed, result.err
         found.append((shown, [file.read_bytes() for file in files if file.suffix != ".pdf"]))
