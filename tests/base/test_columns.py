@@ -1,8 +1,12 @@
+import csv
+import io
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from thesis_cli.base.columns import BLOCK, Columns
 
 NUMBERS = st.one_of(st.none(), st.integers(-(2**40), 2**40), st.floats(), st.booleans())
@@ -16,7 +20,7 @@ def by_pandas(columns):
     return columns.frame().to_csv(index=False, lineterminator="\n")
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(LISTS)
 def test_the_text_of_lists_is_that_of_pandas(lists):
     columns = Columns({f"c{k}": values for k, values in enumerate(lists)})
@@ -48,3 +52,9 @@ def test_whole_numbers_stay_whole_beside_none():
 def test_other_text_takes_the_place_of_whole_cells():
     columns = Columns({"file": ["/a/m.uai", "/a/m.uai2"], "size": [1, 2]})
     assert columns.replacing({"/a/m.uai": "m.uai"}).csv() == "file,size\nm.uai,1\n/a/m.uai2,2\n"
+
+
+def test_what_ends_a_line_is_quoted():
+    columns = Columns({"\r": ["x\ry", "\n"], "b": ["", "a\r\n"]})
+    read = list(csv.reader(io.StringIO(columns.csv(), newline="")))
+    assert read == [["\r", "b"], ["x\ry", ""], ["\n", "a\r\n"]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -88,15 +87,21 @@ class Columns(Mapping[str, Any]):
 
     def csv(self) -> str:
         """The table as CSV, with all digits of its numbers."""
-        text = StringIO()
-        writer = csv.writer(text, lineterminator="\n")
+        rows = _Rows()
+        writer = csv.writer(rows, lineterminator="\r\n")  # which quotes a cell that has either
         writer.writerow(self)
         columns = list(self._values.values())
         size = max(1, BLOCK // max(1, len(columns)))
         for start in range(0, self.count, size):
             block = [_texts(_listed(values[start : start + size])) for values in columns]
             writer.writerows(zip(*block, strict=True))
-        return text.getvalue()
+        return "".join(row[:-2] + "\n" for row in rows)
+
+
+class _Rows(list[str]):
+    """A file that keeps what is written, row by row."""
+
+    write = list.append
 
 
 def _alike(values: Sequence[Any]) -> list[Any]:
