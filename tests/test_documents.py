@@ -46,6 +46,7 @@ def test_examples_of_the_shell_run_and_print_what_they_show(document, command, c
     result = cli(*shlex.split(command)[1:])
     assert result.status == 0, result.err
     shown = re.search(re.escape(f"$ {command}\n") + r"((?:(?!\$ |```).*\n)*)", document.read_text())[1]
+    assert shown.strip(), "the example shows no answer"
     for line in shown.splitlines():
         if line and line != "...":
             assert without_seconds(line) in without_seconds(result.out), line

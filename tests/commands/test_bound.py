@@ -224,3 +224,17 @@ def test_a_single_configuration():
     found = tc.bound(FactorGraph([1], [Factor((0,), np.array([0.5]))]), alpha=0.1, seed=1)
     assert [e.value for e in found.estimates] == [0.5, 0.5]
     assert [e.value for e in tc.bound(FactorGraph([1, 1], [])).estimates] == [0, 0]
+
+
+def test_ln_z_of_normalised_models_is_zero():
+    chain = [Factor((0,), np.log([0.1, 0.9])), Factor((0, 1), np.log([[0.3, 0.7], [0.6, 0.4]]))]
+    model = FactorGraph([2, 2, 2], [*chain, Factor((1, 2), np.log([[0.1, 0.9], [0.25, 0.75]]))])
+    assert exact_log_partition_function(model)[0] == 0
+    for method in ("trw", "bethe"):
+        assert [e.value for e in tc.bound(model, method=method, exact=True).estimates] == [
+            0,
+            pytest.approx(0, abs=1e-9),
+        ]
+    whole = tc.bound(model, method="clamp", clamp=[0, 1, 2], alpha=[0, 0.1], samples=20, seed=1)
+    assert [(e.value, e.standard_error) for e in whole.estimates] == [(0, 0), (0, 0)]
+    assert tc.estimate_z(np.log([0.1, 0.2, 0.7]), exact=True, samples=0).estimates[0].value == 0

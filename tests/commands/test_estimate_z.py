@@ -148,6 +148,8 @@ BAD = [
     ([ASIA, "--samples", "0", "--exact", "--quantity", "f"], "--quantity f does not go with --samples 0"),
     ([ASIA, "--method", "exact", "--samples", "50"], "--samples does not go with --method exact"),
     ([ASIA, "--method", "exact", "--trick", "gumbel"], "--trick does not go with --method exact"),
+    ([ASIA, "--method", "exact", "--samples", "50"], "--samples does not go with --method exact"),
+    ([ASIA, "--no-debias", "--quantity", "f"], "--no-debias does not go with --quantity f"),
     ([ASIA, "--method", "exact", "--no-debias"], "--debias does not go with --method exact"),
     ([ASIA, "--method", "exact", "--confidence", "0.5"], "--confidence does not go with --method exact"),
     ([ASIA, "--method", "exact", "--quantity", "f"], "--quantity f does not go with --method exact"),

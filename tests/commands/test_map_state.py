@@ -83,6 +83,7 @@ def test_a_large_grid(cli, tmp_path):
         (["nowhere.uai"], "error: nowhere.uai: cannot be read"),
         ([NETWORK, "--out", "x.txt"], "error: --out x.txt"),
         ([NETWORK, "--memory", "0"], "error: --memory is 0"),
+        ([NETWORK, "--solver", "grid", "--max-configurations", "9"], "error: --max-configurations does not go with"),
         ([NETWORK, "--uai", NETWORK], f"error: --uai {NETWORK} would overwrite"),
         ([NETWORK, "--uai", "."], "error: --uai . is a folder"),
         ([NETWORK, "--evidence", "8=0"], f"error: {NETWORK}: evidence 8=0"),

@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
 from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.models import uai
-from thesis_cli.models.factor_graph import LogPotentials
+from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 from thesis_cli.models.files import load_model
 from thesis_cli.models.spin_glass import random_spin_glass
 
@@ -280,6 +280,7 @@ def test_standard_input(cli, monkeypatch):
         (["--quantity", "tsallis", "--order", "inf"], "--order inf does not go with --quantity tsallis"),
         (["--quantity", "tsallis", "--trick", "gumbel"], "--trick does not go with --quantity tsallis"),
         (["--quantity", "collision-probability", "--profile"], "--profile does not go with --quantity collision"),
+        (["--no-control"], "--no-control is given without --log-z"),
         (["--quantity", "collision-probability", "--no-control"], "--no-control does not go with --quantity collision"),
         (["--samples", "0"], "--samples is 0; add --exact, --bethe or --trw"),
         (["--samples", "0", "--exact", "--profile"], "--profile does not go with --samples 0"),
@@ -366,3 +367,24 @@ def test_figures(cli):
         assert result.status == 0, result.err
         assert os.path.getsize("f.png") > 5000
         os.remove("f.png")
+
+
+ONE = FactorGraph([1, 1, 1], [Factor((i,), np.array([phi])) for i, phi in enumerate((0.1, 0.2, 0.3))])
+SURE = FactorGraph([2, 3], [Factor((0, 1), np.array([[-np.inf] * 3, [-np.inf, 0.3, -np.inf]]))])
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        (ONE, {"exact": True, "log_z": "exact"}),
+        (ONE, {"exact": True, "bounds": True, "log_z": "exact"}),
+        (ONE, {"bethe": True, "trw": True, "samples": 0}),
+        (SURE, {"exact": True, "log_z": "exact"}),
+        (np.array([-np.inf, 0.3, -np.inf]), {"log_z": "exact"}),
+    ],
+)
+def test_entropies_of_a_sure_configuration_are_zero_to_the_last_bit(model, options):
+    for e in tc.renyi(model, seed=1, **options).estimates:
+        if e.method not in ("gumbel", "gumbel, control variate"):
+            assert (e.value, e.standard_error) == (0, 0), (e.method, e.target)
+            assert not e.text().startswith("-")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import about
+from thesis_cli.base.errors import InputError, about
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
@@ -25,7 +25,7 @@ from thesis_cli.commands.core.common import (
     probabilities_option,
     solver_option,
 )
-from thesis_cli.commands.core.fields import settings_of
+from thesis_cli.commands.core.fields import given, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
@@ -53,6 +53,11 @@ class MapRequest(Request):
     max_configurations: int = max_configurations_option()
     memory: float = memory_option()
     uai: Path | None = uai_option("MPE")
+
+    def check(self) -> None:
+        """Refuse a limit on enumeration where a solver is named, which does not enumerate."""
+        if self.solver != "auto" and "max_configurations" in given(self):
+            raise InputError(f"--max-configurations does not go with --solver {self.solver}", "leave one of them out")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

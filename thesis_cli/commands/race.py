@@ -205,7 +205,9 @@ def _matrix(source: FactorSource) -> FactorMatrix:
 def _exact(matrix: FactorMatrix, quantity: QuantityName) -> Estimate:
     from scipy.special import logsumexp
 
-    return ExactAnswer(float(logsumexp(matrix.totals)), "all factors").estimate(quantity)
+    from thesis_cli.base.rounding import log_of_sum
+
+    return ExactAnswer(log_of_sum(float(logsumexp(matrix.totals))), "all factors").estimate(quantity)
 
 
 COMMAND = Command(

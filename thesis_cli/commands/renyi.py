@@ -152,6 +152,8 @@ class RenyiRequest(Request):
             raise InputError("--strict is given without --probabilities", "it is about their sum")
         if self.probabilities:
             self._refuse(("log_z",), "--probabilities", "ln Z is the logarithm of their sum")
+        elif self.log_z is None and not self.control:
+            raise InputError("--no-control is given without --log-z", "it is about a known ln Z")
         self._check_log_z()
         self._check_trick()
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.base.rounding import difference
 from thesis_cli.entropy.exact import renyi
 from thesis_cli.entropy.maxima import check_orders
 from thesis_cli.entropy.names import Approximation
@@ -63,7 +64,7 @@ def approximate_entropies(
             solver, _ = map_solver(graph, memory=memory)
             best, _ = solver.maximise(np.zeros((1, sum(graph.cardinalities))))
             check_found(best, solver)
-            value = whole - float(best[0])
+            value = difference(whole, float(best[0]))
         else:
             near = (1 - STEP, 1 + STEP) if order == 1 else (order,)
             logs, dones = zip(*map(log_z, near), strict=True)

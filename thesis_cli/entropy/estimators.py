@@ -24,6 +24,7 @@ from scipy.special import stdtrit
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.rounding import difference, mean_of
 from thesis_cli.entropy.exact import AS_INFINITE
 from thesis_cli.entropy.maxima import EntropyMaxima, check_orders
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
@@ -61,7 +62,7 @@ class _Log:
     influence: Floats
 
     def minus(self, other: _Log, factor: float = 1.0) -> _Log:
-        return _Log(self.value - factor * other.value, self.influence - factor * other.influence)
+        return _Log(difference(self.value, factor * other.value), self.influence - factor * other.influence)
 
     def times(self, factor: float) -> _Log:
         return _Log(factor * self.value, factor * self.influence)
@@ -172,7 +173,7 @@ class _Rule:
 
 
 def _mean(values: Floats) -> _Log:
-    mean = float(values.mean())
+    mean = mean_of(values)
     return _Log(mean, values - mean)
 
 

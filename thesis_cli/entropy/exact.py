@@ -14,6 +14,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
+from thesis_cli.base.rounding import difference
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.elimination import IMPOSSIBLE, Elimination, weighted_expm1
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
@@ -59,7 +60,7 @@ class ExactEntropies:
 def renyi(order: float, log_z_at_order: float, log_z: float) -> float:
     """H_a = (ln Z_a - a ln Z) / (1 - a) at order a, nats (Thesis eq. 3.27).
 
-    Its rounding error is that of ln Z_a divided by |1 - a|.
+    Its rounding error is that of ln Z_a divided by |1 - a|; it is 0 if it is within that.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def renyi(order: float, log_z_at_order: float, log_z: float) -> float:
     """
     if not 0 <= order < math.inf or order == 1:
         raise InputError(f"the order is {order:g}", "it must be finite, 0 or more, and not 1")
-    return (log_z_at_order - order * log_z) / (1 - order)
+    return difference(log_z_at_order, order * log_z) / (1 - order)
 
 
 def exact_entropies(
@@ -147,7 +148,7 @@ def _by_structure(graph: FactorGraph, orders: Floats, memory: int) -> tuple[Floa
         if orders[a] == math.inf:
             solver, _ = map_solver(graph, memory=memory, exact=True)
             best = float(solver.maximise(np.zeros((1, sum(graph.cardinalities))))[0][0])
-            found[a], method = log_z - best, solver.name
+            found[a], method = difference(log_z, best), solver.name
         else:
             found[a], method = _by_tempering(graph, orders[a], log_z, memory)
         methods.append(method)

@@ -15,6 +15,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
+from thesis_cli.base.rounding import difference, mean_of, sample_deviation
 from thesis_cli.inference.enumeration import BLOCK, MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.factor_graph import FactorGraph, Model
@@ -163,13 +164,13 @@ def log_expectation(pair: PairedMaxima, *, log_z: float | None = None, confidenc
         raise InputError(f"ln Z is {log_z:g}", "it must be finite")
     if pair.weighted.max() == -np.inf:
         return Estimate(-math.inf, 0.0, -math.inf, -math.inf, TARGET, "exact", 1.0, 0, "support", SOURCE)
-    terms, m = pair.weighted - pair.plain, pair.plain.size
+    terms, m = difference(pair.weighted, pair.plain), pair.plain.size
     method = "gumbel"
     if log_z is not None and m >= LEAST_CONTROLLED:
         terms += (1 - _other_slopes(pair)) * (pair.plain - log_z)
         method += ", control variate"
-    value = float(terms.mean())
-    error = float(terms.std(ddof=1)) / math.sqrt(m) if m > 1 else math.inf
+    value = mean_of(terms)
+    error = float(sample_deviation(terms)) / math.sqrt(m) if m > 1 else math.inf
     half = float(stdtrit(max(1, m - 1), (1 + confidence) / 2)) * error
     return Estimate(value, error, value - half, value + half, TARGET, "unbiased", confidence, 2 * m, method, SOURCE)
 
@@ -230,4 +231,4 @@ def exact_log_expectation(
         method = "enumeration"
     if plain == -math.inf:
         raise NoConfiguration()
-    return weighted - plain, method
+    return difference(weighted, plain), method

@@ -37,6 +37,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
+from thesis_cli.base.rounding import difference, mean_of, sample_deviation
 from thesis_cli.inference.solver import MapSolver
 from thesis_cli.inference.tempered import Tempered
 from thesis_cli.models.factor_graph import FactorGraph
@@ -278,10 +279,12 @@ class _Perturbed:
         above, known = behind[0][1] == "sum", len(behind) == 1
         tempered = self._maxima(*behind[0])
         log_z = np.array([self._log_z or 0.0]) if known else self._maxima(*behind[1])
-        samples = log_z - tempered if order == math.inf else (tempered - order * log_z) / (1 - order)
-        value, m = float(samples.mean()), samples.size
+        samples = (
+            difference(log_z, tempered) if order == math.inf else difference(tempered, order * log_z) / (1 - order)
+        )
+        value, m = mean_of(samples), samples.size
         certain = known and order == math.inf
-        error = 0.0 if certain else float(samples.std(ddof=1)) / math.sqrt(m) if m > 1 else math.inf
+        error = 0.0 if certain else float(sample_deviation(samples)) / math.sqrt(m) if m > 1 else math.inf
         half = half_width(error, self._confidence)
         kind = f"{side} bound" if certain else f"{side} bound in expectation"
         if self._solvers.base(order).guarantee == "approximate" and (above or not known):

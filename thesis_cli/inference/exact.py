@@ -10,6 +10,7 @@ import numpy.typing as npt
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, WorkFailed
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
+from thesis_cli.base.rounding import log_of_sum
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, log_partition_function
@@ -40,6 +41,11 @@ def exact_log_partition_function(
     ModelTooLarge : no algorithm takes it; the message gives the width.
     InputError : a vector has a NaN or a `+inf`.
     """
+    log_z, method = _log_z(model, memory, max_configurations, progress)
+    return log_of_sum(log_z), method
+
+
+def _log_z(model: Model, memory: int, max_configurations: int, progress: Tick | None) -> tuple[float, str]:
     if isinstance(model, FactorGraph):
         if (log_z := _by_grid(model, memory)) is not None:
             return log_z, "grid transfer"

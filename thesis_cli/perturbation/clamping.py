@@ -13,6 +13,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.base.progress import Tick
+from thesis_cli.base.rounding import log_of_sum
 from thesis_cli.inference.solver import Guarantee, MapSolver
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.perturbation.estimate import Estimate
@@ -126,7 +127,7 @@ def clamped_upper_bound(
     """
     found = [upper_bound(part, alpha, confidence=confidence, unsafe=unsafe) for part in maxima.parts]
     values = np.array([e.value for e in found])
-    value = float(np.logaddexp.reduce(values))
+    value = log_of_sum(float(np.logaddexp.reduce(values)))
     errors = np.exp(values - value) * [e.standard_error for e in found]
     error = math.hypot(*errors)
     half = half_width(error, confidence)

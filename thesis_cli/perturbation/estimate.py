@@ -56,7 +56,7 @@ class Estimate:
         scale = f"e{self.exponent10 + shift:+d}" if self.exponent10 + shift else ""
 
         def show(x: float) -> str:
-            return f"{x / unit:.{digits}f}{scale}" if math.isfinite(x) else str(x)
+            return f"{x / unit:z.{digits}f}{scale}" if math.isfinite(x) else str(x)
 
         error = show(self.standard_error) if math.isfinite(self.standard_error) else "infinite"
         return (

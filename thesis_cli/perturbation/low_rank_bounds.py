@@ -10,6 +10,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.normal import normal_quantile
+from thesis_cli.base.rounding import sample_deviation
 from thesis_cli.perturbation.concentration import deviation
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
 from thesis_cli.perturbation.low_rank import LowRankMaxima
@@ -58,7 +59,7 @@ def _power_mean(values: Floats, alpha: float) -> tuple[Floats, Floats]:
         deviations = powers / (alpha * (1 + excess[..., np.newaxis]))
     if m == 1 or alpha <= -0.5:
         return mean, np.full_like(mean, np.inf)
-    return mean, deviations.std(axis=-1, ddof=1) / math.sqrt(m)
+    return mean, sample_deviation(deviations) / math.sqrt(m)
 
 
 def effective_samples(values: Floats, alpha: float) -> float:
@@ -311,7 +312,7 @@ def entropy_bound(maxima: LowRankMaxima, *, confidence: float = 0.95) -> Estimat
     m = maxima.map_calls
     noise = maxima.noise_at_max / (1 if upper else max(1, maxima.terms))
     value = float(noise.mean())
-    error = float(noise.std(ddof=1)) / math.sqrt(m) if m > 1 else math.inf
+    error = float(sample_deviation(noise)) / math.sqrt(m) if m > 1 else math.inf
     half = half_width(error, confidence)
     side = "upper" if upper else "lower"
     kind = f"{side} bound in expectation" if maxima.guarantee == "exact" else f"approximate {side} bound"

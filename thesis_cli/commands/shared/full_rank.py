@@ -109,6 +109,8 @@ def check_tricks(request: TrickRequest) -> None:
         unheeded = [f"--{field}" for field in OF_SAMPLES if field in given(request)]
         if unheeded or request.quantity == "f":
             raise InputError(f"{(*unheeded, '--quantity f')[0]} does not go with --samples 0", "it needs samples")
+    if request.quantity == "f" and not request.debias:
+        raise InputError("--no-debias does not go with --quantity f", "its estimate has no bias")
     for field, value in (("alpha", request.alpha), ("threshold", request.threshold)):
         owners = [trick for trick, row in TRICKS.items() if row.parameter and row.parameter.name == field]
         if value is None or (name == "all" and len(owners) == 1):

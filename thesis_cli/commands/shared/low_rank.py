@@ -201,23 +201,25 @@ def _max_marginal(graph: FactorGraph, options: BoundOptions, progress: Progress)
 
 
 def _bethe(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
+    from thesis_cli.base.rounding import log_of_sum
     from thesis_cli.inference.belief_propagation import bethe_log_partition_function
     from thesis_cli.perturbation.estimate import fixed_estimate
 
     result = bethe_log_partition_function(graph, seed=options.seed)
     _check_possible(result.value)
     kind = "approximation" if result.converged else "approximation, not converged"
-    return Bounds([fixed_estimate(result.value, kind, "Bethe", "Yedidia, Freeman and Weiss 2005")], 0)
+    return Bounds([fixed_estimate(log_of_sum(result.value), kind, "Bethe", "Yedidia, Freeman and Weiss 2005")], 0)
 
 
 def _trw(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
+    from thesis_cli.base.rounding import log_of_sum
     from thesis_cli.inference.trw import trw_log_partition_function
     from thesis_cli.perturbation.estimate import fixed_estimate
 
     result = trw_log_partition_function(graph)
     _check_possible(result.value)
     kind = "upper bound" if result.converged else f"not converged, by {result.gap:.2g}"
-    return Bounds([fixed_estimate(result.value, kind, "TRW", "Wainwright, Jaakkola and Willsky 2005")], 0)
+    return Bounds([fixed_estimate(log_of_sum(result.value), kind, "TRW", "Wainwright, Jaakkola and Willsky 2005")], 0)
 
 
 METHODS: dict[BoundName, Method] = {
