@@ -9,7 +9,7 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.privacy.embedding import distance, mean_at
 from thesis_cli.privacy.features import draw_features
 from thesis_cli.privacy.points import synthesise
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.studies.privacy.published import (
     EPSILONS,
     MEAN_OF_MATRIX,
@@ -230,6 +230,12 @@ def _simplex(dimension, epsilon):
     return measure
 
 
+def _tolerance(row):
+    """Algorithm 3 ends in one of many local minima, and the last bit decides in which: 30% of a
+    distance."""
+    return Tolerance(relative=0.5) if row["curve"] == "Algorithm 3" else None
+
+
 EXPERIMENT = Experiment(
     id="fig-4-2",
     title="Figure 4.2: Algorithms 2 and 3 without public rows (seeded noise: NOT PRIVATE)",
@@ -260,6 +266,9 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     run=run,
     plot=plot,
+    # Distances without noise are small differences; docs/reproduce.md, Rounding in Figures 4.1 and 4.2.
+    tolerances={"distance": Tolerance(relative=1e-6)},
+    rows=_tolerance,
     claims=[
         *(
             Claim(

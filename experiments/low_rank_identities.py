@@ -14,7 +14,7 @@ from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.low_rank import low_rank_maxima
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.studies.perturbation.clamping import clamping_rows, pair_rows, subset_rows
 from thesis_cli.studies.perturbation.identities import (
     curve_rows,
@@ -235,6 +235,8 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     run=run,
     plot=plot,
+    # Identities that hold for each sample leave 1e-18 to 1e-15.
+    tolerances=dict.fromkeys(["value", "standard_error"], Tolerance(absolute=1e-12)),
     claims=[
         _least("U", "Proposition 2", "Thesis Proposition 2", "U(alpha) >= ln Z for alpha from -1/4 on"),
         _least(

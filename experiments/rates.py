@@ -19,7 +19,7 @@ from thesis_cli.privacy.frank_wolfe import simplex_weights
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget
 from thesis_cli.privacy.subspace import orthonormal_basis
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.studies.privacy.evaluation import GaussianMixture
 from thesis_cli.studies.privacy.seeded import SeededGaussian
 from thesis_cli.studies.privacy.subspace_release import subspace_release
@@ -255,6 +255,8 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     run=run,
     plot=plot,
+    # Six digits are written.
+    tolerances={"distance": Tolerance(relative=1e-5)},
     claims=[
         Claim(
             "finite sample",

@@ -21,7 +21,7 @@ from thesis_cli.privacy.points import synthesise
 from thesis_cli.privacy.regression import area_under_curve, least_squares, regression_scores
 from thesis_cli.privacy.schema import Schema
 from thesis_cli.privacy.subspace import uniform_weights
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.studies.privacy.evaluation import Truth, histogram_release, random_ranges
 from thesis_cli.studies.privacy.seeded import SeededGaussian
 from thesis_cli.studies.privacy.subspace_release import subspace_release
@@ -209,6 +209,8 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     run=run,
     plot=plot,
+    # Six digits are written.
+    tolerances=dict.fromkeys(SCORES, Tolerance(relative=1e-5)),
     claims=[
         *(
             Claim(

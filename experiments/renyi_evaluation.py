@@ -19,7 +19,7 @@ from scipy.special import polygamma
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.enumeration import Enumeration
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.studies.entropy.bounds import low_rank_rows
 from thesis_cli.studies.entropy.evaluation import Sizes, full_rank_rows
 from thesis_cli.studies.models.examples import asia, ising, random_3_sat, zipf
@@ -447,6 +447,13 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     run=run,
     plot=plot,
+    # So many digits are written, and errors below EXACT are rounding.
+    tolerances={
+        "exact": Tolerance(1e-8),
+        "variance": Tolerance(1e-5),
+        **dict.fromkeys(["bias", "rmse"], Tolerance(1e-5, EXACT)),
+        **dict.fromkeys(["bias_error", "rmse_error"], Tolerance(1e-2, EXACT)),
+    },
     claims=[
         Claim(
             "unbiased",

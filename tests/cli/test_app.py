@@ -85,8 +85,8 @@ def test_no_arguments_show_the_help(cli):
         ["map", "a", "--solver", "hat"],
         ["synthesize", "a", "--jobs", "0"],
         ["reproduce", "--jobs"],
-        ["plot"],
-        ["plot", "--all", "fig-2-1"],
+        ["plot", "--all"],
+        ["plot", "no-such"],
     ],
 )
 def test_bad_usage_is_one_line_and_status_2(cli, arguments):
@@ -96,7 +96,9 @@ def test_bad_usage_is_one_line_and_status_2(cli, arguments):
     assert re.fullmatch(r"error: [^\n]+\n", result.err)
 
 
-@pytest.mark.parametrize("arguments", [["map", "no.uai"], ["map", "a", "--memory", "x"], ["map", "--no"], ["plot"]])
+@pytest.mark.parametrize(
+    "arguments", [["map", "no.uai"], ["map", "a", "--memory", "x"], ["map", "--no"], ["plot", "no-such"]]
+)
 def test_debug_adds_the_traceback(cli, arguments):
     plain, more = cli(*arguments), cli(*arguments, "--debug")
     assert (plain.status, plain.err.count("\n")) == (2, 1)

@@ -27,8 +27,64 @@ def test_from_nothing_to_claims_and_figures(cli, toy):
     assert sorted(p.name for p in (toy / "results/quick").iterdir()) == [
         "claims.csv", "toy.csv", "toy.json", "toy.pdf", "toy.png",
     ]  # fmt: skip
+    assert result.out.endswith("\ntoy  new\n\n1 table at preset quick: 1 new\n")
     again = cli("reproduce", "--jobs", 1)
     assert "0 tasks run,    4 kept" in again.err
+    assert again.out.endswith("\ntoy  identical\n\n1 table at preset quick: 1 identical\n")
+
+
+def test_a_committed_table_that_differs_is_status_1_and_stays(cli, toy):
+    source = toy / "experiments" / "toy.py"
+    source.write_text(SOURCE.replace('"count": 8, "pause": 0.1', '"count": 2, "pause": 0'))
+    command = ["reproduce", "toy", "--preset", "paper", "--jobs", 1]
+    assert cli(*command).status == 0
+    csv = toy / "results/toy.csv"
+    new = csv.read_text()
+    last = new.splitlines()[-1]
+    csv.write_text(old := new.replace(last, "1,9"))
+    drawn = (toy / "results/toy.png").read_bytes()
+    result = cli(*command)
+    assert result.status == 1
+    assert f"toy  differs in 1 cell (largest: x, row 6: 9, now {last[2:]})\n" in result.out
+    assert result.out.endswith("\n1 table at preset paper: 1 differs\n")
+    assert "results/.store/toy/paper-0.csv" in result.err
+    assert "--replace" in result.err
+    assert csv.read_text() == old
+    assert (toy / "results/toy.png").read_bytes() != drawn  # of the table that stands
+    (found,) = json.loads(cli(*command, "--json").out)["tables"]
+    assert (found["verdict"], found["cells"], found["replaced"]) == ("differs", 1, "")
+    assert found["largest"] == {"column": "x", "row": 6, "old": "9", "new": last[2:]}
+    result = cli(*command, "--replace")
+    assert (result.status, csv.read_text()) == (0, new)
+    assert "now" in result.out
+    assert "replaced (--replace)" in result.out
+    assert (toy / "results/toy.png").read_bytes() == drawn
+
+
+def test_an_incomplete_table_is_counted(cli, toy):
+    (toy / "experiments" / "fail-2").touch()
+    assert cli("reproduce", "--jobs", 1).out.endswith("\n1 table at preset quick: 1 incomplete\n")
+
+
+def test_claims_of_one_experiment_load_no_other_and_keep_its_rows(cli, toy):
+    other = toy / "experiments" / "other.py"
+    other.write_text(SOURCE.replace('id="toy"', 'id="other"'))
+    assert cli("reproduce", "--jobs", 1).status == 0
+    table = toy / "results/quick/claims.csv"
+    before = table.read_text()
+    assert [line.split(",")[0] for line in before.splitlines()] == ["experiment", "other", "other", "toy", "toy"]
+    other.write_text("raise SystemExit('loaded')\n")
+    (toy / "results/quick/other.csv").write_text("")
+    csv = toy / "results/quick/toy.csv"
+    csv.write_text(csv.read_text() + "9,100\n")
+    result = cli("claims", "toy", "--preset", "quick")
+    assert result.status == 0, result.err
+    after = table.read_text()
+    assert after.splitlines()[:3] == before.splitlines()[:3]
+    assert after.splitlines()[3:] != before.splitlines()[3:]
+    other.unlink()
+    cli("claims", "toy", "--preset", "quick")
+    assert [line.split(",")[0] for line in table.read_text().splitlines()] == ["experiment", "toy", "toy"]
 
 
 def test_claims_and_list_as_json(cli, toy):
@@ -77,8 +133,6 @@ def test_plot_redraws_from_the_csv_alone(cli, toy):
         (["claims", "--preset", "huge"], ["toy has no preset huge", "quick, paper"]),
         (["claims", "nope"], ["no experiment", "nope"]),
         (["plot", "toy"], ["results/toy.csv: ", "thesis-cli reproduce toy"]),
-        (["plot"], ["no figure", "--all"]),
-        (["plot", "toy", "--all"], ["--all"]),
     ],
 )
 def test_bad_input(cli, toy, arguments, fragments):
@@ -133,5 +187,8 @@ def test_a_damaged_result_is_one_line_and_reproduce_mends_it(cli, toy):
 
 
 def test_all_figures_that_have_a_result(cli, toy):
-    result = cli("plot", "--all")
+    result = cli("plot")
     assert (result.status, result.out, result.err) == (0, "", "warning: toy has no result at preset paper\n")
+    cli("reproduce", "--jobs", 1)
+    result = cli("plot", "--preset", "quick")
+    assert (result.status, result.out.split()[::2]) == (0, ["results/quick/toy.pdf", "results/quick/toy.png"])

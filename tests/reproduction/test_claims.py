@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import math
 
 import pandas as pd
@@ -60,3 +61,31 @@ def test_a_claim_that_cannot_read_its_result_is_one_line(tmp_path):
     broken = Claim("c", "s", "statement", 1.0, "=", lambda frame: frame.missing)
     with pytest.raises(WorkFailed, match=r"'c' of e failed .*--refresh"):
         judge(experiment(broken), tmp_path)
+
+
+def rows_of(path):
+    with open(path) as file:
+        return [(row["experiment"], row["verdict"]) for row in csv.DictReader(file)]
+
+
+def test_rows_of_other_experiments_stay_and_are_in_the_order_of_ids(tmp_path):
+    path = tmp_path / "claims.csv"
+    missing, kept = judge(experiment(claim("=", 1.0, 1.0)), tmp_path), []
+    for name in ("f", "d"):
+        kept += [dataclasses.replace(row, experiment=name) for row in missing]
+    write_csv(kept, path)
+    (tmp_path / "e.csv").write_text("x\n1\n")
+    found = judge(experiment(claim("=", 1.0, 1.0)), tmp_path)
+    write_csv(found, path, keep=["a", "d", "f"])
+    assert rows_of(path) == [("d", "not run"), ("e", "holds"), ("f", "not run")]
+    write_csv(found, path, keep=["f"])
+    assert rows_of(path) == [("e", "holds"), ("f", "not run")]
+
+
+@pytest.mark.parametrize("damage", [b"", b"experiment,claim\nf,c\n", b"\xff", b'"'])
+def test_a_damaged_table_of_claims_is_written_again(tmp_path, damage):
+    path = tmp_path / "claims.csv"
+    path.write_bytes(damage)
+    (tmp_path / "e.csv").write_text("x\n1\n")
+    write_csv(judge(experiment(claim("=", 1.0, 1.0)), tmp_path), path, keep=["f"])
+    assert rows_of(path) == [("e", "holds")]

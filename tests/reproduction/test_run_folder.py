@@ -157,6 +157,25 @@ def test_a_second_driver_is_refused_while_the_first_lives(tasks, other):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks into /proc")
+def test_a_process_that_has_ended_unnoticed_drives_nothing(tasks, other):
+    """Killed below a parent that does not wait for it, it is a zombie."""
+    tasks.with_suffix(".driver").write_text(driver(other))
+    other.kill()
+    os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
+    os.kill(other.pid, 0)  # it is still listed
+    assert driver_of(tasks).alive is False
+    with driving(tasks, 1):
+        assert driver_of(tasks).pid == os.getpid()
+
+
+def test_without_proc_a_listed_process_is_alive(tasks, other, monkeypatch):
+    monkeypatch.setattr(run_folder, "Path", lambda name: tasks.parent / "no-such")
+    tasks.with_suffix(".driver").write_text(driver(other))
+    assert driver_of(tasks).started == "unknown"
+    assert driver_of(tasks).alive is True
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks into /proc")
 def test_a_later_process_of_the_same_number_is_none(tasks, other):
     tasks.with_suffix(".driver").write_text(driver(other, started="1"))
     assert driver_of(tasks).alive is False

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
-from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import counted
 from thesis_cli.cli import cluster, options, output
 from thesis_cli.cli.cluster import EngineRequest
@@ -19,7 +18,10 @@ from thesis_cli.commands.core.fields import argument, option
 from thesis_cli.commands.core.request import Request
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from thesis_cli.reproduction.claims import Verdict
+    from thesis_cli.reproduction.publication import Published
     from thesis_cli.reproduction.registry import Checkout
 
 
@@ -33,13 +35,15 @@ def _preset(default: str = "paper") -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceRequest(EngineRequest):
-    """Run experiments, draw their figures and check the claims.
+    """Run experiments, compare their tables with those that stand, draw figures and check claims.
 
-    Tasks that are done already are not run again.
+    Tasks that are done already are not run again. The exit status is 1 if a committed table
+    differs, a task fails, or a statement does not hold and docs/errata.md does not explain it.
     """
 
     ids: tuple[str, ...] | None = _ids()
     preset: str = _preset("quick")
+    replace: bool = option(False, "Put recomputed tables in the place of those that stand, even if they differ.")
     refresh: bool = option(False, "Run tasks again whose results come from older code.")
     seed: int = option(0, "Seed of all random numbers.", least=0)
 
@@ -48,14 +52,10 @@ class ReproduceRequest(EngineRequest):
 class PlotRequest(Request):
     """Redraw figures, PDF and PNG, from the CSV files alone."""
 
-    ids: tuple[str, ...] | None = _ids()
-    all: bool = option(False, "Draw every figure.")
+    ids: tuple[str, ...] | None = argument(
+        "Ids of experiments.", default=None, default_text="all that have results", metavar="ID"
+    )
     preset: str = _preset()
-
-    def check(self) -> None:
-        """Refuse both ids and --all, and neither."""
-        if bool(self.ids) == self.all:
-            raise InputError("--all and ids together" if self.all else "no figure is named", "give ids, or --all")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +75,17 @@ class ListRequest(Request):
 
 
 def reproduce(request: ReproduceRequest, shared: Shared) -> None:
-    """Run what is missing, then judge the claims."""
+    """Run what is missing, judge the claims, and say how the tables compare."""
     from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.runner import reproduce as run
 
     checkout = find_checkout()
     job_settings = cluster.settings({}, request)
     engine = cluster.engine(request, job_settings)
-    how: dict[str, Any] = {"seed": request.seed, "refresh": request.refresh, "bar": options.task_bars(shared.quiet)}
+    bar = options.task_bars(shared.quiet)
+    how: dict[str, Any] = {"seed": request.seed, "refresh": request.refresh, "replace": request.replace, "bar": bar}
     failed = waiting = 0
+    tables: list[Published] = []
     chosen = checkout.select(list(request.ids or ()))
     if request.engine == "slurm" and not request.detach and len(chosen) > 1:
         # Submit all before waiting for the first.
@@ -96,15 +98,29 @@ def reproduce(request: ReproduceRequest, shared: Shared) -> None:
             options.logger.error("%s failed at %s: %s", name, parameters, error)
         failed += len(done.errors)
         waiting += done.waiting
+        tables += [done.published] if done.published else []
         options.logger.info("%-22s %4d tasks run, %4d kept, %6.1f s", name, done.computed, done.kept, done.seconds)
     if waiting:
         same = "the same command without --detach or --engine none waits for them"
         options.logger.info("%s without a result yet; %s", counted(waiting, "task"), same)
-    verdicts = _judge(checkout, request.preset)
-    _report(verdicts, checkout, request.preset, request.ids, shared.as_json)
+    verdicts = _judge(checkout, request.preset, chosen)
+    if shared.as_json:
+        _print_json(request.preset, verdicts, tables=[table.to_dict() for table in tables])
+    else:
+        _print_claims(verdicts, request.preset)
+        typer.echo("")
+        _print_tables(tables, request.preset, len(chosen))
     if failed:
         options.logger.error("error: %s failed; the same command runs them again", counted(failed, "task"))
-    if failed or any(v.unexplained for v in _only(verdicts, request.ids)):
+    held = [table for table in tables if table.beside]
+    for table in held:
+        options.logger.error(
+            "error: %s differs from the table that stands; compare it with %s, and raise the experiment's version, or "
+            "give --replace, if the change is right",
+            table.experiment,
+            output.short(cast("Path", table.beside)),
+        )
+    if failed or held or any(v.unexplained for v in verdicts):
         raise typer.Exit(1)
 
 
@@ -114,13 +130,14 @@ def plot(request: PlotRequest, shared: Shared) -> None:
     from thesis_cli.reproduction.registry import find_checkout, load
 
     checkout = find_checkout()
+    folder = checkout.results(request.preset)
     for name, path in checkout.select(list(request.ids or ())).items():
         experiment = load(path)
         experiment.settings(request.preset)
-        if request.all and not (checkout.results(request.preset) / f"{name}.csv").is_file():
+        if not request.ids and not (folder / f"{name}.csv").is_file():
             options.logger.warning("%s has no result at preset %s", name, request.preset)
             continue
-        for figure, change in draw(experiment, checkout.results(request.preset)).items():
+        for figure, change in draw(experiment, folder).items():
             typer.echo(f"{output.short(figure)} {change}")
 
 
@@ -129,10 +146,12 @@ def claims(request: ClaimsRequest, shared: Shared) -> None:
     from thesis_cli.reproduction.registry import find_checkout
 
     checkout = find_checkout()
-    checkout.select(list(request.ids or ()))
-    verdicts = _judge(checkout, request.preset)
-    _report(verdicts, checkout, request.preset, request.ids, shared.as_json)
-    if any(v.unexplained for v in _only(verdicts, request.ids)):
+    verdicts = _judge(checkout, request.preset, checkout.select(list(request.ids or ())))
+    if shared.as_json:
+        _print_json(request.preset, verdicts)
+    else:
+        _print_claims(verdicts, request.preset)
+    if any(v.unexplained for v in verdicts):
         raise typer.Exit(1)
 
 
@@ -162,48 +181,32 @@ def list_experiments(request: ListRequest, shared: Shared) -> None:
         output.print_json({"experiments": rows})
 
 
-def _judge(checkout: Checkout, preset: str) -> list[Verdict]:
-    """The verdicts on all claims of all experiments."""
-    from thesis_cli.reproduction.claims import judge
+def _judge(checkout: Checkout, preset: str, chosen: Mapping[str, Path]) -> list[Verdict]:
+    """The verdicts on the claims of some experiments; their rows of claims.csv are rewritten."""
+    from thesis_cli.reproduction.claims import NOT_RUN, judge, write_csv
     from thesis_cli.reproduction.registry import load
 
-    experiments = [load(path) for path in checkout.files().values()]
+    folder = checkout.results(preset)
+    experiments = [load(path) for path in chosen.values()]
     for experiment in experiments:
         experiment.settings(preset)
-    return [v for experiment in experiments for v in judge(experiment, checkout.results(preset))]
-
-
-def _only(verdicts: Sequence[Verdict], ids: Sequence[str] | None) -> list[Verdict]:
-    return [v for v in verdicts if not ids or v.experiment in ids]
-
-
-def _report(
-    verdicts: Sequence[Verdict], checkout: Checkout, preset: str, ids: Sequence[str] | None, as_json: bool
-) -> None:
-    """Write claims.csv of all experiments, and print the claims of the chosen ones."""
-    from thesis_cli.reproduction.claims import FAILS, HOLDS, NOT_RUN, write_csv
-
+    verdicts = [v for experiment in experiments for v in judge(experiment, folder)]
     if any(v.verdict != NOT_RUN for v in verdicts):
-        write_csv(verdicts, checkout.results(preset) / "claims.csv")
-    verdicts = _only(verdicts, ids)
-    if as_json:
-        output.print_json({"preset": preset, "claims": [asdict(v) for v in verdicts]})
-        return
-    _print_claims(verdicts)
-    count = {kind: sum(v.verdict == kind for v in verdicts) for kind in (HOLDS, FAILS, NOT_RUN)}
-    unexplained = sum(v.unexplained for v in verdicts)
-    typer.echo(
-        f"{len(verdicts)} claims at preset {preset}: {count[HOLDS]} hold, {count[FAILS]} do not "
-        f"({count[FAILS] - unexplained} of them findings of docs/errata.md), {count[NOT_RUN]} not run"
-    )
+        write_csv(verdicts, folder / "claims.csv", keep=[name for name in checkout.files() if name not in chosen])
+    return verdicts
 
 
-def _print_claims(verdicts: Sequence[Verdict]) -> None:
+def _print_json(preset: str, verdicts: Sequence[Verdict], **more: object) -> None:
+    output.print_json({"preset": preset, **more, "claims": [asdict(v) for v in verdicts]})
+
+
+def _print_claims(verdicts: Sequence[Verdict], preset: str) -> None:
     from thesis_cli.base.figures import nice
+    from thesis_cli.reproduction.claims import FAILS, HOLDS, NOT_RUN
 
-    width = max(60, shutil.get_terminal_size((110, 24)).columns)
-    room = width - 52
-    typer.echo(f"{'statement':<{room}} {'published':>11} {'measured':>11} {'tolerance':>10}  verdict")
+    room = _width() - 52
+    if verdicts:
+        typer.echo(f"{'statement':<{room}} {'published':>11} {'measured':>11} {'tolerance':>10}  verdict")
     for experiment in dict.fromkeys(v.experiment for v in verdicts):
         typer.echo(f"\n{experiment}")
         for v in (v for v in verdicts if v.experiment == experiment):
@@ -216,7 +219,33 @@ def _print_claims(verdicts: Sequence[Verdict]) -> None:
                 typer.echo(f"  {line}")
             if v.verdict != "holds" and v.finding:
                 typer.echo(f"    see docs/errata.md, {v.finding}")
-    typer.echo("")
+    count = {kind: sum(v.verdict == kind for v in verdicts) for kind in (HOLDS, FAILS, NOT_RUN)}
+    unexplained = sum(v.unexplained for v in verdicts)
+    typer.echo(
+        ("\n" if verdicts else "") + f"{counted(len(verdicts), 'claim')} at preset {preset}: {count[HOLDS]} hold, "
+        f"{count[FAILS]} do not ({count[FAILS] - unexplained} of them findings of docs/errata.md), "
+        f"{count[NOT_RUN]} not run"
+    )
+
+
+def _print_tables(tables: Sequence[Published], preset: str, chosen: int) -> None:
+    """How each table compares with the one that stood, and how many do so."""
+    from thesis_cli.reproduction.comparison import DIFFERS, EQUAL, IDENTICAL
+    from thesis_cli.reproduction.publication import NEW
+
+    room = max((len(table.experiment) for table in tables), default=0) + 2
+    for table in tables:
+        lines = textwrap.wrap(str(table), max(_width() - room, 30), break_on_hyphens=False)
+        typer.echo(f"{table.experiment:<{room}}{lines[0]}")
+        for line in lines[1:]:
+            typer.echo(f"{'':<{room + 2}}{line}")
+    count = {kind: sum(table.verdict == kind for table in tables) for kind in (IDENTICAL, EQUAL, DIFFERS, NEW)}
+    parts = [f"{number} {kind}" for kind, number in {**count, "incomplete": chosen - len(tables)}.items() if number]
+    typer.echo(("\n" if tables else "") + f"{counted(chosen, 'table')} at preset {preset}: {', '.join(parts)}")
+
+
+def _width() -> int:
+    return max(60, shutil.get_terminal_size((110, 24)).columns)
 
 
 COMMANDS = {
@@ -226,7 +255,7 @@ COMMANDS = {
         examples=("reproduce", "reproduce fig-2-1 --preset paper --jobs 2"),
         more="On a cluster:\n  thesis-cli reproduce --preset paper --engine slurm --partition short --array-limit 50",
     ),
-    "plot": OwnCommand(PlotRequest, plot, examples=("plot fig-2-1", "plot --all"), json=False),
+    "plot": OwnCommand(PlotRequest, plot, examples=("plot fig-2-1", "plot"), json=False),
     "claims": OwnCommand(ClaimsRequest, claims, examples=("claims", "claims fig-2-1 --json")),
     "list": OwnCommand(ListRequest, list_experiments, examples=("list", "list --json")),
 }

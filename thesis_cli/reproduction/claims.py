@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from thesis_cli.base.errors import WorkFailed
 from thesis_cli.base.files import write_atomic
+from thesis_cli.reproduction.comparison import NoTable, parse
 from thesis_cli.reproduction.experiment import Claim, Experiment
 from thesis_cli.reproduction.figures import read_result, stale
 
@@ -88,13 +89,28 @@ def _holds(claim: Claim, value: float, tolerance: float) -> bool:
     return value > claim.published - tolerance if claim.relation == ">" else value < claim.published + tolerance
 
 
-def write_csv(verdicts: Iterable[Verdict], path: Path) -> None:
+def write_csv(verdicts: Iterable[Verdict], path: Path, keep: Sequence[str] = ()) -> None:
+    """Write the table of claims, in the order of the experiments' ids, unless it is the same.
+
+    Parameters
+    ----------
+    keep : ids of experiments whose rows, if the file has any, stay as they are.
+    """
+    columns = list(Verdict.__dataclass_fields__)
+    rows = [[f"{v:.6g}" if isinstance(v, float) else v for v in asdict(verdict).values()] for verdict in verdicts]
     text = io.StringIO()
-    rows = [asdict(verdict) for verdict in verdicts]
-    writer = csv.DictWriter(text, fieldnames=list(Verdict.__dataclass_fields__), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
-    data = text.getvalue()
-    if not path.is_file() or path.read_text() != data:
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(sorted([*rows, *_standing(path, columns, keep)], key=lambda row: row[0]))
+    data = text.getvalue().encode()
+    if not path.is_file() or path.read_bytes() != data:
         write_atomic({path: data})
+
+
+def _standing(path: Path, columns: list[str], keep: Sequence[str]) -> list[list[str]]:
+    """Rows of a table of claims that belong to some experiments; none of a damaged table."""
+    try:
+        heading, rows = parse(path.read_bytes().decode())
+    except (FileNotFoundError, UnicodeDecodeError, NoTable):
+        return []
+    return [row for row in rows if row[0] in keep] if heading == columns else []

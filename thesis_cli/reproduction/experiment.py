@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -57,6 +58,35 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Tolerance:
+    """How far the numbers of a column may be from those of another run, on any processor.
+
+    Attributes
+    ----------
+    relative : share of the larger of two numbers.
+    absolute : in the unit of the column. Numbers within half of it are rounding noise about 0, and
+        are written as 0.
+    """
+
+    relative: float = 1e-9
+    absolute: float = 0.0
+
+    def __str__(self) -> str:
+        if self.relative == math.inf:
+            return "not repeatable"
+        absolute = f" or {self.absolute:g} absolute" if self.absolute else ""
+        return f"to {self.relative:g}{absolute}".replace("e-0", "e-")
+
+
+NOT_REPEATABLE = Tolerance(relative=math.inf)
+"""A column that no second run repeats, such as seconds."""
+
+
+def _as_columns(row: Mapping[str, str]) -> Tolerance | None:
+    return None
+
+
+@dataclass(frozen=True)
 class Experiment:
     """One table or figure.
 
@@ -71,6 +101,10 @@ class Experiment:
     run : (seed, **parameters) -> tidy frame; a pure function that takes seconds to minutes.
     plot : result -> figure.
     claims : statements to check against the result.
+    tolerances : by column; numbers of other columns may differ by 1e-9 of themselves. Words, and
+        integers of columns that are not named here, must be the same.
+    rows : cells by column -> tolerance of all cells of a row, where it is wider than those of its
+        columns, such as `NOT_REPEATABLE` if a time limit ended the work; None for other rows.
     """
 
     id: str
@@ -82,6 +116,8 @@ class Experiment:
     run: Callable[..., pd.DataFrame]
     plot: Callable[[pd.DataFrame], Figure]
     claims: Sequence[Claim] = field(default=())
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    rows: Callable[[Mapping[str, str]], Tolerance | None] = _as_columns
 
     def settings(self, preset: str) -> Parameters:
         """The settings of a preset.

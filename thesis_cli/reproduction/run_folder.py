@@ -103,7 +103,8 @@ class Driver:
         """Whether the process still runs; None if it is on another machine."""
         if self.host != socket.gethostname():
             return None
-        return _started(self.pid) == self.started
+        started = _started(self.pid)
+        return started != "" and started == self.started
 
 
 @contextmanager
@@ -148,7 +149,10 @@ def driver_of(file: Path) -> Driver | None:
 
 
 def _started(pid: int) -> str:
-    """Start of a process; empty if there is none, `unknown` if the system does not show it."""
+    """Start of a process; empty if there is none, `unknown` if the system does not show it.
+
+    A process that has ended and whose parent has not noticed (state Z) is none.
+    """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -156,6 +160,7 @@ def _started(pid: int) -> str:
     except PermissionError:
         pass
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return "unknown"
+    return "" if state in ("Z", "X") else fields[18]

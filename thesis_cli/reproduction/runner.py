@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import describes, to_json, write_atomic
-from thesis_cli.base.provenance import provenance
+from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction import figures, store
 from thesis_cli.reproduction.engines import NOT_RUN, SUBMITTED, Engine, NoEngine
-from thesis_cli.reproduction.experiment import Experiment
+from thesis_cli.reproduction.publication import Published, publish
 from thesis_cli.reproduction.registry import Checkout, load
 from thesis_cli.reproduction.run_folder import driving
 from thesis_cli.reproduction.task_file import Entry, TaskFile
@@ -38,6 +35,7 @@ class Outcome:
     kept : tasks whose stored result was used.
     waiting : tasks without a result that have not failed.
     errors : parameters and error of each task that failed.
+    published : what became of the table; None while a result is missing.
     """
 
     computed: int = 0
@@ -45,6 +43,7 @@ class Outcome:
     waiting: int = 0
     seconds: float = 0.0
     errors: list[tuple[str, str]] = field(default_factory=list)
+    published: Published | None = None
 
 
 def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: str) -> Outcome:
@@ -106,9 +105,17 @@ def _missing(tasks: TaskFile) -> tuple[list[int], list[int]]:
 
 
 def reproduce(
-    path: Path, preset: str, checkout: Checkout, engine: Engine, *, seed: int, refresh: bool, bar: Bar
+    path: Path,
+    preset: str,
+    checkout: Checkout,
+    engine: Engine,
+    *,
+    seed: int,
+    refresh: bool,
+    bar: Bar,
+    replace: bool = False,
 ) -> Outcome:
-    """Bring one experiment's CSV, record and figures up to date.
+    """Bring one experiment's CSV, record and figures up to date; `publish` decides what stands.
 
     Parameters
     ----------
@@ -118,6 +125,8 @@ def reproduce(
     seed : part of every task's key.
     refresh : also run tasks whose results come from older code, instead of a warning.
     bar : opens a progress bar.
+    replace : let a table that differs, or is equal within its tolerances, take the place of the one
+        that stands.
 
     Raises
     ------
@@ -127,7 +136,8 @@ def reproduce(
     tasks = plan(path, preset, checkout, seed)
     outcome = complete(tasks, engine, refresh=refresh, bar=bar, name=experiment.id)
     if not (outcome.errors or outcome.waiting):
-        _publish(experiment, preset, checkout, seed, [found for task in tasks if (found := store.read(task.file))])
+        results = [found for task in tasks if (found := store.read(task.file))]
+        outcome.published = publish(experiment, preset, checkout, seed, results, replace)
         figures.draw(experiment, checkout.results(preset))
     return outcome
 
@@ -137,35 +147,3 @@ def plan(path: Path, preset: str, checkout: Checkout, seed: int) -> TaskFile:
     experiment = load(path)
     entries = (Entry(experiment.id, parameters, seed) for parameters in experiment.tasks(experiment.settings(preset)))
     return TaskFile.write(checkout.store / experiment.id / f"{preset}-{seed}.json", entries, ExperimentWork(path))
-
-
-def _publish(
-    experiment: Experiment, preset: str, checkout: Checkout, seed: int, results: Sequence[store.Stored]
-) -> None:
-    """Write the merged CSV and its record, unless they are the same already."""
-    texts = [result.text for result in results]
-    heading = texts[0].split("\n", 1)[0]
-    for text in texts:
-        if text.split("\n", 1)[0] != heading:
-            raise InputError(f"the tasks of {experiment.id} have different columns", f"all must have {heading}")
-    merged = heading + "\n" + "".join(text.split("\n", 1)[1] for text in texts)
-    csv = checkout.results(preset) / f"{experiment.id}.csv"
-    record = csv.with_suffix(".json")
-    what: dict[str, Any] = {
-        "experiment": experiment.id,
-        "title": experiment.title,
-        "source": experiment.source,
-        "preset": preset,
-        "settings": dict(experiment.settings(preset)),
-        "version": experiment.version,
-        "seed": seed,
-        "tasks": len(texts),
-        "code": sorted({result.code for result in results}),
-    }
-    data = merged.encode()
-    if csv.is_file() and csv.read_bytes() == data and describes(record, what):
-        return
-    new = to_json(
-        {**what, "task_seconds": round(sum(result.seconds for result in results), 1), **provenance(checkout.root)}
-    )
-    write_atomic({csv: data, record: new})
