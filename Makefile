@@ -1,5 +1,5 @@
 # Everything runs from .venv, which `make install` builds (again only when the pins change).
-#   make test | test-long | lint | reproduce-quick | reproduce-all     JOBS=2 and UV=no are understood.
+#   make test | test-long | lint | reproduce-quick | reproduce-all     JOBS=2, UV=no and COMPILE=no are understood.
 #   make test SEED=3    draws other examples than those that are always the same
 #   make reproduce-all ENGINE=slurm SLURM='--partition short --time 30 --array-limit 50'    see docs/cluster.md
 PYTHON ?= python3
@@ -8,11 +8,12 @@ ENGINE ?= local
 UV ?= $(shell command -v uv 2>/dev/null)
 BIN := .venv/bin
 STAMP := .venv/installed
+COMPILED := .venv/compiled
 INSTALL_ARGS := -c constraints.txt -e '.[dev]'
 
 .PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks prior models bench peers constraints wheel clean
 
-install: $(STAMP)
+install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
 # uv where it is there and works; otherwise (or with UV=no) the standard library's venv and pip.
 $(STAMP): pyproject.toml constraints.txt
@@ -26,6 +27,12 @@ $(STAMP): pyproject.toml constraints.txt
 	    && $(BIN)/python -m pip install -q --disable-pip-version-check $(INSTALL_ARGS) \
 	    && echo "installed with pip"; \
 	fi
+	touch $@
+
+# The code of the common commands, compiled on all cores into numba's cache. Nothing depends on it: what is missing is
+# compiled when it is used. After Ctrl-C the next `make` continues.
+$(COMPILED): $(STAMP)
+	$(BIN)/thesis-cli compile --jobs $(JOBS) || echo "not everything is compiled; commands compile what they need"
 	touch $@
 
 # Byte code is kept even where the environment forbids it: many tests start processes.

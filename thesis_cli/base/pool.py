@@ -49,7 +49,7 @@ def answers(
     places: Sequence[int],
     jobs: int = 1,
     trials: int = TRIALS,
-) -> Iterator[tuple[int, Answer | Killed]]:
+) -> Generator[tuple[int, Answer | Killed], None, None]:
     """Carry out work on items, in any order.
 
     Parameters

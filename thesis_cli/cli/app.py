@@ -33,6 +33,7 @@ OWN = {
     "reproduce": Own("experiments", "Run experiments, draw their figures and check the claims."),
     "plot": Own("experiments", "Redraw figures from their CSV files alone."),
     "claims": Own("experiments", "Compare the statements of the sources with the results."),
+    "compile": Own("compile", "Compile the code of all commands, so that none compiles at its first use."),
     "list": Own("experiments", "List the experiments of this checkout."),
 }
 
@@ -153,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complaint = error.format_message().rstrip(".").replace("Value error, ", "")  # type: ignore[attr-defined]
         return _fail(f"{complaint}; see {where} --help", 2, debug)
     except (KeyboardInterrupt, typer.Abort):
-        resumed = "; the same command continues from here" * (arguments[0] in ("reproduce", "sweep"))
+        resumed = "; the same command continues from here" * (arguments[0] in ("reproduce", "sweep", "compile"))
         return _fail(f"interrupted{resumed}", INTERRUPTED, debug)
     except (BrokenPipeError, SystemExit):  # some releases of Typer turn the first into the second
         # The reader of a pipe has gone: print nothing more, and no traceback at shutdown either.

@@ -1,0 +1,165 @@
+"""`thesis-cli compile`: compile the kernels of all commands, so that none compiles at its first use."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+from thesis_cli.base.cores import jobs_or_all
+from thesis_cli.base.errors import WorkFailed
+from thesis_cli.base.files import to_json, write_atomic
+from thesis_cli.base.pool import answers
+from thesis_cli.cli import options, output, warm_up
+from thesis_cli.cli.own import OwnCommand, Shared
+from thesis_cli.cli.warm_up import PARTS, Part
+from thesis_cli.commands.core.common import jobs_option
+from thesis_cli.commands.core.request import Request
+
+PACKAGE = Path(__file__).resolve().parents[1]
+LIBRARIES = ("numba", "llvmlite", "numpy")
+RECORD = "thesis-cli-compiled.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileRequest(Request):
+    """Compile the kernels of all commands into the cache, so that no command compiles them at its
+    first use.
+
+    Kernels that are compiled already are not compiled again, and an interrupted run continues where
+    it stopped. The kernels belong to this version of the package, to this processor and to one
+    folder, which NUMBA_CACHE_DIR changes.
+    """
+
+    jobs: int | None = jobs_option()
+
+
+@dataclass
+class Compiled:
+    """The parts that are compiled into a folder, as a file in this folder records them.
+
+    Attributes
+    ----------
+    path : the file.
+    code : digest of what the compiled code depends on.
+    parts : names of the parts.
+    files : files of the cache that they need, at least.
+    """
+
+    path: Path
+    code: str
+    parts: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, path: Path, code: str) -> Compiled:
+        """What is recorded; nothing if it is about other code, or if a file is gone."""
+        try:
+            found = json.loads(path.read_text())
+            if found["code"] == code and all(map(os.path.exists, found["files"])):
+                return cls(path, code, set(found["parts"]), set(found["files"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        return cls(path, code)
+
+    def add(self, part: Part, folders: set[str]) -> None:
+        """Record a part, and the files that are in its folders now."""
+        self.parts.add(part.name)
+        self.files |= {str(file) for folder in folders for file in Path(folder).glob("*.nb[ci]")}
+        record = {"code": self.code, "parts": sorted(self.parts), "files": sorted(self.files)}
+        write_atomic({self.path: to_json(record)})
+
+
+def run(request: CompileRequest, shared: Shared) -> None:
+    """Compile what is not compiled yet, and print what was done."""
+    began = time.perf_counter()
+    folder = cache_folder()
+    compiled = Compiled.read(folder / RECORD, digest())
+    missing = [part for part in PARTS if part.name not in compiled.parts]
+    errors = []
+    progress = options.task_bars(shared.quiet)
+    if missing:
+        with progress(len(missing), "compiling") as tick:
+            for part, folders, error in compile_parts(missing, jobs_or_all(request.jobs), folder):
+                if error is None:
+                    compiled.add(part, folders)
+                else:
+                    errors.append(error)
+                tick(1)
+    done = len(missing) - len(errors)
+    seconds = time.perf_counter() - began
+    if shared.as_json:
+        found = {"compiled": done, "kept": len(PARTS) - len(missing), "errors": errors, "folder": str(folder)}
+        output.print_json({**found, "seconds": round(seconds, 3)})
+    else:
+        kept = f", {len(PARTS) - len(missing)} were compiled before" if len(missing) < len(PARTS) else ""
+        lines = [("parts", f"{done} compiled{kept}"), ("folder", str(folder)), ("cost", f"{seconds:.1f} s")]
+        output.print_table(lines)
+    if errors:
+        raise WorkFailed(f"{len(errors)} of {len(PARTS)} parts are not compiled: {errors[0]}")
+
+
+def cache_folder() -> Path:
+    """The folder of numba's cache in which the record is.
+
+    Raises
+    ------
+    WorkFailed : there is no folder that can be written.
+    """
+    try:
+        from thesis_cli.inference.enumeration_kernels import fill
+    except RuntimeError as error:
+        if "cannot cache" not in str(error):
+            raise
+        raise WorkFailed(
+            f"no folder for compiled code can be written, neither {PACKAGE} nor that of the user; set NUMBA_CACHE_DIR"
+            " to one that can"
+        ) from error
+    return Path(getattr(fill, "stats").cache_path)  # noqa: B009  fill is typed as what it computes
+
+
+def digest() -> str:
+    """Digest of what compiled code depends on: versions, processor, kernels and the parts."""
+    from llvmlite import binding
+
+    sources = [path for path in sorted(PACKAGE.rglob("*.py")) if b"njit" in path.read_bytes()]
+    stamps = [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in sources]
+    processor = (binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
+    settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
+    about = (sys.version, [version(name) for name in LIBRARIES], processor, settings, stamps, PARTS)
+    return hashlib.sha256(repr(about).encode()).hexdigest()[:16]
+
+
+def compile_parts(
+    parts: Sequence[Part], jobs: int, folder: Path
+) -> Generator[tuple[Part, set[str], str | None], None, None]:
+    """Compile parts in several processes; yields each part, its folders of the cache, and what failed."""
+    with tempfile.TemporaryDirectory(prefix="thesis-cli-compile-") as inputs:
+        warm_up.write_inputs(Path(inputs))
+        work = partial(_compile, Path(inputs), folder / ".thesis-cli-compile.lock")
+        places = range(len(parts))
+        with closing(answers(work, lambda chosen: (parts[i] for i in chosen), places, jobs)) as found:
+            for place, answer in found:
+                part = parts[place]
+                if isinstance(answer, tuple):
+                    yield part, *answer
+                else:
+                    yield part, set(), f"{part.name}: {answer}"
+
+
+def _compile(inputs: Path, lock: Path, part: Part) -> tuple[set[str], str | None]:
+    warm_up.one_writer_at_a_time(lock)
+    error = warm_up.carry_out(part, inputs)
+    return warm_up.cache_folders(), error
+
+
+COMMANDS = {"compile": OwnCommand(CompileRequest, run, examples=("compile",))}
