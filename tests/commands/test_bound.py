@@ -198,6 +198,10 @@ def test_an_impossible_model_is_an_error(cli, tmp_path, method):
         ([ISING, "--method", "trw", "--memory", "1"], "--memory does not go with --method trw"),
         ([ISING, "--method", "clamp"], "--method clamp needs --clamp"),
         ([ISING, "--clamp", "1", "--subset", "0,1"], "--clamp does not go with --subset"),
+        (
+            [ISING, "--clamp", "1", "--confidence", ".5", "--confidence-method", "concentration"],
+            "--confidence-method does not go with --clamp",
+        ),
         ([ISING, "--max-configurations", "5"], "--max-configurations is given without --exact"),
         ([ISING, "--alpha", "1e300"], "--alpha is 1e300"),
         ([ISING, "--alpha", "-1"], "--alpha is -1"),

@@ -250,14 +250,16 @@ def heeding(request: object, methods: Sequence[str]) -> list[str]:
     ------
     InputError : there is none; the message names two options that do not go together.
     """
-    fields, left, last = fields_of(type(request)), list(methods), ""
-    for name in given(request):
-        wanted = fields[name].about.methods
-        if wanted and not (both := [m for m in left if m in wanted]):
-            other = f" with {last}" if last else ""
-            raise InputError(f"{fields[name].shell_name} does not go{other}", f"it is for {', '.join(wanted)}")
-        if wanted:
-            left, last = both, fields[name].shell_name
+    restricting = [f for name, f in fields_of(type(request)).items() if name in given(request) and f.about.methods]
+    left = list(methods)
+    for k, field in enumerate(restricting):
+        wanted = field.about.methods
+        both = [m for m in left if m in wanted]
+        if not both:
+            disjoint = [f for f in restricting[:k] if not set(f.about.methods) & set(wanted)] or restricting[:k][-1:]
+            other = f" with {disjoint[-1].shell_name}" if disjoint else ""
+            raise InputError(f"{field.shell_name} does not go{other}", f"it is for {', '.join(wanted)}")
+        left = both
     return left
 
 
