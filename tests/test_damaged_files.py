@@ -7,6 +7,7 @@ The long tier damages each file 20,000 times for its reader and 300 times for ea
 from __future__ import annotations
 
 import io
+import json
 import os
 import resource
 import signal
@@ -26,7 +27,7 @@ from thesis_cli.models.evidence import condition
 from thesis_cli.models.factor_matrix import load_factor_matrix
 from thesis_cli.models.files import load_model
 from thesis_cli.models.target_files import load_regression
-from thesis_cli.privacy.ledger import Ledger
+from thesis_cli.privacy import ledger
 from thesis_cli.privacy.release_files import read_record, read_release
 from thesis_cli.privacy.schema import Schema
 from thesis_cli.privacy.table import encoded_rows, open_table
@@ -58,7 +59,11 @@ def lines(path, count):
 
 VECTOR = np.linspace(-1, 1, 20)
 SCHEMA = (DATA / "tables" / "people.toml").read_bytes()
-LEDGER = b"""{"people": {"limit": {"epsilon": 2.0, "delta": 1e-6}, "spent": []}}"""
+SPENT = {"epsilon": 0.5, "delta": 1e-7, "rho": 0.01, "note": "first", "time": "2026-01-01T00:00:00+00:00"}
+LEDGER = {
+    "format": ledger.FORMAT,
+    "tables": {"people": {"limit": {"epsilon": 2.0, "delta": 1e-6}, "spent": [SPENT, {**SPENT, "rho": None}]}},
+}
 TASKS = b"""[
 {"command": "estimate-z", "parameters": {"model": "m.uai", "samples": 9}, "seed": 0},
 {"command": "estimate-z", "parameters": {"model": "m.uai", "samples": 9}, "seed": 1}
@@ -110,7 +115,7 @@ FILES = {
     "sweep.toml": (DATA / "sweeps" / "glasses.toml").read_bytes(),
     "r.csv": lines(DATA / "releases" / "people.csv", 40),
     "r.json": (DATA / "releases" / "people.json").read_bytes(),
-    "ledger.json": LEDGER,
+    "ledger.json": json.dumps(LEDGER, indent=1).encode(),
     "tasks.json": TASKS,
     "t.json": (DATA / "tasks" / "candy.json").read_bytes(),
     "t.jsonl": lines(DATA / "tasks" / "all.jsonl", 2),
@@ -133,13 +138,14 @@ READERS = {
     "sweep.toml": read_sweep,
     "r.csv": read_release,
     "r.json": read_record,
-    "ledger.json": lambda path: Ledger(path).accounts(),
+    "ledger.json": lambda path: [account.left() for account in ledger.Ledger(path).accounts().values()],
     "tasks.json": head,
     "t.json": load_tasks,
     "t.jsonl": load_tasks,
 }
 
 FEW = ["--samples", "5", "--seed", "1"]
+RELEASE = ["dp-release", "--epsilon", "1", "--delta", "1e-7", "--rows", "5", "--out", "o.csv"]
 COMMANDS = {
     "v.npy": [
         ["estimate-z", *FEW],
@@ -154,12 +160,9 @@ COMMANDS = {
     "m.evid": [["map", str(MODELS / "asia.uai"), "--evidence"]],
     "m.bif": [["map"], ["marginals"], ["sample", "--count", "3", "--seed", "1"]],
     "line.csv": [["posterior", *FEW, "--regression"]],
-    "people.csv": [
-        ["dp-release", "--schema", "people.toml", "--epsilon", "1", "--delta", "1e-6", "--rows", "5", "--out", "o.csv"]
-    ],
-    "people.toml": [
-        ["dp-release", "people.csv", "--epsilon", "1", "--delta", "1e-6", "--rows", "5", "--out", "o.csv", "--schema"]
-    ],
+    "people.csv": [[*RELEASE, "people.csv", "--schema", "people.toml"]],
+    "people.toml": [[*RELEASE, "people.csv", "--schema"]],
+    "ledger.json": [[*RELEASE, "people.csv", "--schema", "people.toml", "--limit", "2", "1e-6", "--ledger"]],
     "sweep.toml": [["sweep", "--dry-run"]],
     "r.csv": [["dp-query", "mean(income)"]],
     "r.json": [["dp-query", "mean(income)"]],

@@ -6,6 +6,8 @@ import io
 import numpy as np
 import pytest
 
+from tests.fuzzing import damaged
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus_file import dump_corpus, load_corpus
 from thesis_cli.synthesis.corpus_maker import CorpusPlan, make_corpus
@@ -42,6 +44,17 @@ def test_damage_is_refused_in_one_line(tmp_path, made):
         path.write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
         with contextlib.suppress(InputError):  # what does not count in the format, such as a date, may change
             assert dump_corpus(load_corpus(path)) == data
+
+
+def test_a_damaged_description_is_refused(tmp_path, made):
+    with np.load(io.BytesIO(dump_corpus(made))) as file:
+        arrays = dict(file)
+    about = arrays.pop("about").tobytes()
+    for seed in range(examples(20)):
+        text = damaged(about, np.random.default_rng(seed), text=True)
+        np.savez(tmp_path / "c.npz", about=np.frombuffer(text, np.uint8), **arrays)
+        with contextlib.suppress(InputError):  # a count may be another number
+            load_corpus(tmp_path / "c.npz")
 
 
 @pytest.mark.parametrize("change", ["codes", "types", "sizes", "numbers", "test", "about", "dtype", "none"])

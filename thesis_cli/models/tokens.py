@@ -90,9 +90,11 @@ class Tokens:
         """Take the next word as a whole number from `least` to `most`."""
         word = self.take(what)
         try:
-            value = _wholes([word])[0]
+            value = int(word)
         except ValueError:
             raise self._not_whole(what, word, self.at - 1) from None
+        if "_" in word:
+            raise self._not_whole(what, word, self.at - 1)
         if not least <= value <= most:
             raise self._outside(what, value, least, most, self.at - 1)
         return value
