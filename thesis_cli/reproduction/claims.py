@@ -97,7 +97,7 @@ def write_csv(verdicts: Iterable[Verdict], path: Path, keep: Sequence[str] = ())
     keep : ids of experiments whose rows, if the file has any, stay as they are.
     """
     columns = list(Verdict.__dataclass_fields__)
-    rows = [[f"{v:.6g}" if isinstance(v, float) else v for v in asdict(verdict).values()] for verdict in verdicts]
+    rows = [[f"{v:.6g}" if isinstance(v, float) else str(v) for v in asdict(verdict).values()] for verdict in verdicts]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

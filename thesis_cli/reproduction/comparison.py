@@ -8,12 +8,14 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final
 
 from thesis_cli.base.wording import counted
 from thesis_cli.reproduction.experiment import Tolerance
 
-IDENTICAL, EQUAL, DIFFERS = "identical", "equal", "differs"
+IDENTICAL: Final = "identical"
+EQUAL: Final = "equal"
+DIFFERS: Final = "differs"
 DEFAULT = Tolerance()
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE | re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -38,7 +40,7 @@ class Comparison:
 
     Attributes
     ----------
-    verdict : `equal` if every difference is within the tolerance of its column.
+    verdict : `identical`, `equal` or `differs`; `equal` if every difference is within the tolerance of its column.
     cells : number of cells that differ by more.
     largest : the one of these that exceeds its tolerance by the largest factor.
     shape : what differs in columns or number of rows; cells are not compared then.
@@ -46,7 +48,7 @@ class Comparison:
     rows : tolerances of rows that are equal by these alone, and the number of such rows.
     """
 
-    verdict: Literal["identical", "equal", "differs"]
+    verdict: str
     cells: int = 0
     largest: Cell | None = None
     shape: str = ""
@@ -132,7 +134,7 @@ def compare(
                     largest, worst = Cell(name, number, a, b), excess
             elif not whole and name in tolerances and _excess(a, b, None) > 1:
                 wider[name] = tolerances[name]
-    return Comparison("differs" if count else "equal", count, largest, wider=wider, rows=loose)
+    return Comparison(DIFFERS if count else EQUAL, count, largest, wider=wider, rows=loose)
 
 
 def _of_row(
