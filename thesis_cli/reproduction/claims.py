@@ -98,10 +98,12 @@ def write_csv(verdicts: Iterable[Verdict], path: Path, keep: Sequence[str] = ())
     """
     columns = list(Verdict.__dataclass_fields__)
     rows = [[f"{v:.6g}" if isinstance(v, float) else str(v) for v in asdict(verdict).values()] for verdict in verdicts]
+    rows += _standing(path, columns, keep)
+    rows.sort(key=lambda row: row[0])
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(sorted([*rows, *_standing(path, columns, keep)], key=lambda row: row[0]))
+    writer.writerows(rows)
     data = text.getvalue().encode()
     if not path.is_file() or path.read_bytes() != data:
         write_atomic({path: data})
