@@ -238,6 +238,10 @@ def _least_slope(frame):
     return min(slopes, key=lambda m: m.value, default=None)
 
 
+SCALE = 10.0
+"""Percentage points from which a tolerance decides nothing: savings are 10 to 30 %."""
+
+
 def _tolerance(row):
     """Where belief propagation does not converge, the last bit of the noise decides which states it
     ends at: 10% of a variance, 0.01 of a saving and a fifth of the standard error of a mean."""
@@ -296,6 +300,7 @@ EXPERIMENT = Experiment(
             statement="at C = 0 and 1/3 an alpha close to 0 is optimal: within 0.025 of it nothing is lost (most that "
             "is, percentage points)",
             published=0.0,
+            scale=SCALE,
             relation="=",
             rounding=0.5,
             measure=_lost_at_low_coupling,
@@ -306,6 +311,7 @@ EXPERIMENT = Experiment(
             statement="at C = 3 by belief propagation an alpha close to 0 is optimal (lost within 0.025 of it, "
             "percentage points)",
             published=0.0,
+            scale=SCALE,
             relation="=",
             rounding=0.5,
             measure=_lost_with_belief_propagation,
@@ -315,6 +321,7 @@ EXPERIMENT = Experiment(
             source="Thesis Figure 2.4",
             statement="elsewhere (C from 1 on) some alpha < 0 has a smaller MSE than alpha = 0 (least saving, percent)",
             published=0.0,
+            scale=SCALE,
             relation=">",
             measure=_frechet_gain,
         ),
@@ -324,6 +331,7 @@ EXPERIMENT = Experiment(
             statement="alpha < 0 gains most at higher couplings (saving at the highest C less that at the lowest, "
             "exact, percentage points)",
             published=0.0,
+            scale=SCALE,
             relation=">",
             measure=_more_at_high_coupling,
         ),

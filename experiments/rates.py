@@ -289,6 +289,7 @@ EXPERIMENT = Experiment(
             0.0,
             "<",
             _gain(BASELINE),
+            scale=np.log(2),
         ),
         *(
             Claim(

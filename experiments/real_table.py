@@ -266,6 +266,7 @@ EXPERIMENT = Experiment(
                 0.0,
                 relation,
                 _difference(score, THIRD, ("histograms of columns", 1.0)),
+                scale=None if score == "distance" else 0.25,
             )
             for score, name, relation in (
                 ("distance", "distance", "<"),

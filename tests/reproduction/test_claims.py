@@ -1,6 +1,7 @@
 import csv
 import dataclasses
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -33,6 +34,16 @@ def claim(relation, published, value, error=0.0, rounding=0.0, finding=""):
         ("<", 1.0, 0.9, 0.0, 0.0, "holds"),
         ("=", 1.0, math.nan, 0.0, 0.0, "does not hold"),
         ("=", 1.0, None, 0.0, 0.0, "not run"),
+        ("=", 2.0, 2.4, 5.7, 0.0, "undecided"),
+        ("=", 2.0, 2.4, 0.3, 0.5, "undecided"),
+        ("=", 2.0, 2.4, 0.29, 0.5, "holds"),
+        ("=", -2.0, 12.0, 2.0, 0.0, "does not hold"),
+        ("<", 1.0, 1.4, 0.4, 0.0, "undecided"),
+        ("<", 1.0, 0.6, 0.4, 0.0, "undecided"),
+        (">", 1.0, 3.4, 0.4, 0.0, "holds"),
+        (">", 1.0, 2.4, 0.4, 0.0, "undecided"),
+        (">", 1.0, -1.1, 0.4, 0.0, "does not hold"),
+        (">", 0.0, 2.4, 5.0, 0.0, "holds"),
     ],
 )
 def test_verdicts(tmp_path, relation, published, value, error, rounding, verdict):
@@ -40,6 +51,13 @@ def test_verdicts(tmp_path, relation, published, value, error, rounding, verdict
     (row,) = judge(experiment(claim(relation, published, value, error, rounding)), tmp_path)
     assert row.verdict == verdict
     assert row.unexplained == (verdict == "does not hold")
+
+
+def test_a_claim_declares_from_which_tolerance_it_is_undecided(tmp_path):
+    (tmp_path / "e.csv").write_text("x\n1\n")
+    for scale, verdict in ((5.0, "undecided"), (5.1, "holds"), (None, "holds")):
+        (row,) = judge(experiment(replace(claim("=", 0.0, 1.0, 1.0), scale=scale)), tmp_path)
+        assert (row.verdict, row.measured, row.tolerance, row.unexplained) == (verdict, 1.0, 5.0, False)
 
 
 def test_a_finding_explains(tmp_path):

@@ -202,7 +202,7 @@ def _print_json(preset: str, verdicts: Sequence[Verdict], **more: object) -> Non
 
 def _print_claims(verdicts: Sequence[Verdict], preset: str) -> None:
     from thesis_cli.base.figures import nice
-    from thesis_cli.reproduction.claims import FAILS, HOLDS, NOT_RUN
+    from thesis_cli.reproduction.claims import FAILS, HOLDS, NOT_RUN, UNDECIDED
 
     room = _width() - 52
     if verdicts:
@@ -219,12 +219,12 @@ def _print_claims(verdicts: Sequence[Verdict], preset: str) -> None:
                 typer.echo(f"  {line}")
             if v.verdict != "holds" and v.finding:
                 typer.echo(f"    see docs/errata.md, {v.finding}")
-    count = {kind: sum(v.verdict == kind for v in verdicts) for kind in (HOLDS, FAILS, NOT_RUN)}
+    count = {kind: sum(v.verdict == kind for v in verdicts) for kind in (HOLDS, FAILS, UNDECIDED, NOT_RUN)}
     unexplained = sum(v.unexplained for v in verdicts)
     typer.echo(
         ("\n" if verdicts else "") + f"{counted(len(verdicts), 'claim')} at preset {preset}: {count[HOLDS]} hold, "
         f"{count[FAILS]} do not ({count[FAILS] - unexplained} of them findings of docs/errata.md), "
-        f"{count[NOT_RUN]} not run"
+        f"{count[UNDECIDED]} undecided, {count[NOT_RUN]} not run"
     )
 
 

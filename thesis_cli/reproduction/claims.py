@@ -15,7 +15,7 @@ from thesis_cli.reproduction.comparison import NoTable, parse
 from thesis_cli.reproduction.experiment import Claim, Experiment
 from thesis_cli.reproduction.figures import read_result, stale
 
-HOLDS, FAILS, NOT_RUN = "holds", "does not hold", "not run"
+HOLDS, FAILS, UNDECIDED, NOT_RUN = "holds", "does not hold", "undecided", "not run"
 SIGMAS = 5.0
 """Standard errors by which a measurement may miss the published number, beside the rounding."""
 
@@ -65,7 +65,7 @@ def judge(experiment: Experiment, folder: Path) -> list[Verdict]:
             value, tolerance, verdict = math.nan, math.nan, NOT_RUN
         else:
             value, tolerance = measured.value, SIGMAS * measured.standard_error + claim.rounding
-            verdict = HOLDS if _holds(claim, value, tolerance) else FAILS
+            verdict = _verdict(claim, value, tolerance)
         rows.append(
             Verdict(
                 experiment.id,
@@ -83,10 +83,19 @@ def judge(experiment: Experiment, folder: Path) -> list[Verdict]:
     return rows
 
 
-def _holds(claim: Claim, value: float, tolerance: float) -> bool:
+def _verdict(claim: Claim, value: float, tolerance: float) -> str:
+    """A measurement beyond its tolerance decides, whichever way; one within it confirms the
+    statement only if the tolerance is small.
+    """
+    miss = value - claim.published
     if claim.relation == "=":
-        return abs(value - claim.published) <= tolerance
-    return value > claim.published - tolerance if claim.relation == ">" else value < claim.published + tolerance
+        holds, beyond = abs(miss) <= tolerance, False
+    else:
+        right = miss if claim.relation == ">" else -miss
+        holds, beyond = right > -tolerance, right > tolerance
+    if not holds:
+        return FAILS
+    return UNDECIDED if tolerance >= claim.limit and not beyond else HOLDS
 
 
 def write_csv(verdicts: Iterable[Verdict], path: Path, keep: Sequence[str] = ()) -> None:

@@ -45,6 +45,8 @@ class Claim:
     measure : result -> measurement; None if this preset has no such row.
     rounding : half a unit of the last digit that the source prints.
     finding : heading of docs/errata.md with the evidence, if the statement does not hold.
+    scale : tolerance from which a measurement within it decides nothing; None for the absolute
+        value of `published`, or for no limit if that is 0.
     """
 
     id: str
@@ -55,6 +57,12 @@ class Claim:
     measure: Callable[[pd.DataFrame], Measurement | None]
     rounding: float = 0.0
     finding: str = ""
+    scale: float | None = None
+
+    @property
+    def limit(self) -> float:
+        """Tolerance from which a measurement within it decides nothing."""
+        return abs(self.published) or math.inf if self.scale is None else self.scale
 
 
 @dataclass(frozen=True)
