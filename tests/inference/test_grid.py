@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 from tests.conftest import all_states
 from tests.tiers import examples
 from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
+from thesis_cli.inference import grid_kernels
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.grid import GridTransfer
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -113,3 +114,11 @@ def test_what_is_not_a_grid_is_refused(edges):
 def test_a_wide_grid_is_refused_with_its_need():
     with pytest.raises(ModelTooLarge, match=r"grid transfer needs .* at width 40"):
         GridTransfer(ising(40, 40, 1.0, np.random.default_rng(0)))
+
+
+def test_batches_of_any_size_share_one_compiled_kernel():
+    """Else users wait twice: for one block of perturbations, and for several."""
+    model = ising(2, 2, 1.0, np.random.default_rng(0))
+    for count in (1, 40):
+        GridTransfer(model).maximise(np.zeros((count, 8)))
+    assert len(grid_kernels.maximise_binary.signatures) == 1
