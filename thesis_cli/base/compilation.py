@@ -8,6 +8,7 @@ import on, without importing numba.
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import logging
@@ -204,10 +205,8 @@ def _load_alone(caching: ModuleType) -> None:
 @cache
 def _add_symbols() -> None:
     """Give LLVM the functions of numba's runtime, which kernels call to make arrays."""
-    from llvmlite import binding
-    from numba.core.runtime import _nrt_python
-
-    for name, address in _nrt_python.c_helpers.items():
+    binding = importlib.import_module("llvmlite.binding")
+    for name, address in importlib.import_module("numba.core.runtime._nrt_python").c_helpers.items():
         binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
