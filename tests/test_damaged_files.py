@@ -11,7 +11,6 @@ import json
 import os
 import resource
 import signal
-import time
 import warnings
 from pathlib import Path
 
@@ -38,8 +37,8 @@ from thesis_cli.synthesis.task import load_tasks
 READS = int(os.environ.get("FUZZ", 20_000 if is_long() else 12))
 RUNS = int(os.environ.get("FUZZ", 300 if is_long() else 2))
 
-SECONDS = 60
-"""Longest time for one file."""
+SECONDS = 120
+"""Longest processor time for one file; the first use of a command compiles."""
 
 MEMORY = 2**20
 """Most KiB that reading damaged files may add to the memory of the process."""
@@ -181,15 +180,15 @@ def guarded(tmp_path, monkeypatch):
     def late(*_):
         raise RuntimeError(f"no end after {SECONDS} s")
 
-    before = signal.signal(signal.SIGALRM, late)
+    before = signal.signal(signal.SIGPROF, late)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         warnings.simplefilter("error", UserWarning)
         warnings.simplefilter("error", SyntaxWarning)
         yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, before)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < MEMORY
 
 
@@ -198,7 +197,7 @@ def cases(name, count):
     text = Path(name).suffix not in (".npy", ".npz")
     yield None, FILES[name]
     for seed in range(count):
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         yield seed, damaged(FILES[name], np.random.default_rng(seed), text)
 
 
@@ -231,7 +230,6 @@ def test_commands(name, command, capsys):
     argv = command if path in command else [*command, path] if flag else [command[0], path, *command[1:]]
     for seed, data in cases(name, RUNS):
         Path(name).write_bytes(data)
-        started = time.process_time()
         try:
             status = main(argv)
         except BaseException as error:  # noqa: BLE001
@@ -240,4 +238,3 @@ def test_commands(name, command, capsys):
         wrong = status in (1, 2) and len(err) == 1 and err[0].startswith("error: ")
         found = not err and (status == 0 or (status == 1 and command[0] == "synthesize"))  # 1: no program
         assert found or (wrong and seed is not None), f"seed {seed}: {argv}: status {status}, {err}\n{data[:2000]!r}"
-        assert time.process_time() - started < SECONDS

@@ -62,6 +62,8 @@ def test_a_value_is_taken_from_text_and_from_python(name, value, expected):
     [
         ("count", "0", "--count is 0; it must be a whole number from 1 to 100"),
         ("count", "1_0", "--count is 1_0;"),
+        ("count", "9" * 400, "--count is 999"),
+        ("count", 10**400, "--count is 1000"),
         ("count", "1e1", "--count is 1e1;"),
         ("count", 2.5, "--count is 2.5;"),
         ("count", True, "--count is True;"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 import operator
 import re
 import types
@@ -196,6 +197,8 @@ class OptionField:
 
     def _within(self, number: float) -> bool:
         a = self.about
+        if isinstance(number, int) and abs(number) > sys.float_info.max:
+            return False
         if math.isnan(number) or (a.finite and math.isinf(number)):
             return False
         return (
