@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 import operator
 import re
+import sys
 import types
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
