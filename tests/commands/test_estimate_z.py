@@ -355,3 +355,10 @@ def test_python_takes_objects_and_refuses_as_the_shell_does(cli):
     with pytest.raises(InputError) as refusal:
         tc.estimate_z(ASIA, method="exact", samples=50)
     assert cli("estimate-z", ASIA, "--method", "exact", "--samples", 50).err == f"error: {refusal.value}\n"
+
+
+def test_maxima_whose_mean_overflows_are_refused(cli, tmp_path):
+    (tmp_path / "v.csv").write_text("1e308\n-1e308\n")
+    result = cli("estimate-z", "v.csv", "--samples", "5")
+    assert (result.status, result.err.count("\n")) == (2, 1)
+    assert "1e+308" in result.err

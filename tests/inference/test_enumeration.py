@@ -60,3 +60,8 @@ def test_progress_counts_every_configuration(monkeypatch):
     done = []
     log_partition_function(LogPotentials(np.zeros(30)), progress=done.append)
     assert done == [7, 7, 7, 7, 2]
+
+
+@pytest.mark.filterwarnings("error")
+def test_potentials_as_far_apart_as_doubles_allow():
+    assert log_partition_function(LogPotentials(np.array([1e308, -1e308, 1.7e308]))) == 1.7e308

@@ -125,7 +125,8 @@ def log_partition_function(
             total *= math.exp(highest - top)
             highest = top
         if highest > -math.inf:
-            total += float(np.exp(block - highest).sum())
+            with np.errstate(over="ignore"):  # 1e308 below or more is -inf, whose exponential is 0 too
+                total += float(np.exp(block - highest).sum())
         if progress:
             progress(block.size)
     return highest + math.log(total) if total > 0 else -math.inf

@@ -27,6 +27,10 @@ PILOT_CALLS = 16
 """MAP calls that set t of the tail trick: ln Z to 0.25, which leaves it near its best."""
 
 
+MOST_MAXIMUM = 1e100
+"""Largest perturbed maximum whose sums and squares stay far from overflow."""
+
+
 def trick_option(**about: Any) -> Any:
     """The estimator; its type is `TrickChoice | None`."""
     return option(
@@ -176,6 +180,9 @@ def full_rank_estimates(
 
     samples = samples_of(request)
     values = maxima.values(samples, tick)
+    largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+    if largest > MOST_MAXIMUM:
+        raise InputError(f"a maximum is {largest:g} in size", f"averages take at most {MOST_MAXIMUM:g}")
     target = "lnZ" if request.quantity == "log10Z" else request.quantity
     estimates = []
     for name in TRICKS if request.trick == "all" else (request.trick or "gumbel",):
