@@ -204,8 +204,13 @@ def _load_alone(caching: ModuleType) -> None:
 
 @cache
 def _add_symbols() -> None:
-    """Give LLVM the functions of numba's runtime, which kernels call to make arrays."""
+    """Give LLVM what numba gives it before it compiles: the functions of its runtime, which make
+    arrays, and those of the C library that Python uses.
+    """
     binding = importlib.import_module("llvmlite.binding")
+    functions = importlib.import_module("numba._helperlib").c_helpers
+    for name in importlib.import_module("numba.core.intrinsics").INTR_MATH:
+        binding.add_symbol(name, functions[name])
     for name, address in importlib.import_module("numba.core.runtime._nrt_python").c_helpers.items():
         binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
