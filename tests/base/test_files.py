@@ -1,6 +1,7 @@
 import json
 import math
 import os
+import platform
 import subprocess
 
 import pytest
@@ -74,3 +75,8 @@ def test_provenance_outside_a_checkout(tmp_path):
     record = provenance(tmp_path)
     assert record["git_commit"] is None
     assert "numpy" in record["versions"]
+    architecture, *model = record["machine"]["cpu"].split()
+    assert architecture == platform.machine()
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo") as described:
+            assert " ".join(model) in " ".join(described.read().split())

@@ -26,9 +26,21 @@ def provenance(checkout: Path = INSTALLED_FROM) -> dict[str, object]:
         "argv": sys.argv[1:],
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},
-        "machine": {"system": platform.system(), "cpu": platform.machine(), "cores": os.cpu_count()},
+        "machine": {"system": platform.system(), "cpu": _processor(), "cores": os.cpu_count()},
         **git_state(checkout),
     }
+
+
+@cache
+def _processor() -> str:
+    """Architecture and model of the processor: last bits of floating-point results depend on it."""
+    model = platform.processor()
+    try:
+        with open("/proc/cpuinfo") as file:
+            model = next((line.split(":", 1)[1] for line in file if line.startswith("model name")), model)
+    except OSError:
+        pass
+    return " ".join([platform.machine(), *model.split()])
 
 
 @cache
