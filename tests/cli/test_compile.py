@@ -62,7 +62,7 @@ def test_parts_whose_files_are_gone_are_compiled_again(compiled, cache, name):
 
 def test_other_settings_of_numba_ask_for_another_compilation(compiled, monkeypatch):
     compiled()
-    monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
+    monkeypatch.setenv("NUMBA_CPU_NAME", "nocona" if os.environ.get("NUMBA_CPU_NAME") == "generic" else "generic")
     assert compiled() == (2, 0)
 
 

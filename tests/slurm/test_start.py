@@ -81,6 +81,8 @@ def test_submitit_runs_an_array(slurm: Slurm, tmp_path: Path) -> None:
     executor.update_parameters(timeout_min=1, slurm_partition="short")
     jobs = executor.map_array(pow, [2, 3, 4], [5, 5, 5])
     slurm.wait(jobs[0].job_id.split("_")[0])
+    for job in jobs:
+        assert job.paths.result_pickle.exists(), job.stderr()
     outcomes = [pickle.loads(job.paths.result_pickle.read_bytes()) for job in jobs]
     assert outcomes == [("success", 32), ("success", 243), ("success", 1024)]
 
