@@ -147,6 +147,14 @@ def test_the_distance_of_a_table_to_itself_is_0():
     assert squared_distance(kernel, a, np.ones(1), b, np.ones(1)) == pytest.approx(2 - 2 * kernel.matrix(a, b)[0, 0])
 
 
+@pytest.mark.parametrize(
+    ("gamma", "rho"), [(0, 0.5), (math.inf, 0.5), (math.nan, 0.5), (1, 1), (1, -0.1), (1, math.nan)]
+)
+def test_parameters_out_of_range_are_refused(gamma, rho):
+    with pytest.raises(InputError, match=r"must be a|all must be"):
+        Kernel(np.array([1.0, gamma]), np.array([rho]))
+
+
 def test_a_table_without_rows_is_refused():
     kernel, rows = kernel_and_rows(8, 2, (2,), 3)
     for blocks in ([], [rows[:0]]):

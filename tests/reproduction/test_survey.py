@@ -100,6 +100,12 @@ def test_too_few_results_tell_no_speed(tasks, times):
         assert survey.survey(tasks, {}).seconds_left is None
 
 
+def test_two_results_give_a_speed(tasks):
+    finish(tasks, range(2), lambda i: 7 * i)
+    with driving(tasks.path, 1):
+        assert survey.survey(tasks, {}).seconds_left == pytest.approx(38 * 7)
+
+
 def test_one_result_of_the_future_is_not_believed(tasks):
     finish(tasks, range(10), lambda i: time.time() + (10**6 if i == 9 else i))
     with driving(tasks.path, 1):
