@@ -1,6 +1,7 @@
-import math
+from statistics import StatisticsError
 
 import numpy as np
+import pytest
 from scipy.special import ndtri
 
 from thesis_cli.base.normal import normal_quantile
@@ -13,5 +14,5 @@ def test_the_quantiles_are_those_of_scipy():
 
 
 def test_no_quantile_beyond_the_probabilities():
-    assert math.isnan(normal_quantile(1.5))
-    assert math.isnan(normal_quantile(math.nan))
+    with pytest.raises(StatisticsError):
+        normal_quantile(1.5)

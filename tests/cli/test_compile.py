@@ -60,6 +60,12 @@ def test_parts_whose_files_are_gone_are_compiled_again(compiled, cache, name):
     assert compiled() == (2, 0)
 
 
+def test_a_change_of_any_kernel_counts():
+    found = compiling.sources()
+    assert set(compiling.PACKAGE.rglob("*_kernels.py")) <= set(found)
+    assert compiling.PACKAGE / "base" / "compiled.py" in found
+
+
 def test_other_settings_of_numba_ask_for_another_compilation(compiled, monkeypatch):
     compiled()
     monkeypatch.setenv("NUMBA_CPU_NAME", "nocona" if os.environ.get("NUMBA_CPU_NAME") == "generic" else "generic")

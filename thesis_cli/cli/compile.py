@@ -127,12 +127,17 @@ def cache_folder() -> Path:
     return Path(getattr(fill, "stats").cache_path)  # noqa: B009  fill is typed as what it computes
 
 
+def sources() -> list[Path]:
+    """Files with compiled functions."""
+    marks = b"njit", b"base.compiled"
+    return [path for path in sorted(PACKAGE.rglob("*.py")) if any(mark in path.read_bytes() for mark in marks)]
+
+
 def digest() -> str:
     """Digest of what compiled code depends on: versions, processor, kernels and the parts."""
     from llvmlite import binding
 
-    sources = [path for path in sorted(PACKAGE.rglob("*.py")) if b"njit" in path.read_bytes()]
-    stamps = [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in sources]
+    stamps = [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in sources()]
     processor = (binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
     settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
     about = (sys.version, [version(name) for name in LIBRARIES], processor, settings, stamps, PARTS)
