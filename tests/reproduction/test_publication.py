@@ -58,8 +58,10 @@ def test_an_equal_table_leaves_both_files(publish, csv):
     assert (csv.read_text(), record(csv)["code"]) == (CLOSE, ["other"])
 
 
-def test_an_identical_table_of_other_code_has_a_new_record(publish, csv):
+def test_an_identical_table_of_other_code_has_a_new_record_on_demand(publish, csv):
     publish(OLD)
+    publish(OLD, code="other")
+    assert record(csv)["code"] == ["code"]
     assert publish(OLD, code="other", replace=True).replaced == ""
     assert record(csv)["code"] == ["other"]
 

@@ -78,7 +78,8 @@ def publish(
     A table that is equal within the tolerances of its columns does not. One that differs does if
     nothing committed would be lost (the preset is not `paper`, or the file is damaged), if its
     record describes other settings, another version or seed, or if `replace` is true; otherwise it
-    goes to the store.
+    goes to the store. The record of an identical table stays, unless `replace` is true and other
+    code gave the table.
 
     Raises
     ------
@@ -99,7 +100,6 @@ def publish(
         "source": experiment.source,
         **computation,
         "tasks": len(results),
-        "code": sorted({result.code for result in results}),
     }
     found, reason = _against(csv, merged, experiment), ""
     beside = checkout.store / experiment.id / f"{preset}-{seed}.csv"
@@ -113,9 +113,11 @@ def publish(
                 write_atomic({beside: merged})
                 return Published(experiment.id, found, beside=beside)
             return Published(experiment.id, found)
-    if not (found and found.verdict == IDENTICAL and describes(record, what)):
+    code = sorted({result.code for result in results})
+    recorded = describes(record, {**what, "code": code} if replace else what)
+    if not (found and found.verdict == IDENTICAL and recorded):
         seconds = round(sum(result.seconds for result in results), 1)
-        new = to_json({**what, "task_seconds": seconds, **provenance(checkout.root)})
+        new = to_json({**what, "code": code, "task_seconds": seconds, **provenance(checkout.root)})
         write_atomic({csv: merged, record: new})
     return Published(experiment.id, found, reason)
 
