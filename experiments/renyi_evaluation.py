@@ -19,7 +19,7 @@ from scipy.special import polygamma
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.enumeration import Enumeration
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Tolerance
 from thesis_cli.studies.entropy.bounds import low_rank_rows
 from thesis_cli.studies.entropy.evaluation import Sizes, full_rank_rows
 from thesis_cli.studies.models.examples import asia, ising, random_3_sat, zipf
@@ -405,6 +405,11 @@ def _rmse_claim(id, statement, names, model, alpha, published=1.0, source=OURS):
     return Claim(id, source, statement, published, "<" if id[0] == "w" else ">", _largest_ratio(*names, alpha, model))
 
 
+def _tolerance(row):
+    """Messages that do not converge stop anywhere, and the last bit decides where."""
+    return NOT_REPEATABLE if row["estimator"].endswith("not converged") else None
+
+
 EXPERIMENT = Experiment(
     id="renyi-evaluation",
     title="How useful perturb-and-MAP estimates and bounds of Renyi entropies are",
@@ -454,6 +459,7 @@ EXPERIMENT = Experiment(
         **dict.fromkeys(["bias", "rmse"], Tolerance(1e-5, EXACT)),
         **dict.fromkeys(["bias_error", "rmse_error"], Tolerance(1e-2, EXACT)),
     },
+    rows=_tolerance,
     claims=[
         Claim(
             "unbiased",
