@@ -20,6 +20,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.base.modules import spec_of
 from thesis_cli.models.proposals import MOST_DIMENSIONS, Proposal
 from thesis_cli.models.targets import Target, compiled
 
@@ -187,8 +188,7 @@ def _import(module: str) -> ModuleType:
     try:
         if not module.endswith(".py"):
             return importlib.import_module(module)
-        spec = importlib.util.spec_from_file_location(f"thesis_cli_target_{Path(module).stem}", module)
-        assert spec is not None
+        spec = spec_of(f"thesis_cli_target_{Path(module).stem}", module)
         assert spec.loader is not None
         made = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = made  # where dataclasses look for it

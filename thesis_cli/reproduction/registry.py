@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.modules import spec_of
 from thesis_cli.base.wording import nearest
 from thesis_cli.reproduction.experiment import Experiment
 
@@ -74,8 +75,7 @@ def load(path: Path) -> Experiment:
     InputError : the file cannot be imported, or declares no EXPERIMENT with the id of its name.
     """
     name = f"thesis_cli_experiment_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
+    spec = spec_of(name, path)
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
