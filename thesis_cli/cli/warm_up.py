@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import random
 import sys
 import warnings
 from collections.abc import Mapping
@@ -94,6 +93,7 @@ def write_inputs(folder: Path) -> None:
     from thesis_cli.models import uai
     from thesis_cli.models.factor_graph import Factor, FactorGraph
     from thesis_cli.models.spin_glass import SpinGlass
+    from thesis_cli.privacy.examples import SCHEMA, people
 
     rng = np.random.default_rng(1)
     glass = SpinGlass(rng.normal(size=(4, 4)), rng.normal(size=(4, 3)), rng.normal(size=(3, 4)))
@@ -114,44 +114,12 @@ def write_inputs(folder: Path) -> None:
                 ],
             }
         ),
-        "people.toml": SCHEMA_TEXT,
-        "people.csv": _people(),
+        "people.toml": SCHEMA,
+        "people.csv": people(40, rng),
     }
     for name, text in texts.items():
         (folder / name).write_text(text)
     np.save(folder / "factors.npy", rng.normal(size=(3, 200)))
-
-
-SCHEMA_TEXT = """
-[columns.age]
-type = "integer"
-low = 18
-high = 90
-
-[columns.income]
-type = "real"
-low = 100
-high = 100000
-log = true
-missing = true
-
-[columns.region]
-type = "category"
-levels = ["north", "east", "south", "west"]
-
-[columns.smoker]
-type = "boolean"
-"""
-
-
-def _people() -> str:
-    """Invented people."""
-    draw = random.Random(1)
-    rows = [
-        (draw.randint(18, 90), draw.randint(100, 9999), draw.choice(["north", "east"]), draw.choice(["yes", "no"]))
-        for _ in range(40)
-    ]
-    return "\n".join(["age,income,region,smoker", *(",".join(map(str, row)) for row in rows), ""])
 
 
 def carry_out(part: Part, folder: Path) -> str | None:
