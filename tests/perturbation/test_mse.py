@@ -48,7 +48,7 @@ def test_large_m_keeps_its_digits():
 
 @pytest.mark.parametrize("m", [51, 60, 100, 200])
 def test_the_series_for_many_samples_is_the_formula(m):
-    """ln E[Z^ / Z] = M (ln Gamma(1 - 1/M) - c / M), where rounding 1 - 1/M costs M^2 eps/3 of it."""
+    """ln E[Z^ / Z] = M (ln Gamma(1 - 1/M) - c / M), and errors of some eps in ln Gamma are M^2 eps of it."""
     bias, _ = mse.gumbel_z(np.array([float(m)]))
     expected = m * (math.lgamma(1 - 1 / m) - np.euler_gamma / m)
-    np.testing.assert_allclose(np.log1p(bias[0]), expected, rtol=m**2 * np.finfo(float).eps)
+    np.testing.assert_allclose(np.log1p(bias[0]), expected, rtol=10 * m**2 * np.finfo(float).eps)
