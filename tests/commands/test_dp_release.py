@@ -14,6 +14,7 @@ from tests.privacy.test_subspace import Recorder
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.commands import dp_release
 from thesis_cli.commands.core.registry import command_named
+from thesis_cli.commands.shared import release_run
 from thesis_cli.privacy import release
 from thesis_cli.privacy import table as privacy_table
 from thesis_cli.privacy.ledger import Ledger
@@ -215,7 +216,7 @@ def test_a_release_that_fails_once_it_has_spent_says_so(cli, people, monkeypatch
     def fail(files):
         raise failure
 
-    monkeypatch.setattr(dp_release, "write_atomic", fail)
+    monkeypatch.setattr(release_run, "write_atomic", fail)
     arguments = "people.csv", "--schema", "schema.toml", *FAST, "--ledger", "ledger.json", "--limit", 2, 0.1
     result = cli("dp-release", *arguments)
     assert result.status == (130 if isinstance(failure, KeyboardInterrupt) else 1)

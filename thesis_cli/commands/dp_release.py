@@ -5,28 +5,32 @@ The noise is OpenDP's, from the randomness of the operating system: no field is 
 
 from __future__ import annotations
 
-import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, write_atomic
-from thesis_cli.base.progress import COUNTED, Progress
+from thesis_cli.base.progress import Progress
 from thesis_cli.base.wording import without_secrets
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import argument, check_methods, fields_of, given, heeding, option, settings_of
 from thesis_cli.commands.core.request import Request
-from thesis_cli.commands.shared.release_budget import Spending
-from thesis_cli.commands.shared.release_result import ReleaseResult, release_files
-from thesis_cli.commands.shared.tables import TableSource, read_rows
+from thesis_cli.commands.shared.release_guards import check_same, check_unpaid
+from thesis_cli.commands.shared.release_result import ReleaseResult
+from thesis_cli.commands.shared.release_run import (
+    check_weighted_rows,
+    measured,
+    plan_of,
+    record_of,
+    result_of,
+    spending_of,
+)
+from thesis_cli.commands.shared.tables import TableSource
 
 if TYPE_CHECKING:
-    from thesis_cli.privacy.ledger import Total
-    from thesis_cli.privacy.release import ReleaseRequest as Plan
     from thesis_cli.privacy.release_record import Record
     from thesis_cli.privacy.schema import Schema
 
@@ -37,9 +41,6 @@ if TYPE_CHECKING:
 else:
     SchemaSource = RecordSource = str
 
-logger = logging.getLogger("thesis_cli")
-
-ROWS = 1000
 NO_LEDGER = (
     "the lock of a ledger holds on one machine only; divide the budget before the sweep: its tasks spend at most the"
     " sum of their epsilons, and of their deltas"
@@ -212,20 +213,20 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
     if request.init_schema is not None:
         return _init_schema(request)
     if request.again is None:
-        plan = _plan(request)
+        plan = plan_of(request)
         if request.out is not None:
-            _check_unpaid(request.out)
-        spending = _spending(request, plan)
+            check_unpaid(request.out)
+        spending = spending_of(request, plan)
         with spending.guarded():
-            record = _measured(request, plan, spending, progress)
-            return _result(request, record, spending.total, progress)
-    record = _record(request.again)
+            record = measured(request, plan, spending, progress)
+            return result_of(request, record, spending.total, progress)
+    record = record_of(request.again)
     check_methods(request, record.method)
-    _check_weighted_rows(request, record.method)
+    check_weighted_rows(request, record.method)
     if request.out is not None:
         check_writable("--out", request.out, ".csv")
-        _check_same(request.out.with_suffix(".json"), record)
-    return _result(request, record, None, progress)
+        check_same(request.out.with_suffix(".json"), record)
+    return result_of(request, record, None, progress)
 
 
 def _init_schema(request: ReleaseRequest) -> ReleaseResult:
@@ -241,122 +242,6 @@ def _init_schema(request: ReleaseRequest) -> ReleaseResult:
     write_atomic({request.init_schema: text})
     stored = Columns({"column": list(columns), "storage": list(columns.values())})
     return ReleaseResult(columns=stored, request=request, settings=settings_of(request), template=text)
-
-
-def _plan(request: ReleaseRequest) -> Plan:
-    """What the release does, all of it public; refuses before anything is spent."""
-    from thesis_cli.privacy import release
-    from thesis_cli.privacy.mechanism import Budget
-    from thesis_cli.privacy.schema import Schema
-
-    assert request.schema is not None
-    assert request.epsilon is not None
-    budget = Budget(request.epsilon, request.delta)
-    schema = request.schema if isinstance(request.schema, Schema) else Schema.load(request.schema)
-    method = request.chosen_method()
-    release.check_rows(schema, method, request.weights, request.most, request.time_limit)
-    _check_weighted_rows(request, method)
-    size = request.size or release.SIZES[method]
-    public = None if request.public is None else read_rows(request.public, schema)
-    return release.ReleaseRequest(schema, budget, method, request.noise, size, public)
-
-
-def _spending(request: ReleaseRequest, plan: Plan) -> Spending:
-    from thesis_cli.privacy.mechanism import Budget
-
-    name = request.name or request.stem
-    if request.ledger is not None and not name:
-        raise InputError("--ledger does not go with a table that has no name", "give --name")
-    note = plan.method if request.out is None else f"{plan.method}, {request.out.name}"
-    return Spending(request.ledger, name, request.limit and Budget(*request.limit), note)
-
-
-def _check_weighted_rows(request: ReleaseRequest, method: str) -> None:
-    if request.rows is not None and method == "subspace" and request.weights != "uniform":
-        raise InputError("--rows does not go with weights in a subspace", "each of its points is a row")
-
-
-def _check_unpaid(out: Path) -> None:
-    """Refuse to overwrite a release: its budget would have been spent for nothing."""
-    record = out.with_suffix(".json")
-    check_writable("--out", out, ".csv")
-    if record.exists() and not out.exists():
-        raise InputError(f"{record} is a release without rows", f"thesis-cli dp-release --again {record} makes them")
-    for path in (out, record):
-        if path.exists():
-            raise InputError(f"{path} exists, and its budget was spent", "give another --out, or remove it")
-
-
-def _record(source: RecordSource) -> Record:
-    from thesis_cli.privacy.release_files import read_record
-    from thesis_cli.privacy.release_record import Record
-
-    if isinstance(source, str | Path):
-        return read_record(source)
-    record = getattr(source, "record", source)
-    if not isinstance(record, Record):
-        raise InputError(f"--again is <{type(source).__name__}>", "it must be the record of a release")
-    return record
-
-
-def _check_same(file: Path, record: Record) -> None:
-    """Refuse to overwrite the record of another release."""
-    from thesis_cli.privacy.release_files import read_record
-
-    if file.exists() and replace(read_record(file), objective=None) != replace(record, objective=None):
-        raise InputError(f"{file} is the record of another release", "give another --out")
-
-
-def _measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: Progress) -> Record:
-    """The record of a new release; if a file is named, it is written before this returns."""
-    from thesis_cli.privacy.release import private_record
-    from thesis_cli.privacy.table import encoded_rows, open_table
-
-    assert request.table is not None
-    table = open_table(request.table, request.query)
-    count = table.count()
-    if not count:
-        raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
-    if plan.budget.delta * count >= 1:
-        logger.warning("delta %g is 1/N or more: such a promise allows publishing a row as it is", plan.budget.delta)
-    with progress(count, "rows") as tick:
-        blocks = encoded_rows(table, plan.schema, unknown=request.unknown)
-        jobs = jobs_or_all(request.jobs)
-        record = private_record(blocks, count, plan, spending.spend, jobs=jobs, progress=tick)
-    if request.out is not None:
-        file = request.out.with_suffix(".json")
-        write_atomic({file: record.to_json()})
-        spending.kept = file
-    return record
-
-
-def _result(request: ReleaseRequest, record: Record, total: Total | None, progress: Progress) -> ReleaseResult:
-    """Rows of a record: post-processing, which sees no private table."""
-    from thesis_cli.privacy.release import synthetic
-    from thesis_cli.privacy.release_files import rows_columns
-
-    public = None if request.public is None else read_rows(request.public, record.schema)
-    with progress(COUNTED, "steps") as tick:
-        release = synthetic(
-            record,
-            request.rows or ROWS,
-            request.weights,
-            most=request.most,
-            public=public,
-            time_limit=request.time_limit,
-            jobs=jobs_or_all(request.jobs),
-            progress=lambda objective: tick(1),
-        )
-    if request.out is not None:
-        write_atomic(release_files(release, request.out, request.weights != "uniform"))
-    return ReleaseResult(
-        columns=rows_columns(release, weighted=request.weights != "uniform"),
-        request=request,
-        settings=settings_of(request, method=record.method, size=record.size),
-        release=release,
-        total=total,
-        out=request.out,
-    )
 
 
 def _default_out(request: ReleaseRequest) -> Path | None:

@@ -1,0 +1,134 @@
+"""The work of `dp-release`: what a release does, the record that it makes, and the rows of a
+record.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from thesis_cli.base.cores import jobs_or_all
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import write_atomic
+from thesis_cli.base.progress import COUNTED, Progress
+from thesis_cli.commands.core.fields import settings_of
+from thesis_cli.commands.shared.release_budget import Spending
+from thesis_cli.commands.shared.release_result import ReleaseResult, release_files
+from thesis_cli.commands.shared.tables import read_rows
+
+if TYPE_CHECKING:
+    from thesis_cli.commands.dp_release import RecordSource, ReleaseRequest
+    from thesis_cli.privacy.ledger import Total
+    from thesis_cli.privacy.release import ReleaseRequest as Plan
+    from thesis_cli.privacy.release_record import Record
+
+logger = logging.getLogger("thesis_cli")
+
+ROWS = 1000
+"""Rows of a synthetic table by default."""
+
+
+def plan_of(request: ReleaseRequest) -> Plan:
+    """What the release does, all of it public; refuses before anything is spent."""
+    from thesis_cli.privacy import release
+    from thesis_cli.privacy.mechanism import Budget
+    from thesis_cli.privacy.schema import Schema
+
+    assert request.schema is not None
+    assert request.epsilon is not None
+    budget = Budget(request.epsilon, request.delta)
+    schema = request.schema if isinstance(request.schema, Schema) else Schema.load(request.schema)
+    method = request.chosen_method()
+    release.check_rows(schema, method, request.weights, request.most, request.time_limit)
+    check_weighted_rows(request, method)
+    size = request.size or release.SIZES[method]
+    public = None if request.public is None else read_rows(request.public, schema)
+    return release.ReleaseRequest(schema, budget, method, request.noise, size, public)
+
+
+def spending_of(request: ReleaseRequest, plan: Plan) -> Spending:
+    """Account that the release is charged to."""
+    from thesis_cli.privacy.mechanism import Budget
+
+    name = request.name or request.stem
+    if request.ledger is not None and not name:
+        raise InputError("--ledger does not go with a table that has no name", "give --name")
+    note = plan.method if request.out is None else f"{plan.method}, {request.out.name}"
+    return Spending(request.ledger, name, request.limit and Budget(*request.limit), note)
+
+
+def check_weighted_rows(request: ReleaseRequest, method: str) -> None:
+    """Refuse a number of rows where each point of a subspace is one."""
+    if request.rows is not None and method == "subspace" and request.weights != "uniform":
+        raise InputError("--rows does not go with weights in a subspace", "each of its points is a row")
+
+
+def record_of(source: RecordSource) -> Record:
+    """The record that a source stands for.
+
+    Raises
+    ------
+    InputError : the file cannot be read, or the source is no record.
+    """
+    from thesis_cli.privacy.release_files import read_record
+    from thesis_cli.privacy.release_record import Record
+
+    if isinstance(source, str | Path):
+        return read_record(source)
+    record = getattr(source, "record", source)
+    if not isinstance(record, Record):
+        raise InputError(f"--again is <{type(source).__name__}>", "it must be the record of a release")
+    return record
+
+
+def measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: Progress) -> Record:
+    """The record of a new release; if a file is named, it is written before this returns."""
+    from thesis_cli.privacy.release import private_record
+    from thesis_cli.privacy.table import encoded_rows, open_table
+
+    assert request.table is not None
+    table = open_table(request.table, request.query)
+    count = table.count()
+    if not count:
+        raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
+    if plan.budget.delta * count >= 1:
+        logger.warning("delta %g is 1/N or more: such a promise allows publishing a row as it is", plan.budget.delta)
+    with progress(count, "rows") as tick:
+        blocks = encoded_rows(table, plan.schema, unknown=request.unknown)
+        jobs = jobs_or_all(request.jobs)
+        record = private_record(blocks, count, plan, spending.spend, jobs=jobs, progress=tick)
+    if request.out is not None:
+        file = request.out.with_suffix(".json")
+        write_atomic({file: record.to_json()})
+        spending.kept = file
+    return record
+
+
+def result_of(request: ReleaseRequest, record: Record, total: Total | None, progress: Progress) -> ReleaseResult:
+    """Rows of a record: post-processing, which sees no private table."""
+    from thesis_cli.privacy.release import synthetic
+    from thesis_cli.privacy.release_files import rows_columns
+
+    public = None if request.public is None else read_rows(request.public, record.schema)
+    with progress(COUNTED, "steps") as tick:
+        release = synthetic(
+            record,
+            request.rows or ROWS,
+            request.weights,
+            most=request.most,
+            public=public,
+            time_limit=request.time_limit,
+            jobs=jobs_or_all(request.jobs),
+            progress=lambda objective: tick(1),
+        )
+    if request.out is not None:
+        write_atomic(release_files(release, request.out, request.weights != "uniform"))
+    return ReleaseResult(
+        columns=rows_columns(release, weighted=request.weights != "uniform"),
+        request=request,
+        settings=settings_of(request, method=record.method, size=record.size),
+        release=release,
+        total=total,
+        out=request.out,
+    )
