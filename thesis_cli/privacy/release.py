@@ -65,6 +65,9 @@ class Embedding(Protocol):
     def count(self) -> int:
         """Length of the vector."""
 
+    def embed(self, rows: Rows) -> Floats:
+        """Vectors of public rows."""
+
     def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
         """Vector of a private table."""
 
@@ -98,7 +101,7 @@ class ReleaseRequest:
         """Public embedding of the methods that add noise to a vector."""
         if self.method == "features":
             return _features(self.schema, self.size, self.entropy)
-        points = _uniform_rows(self.schema, self.size, self.entropy) if self.public is None else self.public
+        points = uniform_rows(self.schema, self.size, self.entropy) if self.public is None else self.public
         return Subspace.of(self.schema.kernel(), points)
 
 
@@ -274,7 +277,7 @@ def _promise(request: ReleaseRequest, count: int) -> Promise:
 
 def _public_points(record: Record, public: Rows | None) -> Rows:
     if not record.basis.startswith(PUBLIC):
-        return _uniform_rows(record.schema, record.size, record.entropy)
+        return uniform_rows(record.schema, record.size, record.entropy)
     if public is None:
         raise InputError("the release is in the span of public rows", "--public must name their file")
     if record.basis != PUBLIC + _digest(public):
@@ -282,7 +285,7 @@ def _public_points(record: Record, public: Rows | None) -> Rows:
     return public
 
 
-def _uniform_rows(schema: Schema, count: int, entropy: int) -> Rows:
+def uniform_rows(schema: Schema, count: int, entropy: int) -> Rows:
     """Public points, drawn uniformly from the schema's box."""
     rng = _generator(entropy, "points")
     codes = rng.integers(0, schema.cardinalities, (count, len(schema.cardinalities)))

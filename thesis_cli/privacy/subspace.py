@@ -209,6 +209,13 @@ class Subspace:
         """Number F of coordinates."""
         return len(self.basis.parents)
 
+    def embed(self, rows: Rows) -> Floats:
+        """Coordinates of each row, shape (N, F): those of `mean`, up to rounding."""
+        from scipy.linalg import solve_triangular
+
+        values = self.kernel.matrix(self.points[self.basis.parents], rows)
+        return np.asarray(solve_triangular(self.basis.factor, values, lower=True).T)
+
     def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
         """Coordinates of the embedding of a table given in blocks, shape (F,)."""
         return self.basis.coordinates(mean_at(self.kernel, blocks, self.points, jobs, progress))

@@ -1,0 +1,52 @@
+import math
+
+import numpy as np
+import pytest
+
+from tests.privacy.test_release import METHODS, MIXED, free, request, table
+from thesis_cli.base.errors import InputError
+from thesis_cli.privacy.expected import expected
+from thesis_cli.privacy.mechanism import Budget
+from thesis_cli.privacy.release import private_record
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_the_expected_noise_is_that_of_the_release(method, noise):
+    asked = request(method, noise=noise)
+    (stage,) = expected(asked, 50).stages
+    record = private_record([table(asked.schema, 50, 0)], 50, asked, free)
+    assert stage.scale == pytest.approx(record.mechanism.scale, rel=1e-12)
+    assert stage.sensitivity == pytest.approx(record.mechanism.sensitivity, rel=1e-12)
+    if record.vector is not None:
+        assert stage.size == len(record.vector)
+        assert stage.noise == pytest.approx(record.mechanism.deviation * math.sqrt(stage.size), rel=1e-12)
+
+
+def test_errors_fall_from_those_of_a_guess_to_nothing():
+    guess = math.sqrt(1 / 12), 1 / 2
+    found = [expected(request("features", budget=Budget(epsilon, 1e-6), size=400), 1000) for epsilon in (1e-4, 1, 100)]
+    assert found[0].mean == pytest.approx(guess[0], rel=0.05)
+    assert found[0].mean > 2 * found[1].mean > 10 * found[2].mean
+    assert guess[1] > found[0].share > 2 * found[1].share > 2.5 * found[2].share
+    assert [x.drowned for x in found] == [True, False, False]
+
+
+def test_the_expected_error_is_that_of_linear_estimates_of_noisy_vectors():
+    """The mean of a number, estimated by the same weights from vectors with noise drawn anew."""
+    asked, count = request("features", budget=Budget(0.5, 1e-6), size=200), 300
+    embedding, stage = asked.embedding(), expected(asked, count).stages[0]
+    rows, other, rng = table(MIXED, 500, 1), table(MIXED, 2000, 2), np.random.default_rng(3)
+    vectors, middle = embedding.embed(rows), rows.reals - rows.reals.mean(0)
+    gram = vectors.T @ vectors + 500 * stage.scale**2 * np.eye(200)
+    weights = np.linalg.solve(gram, vectors.T @ middle)
+    missed = embedding.embed(other) @ weights - (other.reals - rows.reals.mean(0))
+    noise = rng.normal(size=(2000, 200)) * stage.scale @ weights
+    # Two public samples of rows differ by some 10 %.
+    assert expected(asked, count).mean == pytest.approx(math.sqrt(((missed + noise) ** 2).mean()), rel=0.2)
+
+
+def test_bad_settings_are_refused_as_by_a_release():
+    with pytest.raises(InputError, match="delta is 0"):
+        expected(request("features", budget=Budget(1)), 5)
+    assert expected(request("exponential", budget=Budget(1)), 5).mean is None

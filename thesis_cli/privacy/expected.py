@@ -1,0 +1,117 @@
+"""Noise and errors of a release before it is made: from its settings and the number of rows alone.
+
+No table is read and nothing is spent. The errors are those of the best linear estimate of a share
+or a mean from the noisy vector. Its weights a minimise E (f(x) - a . phi(x))^2 + s^2 |a|^2 over rows
+x drawn uniformly from the schema, where s is the deviation of the noise: the second term is the
+noise, the first what the embedding cannot resolve.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.privacy import exponential
+from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.release import NOISES, ReleaseRequest, uniform_rows
+from thesis_cli.privacy.schema import Schema
+
+PARTS = 4
+"""Equal parts of the range of a number; the share of the rows in each is estimated."""
+SAMPLE = 500
+
+
+@dataclass(frozen=True)
+class ExpectedStage:
+    """Noise of one stage of a release.
+
+    Attributes
+    ----------
+    name : what the stage releases.
+    size : number of coordinates of its vector.
+    sensitivity : sensitivity of the vector, in L2 unless the noise is Laplace.
+    scale : scale of the noise on each coordinate.
+    noise : root mean square norm of the noise.
+    bound : bound on the norm of the vector without noise; a `noise` near it drowns the signal.
+    """
+
+    name: str
+    size: int
+    sensitivity: float
+    scale: float
+    noise: float
+    bound: float = 1.0
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Noise of each stage, and root mean square errors over the columns.
+
+    Attributes
+    ----------
+    share : error of the share of rows with one level, or in one of `PARTS` parts of a range.
+    mean : error of the mean of a number, as a share of its range; None without numbers.
+    """
+
+    stages: tuple[ExpectedStage, ...]
+    share: float
+    mean: float | None
+
+    @property
+    def drowned(self) -> bool:
+        """Whether some stage has as much noise as signal, so that its rows would show little of the
+        table.
+        """
+        return any(stage.noise >= stage.bound for stage in self.stages)
+
+
+def expected(request: ReleaseRequest, count: int) -> Expected:
+    """What a release of N = `count` rows would be like.
+
+    Raises
+    ------
+    InputError : a budget or a size that does not fit the method, as in `private_record`.
+    """
+    if request.method == "exponential":
+        domain = exponential.enumerate_domain(request.schema)
+        candidates = exponential.databases(len(domain), request.size)
+        vectors = exponential.images(request.schema.kernel(), domain)
+        sensitivity = exponential.score_sensitivity(vectors, count)
+        scale = 2 * sensitivity / request.budget.epsilon
+        # The chosen table is at most this much farther away than the nearest one, on average.
+        noise = scale * math.log(candidates)
+        stage = ExpectedStage("choice", candidates, sensitivity, scale, noise)
+        return _errors(request.schema, domain, request.schema.kernel().matrix(domain, domain), noise, stage)
+    embedding = request.embedding()
+    found = NOISES[request.noise]().calibrate(embedding.count, embedding.l2_sensitivity(count), request.budget)
+    noise = found.deviation * math.sqrt(embedding.count)
+    stage = ExpectedStage("embedding", embedding.count, found.sensitivity, found.scale, noise)
+    rows = uniform_rows(request.schema, SAMPLE, request.entropy)
+    vectors = embedding.embed(rows)
+    return _errors(request.schema, rows, vectors @ vectors.T, found.deviation, stage)
+
+
+def _errors(schema: Schema, rows: Rows, products: Floats, deviation: float, stage: ExpectedStage) -> Expected:
+    """Errors by the inner products of the rows' vectors, for noise of some deviation."""
+    size = len(rows)
+    values, vectors = np.linalg.eigh(products / size)
+    left = deviation**2 / (np.maximum(values, 0) + deviation**2)  # of f^2 along each eigenvector
+
+    def error(functions: list[Floats]) -> float:
+        parts = vectors.T @ np.stack([f - f.mean() for f in functions], 1)
+        return math.sqrt(float((left @ parts**2).mean()) / size)
+
+    numbers = list(rows.reals.T)
+    return Expected((stage,), error(list(_indicators(schema, rows))), error(numbers) if numbers else None)
+
+
+def _indicators(schema: Schema, rows: Rows) -> Iterator[Floats]:
+    for codes, levels in zip(rows.codes.T, schema.cardinalities, strict=True):
+        yield from ((codes == level).astype(np.float64) for level in range(levels))
+    for reals in rows.reals.T:
+        parts = np.minimum(reals * PARTS, PARTS - 1).astype(np.int64)
+        yield from ((parts == part).astype(np.float64) for part in range(PARTS))
