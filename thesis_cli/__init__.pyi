@@ -224,7 +224,7 @@ def dp_release(
     public: Any = ...,
     rows: int | None = ...,
     weights: Literal['uniform', 'simplex', 'l1', 'raw'] = ...,
-    most: float = ...,
+    weight_bound: float = ...,
     unknown: Literal['error', 'missing'] = ...,
     ledger: str | Path | None = ...,
     name: str | None = ...,

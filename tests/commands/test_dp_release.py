@@ -251,8 +251,8 @@ BAD = [
     (["people.csv", "--weights", "raw", "--method", "features"], "no raw weights"),
     (["people.csv", "--weights", "raw", "--time-limit", "9"], "--weights raw does not go with --time-limit"),
     (["people.csv", "--time-limit", "0"], "--time-limit is 0"),
-    (["people.csv", "--weights", "l1", "--most", "0.5"], "--most is 0.5"),
-    (["people.csv", "--most", "2"], "--most does not go with --weights uniform"),
+    (["people.csv", "--weights", "l1", "--weight-bound", "0.5"], "--weight-bound is 0.5"),
+    (["people.csv", "--weight-bound", "2"], "--weight-bound does not go with --weights uniform"),
     (["people.csv", "--public", "public.csv"], "--size does not go with --public"),
     (["people.csv", "--public", "public.csv", "--method", "features"], "--public does not go with --method features"),
     (["people.csv", "--method", "exponential", "--delta", "0"], "wage"),
@@ -380,7 +380,7 @@ def test_auto_takes_the_method_that_heeds_the_options():
         return dp_release.ReleaseRequest(**given).chosen_method()
 
     assert method() == method(weights="simplex") == method(time_limit=9) == "features"
-    assert method(public="p.csv") == method(weights="raw") == method(weights="l1", most=2) == "subspace"
+    assert method(public="p.csv") == method(weights="raw") == method(weights="l1", weight_bound=2) == "subspace"
 
 
 def test_no_password_is_recorded_or_shown(people, monkeypatch):

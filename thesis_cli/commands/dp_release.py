@@ -45,7 +45,7 @@ NO_LEDGER = (
     "the lock of a ledger holds on one machine only; divide the budget before the sweep: its tasks spend at most the"
     " sum of their epsilons, and of their deltas"
 )
-AGAIN = frozenset({"again", "rows", "weights", "most", "public", "time_limit", "jobs", "out"})
+AGAIN = frozenset({"again", "rows", "weights", "weight_bound", "public", "time_limit", "jobs", "out"})
 """Fields that go with `again`."""
 TEMPLATE = frozenset({"init_schema", "table", "query"})
 """Fields that go with `init_schema`."""
@@ -112,11 +112,11 @@ class ReleaseRequest(Request):
     )
     weights: Literal["uniform", "simplex", "l1", "raw"] = option(
         "uniform",
-        "Weights of the rows: uniform writes plain rows, simplex probabilities; l1 (see --most) and raw are for a"
-        " subspace and may be negative.",
+        "Weights of the rows: uniform writes plain rows, simplex probabilities; l1 (see --weight-bound) and raw are for"
+        " a subspace and may be negative.",
         methods=("features", "subspace"),
     )
-    most: float = option(
+    weight_bound: float = option(
         1.0, "Bound C on the sum of absolute weights (Theorem 13), for --weights l1.", least=1, methods=("subspace",)
     )
     unknown: Literal["error", "missing"] = option(
@@ -171,8 +171,8 @@ class ReleaseRequest(Request):
                 break
         else:
             self._check_release()
-        if self.weights != "l1" and self.most != 1:
-            raise InputError(f"--most does not go with --weights {self.weights}", "it is for l1")
+        if self.weights != "l1" and self.weight_bound != 1:
+            raise InputError(f"--weight-bound does not go with --weights {self.weights}", "it is for l1")
         if self.again is None and self.table is None:
             raise InputError("TABLE is missing", "give a private table")
 

@@ -40,7 +40,7 @@ def plan_of(request: ReleaseRequest) -> Plan:
     budget = Budget(request.epsilon, request.delta)
     schema = request.schema if isinstance(request.schema, Schema) else Schema.load(request.schema)
     method = request.chosen_method()
-    release.check_rows(schema, method, request.weights, request.most, request.time_limit)
+    release.check_rows(schema, method, request.weights, request.weight_bound, request.time_limit)
     check_weighted_rows(request, method)
     size = request.size or release.SIZES[method]
     public = None if request.public is None else read_rows(request.public, schema)
@@ -116,7 +116,7 @@ def result_of(request: ReleaseRequest, record: Record, total: Total | None, prog
             record,
             request.rows or ROWS,
             request.weights,
-            most=request.most,
+            most=request.weight_bound,
             public=public,
             time_limit=request.time_limit,
             jobs=jobs_or_all(request.jobs),
