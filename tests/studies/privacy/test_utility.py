@@ -1,0 +1,104 @@
+"""Scores of the real table with the fewest rows, and of made-up moments."""
+
+import numpy as np
+import pytest
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.schema import Schema
+from thesis_cli.studies.privacy.utility import SCORES, SOURCES, Judge, Moments, RealTable, table
+
+SCHEMA = """
+[columns.size]
+type = "real"
+low = 0
+high = 1
+missing = true
+
+[columns.grade]
+type = "category"
+levels = ["low", "middle", "high"]
+ordered = true
+
+[columns.place]
+type = "category"
+levels = ["a", "b", "c"]
+
+[columns.Class]
+type = "category"
+levels = ["bad", "good"]
+"""
+
+
+def made_up(count, rng):
+    """Size and class go together; every tenth size is missing."""
+    good = rng.integers(0, 2, count)
+    size = np.where(np.arange(count) % 10 == 0, 0.5, (good + rng.random(count)) / 2)
+    reals = np.stack([size, rng.integers(0, 3, count) / 2], 1)
+    codes = np.stack([np.arange(count) % 10 == 0, rng.integers(0, 3, count), good], 1)
+    return Rows(reals, codes.astype(np.int64))
+
+
+@pytest.fixture(scope="module")
+def judged():
+    rng = np.random.default_rng(3)
+    source = SOURCES["lending-club"]
+    split = RealTable("made up", source, Schema.parse(SCHEMA), made_up(1500, rng), made_up(500, rng))
+    return split, Judge(split)
+
+
+def test_the_table_itself_has_no_errors(judged):
+    split, judge = judged
+    found = judge.scores(split.private)
+    assert found.keys() == SCORES.keys()
+    assert all(found[name] == pytest.approx(0, abs=1e-12) for name in SCORES if name not in ("logistic", "boosting"))
+    assert found["logistic"] > 0.9 < found["boosting"]
+
+
+def test_each_score_sees_what_is_wrong(judged):
+    split, judge = judged
+    reals, codes = split.private.reals.copy(), split.private.codes.copy()
+    half = judge.scores(split.private[:750])
+    apart = judge.scores(Rows(np.roll(reals, 7, 0), codes))  # columns as they are, pairs broken
+    assert apart["one_way"] == pytest.approx(half["one_way"], abs=0.05)
+    assert apart["two_way"] > 3 * half["two_way"]
+    assert apart["correlations"] > 3 * half["correlations"]
+    assert apart["boosting_loss"] > 0.2 < apart["logistic_loss"]
+    moved = judge.scores(Rows(np.minimum(reals + 0.25 * (codes[:, :1] == 0), 1), codes))
+    assert moved["means"] > 0.2
+    assert moved["distance"] > 3 * half["distance"]
+    assert moved["ranges"] > 3 * half["ranges"]
+    constant = judge.scores(Rows(reals, np.concatenate([codes[:, :2], np.ones((len(reals), 1), np.int64)], 1)))
+    assert constant["logistic"] == constant["boosting"] == 0.5
+
+
+def test_a_level_of_missing_values_counts(judged):
+    split, judge = judged
+    codes = split.private.codes.copy()
+    codes[:, 0] = 0
+    found = judge.scores(Rows(split.private.reals, codes))
+    assert found["one_way"] == pytest.approx(0.1 / 4, abs=1e-12)  # a tenth of one column in four
+
+
+def test_moments_leave_out_missing_values():
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=(60, 4)) @ rng.normal(size=(4, 4))
+    values[:, 3] = 2.0
+    found = Moments.of(values)
+    assert np.allclose(found.means, values.mean(0), rtol=1e-12, atol=1e-12)
+    assert np.allclose(found.correlations[:3, :3], np.corrcoef(values[:, :3].T), rtol=1e-10)
+    assert not found.correlations[3, :3].any()
+    some = values.copy()
+    some[:20, 0] = np.nan
+    assert np.allclose(Moments.of(some).means[0], values[20:, 0].mean(), rtol=1e-12)
+    both = Moments.of(np.concatenate([values, np.full((5, 4), np.nan)]))
+    assert all(value == pytest.approx(0, abs=1e-12) for value in found.errors(both).values())
+
+
+def test_a_split_keeps_each_persons_rows_together():
+    split = table("lending-club")
+    assert len(split.private) + len(split.held_out) == 9857
+    assert len(split.held_out) == round(0.2 * 9857)
+    assert table("randhie").held_out.reals.shape[1] + len(split.schema.names) > 30
+    with pytest.raises(InputError, match="unknown table 'lending'"):
+        table("lending")

