@@ -126,7 +126,7 @@ def test_opendp_draws_with_the_scale_and_the_grid_of_the_record(noise, handed):
     vector = np.array([0.1, -0.2, 0.3])
     found = noise.calibrate(3, 0.01, ONE)
     handed.clear()
-    mechanism._measurement.cache_clear()
+    mechanism.measurement.cache_clear()
     noised = noise.add(vector, 0.01, ONE)
     ((name, metric, domain, scale, k),) = handed
     assert name == {1: "make_laplace", 2: "make_gaussian"}[found.norm]

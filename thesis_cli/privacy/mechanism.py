@@ -132,7 +132,7 @@ class Adding(ABC):
 
     def add(self, vector: Floats, l2_sensitivity: float, budget: Budget) -> Noised:
         """See `Noise.add`."""
-        checked = _checked(vector)
+        checked = check_finite(vector)
         found = self.calibrate(checked.size, l2_sensitivity, budget)
         return Noised(self._draw(checked, found), found)
 
@@ -140,7 +140,7 @@ class Adding(ABC):
 class _OpenDPNoise(Adding):
     def _draw(self, vector: Floats, found: Calibration) -> Floats:
         exponent = math.frexp(found.granularity)[1] - 1
-        return np.array(_measurement(vector.size, found.norm, found.scale, exponent)(vector.tolist()), np.float64)
+        return np.array(measurement(vector.size, found.norm, found.scale, exponent)(vector.tolist()), np.float64)
 
     def repeat(self, value: float, l2_sensitivity: float, budget: Budget, runs: int) -> Noised:
         """Release one number `runs` times, for audits of an invented number: each release spends
@@ -150,7 +150,7 @@ class _OpenDPNoise(Adding):
         scale is that for F = 1.
         """
         found = self.calibrate(1, l2_sensitivity, budget)
-        return Noised(self._draw(_checked(np.full(runs, float(value))), found), found)
+        return Noised(self._draw(check_finite(np.full(runs, float(value))), found), found)
 
 
 class OpenDPGaussian(_OpenDPNoise):
@@ -202,13 +202,13 @@ def choose(scores: Floats, sensitivity: float, epsilon: float) -> Choice:
     ------
     InputError : as for `Noise`.
     """
-    budget, checked = Budget(epsilon), _checked(scores)
+    budget, checked = Budget(epsilon), check_finite(scores)
     check_sizes(checked.size, sensitivity)
     dp = opendp()
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)
     scale = math.nextafter(2 * sensitivity / budget.epsilon, math.inf)
     measurement = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale)
-    found = f"{_name()} make_noisy_max, permute-and-flip"
+    found = f"{opendp_name()} make_noisy_max, permute-and-flip"
     return Choice(measurement(checked.tolist()), scale, measurement.map(float(sensitivity)), found)
 
 
@@ -271,7 +271,7 @@ def l1_sensitivity(size: int, l2_sensitivity: float) -> float:
 
 @lru_cache(maxsize=256)
 def _gaussian(size: int, sensitivity: float, budget: Budget) -> Calibration:
-    dp, exponent = opendp(), _exponent(sensitivity / math.sqrt(size))
+    dp, exponent = opendp(), exponent_of(sensitivity / math.sqrt(size))
     analytic = analytic_scale(sensitivity, budget)
     # rho + 2 sqrt(rho ln(1/delta)) bounds epsilon (Bun and Steinke 2016), so the scale of this rho
     # is enough.
@@ -279,19 +279,19 @@ def _gaussian(size: int, sensitivity: float, budget: Budget) -> Calibration:
     enough = sensitivity * (math.hypot(root, math.sqrt(budget.epsilon)) + root) / budget.epsilon / math.sqrt(2)
 
     def fixed(scale: float) -> Measurement:
-        noise = _measurement(size, 2, scale, exponent)
+        noise = measurement(size, 2, scale, exponent)
         return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(noise), budget.delta)
 
-    scale = _least(fixed, sensitivity, (budget.epsilon, budget.delta), (0.9 * analytic, 1.01 * enough))
+    scale = least_scale(fixed, sensitivity, (budget.epsilon, budget.delta), (0.9 * analytic, 1.01 * enough))
     epsilon, delta = fixed(scale).map(sensitivity)
     return Calibration(
-        mechanism=f"{_name()} make_gaussian, make_zCDP_to_approxDP",
+        mechanism=f"{opendp_name()} make_gaussian, make_zCDP_to_approxDP",
         scale=scale,
         granularity=math.ldexp(1.0, exponent),
         epsilon=epsilon,
         delta=delta,
         sensitivity=sensitivity,
-        rho=_measurement(size, 2, scale, exponent).map(sensitivity),
+        rho=measurement(size, 2, scale, exponent).map(sensitivity),
         analytic_scale=analytic,
         classical_scale=classical_scale(sensitivity, budget) if budget.epsilon < 1 else None,
     )
@@ -299,14 +299,14 @@ def _gaussian(size: int, sensitivity: float, budget: Budget) -> Calibration:
 
 @lru_cache(maxsize=256)
 def _laplace(size: int, sensitivity: float, budget: Budget) -> Calibration:
-    exponent, about = _exponent(sensitivity / size), sensitivity / budget.epsilon
+    exponent, about = exponent_of(sensitivity / size), sensitivity / budget.epsilon
 
     def noise(scale: float) -> Measurement:
-        return _measurement(size, 1, scale, exponent)
+        return measurement(size, 1, scale, exponent)
 
-    scale = _least(noise, sensitivity, budget.epsilon, (0.9 * about, 1.01 * about))
+    scale = least_scale(noise, sensitivity, budget.epsilon, (0.9 * about, 1.01 * about))
     return Calibration(
-        mechanism=f"{_name()} make_laplace",
+        mechanism=f"{opendp_name()} make_laplace",
         scale=scale,
         granularity=math.ldexp(1.0, exponent),
         epsilon=noise(scale).map(sensitivity),
@@ -316,7 +316,7 @@ def _laplace(size: int, sensitivity: float, budget: Budget) -> Calibration:
     )
 
 
-def _least(
+def least_scale(
     make: Callable[[float], Measurement],
     sensitivity: float,
     budget: float | tuple[float, float],
@@ -331,7 +331,7 @@ def _least(
 
 
 @lru_cache(maxsize=64)
-def _measurement(size: int, norm: int, scale: float, exponent: int) -> Measurement:
+def measurement(size: int, norm: int, scale: float, exponent: int) -> Measurement:
     """Measurement that rounds a vector to multiples of 2^exponent and adds noise."""
     dp = opendp()
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
@@ -339,14 +339,14 @@ def _measurement(size: int, norm: int, scale: float, exponent: int) -> Measureme
     return make(domain, metric(T=float), scale=scale, k=exponent)
 
 
-def _exponent(rounding: float) -> int:
+def exponent_of(rounding: float) -> int:
     """Exponent of the granularity: at most 2^-GRANULARITY_BITS of each coordinate's share of the
     sensitivity.
     """
     return max(LEAST_EXPONENT, math.frexp(rounding)[1] - 1 - GRANULARITY_BITS)
 
 
-def _name() -> str:
+def opendp_name() -> str:
     return f"OpenDP {version('opendp')}"
 
 
@@ -364,7 +364,7 @@ def check_sizes(size: int, sensitivity: float) -> None:
         raise InputError(f"the sensitivity is {sensitivity:g}", "it must be above 0 and finite")
 
 
-def _checked(vector: Floats) -> Floats:
+def check_finite(vector: Floats) -> Floats:
     """The vector, if it is finite: OpenDP would replace NaN by 0 and infinity by the largest
     double.
     """

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -28,7 +28,11 @@ from thesis_cli.privacy.schema import Schema
 FORMAT = "thesis-cli private release 1"
 NOT_A_RECORD = "it is not the record of a release", "it must be a file that dp-release wrote"
 
-Method = Literal["features", "subspace", "exponential"]
+Method = Literal["copula", "features", "marginals", "subspace", "exponential"]
+Favour = Literal["marginals", "correlations", "rows"]
+"""What the rows of a release by copula should keep best."""
+Algorithm = Literal["mst", "aim"]
+"""Choice of the marginals that a release by marginals measures."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,80 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class Staged:
+    """Gaussian noise on several vectors, each of which may depend on the noisy ones before it.
+
+    Attributes
+    ----------
+    mechanism : source of the noise, and the composition of the stages.
+    rho : sum of the rhos of the stages.
+    epsilon, delta : privacy of that sum, by OpenDP's conversion.
+    """
+
+    mechanism: str
+    rho: float
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One noisy vector of several.
+
+    Attributes
+    ----------
+    name, share : what the vector is, and its share of the rho of the budget.
+    sensitivity : L2 sensitivity of the vector before it is rounded.
+    scale, granularity, rho : noise on each coordinate, as in `Calibration`.
+    vector : noisy vector.
+    """
+
+    name: str
+    share: float
+    sensitivity: float
+    scale: float
+    granularity: float
+    rho: float
+    vector: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Measurement of marginals by OpenDP.
+
+    Attributes
+    ----------
+    mechanism, algorithm : source of the noise, and choice of the marginals.
+    contributions : rows in which neighbours differ by adding or removing; a replaced row is two.
+    rho : rho of zero-concentrated differential privacy of the choice and the noise together.
+    epsilon, delta : privacy of that rho, by OpenDP's conversion.
+    """
+
+    mechanism: str
+    algorithm: Algorithm
+    contributions: int
+    rho: float
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """Noisy counts of the cells of one or two columns, or of more.
+
+    Attributes
+    ----------
+    columns : names of the columns.
+    deviation : standard deviation of the noise on each count.
+    counts : counts, of the cells of the last column fastest.
+    """
+
+    columns: tuple[str, ...]
+    deviation: float
+    counts: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class SmallTable:
     """Encoded rows that the exponential mechanism chose: `Rows` as JSON holds them."""
 
@@ -97,6 +175,16 @@ class SmallTable:
         return Rows(np.array(self.reals, np.float64), np.array(self.codes, np.int64))
 
 
+CONTENTS: dict[Method, tuple[type, str]] = {
+    "copula": (Staged, "stages"),
+    "features": (Calibration, "vector"),
+    "marginals": (Measured, "marginals"),
+    "subspace": (Calibration, "vector"),
+    "exponential": (Selection, "rows"),
+}
+"""Mechanism of each method, and the field that holds its output."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Record:
     """Everything that a release makes public, in the order of the file.
@@ -111,8 +199,10 @@ class Record:
     schema_text : the schema in TOML; `schema` is the parsed one. Its key in the file is `schema`.
     public : what was public before the release, in words.
     versions : versions of this program and of its libraries.
-    mechanism : noise on the vector, or the choice of a small table.
+    mechanism : noise on the vector or vectors, or the choice of a small table.
+    favour : what the rows should keep best, if the method is asked for it.
     vector : noisy embedding, if the method makes one.
+    stages, marginals : noisy vectors of a release by copula, noisy counts of one by marginals.
     rows : the small table, if the exponential mechanism chose one.
     objective : squared distance of the synthetic rows to `vector`, where rows were fitted.
     """
@@ -126,8 +216,11 @@ class Record:
     schema_text: str = field(metadata={"key": "schema"})
     public: tuple[str, ...]
     versions: Mapping[str, str]
-    mechanism: Calibration | Selection
+    mechanism: Calibration | Selection | Staged | Measured
+    favour: Favour | None = None
     vector: tuple[float, ...] | None = None
+    stages: tuple[Stage, ...] | None = None
+    marginals: tuple[Marginal, ...] | None = None
     rows: SmallTable | None = None
     objective: float | None = None
 
@@ -182,12 +275,13 @@ class Record:
             schema = self.schema
         except InputError as error:
             raise InputError(f"schema: {error.problem}", error.remedy) from None
-        chosen = self.method == "exponential"
-        if chosen != isinstance(self.mechanism, Selection):
+        kind, held = CONTENTS[self.method]
+        if not isinstance(self.mechanism, kind):
             raise InputError(f"mechanism does not belong to method {self.method!r}", "both must be of one release")
-        if (self.vector is None) != chosen or (self.rows is None) == chosen:
-            key, other = ("rows", "vector") if chosen else ("vector", "rows")
-            raise InputError(f"a release by {self.method} has {key} and no {other}", "both must be of one release")
+        for key in ("vector", "stages", "marginals", "rows"):
+            if (getattr(self, key) is None) == (key == held):
+                other = "" if key == held else f" and no {key}"
+                raise InputError(f"a release by {self.method} has {held}{other}", "both must be of one release")
         if self.method == "features" and self.vector is not None and len(self.vector) != self.size:
             raise InputError(f"vector has {len(self.vector)} numbers", f"it must have size = {self.size} of them")
         if self.rows is not None:
@@ -219,7 +313,7 @@ def _read(kind: Any, value: object, key: str) -> Any:
     ------
     InputError : it has another type; names its key.
     """
-    if isinstance(kind, UnionType):
+    if isinstance(kind, UnionType) or get_origin(kind) is Union:
         return _read_union(get_args(kind), value, key)
     if dataclasses.is_dataclass(kind):
         return _read_fields(kind, value, key)
@@ -239,14 +333,14 @@ def _read(kind: Any, value: object, key: str) -> Any:
 
 
 def _read_union(kinds: tuple[Any, ...], value: object, key: str) -> Any:
-    """None, or the one of several dataclasses that the most keys belong to."""
+    """None, or the one of several dataclasses whose keys are the most like those that are there."""
     if type(None) in kinds:
         if value is None:
             return None
         kinds = tuple(kind for kind in kinds if kind is not type(None))
     keys = set(value) if isinstance(value, dict) else set()
     if len(kinds) > 1:
-        kinds = (max(kinds, key=lambda kind: len(keys & {f.name for f in dataclasses.fields(kind)})),)
+        kinds = (min(kinds, key=lambda kind: len(keys ^ {f.name for f in dataclasses.fields(kind)})),)
     return _read(kinds[0], value, key)
 
 
