@@ -62,21 +62,32 @@ def encoded_rows(table: Table, schema: Schema, chunk: int = CHUNK, unknown: Unkn
     InputError : the table lacks a column (at once); what `Table.chunks` and `Schema.encode` raise
         (while it is read).
     """
+    return (rows for _, rows in encoded_blocks(table, schema, chunk, unknown))
+
+
+def encoded_blocks(
+    table: Table, schema: Schema, chunk: int = CHUNK, unknown: Unknown = "error", beside: tuple[str, ...] = ()
+) -> Iterator[tuple[dict[str, Values], Rows]]:
+    """Values as stored, of the schema's columns and of those `beside`, and the encoded rows; raises
+    as `encoded_rows`.
+    """
     try:
         schema.check_names(table.columns)
     except InputError as error:
         raise error.at(table.source) from None
-    return _encoded(table, schema, chunk, unknown)
+    return _encoded(table, schema, chunk, unknown, beside)
 
 
-def _encoded(table: Table, schema: Schema, chunk: int, unknown: Unknown) -> Iterator[Rows]:
+def _encoded(
+    table: Table, schema: Schema, chunk: int, unknown: Unknown, beside: tuple[str, ...]
+) -> Iterator[tuple[dict[str, Values], Rows]]:
     first_row = 1
-    for block in table.chunks(chunk, schema.names):
+    for block in table.chunks(chunk, (*schema.names, *beside)):
         try:
             encoded = schema.encode(block, first_row, unknown)
         except InputError as error:
             raise error.at(table.source) from None
-        yield encoded
+        yield block, encoded
         first_row += len(encoded)
 
 
