@@ -1,0 +1,163 @@
+"""Later stages of a copula release: products of functions of two columns, and the tables of pairs
+that they leave after shrinkage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.progress import Tick
+from thesis_cli.privacy.copula_bins import Features, Tree, squared_diameter
+from thesis_cli.privacy.copula_cells import Cells, cells_of
+from thesis_cli.privacy.copula_columns import SLACK, counts_mean
+from thesis_cli.privacy.kernels import Rows
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Means of products of the features of two columns, over some pairs of columns.
+
+    Attributes
+    ----------
+    cells, trees, features : of all columns.
+    pairs : numbers of two columns, the lower first, shape (P, 2).
+    """
+
+    cells: tuple[Cells, ...]
+    trees: tuple[Tree, ...]
+    features: tuple[Features, ...]
+    pairs: Ints
+    share: float
+    name: str
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Number of products of each pair."""
+        counts = np.array([f.count for f in self.features])
+        return np.asarray(counts[self.pairs].prod(1))
+
+    @property
+    def count(self) -> int:
+        """Length of the vector."""
+        return int(self.sizes.sum())
+
+    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
+        """Mean feature vector of a table given in blocks, from whole counts."""
+        from thesis_cli.privacy.copula_kernels import count_pairs
+
+        width = max(tree.count for tree in self.trees)
+
+        def total(rows: Rows) -> Ints:
+            found = np.zeros((len(self.pairs), width, width), np.int64)
+            count_pairs(bins_of(self.cells, self.trees, rows), self.pairs, found)
+            return found
+
+        shares = counts_mean(total, blocks, jobs, progress)
+        parts = []
+        for (i, j), table in zip(self.pairs, shares, strict=True):
+            a, b = self.features[i].values, self.features[j].values
+            parts.append((a.T @ table[: len(a), : len(b)] @ b).reshape(-1))
+        return np.concatenate([*parts, np.zeros(0)])
+
+    def l2_sensitivity(self, rows: int) -> float:
+        """Bound on the distance of the vectors of two tables of N = `rows` rows that differ in
+        one.
+        """
+        return math.sqrt(squared_diameter(self.features, self.pairs)) / rows * SLACK + 2.0**-50
+
+    def coefficients(self, vector: Floats, noise: float) -> tuple[Floats, Floats]:
+        """Means of products of the trees' functions and their variances, shape (P, R, R).
+
+        Products that were not measured have an infinite variance.
+        """
+        width = max(1, *(tree.count - 1 for tree in self.trees))
+        found = np.zeros((len(self.pairs), width, width))
+        variances = np.full(found.shape, math.inf)
+        parts = np.split(vector, np.cumsum(self.sizes)[:-1])
+        for p, ((i, j), part) in enumerate(zip(self.pairs, parts, strict=True)):
+            f, g = self.features[i], self.features[j]
+            scale = np.sqrt(np.multiply.outer(f.weights, g.weights))
+            at = p, slice(f.count), slice(g.count)
+            found[at] = part.reshape(scale.shape) / scale - np.multiply.outer(f.offset, g.offset)
+            variances[at] = (noise / scale) ** 2
+        return found, variances
+
+
+def bins_of(cells: tuple[Cells, ...], trees: tuple[Tree, ...], rows: Rows) -> Ints:
+    """Bins of rows, shape (N, columns)."""
+    found = cells_of(cells, rows)
+    for i, tree in enumerate(trees):
+        found[:, i] = tree.bins[found[:, i]]
+    return found
+
+
+def all_pairs(columns: int) -> Ints:
+    """Numbers of all pairs of columns, shape (P, 2)."""
+    return np.stack(np.triu_indices(columns, 1), 1).astype(np.int64)
+
+
+SCALES = np.concatenate([[0.0], 0.004 * 2.0 ** np.arange(0, 9.5, 0.75)])
+"""Standard deviations of coefficients among which the shrinkage chooses."""
+ROUNDS = 60
+
+
+def shrunk(found: Floats, variances: Floats, groups: Ints) -> Floats:
+    """Posterior means of coefficients, by empirical Bayes.
+
+    The coefficients of one pair in one group are normal with one of `SCALES`; how often each scale
+    occurs in a group is estimated from all pairs by expectation maximisation.
+
+    Parameters
+    ----------
+    found, variances : of P pairs, shape (P, R, R); an infinite variance where nothing is known.
+    groups : group of each coefficient of each pair, -1 where a column has no such function.
+    """
+    result = np.zeros(found.shape)
+    known = np.isfinite(variances) & (groups >= 0)
+    for group in np.unique(groups[known]):
+        inside = known & (groups == group)
+        rows = np.flatnonzero(inside.any((1, 2)))
+        mask = inside[rows]
+        x, v = np.where(mask, found[rows], 0.0), np.where(mask, variances[rows], 1.0)
+        if not v[mask].any():
+            result[rows] += x
+            continue
+        logs = np.empty((len(rows), len(SCALES)))
+        for s, scale in enumerate(SCALES):
+            spread = v + scale**2
+            logs[:, s] = -0.5 * (np.where(mask, np.log(spread) + x**2 / spread, 0)).sum((1, 2))
+        likelihood = np.exp(logs - logs.max(1, keepdims=True))
+        prior = np.full(len(SCALES), 1 / len(SCALES))
+        for _ in range(ROUNDS):
+            posterior = likelihood * prior
+            posterior /= posterior.sum(1, keepdims=True)
+            prior = (posterior.sum(0) + 0.5 / len(SCALES)) / (len(rows) + 0.5)
+        factor = np.zeros(x.shape)
+        for s, scale in enumerate(SCALES):
+            factor += posterior[:, s, None, None] * scale**2 / (v + scale**2)
+        result[rows] += np.where(mask, factor * x, 0)
+    return result
+
+
+def tables(trees: tuple[Tree, ...], pairs: Ints, coefficients: Floats) -> Floats:
+    """Tables of pairs with the trees' masses as margins, shape (P, B, B)."""
+    width = max(tree.count for tree in trees)
+    functions = np.zeros((len(trees), width, max(1, width - 1)))
+    masses = np.zeros((len(trees), width))
+    for i, tree in enumerate(trees):
+        functions[i, : tree.count, : tree.count - 1] = tree.functions
+        masses[i, : tree.count] = tree.masses
+    i, j = pairs.T
+    ratio = 1 + functions[i] @ coefficients @ functions[j].swapaxes(1, 2)
+    found = np.maximum(ratio, 1e-3) * masses[i][:, :, None] * masses[j][:, None, :]
+    for _ in range(40):
+        for axis, margin in ((2, masses[i]), (1, masses[j])):
+            sums = found.sum(axis)
+            found *= np.expand_dims(np.where(sums > 0, margin / np.where(sums > 0, sums, 1), 0), axis)
+    return np.asarray(found)
