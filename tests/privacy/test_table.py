@@ -184,7 +184,7 @@ def test_types_of_storage(tmp_path, people):
         "smokes": "boolean",
         "wage": "real",
         "height": "real",
-        "born": "text",
+        "born": "date",
     }
     columns = {
         "i": pa.array([1], pa.int16()),
@@ -200,7 +200,7 @@ def test_types_of_storage(tmp_path, people):
     }
     table = open_table(write_parquet(tmp_path / "a.pq", columns))
     assert list(table.columns.values()) == [
-        "integer", "integer", "real", "real", "boolean", "text", "text", "text", "text", "integer",
+        "integer", "integer", "real", "real", "boolean", "text", "text", "date", "text", "integer",
     ]  # fmt: skip
     (block,) = table.chunks()
     assert [block[name][0] for name in "iufnbsc"] == [1, 1, 1, Decimal("1.50"), True, "x", "x"]
@@ -327,7 +327,7 @@ BAD_FILES = [
     (b'a,b\n"1\n",2\n1\n', "a.csv:4: 1 cell where the header has 2"),
     (b'a,b\n1,2\n"1"3,2\n', "a.csv:3: ',' expected after '\"'"),
     (b'a,b\n1,"2\n', "a.csv:2: unexpected end of data"),
-    (b"a,b\n1,\xff\xfe\n", "a.csv: it is not UTF-8"),
+    (b"a,b\n1,\xff\xfe\n", "a.csv:2: it is not UTF-8"),
 ]
 
 
@@ -400,8 +400,6 @@ def test_bad_queries_of_sqlite(tmp_path):
     assert "two columns have one name" in problem_of(url, "select age, age from people")
     (tmp_path / "b.db").write_bytes(b"not a database" * 100)
     assert "file is not a database" in problem_of(f"sqlite:///{tmp_path}/b.db", "select * from x")
-    told = problem_of(url, f"select cast(x'ff{PASSWORD.encode().hex()}' as text)")
-    assert "the query failed (OperationalError)" in told
 
 
 def test_bad_queries_of_postgresql(people):

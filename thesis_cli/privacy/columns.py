@@ -22,6 +22,17 @@ Values = npt.NDArray[Any]
 LARGEST_INTEGER = 10**15  # integers up to here survive their encoding as a double in [0, 1]
 MISSING_TEXTS = ("", "NA", "N/A", "NaN", "nan", "NaT", "None", "null", "NULL", "<NA>")
 UNREADABLE = -1.0  # coordinates are in [0, 1], level numbers from 0 on, missing values NaN
+NO_TEXT = "\ud800"  # no level is this: no file in UTF-8 can hold it
+
+
+class _Unreadable:
+    """Place of a value that its package cannot convert, such as a date in the year 20000."""
+
+    def __repr__(self) -> str:
+        return NO_TEXT
+
+
+UNREADABLE_VALUE = _Unreadable()
 
 
 @dataclass(frozen=True)
@@ -288,7 +299,10 @@ def _text(value: Any) -> str:
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    try:
+        return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    except (ValueError, TypeError, RuntimeError, AttributeError):  # too many digits, or an object without text
+        return NO_TEXT
 
 
 def wrong(name: str, problem: str, remedy: str) -> InputError:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.table_base import Block, Table, extra_package, objects, unique_columns
+from thesis_cli.privacy.columns import UNREADABLE_VALUE
+from thesis_cli.privacy.table_base import REFUSALS, Block, Table, extra_package, objects, unique_columns
 
 _EXPLAINED = ("0A", "25", "42", "SQLITE_")  # classes of errors that are about the query and quote no values
 _POSTGRESQL_TYPES = {16: "boolean", 20: "integer", 21: "integer", 23: "integer", 700: "real", 701: "real", 1700: "real"}
+_POSTGRESQL_TYPES |= {1082: "date", 1114: "datetime", 1184: "datetime"}
 
 
 class QueryTable(Table):
@@ -45,16 +47,23 @@ class QueryTable(Table):
         options = {"stream_results": True, "max_row_buffer": size, "no_parameters": True}
         try:
             with engine.connect() as connection:
+                driver = connection.connection.driver_connection
                 if engine.dialect.name == "sqlite":
                     connection.exec_driver_sql("PRAGMA query_only = ON")
+                    driver.text_factory = _sqlite_text
                 else:
+                    _read_all_times(driver.adapters)
                     options["postgresql_readonly"] = True
                 result = connection.execution_options(**options).exec_driver_sql(self._query)
                 if not result.returns_rows:
                     raise InputError("the query returns no rows", "give one SELECT", source=self.source)
                 yield result
+        except InputError:
+            raise
         except alchemy.exc.DBAPIError as error:
             raise self._refusal(error.orig) from None
+        except REFUSALS as error:
+            raise self._refusal(error) from None
 
     def _refusal(self, error: Any) -> InputError:
         """Error of the database in one line without passwords; only its class, if it may quote
@@ -78,6 +87,31 @@ class QueryTable(Table):
         with self._result(size) as result:
             for part in result.partitions(size):
                 yield len(part), {name: objects([row[i] for row in part]) for name, i in places.items()}
+
+
+def _sqlite_text(data: bytes) -> str:
+    """Text that may be invalid UTF-8; no level and no number is then equal to it."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _read_all_times(adapters: Any) -> None:
+    """Make psycopg return dates and times beyond Python's range, whose texts its errors quote, as
+    unreadable; infinity is a text.
+    """
+    kinds, refusals = extra_package("psycopg.types.datetime"), (extra_package("psycopg").Error, *REFUSALS)
+
+    def tolerant(plain: Any) -> Any:
+        class Loader(plain):  # type: ignore[misc]
+            def load(self, data: Any) -> Any:
+                try:
+                    return super().load(data)
+                except refusals:
+                    return bytes(data).decode() if bytes(data).endswith(b"infinity") else UNREADABLE_VALUE
+
+        return Loader
+
+    for name in ("Date", "Time", "Timetz", "Timestamp", "Timestamptz", "Interval"):
+        adapters.register_loader(name.lower(), tolerant(getattr(kinds, f"{name}Loader")))
 
 
 def _parsed(url: str) -> Any:

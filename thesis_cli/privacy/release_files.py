@@ -97,7 +97,7 @@ def read_release(path: str | Path) -> Release:
     """
     record = read_record(path)
     schema = record.schema
-    table = open_table(str(Path(path).with_suffix(".csv")), named=True)
+    table = open_table(str(Path(path).with_suffix(".csv")), names=schema.names, delimiter=",")
     points = Rows.concatenate(list(encoded_rows(table, schema)) or [_no_rows(schema)])
     if not len(points):
         raise InputError("the release has no rows", "it must have at least one", source=table.source)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.columns import Values
+from thesis_cli.privacy.columns import UNREADABLE_VALUE, Values
 
 CHUNK = 65_536
+
+REFUSALS = (ValueError, ArithmeticError, TypeError, LookupError, RuntimeError, AttributeError)
+"""What packages raise about a value that they cannot convert; the messages may quote it."""
 
 Block = tuple[int, dict[str, Values]]  # number of rows, and the array of each column
 
@@ -23,9 +26,9 @@ class Table(ABC):
     Attributes
     ----------
     source : name of the table in errors, without passwords.
-    columns : storage type by name: `real`, `integer`, `boolean`, or `text` for anything else. It
-        comes from the header of the file or of the query's result, not from values; all columns of
-        a CSV file are `text`.
+    columns : storage type by name: `real`, `integer`, `boolean`, `date`, `datetime`, or `text` for
+        anything else. It comes from the header of the file or of the query's result, not from
+        values; all columns of a CSV file are `text`.
     """
 
     def __init__(self, source: str, columns: dict[str, str]) -> None:
@@ -49,9 +52,7 @@ class Table(ABC):
         rows = digest = 0
         for count, block in self._blocks(size, chosen):
             rows += count
-            # repr, because each NaN has its own hash; hash, because Python salts it in each
-            # process.
-            digest += sum(map(hash, map(repr, zip(*(block[name].tolist() for name in chosen), strict=True))))
+            digest += _digest(zip(*(block[name].tolist() for name in chosen), strict=True))
             if chosen:
                 yield block
         known = self._rows, self._digests.get(chosen, digest)
@@ -85,6 +86,39 @@ def objects(values: list[Any]) -> Values:
     found = np.empty(len(values), object)
     found[:] = values
     return found
+
+
+def converted(whole: Callable[[], list[Any]], one: Callable[[int], Any], count: int) -> Values:
+    """Values that a package converts, as objects; those that it refuses are unreadable.
+
+    Parameters
+    ----------
+    whole : converts all values.
+    one : converts the value of an index, if `whole` refuses some value.
+    count : number of values.
+    """
+    try:
+        return objects(whole())
+    except REFUSALS:
+        pass  # one by one below, so that an error can name the row
+    found = []
+    for index in range(count):
+        try:
+            found.append(one(index))
+        except REFUSALS:
+            found.append(UNREADABLE_VALUE)
+    return objects(found)
+
+
+def _digest(rows: Iterable[tuple[Any, ...]]) -> int:
+    """Sum of the hashes of rows; of their texts, because each NaN has its own hash."""
+    total = 0
+    for row in rows:
+        try:
+            total += hash(repr(row))
+        except REFUSALS:  # a whole number of more digits than Python writes, or an object without text
+            total += hash(tuple(hex(x) if isinstance(x, int) else type(x).__name__ for x in row))
+    return total
 
 
 def extra_package(module: str) -> Any:
