@@ -217,6 +217,7 @@ def dp_release(
     epsilon: float | None = ...,
     delta: float = ...,
     query: str | None = ...,
+    delimiter: str | None = ...,
     init_schema: str | Path | None = ...,
     method: Literal['auto', 'features', 'subspace', 'exponential'] = ...,
     noise: Literal['gaussian', 'laplace'] = ...,
@@ -243,6 +244,7 @@ def dp_query(
     define: Sequence[str] | str | None = ...,
     holdout: Any = ...,
     holdout_query: str | None = ...,
+    delimiter: str | None = ...,
     progress: bool = ...,
 ) -> QueryResult: ...
 
@@ -251,6 +253,7 @@ def dp_test(
     other: Any,
     *,
     query: str | None = ...,
+    delimiter: str | None = ...,
     level: float = ...,
     permutations: int = ...,
     seed: int | None = ...,

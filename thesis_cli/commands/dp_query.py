@@ -16,7 +16,7 @@ from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.shared.releases import ReleaseSource, open_release, release_argument
-from thesis_cli.commands.shared.tables import TableSource, read_rows, table_label
+from thesis_cli.commands.shared.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,12 +53,14 @@ class QueryRequest(Request):
     holdout_query: str | None = option(
         None, "SELECT that gives the holdout, if it is a database.", recorded=False, not_swept=NO_FILE
     )
+    delimiter: str | None = delimiter_option(recorded=False, not_swept=NO_FILE)
 
     def check(self) -> None:
         if not self.queries:
             raise InputError("no query is given", "add one, such as mean(age)")
         if self.holdout_query and self.holdout is None:
             raise InputError("--holdout-query is given without --holdout", "give the URL of a database there")
+        check_delimiter(self.delimiter, [self.holdout])
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -134,7 +136,7 @@ def run(request: QueryRequest, progress: Progress) -> QueryResult:
     promise = release.record.promise
     sample, judge = WeightedSample.of_release(release), None
     if request.holdout is not None:
-        rows = read_rows(request.holdout, sample.schema, request.holdout_query)
+        rows = read_rows(request.holdout, sample.schema, request.holdout_query, delimiter=request.delimiter)
         judge = WeightedSample.of_rows(sample.schema, rows)
     for text in request.define or ():
         sample, judge = sample.define(text), judge and judge.define(text)

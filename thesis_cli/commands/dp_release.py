@@ -13,7 +13,6 @@ from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, write_atomic
 from thesis_cli.base.progress import Progress
-from thesis_cli.base.wording import without_secrets
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import argument, check_methods, fields_of, given, heeding, option, settings_of
@@ -28,7 +27,7 @@ from thesis_cli.commands.shared.release_run import (
     result_of,
     spending_of,
 )
-from thesis_cli.commands.shared.tables import TableSource
+from thesis_cli.commands.shared.tables import TableSource, check_delimiter, delimiter_option, table_stem
 
 if TYPE_CHECKING:
     from thesis_cli.privacy.release_record import Record
@@ -45,9 +44,9 @@ NO_LEDGER = (
     "the lock of a ledger holds on one machine only; divide the budget before the sweep: its tasks spend at most the"
     " sum of their epsilons, and of their deltas"
 )
-AGAIN = frozenset({"again", "rows", "weights", "weight_bound", "public", "time_limit", "jobs", "out"})
+AGAIN = frozenset({"again", "rows", "weights", "weight_bound", "public", "delimiter", "time_limit", "jobs", "out"})
 """Fields that go with `again`."""
-TEMPLATE = frozenset({"init_schema", "table", "query"})
+TEMPLATE = frozenset({"init_schema", "table", "query", "delimiter"})
 """Fields that go with `init_schema`."""
 
 
@@ -60,7 +59,7 @@ class ReleaseRequest(Request):
     """
 
     table: TableSource | None = argument(
-        "Private table: a CSV or Parquet file, or the URL of a database.", None, names="file", objects=True
+        "Private table: a CSV or Parquet file, - or the URL of a database.", None, names="file", objects=True
     )
     schema: SchemaSource | None = option(
         None, "Public description of the columns, in TOML.", metavar="FILE", names="file", objects=True
@@ -74,6 +73,7 @@ class ReleaseRequest(Request):
         methods=("features", "subspace"),
     )
     query: str | None = option(None, "SELECT that gives the table, if it is a database.")
+    delimiter: str | None = delimiter_option()
     init_schema: Path | None = option(
         None,
         "File for a schema to fill in, made from names and types of the columns and never from values; nothing is"
@@ -175,6 +175,7 @@ class ReleaseRequest(Request):
             raise InputError(f"--weight-bound does not go with --weights {self.weights}", "it is for l1")
         if self.again is None and self.table is None:
             raise InputError("TABLE is missing", "give a private table")
+        check_delimiter(self.delimiter, [self.table, self.public])
 
     def _check_release(self) -> None:
         for name in ("schema", "epsilon"):
@@ -201,11 +202,8 @@ class ReleaseRequest(Request):
 
     @property
     def stem(self) -> str:
-        """Name of the table without folder, suffix and parameters of a URL; empty for an object of
-        Python.
-        """
-        text = without_secrets(str(self.table)).partition("?")[0] if isinstance(self.table, str | Path) else ""
-        return Path(text).stem
+        """Name of the table, as `table_stem` gives it."""
+        return table_stem(self.table)
 
 
 def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
@@ -237,7 +235,7 @@ def _init_schema(request: ReleaseRequest) -> ReleaseResult:
     assert request.table is not None
     if request.init_schema.exists():
         raise InputError(f"--init-schema {request.init_schema} exists", "give another name, or remove it")
-    columns = open_table(request.table, request.query).columns
+    columns = open_table(request.table, request.query, delimiter=request.delimiter or "").columns
     text = template(columns)
     write_atomic({request.init_schema: text})
     stored = Columns({"column": list(columns), "storage": list(columns.values())})
@@ -252,7 +250,7 @@ def _default_out(request: ReleaseRequest) -> Path | None:
         return None
     if request.again is not None:
         return Path(str(request.again)).with_suffix(".csv")
-    return Path("results/runs") / f"dp-release-{request.stem}.csv"
+    return Path("results/runs") / f"dp-release-{request.stem or 'stdin'}.csv"
 
 
 COMMAND = Command(

@@ -17,7 +17,7 @@ from thesis_cli.commands.core.fields import argument, given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.shared.releases import ReleaseSource, open_release, release_argument
-from thesis_cli.commands.shared.tables import TableSource, read_rows, table_label
+from thesis_cli.commands.shared.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_label
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,16 +42,20 @@ class PopulationTestRequest(Request):
 
     release: ReleaseSource = release_argument()
     other: TableSource = argument(
-        "Table to compare: a CSV or Parquet file, or the URL of a database, with the same columns.",
+        "Table to compare: a CSV or Parquet file, - or the URL of a database, with the same columns.",
         names="file",
         objects=True,
     )
     query: str | None = option(None, "SELECT that gives OTHER, if it is a database.")
+    delimiter: str | None = delimiter_option()
     level: float = option(
         0.05, "Level of the test: the largest probability of telling equal populations apart.", above=0, below=1
     )
     permutations: int = option(1000, "Permutations of the rows.", least=1, most=10**6)
     seed: int | None = seed_option()
+
+    def check(self) -> None:
+        check_delimiter(self.delimiter, [self.other])
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -89,7 +93,7 @@ def run(request: PopulationTestRequest, progress: Progress) -> PopulationTestRes
     import numpy as np
 
     release = open_release(request.release)
-    other = read_rows(request.other, release.schema, request.query)
+    other = read_rows(request.other, release.schema, request.query, delimiter=request.delimiter)
     if len(other) < 2:
         raise InputError("the table has one row", "give two or more", source=table_label(request.other))
     seed = seed_or_fresh(request.seed)

@@ -43,7 +43,7 @@ def plan_of(request: ReleaseRequest) -> Plan:
     release.check_rows(schema, method, request.weights, request.weight_bound, request.time_limit)
     check_weighted_rows(request, method)
     size = request.size or release.SIZES[method]
-    public = None if request.public is None else read_rows(request.public, schema)
+    public = None if request.public is None else read_rows(request.public, schema, delimiter=request.delimiter)
     return release.ReleaseRequest(schema, budget, method, request.noise, size, public)
 
 
@@ -88,7 +88,7 @@ def measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: 
     from thesis_cli.privacy.table import encoded_rows, open_table
 
     assert request.table is not None
-    table = open_table(request.table, request.query)
+    table = open_table(request.table, request.query, names=plan.schema.names, delimiter=request.delimiter or "")
     count = table.count()
     if not count:
         raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
@@ -110,7 +110,7 @@ def result_of(request: ReleaseRequest, record: Record, total: Total | None, prog
     from thesis_cli.privacy.release import synthetic
     from thesis_cli.privacy.release_files import rows_columns
 
-    public = None if request.public is None else read_rows(request.public, record.schema)
+    public = None if request.public is None else read_rows(request.public, record.schema, delimiter=request.delimiter)
     with progress(COUNTED, "steps") as tick:
         release = synthetic(
             record,
