@@ -36,12 +36,13 @@ class Two:
     """Two stages; the frequency of the second is the first noisy number."""
 
     def __init__(self, first=0.3, second=0.7):
-        self.shares, self.received, self.rho = (first, second), [], None
+        self.shares, self.received = (first, second), ()
 
-    def __call__(self, rho):
-        self.rho = rho
-        self.received.append((yield Wave("first", self.shares[0], 1.0)))
-        self.received.append((yield Wave("second", self.shares[1], 1 + self.received[0][0])))
+    def stage(self, vectors):
+        self.received = vectors
+        if len(vectors) == 2:
+            return None
+        return Wave("wave", self.shares[len(vectors)], 1 + vectors[0][0] if vectors else 1.0)
 
 
 class Held(OpenDPStages):
@@ -70,7 +71,8 @@ def read(plan, table):
 def release(rows, stages=None, noise=None, spend=free, budget=BUDGET, count=None, blocks=None):
     count = count or len(rows)
     passes = Passes([rows[:7], rows[7:]] if blocks is None else blocks, count, 1)
-    return release_stages(stages or Two(), passes, count, budget, spend, noise or OpenDPStages(), read)
+    plans = stages or Two()
+    return release_stages(lambda rho: plans, passes, count, budget, spend, noise or OpenDPStages(), read)
 
 
 def record(how, found):
@@ -120,11 +122,11 @@ def test_noise_is_drawn_at_the_scale_of_each_stage():
         def mean(self, blocks, jobs=1, progress=None):
             return np.zeros(self.count)
 
-    def stages(rho):
-        for share in (0.2, 0.8):
-            yield Wide("wide", share, 1.0, 4000)
+    class Wides(Two):
+        def stage(self, vectors):
+            return Wide("wide", (0.2, 0.8)[len(vectors)], 1.0, 4000) if len(vectors) < 2 else None
 
-    _, found = release(reals(0), stages)
+    _, found = release(reals(0), Wides())
     for stage in found:
         drawn = np.array(stage.vector)
         assert drawn.std() == pytest.approx(stage.scale, rel=5 / math.sqrt(2 * 4000))

@@ -17,24 +17,22 @@ tables of all pairs, and rows are searched for that have these tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.copula_bins import Tree, features, grow
 from thesis_cli.privacy.copula_cells import Cells, schema_cells
 from thesis_cli.privacy.copula_columns import Columns
 from thesis_cli.privacy.copula_pairs import Pairs, all_pairs, shrunk, tables
 from thesis_cli.privacy.copula_rows import placed, search
 from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.release_record import Favour
 from thesis_cli.privacy.schema import Schema
-
-Favour = Literal["balance", "marginals", "correlations", "rows"]
+from thesis_cli.privacy.staged import StagePlan
 
 SHARES: dict[Favour, tuple[float, float]] = {
     "balance": (0.4, 0.6),
@@ -46,34 +44,6 @@ SHARES: dict[Favour, tuple[float, float]] = {
 
 BINS = 16
 DECAY = 1.5
-
-
-class Stage(Protocol):
-    """A public feature map; its mean over the rows is released with Gaussian noise.
-
-    Attributes
-    ----------
-    name : of the stage.
-    share : of the release's rho that the stage spends.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def share(self) -> float: ...
-
-    @property
-    def count(self) -> int:
-        """Length of the vector."""
-
-    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
-        """Vector of a private table."""
-
-    def l2_sensitivity(self, rows: int) -> float:
-        """Bound on the distance of the vectors of two tables of N = `rows` rows that differ in
-        one.
-        """
 
 
 @dataclass(frozen=True)
@@ -103,7 +73,7 @@ class Plan:
         """Number of stages."""
         return 1 if len(self.cells) == 1 else 2
 
-    def stage(self, vectors: Sequence[Floats]) -> Stage | None:
+    def stage(self, vectors: Sequence[Floats]) -> StagePlan | None:
         """The stage after those with these noisy vectors; None if there is no further one."""
         if len(vectors) == self.stages:
             return None
@@ -111,7 +81,7 @@ class Plan:
             return self._columns
         return self._pairs(self._trees(self._shares(vectors[0])))
 
-    def noise(self, stage: Stage) -> float:
+    def noise(self, stage: StagePlan) -> float:
         """Standard deviation of the noise on each coordinate of a stage."""
         return stage.l2_sensitivity(self.rows) / math.sqrt(2 * self.rho * stage.share)
 

@@ -19,7 +19,7 @@ from thesis_cli.privacy.schema import Schema
 WHOLE = 256
 """Largest number of whole numbers or ordered levels that have cells of their own."""
 LINE = 512
-"""Equal cells of any other number."""
+"""Equal cells of any other number, apart from one at each end."""
 COARSE = 32
 """Equal groups of cells in which a long line is counted too."""
 
@@ -55,7 +55,7 @@ class Cells:
         if self.line <= 2 * COARSE:
             return None
         inner = np.arange(self.line) if self.whole else np.arange(-1, self.line - 1)
-        size = self.line if self.whole else LINE
+        size = self.line if self.whole else self.line - 2
         groups = np.clip(inner * COARSE // size, 0, COARSE - 1)
         if not self.whole:
             groups[0], groups[-1] = COARSE, COARSE + 1
@@ -69,7 +69,8 @@ class Cells:
         if self.whole:
             found = np.rint(x * (self.line - 1)).astype(np.int64)
         else:
-            found = 1 + np.minimum((x * LINE).astype(np.int64), LINE - 1)
+            inner = self.line - 2
+            found = 1 + np.minimum((x * inner).astype(np.int64), inner - 1)
             found[x <= 0] = 0
             found[x >= 1] = self.line - 1
         if self.gap:
@@ -84,7 +85,7 @@ class Cells:
         if self.whole:
             x = found / (self.line - 1)
         else:
-            x = np.clip((found - 1 + within) / LINE, 0, 1)
+            x = np.clip((found - 1 + within) / (self.line - 2), 0, 1)
             x[found == 0] = 0
             x[found == self.line - 1] = 1
         if self.gap:
@@ -93,12 +94,18 @@ class Cells:
         rows.reals[:, self.real] = x
 
 
-def schema_cells(schema: Schema) -> tuple[Cells, ...]:
-    """Cells of each column."""
+def schema_cells(schema: Schema, most: int = WHOLE, inner: int = LINE) -> tuple[Cells, ...]:
+    """Cells of each column.
+
+    Parameters
+    ----------
+    most : largest number of whole numbers or ordered levels that have cells of their own.
+    inner : equal cells of any other number, apart from one at each end.
+    """
     found = []
     real = code = 0
     for column in schema.columns:
-        line, whole = _line(column)
+        line, whole = _line(column, most, inner)
         places = real if column.on_line else -1, code if column.cardinality else -1
         count = line + column.missing if column.on_line else column.cardinality
         found.append(Cells(*places, line, whole, count))
@@ -106,15 +113,15 @@ def schema_cells(schema: Schema) -> tuple[Cells, ...]:
     return tuple(found)
 
 
-def _line(column: Column) -> tuple[int, bool]:
+def _line(column: Column, most: int, inner: int) -> tuple[int, bool]:
     if not column.on_line:
         return 0, False
-    span = WHOLE + 1
+    span = most + 1
     if isinstance(column, Integer):
         span = column.high - column.low + 1
     elif isinstance(column, Category):
         span = len(column.levels)
-    return (span, True) if span <= WHOLE else (LINE + 2, False)
+    return (span, True) if span <= most else (inner + 2, False)
 
 
 def cells_of(cells: tuple[Cells, ...], rows: Rows) -> Ints:

@@ -16,6 +16,10 @@ from thesis_cli.privacy.kernels import Rows
 
 SLACK = 1 + 2.0**-40
 """Relative allowance for rounding; the true share is below 1e-14."""
+ROUNDING = 2.0**-40
+"""Absolute allowance for the rounding of sums of products of up to 512 numbers, in vectors of norm
+1; the true share is below 1e-13, and it matters where N is large.
+"""
 FINE = 0.4
 """Share of the single cells in the weight of a column that is counted in groups too."""
 LONG = 16
@@ -69,8 +73,10 @@ class Columns:
         return np.concatenate(parts)
 
     def l2_sensitivity(self, rows: int) -> float:
-        """Largest distance of the vectors of two tables of N = `rows` rows that differ in one."""
-        return math.sqrt(2) / rows * SLACK
+        """Bound on the distance of the vectors of two tables of N = `rows` rows that differ in one,
+        rounding included.
+        """
+        return math.sqrt(2) / rows * SLACK + ROUNDING
 
     def estimate(self, vector: Floats, noise: float) -> list[Floats]:
         """Distribution of each column over its cells, from a noisy vector of deviation `noise`."""

@@ -15,7 +15,7 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.copula_bins import Features, Tree, squared_diameter
 from thesis_cli.privacy.copula_cells import Cells, cells_of
-from thesis_cli.privacy.copula_columns import SLACK, counts_mean
+from thesis_cli.privacy.copula_columns import ROUNDING, SLACK, counts_mean
 from thesis_cli.privacy.kernels import Rows
 
 
@@ -67,9 +67,9 @@ class Pairs:
 
     def l2_sensitivity(self, rows: int) -> float:
         """Bound on the distance of the vectors of two tables of N = `rows` rows that differ in
-        one.
+        one, rounding included.
         """
-        return math.sqrt(squared_diameter(self.features, self.pairs)) / rows * SLACK + 2.0**-50
+        return math.sqrt(squared_diameter(self.features, self.pairs)) / rows * SLACK + ROUNDING
 
     def coefficients(self, vector: Floats, noise: float) -> tuple[Floats, Floats]:
         """Means of products of the trees' functions and their variances, shape (P, R, R).

@@ -4,8 +4,9 @@ r"""A private release, in two stages that share only a record.
 `synthetic` makes rows from that record alone. It is post-processing: it may be repeated with other
 settings, and it costs no privacy.
 
-Three methods embed the table: random features (Thesis Algorithm 3), the span of public points
-(Algorithm 2), and the exponential mechanism over all small tables (section 4.3.4).
+Five methods: kernels of columns and of pairs of columns, in adaptive stages (`copula`); random
+features (Thesis Algorithm 3); the span of public points (Algorithm 2); the exponential mechanism
+over all small tables (section 4.3.4); and noisy marginals (`marginals`), for comparison.
 """
 
 from __future__ import annotations
@@ -16,21 +17,31 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
-from thesis_cli.privacy import exponential, mechanism
+from thesis_cli.privacy import copula, exponential, marginals, mechanism
 from thesis_cli.privacy.features import Features, draw_features
 from thesis_cli.privacy.kernels import Codes, Rows
-from thesis_cli.privacy.mechanism import Budget, Calibration, Choice, Noise, NoiseName, OpenDPGaussian, OpenDPLaplace
+from thesis_cli.privacy.mechanism import Budget, Choice, Noise, NoiseName, OpenDPGaussian, OpenDPLaplace
 from thesis_cli.privacy.points import Effort, ObjectiveTick, synthesise
 from thesis_cli.privacy.release_files import WEIGHT, Release
-from thesis_cli.privacy.release_record import KernelRecord, Method, Promise, Record, Selection, SmallTable
+from thesis_cli.privacy.release_record import (
+    Algorithm,
+    Favour,
+    KernelRecord,
+    Method,
+    Promise,
+    Record,
+    SmallTable,
+    Staged,
+)
 from thesis_cli.privacy.schema import Schema
+from thesis_cli.privacy.staged import OpenDPStages, Passes, StageNoise, release_stages
 from thesis_cli.privacy.subspace import Subspace, counted_blocks, reweighted, uniform_weights
 
 Weights = Literal["uniform", "simplex", "l1", "raw"]
@@ -39,18 +50,22 @@ Spend = Callable[[Budget, float | None], None]
 
 SIZES: dict[Method, int] = {"features": 1000, "subspace": 1000, "exponential": 3}
 """Default numbers of random features, of points drawn from the schema, and of rows of a small
-table.
+table; the other methods have no such number.
 """
 
 NOISES: dict[NoiseName, Callable[[], Noise]] = {"gaussian": OpenDPGaussian, "laplace": OpenDPLaplace}
 
 WEIGHTS: dict[Method, tuple[Weights, ...]] = {
+    "copula": ("uniform",),
     "features": ("uniform", "simplex"),
+    "marginals": ("uniform",),
     "subspace": ("uniform", "simplex", "l1", "raw"),
     "exponential": ("uniform",),
 }
 
 BASES: dict[Method, str] = {
+    "copula": "kernels of columns and of pairs of columns",
+    "marginals": "counts of columns and of pairs of columns",
     "features": "random features",
     "subspace": "points drawn uniformly over the schema",
     "exponential": "all tables of so many rows",
@@ -83,6 +98,8 @@ class ReleaseRequest:
     ----------
     size : number J of random features, of public points if they are drawn from the schema, or of
         rows of a small table (exponential).
+    favour : what the rows should keep best (copula).
+    algorithm : choice of the marginals (marginals).
     public : public rows whose span the subspace method takes, instead of points drawn from the
         schema.
     entropy : seed of the public random draws (features, points, starts). They are not part of the
@@ -96,6 +113,8 @@ class ReleaseRequest:
     size: int = SIZES["features"]
     public: Rows | None = None
     entropy: int = field(default_factory=lambda: secrets.randbits(128))
+    favour: Favour = "balance"
+    algorithm: Algorithm = "mst"
 
     def embedding(self) -> Embedding:
         """Public embedding of the methods that add noise to a vector."""
@@ -111,8 +130,8 @@ def private_record(
     request: ReleaseRequest,
     spend: Spend,
     *,
-    noise: Noise | None = None,
-    choose: exponential.Choose | None = None,
+    noise: Noise | StageNoise | None = None,
+    choose: exponential.Choose | marginals.Measure | None = None,
     jobs: int = 1,
     progress: Tick | None = None,
 ) -> Record:
@@ -120,11 +139,12 @@ def private_record(
 
     Parameters
     ----------
-    blocks, count : private table, and its number N of rows, which is public.
+    blocks, count : private table, and its number N of rows, which is public. A release by copula
+        reads it once a stage if it is large (`staged.Passes`).
     spend : called after the table has been read and before noise is drawn; if it raises, nothing is
         released.
-    noise, choose : source of the noise, or of the exponential mechanism's choice; OpenDP by
-        default.
+    noise, choose : source of the noise (a `StageNoise` for copula), or of the exponential
+        mechanism's choice or the noisy marginals; OpenDP by default.
     jobs : threads.
     progress : called with the number of rows just done.
 
@@ -139,24 +159,27 @@ def private_record(
     """
     if count < 1:
         raise InputError(f"the table has {count} rows", "it must have at least one")
-    counted, kernel = counted_blocks(blocks, count), request.schema.kernel()
+    kernel, versions = request.schema.kernel(), _versions(request.method)
     size, basis = request.size, BASES[request.method]
     if request.public is not None:
         size, basis = len(request.public), f"{PUBLIC}{_digest(request.public)}"
-    versions = {name: version(name) for name in ("thesis-cli", "opendp", "numpy")}
-    how: Calibration | Selection
-    vector, rows = None, None
-    if request.method == "exponential":
-        found, how = _small_table(counted, count, request, spend, choose or mechanism.choose)
-        rows = SmallTable.of(found)
+    made: dict[str, Any]
+    if request.method == "copula":
+        made = _copula(blocks, count, request, spend, cast("StageNoise | None", noise), jobs, progress)
+        size = sum(len(stage.vector) for stage in made["stages"])
+    elif request.method == "marginals":
+        measure = cast("marginals.Measure | None", choose)
+        counted, budget = counted_blocks(blocks, count), request.budget
+        how, counts = marginals.private_marginals(
+            counted, request.schema, budget, request.algorithm, spend, measure, progress
+        )
+        size, made = sum(len(m.counts) for m in counts), {"mechanism": how, "marginals": counts}
+    elif request.method == "exponential":
+        chosen = cast(exponential.Choose, choose or mechanism.choose)
+        made = _small_table(counted_blocks(blocks, count), count, request, spend, chosen)
     else:
-        embedding, noise = request.embedding(), noise or NOISES[request.noise]()
-        sensitivity = embedding.l2_sensitivity(count)
-        calibration = noise.calibrate(embedding.count, sensitivity, request.budget)
-        mean = embedding.mean(counted, jobs, progress)
-        spend(request.budget, calibration.rho)
-        noised = noise.add(mean, sensitivity, request.budget)
-        how, vector = noised.calibration, tuple(noised.values.tolist())
+        source = cast(Noise, noise or NOISES[request.noise]())
+        made = _embedded(counted_blocks(blocks, count), count, request, spend, source, jobs, progress)
     return Record(
         promise=_promise(request, count),
         method=request.method,
@@ -171,9 +194,7 @@ def private_record(
             "the budget, the method and its size, the entropy of public random draws, public rows if there are any",
         ),
         versions=versions,
-        mechanism=how,
-        vector=vector,
-        rows=rows,
+        **made,
     )
 
 
@@ -210,8 +231,12 @@ def synthetic(
     if record.rows is not None:
         points = record.rows.rows()
         return Release(schema, points, uniform_weights(points), record)
+    rng = _generator(record.entropy, "rows")
+    if record.stages is not None or record.marginals is not None:
+        points = _copula_rows(record, count, rng, jobs) if record.stages else _marginal_rows(record, count, rng)
+        return Release(schema, points, uniform_weights(points), record)
     values, noise = record.noisy_vector
-    vector, rng = np.array(values), _generator(record.entropy, "rows")
+    vector = np.array(values)
     if record.method == "subspace":
         space = Subspace.of(schema.kernel(), _public_points(record, public))
         constraint = "simplex" if weights == "uniform" else weights
@@ -248,6 +273,20 @@ def check_rows(
         raise InputError(f"the time limit is {time_limit:g} s", "it must be above 0")
 
 
+def _copula_rows(record: Record, count: int, rng: np.random.Generator, jobs: int) -> Rows:
+    assert isinstance(record.mechanism, Staged)
+    assert record.stages is not None
+    plan = copula.Plan(record.schema, record.promise.rows, record.mechanism.total, record.favour or "balance")
+    return plan.fit([np.array(stage.vector) for stage in record.stages], count, rng, jobs)
+
+
+def _marginal_rows(record: Record, count: int, rng: np.random.Generator) -> Rows:
+    assert record.marginals is not None
+    schema = record.schema
+    model = marginals.network(marginals.sizes_of(schema), record.marginals, record.promise.rows)
+    return marginals.placed_rows(schema, marginals.draw(model, count, rng), rng)
+
+
 def release_features(record: Record) -> Features:
     """Random features of a release by features, drawn from its public entropy."""
     return _features(record.schema, record.size, record.entropy)
@@ -257,16 +296,63 @@ def _features(schema: Schema, size: int, entropy: int) -> Features:
     return draw_features(schema.kernel(), schema.cardinalities, size, _generator(entropy, "features"))
 
 
+def _embedded(
+    blocks: Iterable[Rows],
+    count: int,
+    request: ReleaseRequest,
+    spend: Spend,
+    noise: Noise,
+    jobs: int,
+    progress: Tick | None,
+) -> dict[str, Any]:
+    embedding = request.embedding()
+    sensitivity = embedding.l2_sensitivity(count)
+    calibration = noise.calibrate(embedding.count, sensitivity, request.budget)
+    mean = embedding.mean(blocks, jobs, progress)
+    spend(request.budget, calibration.rho)
+    noised = noise.add(mean, sensitivity, request.budget)
+    return {"mechanism": noised.calibration, "vector": tuple(noised.values.tolist())}
+
+
+def _copula(
+    blocks: Iterable[Rows],
+    count: int,
+    request: ReleaseRequest,
+    spend: Spend,
+    noise: StageNoise | None,
+    jobs: int,
+    progress: Tick | None,
+) -> dict[str, Any]:
+    schema = request.schema
+    table = Passes(blocks, count, schema.reals + len(schema.cardinalities))
+    how, stages = release_stages(
+        lambda rho: copula.Plan(schema, count, rho, request.favour),
+        table,
+        count,
+        request.budget,
+        spend,
+        noise or OpenDPStages(),
+        lambda plan, rows: plan.mean(rows, jobs, progress),
+    )
+    return {"mechanism": how, "stages": stages, "favour": request.favour}
+
+
 def _small_table(
     blocks: Iterable[Rows], count: int, request: ReleaseRequest, spend: Spend, choose: exponential.Choose
-) -> tuple[Rows, Selection]:
+) -> dict[str, Any]:
     def chosen(scores: Floats, sensitivity: float, epsilon: float) -> Choice:
         spend(Budget(request.budget.epsilon), None)
         return choose(scores, sensitivity, epsilon)
 
     domain = exponential.enumerate_domain(request.schema)
     kernel, epsilon = request.schema.kernel(), request.budget.epsilon
-    return exponential.small_database(kernel, domain, blocks, count, request.size, epsilon, choose=chosen)
+    found, how = exponential.small_database(kernel, domain, blocks, count, request.size, epsilon, choose=chosen)
+    return {"mechanism": how, "rows": SmallTable.of(found)}
+
+
+def _versions(method: Method) -> dict[str, str]:
+    names = ("thesis-cli", "opendp", "numpy", *(marginals.PACKAGES if method == "marginals" else ()))
+    return {name: version(name) for name in names}
 
 
 def _promise(request: ReleaseRequest, count: int) -> Promise:

@@ -29,7 +29,7 @@ FORMAT = "thesis-cli private release 1"
 NOT_A_RECORD = "it is not the record of a release", "it must be a file that dp-release wrote"
 
 Method = Literal["copula", "features", "marginals", "subspace", "exponential"]
-Favour = Literal["marginals", "correlations", "rows"]
+Favour = Literal["balance", "marginals", "correlations", "rows"]
 """What the rows of a release by copula should keep best."""
 Algorithm = Literal["mst", "aim"]
 """Choice of the marginals that a release by marginals measures."""
@@ -91,11 +91,13 @@ class Staged:
     Attributes
     ----------
     mechanism : source of the noise, and the composition of the stages.
-    rho : sum of the rhos of the stages.
+    total : rho of the budget, which the stages share.
+    rho : sum of the rhos of the stages, at most `total`.
     epsilon, delta : privacy of that sum, by OpenDP's conversion.
     """
 
     mechanism: str
+    total: float
     rho: float
     epsilon: float
     delta: float

@@ -13,7 +13,7 @@ and read once; a larger one is read again, and `Table.chunks` ends the release i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
@@ -52,8 +52,11 @@ class StagePlan(Protocol):
     share : share of the total rho; the shares of all stages add up to at most 1.
     """
 
-    name: str
-    share: float
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def share(self) -> float: ...
 
     @property
     def count(self) -> int:
@@ -70,8 +73,11 @@ class StagePlan(Protocol):
         """
 
 
-Stages = Generator[StagePlan, Floats, None]
-"""Yields the plan of each stage, and receives its noisy vector."""
+class Stages(Protocol):
+    """Plans of all stages of a release."""
+
+    def stage(self, vectors: Sequence[Floats]) -> StagePlan | None:
+        """The stage after those with these noisy vectors; None after the last."""
 
 
 class StageNoise(Protocol):
@@ -181,7 +187,7 @@ def release_stages(
 
     Parameters
     ----------
-    stages : function from the total rho to the stages.
+    stages : function from the total rho to the plans of the stages.
     table, count : private table, and its number N of rows, which is public.
     spend : called once, with the budget and the total rho, after the table was read for the first
         stage and before any noise is drawn.
@@ -192,9 +198,8 @@ def release_stages(
     InputError : a budget that Gaussian noise does not fit.
     """
     total, found = total_rho(budget), list[Stage]()
-    running, left = stages(total), Fraction(total)
-    plan = next(running, None)
-    while plan is not None:
+    running, left, vectors = stages(total), Fraction(total), list[Floats]()
+    while (plan := running.stage(tuple(vectors))) is not None:
         rho = min(total * plan.share, _below(left))
         if rho <= 0 or total * plan.share > rho * (1 + 1e-9):
             raise ValueError("the shares of the stages must be above 0 and add up to at most 1")
@@ -208,17 +213,14 @@ def release_stages(
             raise ValueError("the vector of a stage has another size than its plan")
         if not found:
             spend(budget, total)
-        noisy = noise.add(vector, scale, granularity)
-        found.append(Stage(plan.name, plan.share, sensitivity, scale, granularity, spent, tuple(noisy.tolist())))
-        try:
-            plan = running.send(noisy)
-        except StopIteration:
-            plan = None
+        vectors.append(noise.add(vector, scale, granularity))
+        values = tuple(vectors[-1].tolist())
+        found.append(Stage(plan.name, plan.share, sensitivity, scale, granularity, spent, values))
     rho = _above(Fraction(total) - left)
     epsilon = zcdp_epsilon(rho, budget.delta)
     assert epsilon <= budget.epsilon  # rho is at most `total`, and OpenDP's map is monotonic
     name = f"{opendp_name()} make_gaussian, {len(found)} adaptive stages, make_zCDP_to_approxDP"
-    return Staged(name, rho, epsilon, budget.delta), tuple(found)
+    return Staged(name, total, rho, epsilon, budget.delta), tuple(found)
 
 
 def _below(value: Fraction) -> float:
