@@ -7,7 +7,6 @@ The long tier damages each file 20,000 times for its reader and 300 times for ea
 from __future__ import annotations
 
 import io
-import json
 import os
 import resource
 import signal
@@ -27,6 +26,7 @@ from thesis_cli.models.factor_matrix import load_factor_matrix
 from thesis_cli.models.files import load_model
 from thesis_cli.models.target_files import load_regression
 from thesis_cli.privacy import ledger
+from thesis_cli.privacy.ledger_chain import Book, Entry
 from thesis_cli.privacy.release_files import read_record, read_release
 from thesis_cli.privacy.schema import Schema
 from thesis_cli.privacy.table import encoded_rows, open_table
@@ -58,11 +58,8 @@ def lines(path, count):
 
 VECTOR = np.linspace(-1, 1, 20)
 SCHEMA = (DATA / "tables" / "people.toml").read_bytes()
-SPENT = {"epsilon": 0.5, "delta": 1e-7, "rho": 0.01, "note": "first", "time": "2026-01-01T00:00:00+00:00"}
-LEDGER = {
-    "format": ledger.FORMAT,
-    "tables": {"people": {"limit": {"epsilon": 2.0, "delta": 1e-6}, "spent": [SPENT, {**SPENT, "rho": None}]}},
-}
+SPENT = ledger.Spend(0.5, 1e-7, 0.01, "first", "2026-01-01T00:00:00+00:00")
+LEDGER = Book.of((Entry("people", ledger.Budget(2.0, 1e-6), "zCDP", SPENT),) * 2).to_json().encode()
 TASKS = b"""[
 {"command": "estimate-z", "parameters": {"model": "m.uai", "samples": 9}, "seed": 0},
 {"command": "estimate-z", "parameters": {"model": "m.uai", "samples": 9}, "seed": 1}
@@ -114,7 +111,7 @@ FILES = {
     "sweep.toml": (DATA / "sweeps" / "glasses.toml").read_bytes(),
     "r.csv": lines(DATA / "releases" / "people.csv", 40),
     "r.json": (DATA / "releases" / "people.json").read_bytes(),
-    "ledger.json": json.dumps(LEDGER, indent=1).encode(),
+    "ledger.json": LEDGER,
     "tasks.json": TASKS,
     "t.json": (DATA / "tasks" / "candy.json").read_bytes(),
     "t.jsonl": lines(DATA / "tasks" / "all.jsonl", 2),

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from thesis_cli.commands.bound import BoundResult
 from thesis_cli.commands.dp_audit import AuditResult
+from thesis_cli.commands.dp_ledger import LedgerResult
 from thesis_cli.commands.dp_query import QueryResult
 from thesis_cli.commands.dp_test import PopulationTestResult
 from thesis_cli.commands.estimate_z import EstimateZResult
@@ -259,6 +260,14 @@ def dp_test(
     seed: int | None = ...,
     progress: bool = ...,
 ) -> PopulationTestResult: ...
+
+def dp_ledger(
+    ledger: str | Path,
+    *,
+    table: str | None = ...,
+    noted: str | None = ...,
+    progress: bool = ...,
+) -> LedgerResult: ...
 
 def dp_audit(
     *,

@@ -113,3 +113,49 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         take(tmp_path / "file" / "t")
+
+
+def test_a_lock_is_waited_for_with_a_message(tmp_path, caplog):
+    path, entered = tmp_path / "t", threading.Event()
+
+    def hold():
+        with locked(path):
+            entered.set()
+            time.sleep(0.1)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    entered.wait()
+    with caplog.at_level("INFO", "thesis_cli"), locked(path, wait=30):
+        pass
+    thread.join()
+    assert f"is in use by process {os.getpid()}: waiting for up to 30 s" in caplog.text
+    with locked(path), pytest.raises(InputError, match=r"in use by process \d+ for 0.05 s; wait"):
+        take_waiting(path, 0.05)
+
+
+def take_waiting(path, wait):
+    with locked(path, wait=wait):
+        return True
+
+
+@pytest.mark.parametrize("kind", ["symlink", "fifo", "folder"])
+def test_a_planted_lock_file_is_neither_followed_nor_waited_for(tmp_path, kind):
+    victim, lock = tmp_path / "victim", tmp_path / ".t.lock"
+    victim.write_text("untouched")
+    make = {"symlink": lambda: lock.symlink_to(victim), "fifo": lambda: os.mkfifo(lock), "folder": lock.mkdir}
+    make[kind]()
+    with pytest.raises(InputError, match="link or no regular file"):
+        take(tmp_path / "t")
+    assert victim.read_text() == "untouched"
+
+
+def test_a_removed_lock_file_is_noticed(tmp_path):
+    with locked(tmp_path / "t") as lock:
+        assert lock.visible
+        lock.file.unlink()
+        assert not lock.visible
+        with locked(tmp_path / "t") as other:  # the lock of somebody else, who sees none
+            assert other.visible
+            assert not lock.visible
+    assert list(tmp_path.iterdir()) == []

@@ -75,14 +75,15 @@ def _naming(path: Path) -> Iterator[None]:
 
 def _to_disk(file: IO[bytes]) -> None:
     file.flush()
-    os.fchmod(file.fileno(), 0o666 & ~_umask())
+    os.fchmod(file.fileno(), default_mode())
     os.fsync(file.fileno())
 
 
-def _umask() -> int:
+def default_mode() -> int:
+    """Permissions that the process gives to new files."""
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    return 0o666 & ~mask
 
 
 def check_writable(option: str, path: Path, suffix: str = "") -> None:

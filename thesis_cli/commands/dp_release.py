@@ -129,7 +129,7 @@ class ReleaseRequest(Request):
         not_swept=NO_LEDGER,
     )
     name: str | None = option(
-        None, "Name of the table in the ledger.", default_text="that of its file", not_swept=NO_LEDGER
+        None, "Name of the table in the ledger.", default_text="that of its file, links resolved", not_swept=NO_LEDGER
     )
     limit: tuple[float, float] | None = option(
         None,
@@ -215,6 +215,7 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
         if request.out is not None:
             check_unpaid(request.out)
         spending = spending_of(request, plan)
+        spending.check(plan.budget)
         with spending.guarded():
             record = measured(request, plan, spending, progress)
             return result_of(request, record, spending.total, progress)

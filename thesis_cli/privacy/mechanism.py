@@ -249,12 +249,18 @@ def analytic_scale(l2_sensitivity: float, budget: Budget) -> float:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Epsilon of rho-zCDP at a delta, by OpenDP's map."""
+    """Epsilon of rho-zCDP at a delta, by OpenDP's map; infinity where that is no double."""
+    if rho == 0:
+        return 0.0
     dp = opendp()
     # Gaussian noise of scale 1 on one number has rho = D^2 / 2; the root is rounded up.
     number = dp.m.make_gaussian(dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), scale=1.0)
     found = dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(number), delta)
-    return float(found.map(math.nextafter(math.sqrt(2 * rho), math.inf))[0])
+    try:
+        # A rho below 1e-300 would overflow in the map; it counts as 1e-300.
+        return float(found.map(math.nextafter(math.sqrt(2 * max(rho, 1e-300)), math.inf))[0])
+    except dp.OpenDPException:
+        return math.inf
 
 
 def classical_scale(l2_sensitivity: float, budget: Budget) -> float:

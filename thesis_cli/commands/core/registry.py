@@ -19,7 +19,17 @@ from thesis_cli.commands.core.command import Command
 FOLDER = Path(__file__).resolve().parents[1]
 FIRST = (
     *("estimate-z", "bound", "posterior", "race", "marginals", "map", "sample", "spin-glass", "renyi"),
-    *("dp-release", "dp-query", "dp-test", "dp-audit", "synthesize", "run-program", "make-corpus"),
+    *(
+        "dp-release",
+        "dp-measure",
+        "dp-query",
+        "dp-test",
+        "dp-ledger",
+        "dp-audit",
+        "synthesize",
+        "run-program",
+        "make-corpus",
+    ),
 )
 """The order in which commands are listed; those that are not here come last."""
 

@@ -62,6 +62,7 @@ class ReleaseResult(Result):
         if self.total is not None:
             rule = f"{self.total.rule} composition"
             lines.append(("spent", f"{_pair(self.total)} by all releases of the table so far, {rule}"))
+            lines.append(("ledger", f"head {self.total.head}: note it to notice later changes of the ledger"))
         rows = f"{len(self.release.points):,} rows"
         if self.out is None:
             return [*lines, ("release", rows)]

@@ -49,13 +49,8 @@ def plan_of(request: ReleaseRequest) -> Plan:
 
 def spending_of(request: ReleaseRequest, plan: Plan) -> Spending:
     """Account that the release is charged to."""
-    from thesis_cli.privacy.mechanism import Budget
-
-    name = request.name or request.stem
-    if request.ledger is not None and not name:
-        raise InputError("--ledger does not go with a table that has no name", "give --name")
     note = plan.method if request.out is None else f"{plan.method}, {request.out.name}"
-    return Spending(request.ledger, name, request.limit and Budget(*request.limit), note)
+    return Spending.of(request.ledger, request.table, request.name, request.limit, note)
 
 
 def check_weighted_rows(request: ReleaseRequest, method: str) -> None:
