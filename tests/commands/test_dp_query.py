@@ -116,7 +116,7 @@ def test_a_figure_from_the_release_alone(cli, tmp_path):
     assert result.err.splitlines()[1:] == ["wrote figures/f.pdf", "wrote figures/f.png"]
     first = (tmp_path / "figures/f.png").read_bytes()
     assert first.startswith(b"\x89PNG")
-    cli("dp-query", "r.csv", *queries[:2], "--figure", "figures/f.png")
+    cli("dp-query", "r.csv", *queries[:2], "--figure", "figures/f.png", "--overwrite")
     assert (tmp_path / "figures/f.png").read_bytes() != first
 
 

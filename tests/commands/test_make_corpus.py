@@ -40,7 +40,9 @@ def test_every_length_as_json(cli, tmp_path):
 
 def test_same_seed_same_bytes_whatever_the_jobs(cli, tmp_path):
     def run(seed, jobs):
-        cli("make-corpus", "--length", 4, "--count", 50, "--seed", seed, "--jobs", jobs, "--out", "c.npz")
+        cli(
+            "make-corpus", "--length", 4, "--count", 50, "--seed", seed, "--jobs", jobs, "--out", "c.npz", "--overwrite"
+        )
         return (tmp_path / "c.npz").read_bytes()
 
     assert run(1, 1) == run(1, 2)

@@ -49,7 +49,9 @@ def within(estimate, truth):
 def test_entropies_of_a_model_by_every_trick(cli):
     truth = exact_entropies(load_model(MODELS / "ising-4x4.uai"), [0, 0.5, 1, 2, math.inf])
     for options in ([], ["--trick", "exponential"], ["--trick", "weibull", "--alpha", 0.7], ["--noise", "independent"]):
-        found = estimates(cli, MODELS / "ising-4x4.uai", "--samples", 5000, "--seed", 1, "--out", "o.csv", *options)
+        found = estimates(
+            cli, MODELS / "ising-4x4.uai", "--samples", 5000, "--seed", 1, "--out", "o.csv", "--overwrite", *options
+        )
         assert [e["target"] for e in found] == ["H_0", "H_0.5", "H_1", "H_2", "H_inf"]
         for estimate, entropy in zip(found, truth.entropies, strict=True):
             within(estimate, entropy)
@@ -367,6 +369,7 @@ def test_figures(cli):
         assert result.status == 0, result.err
         assert os.path.getsize("f.png") > 5000
         os.remove("f.png")
+        os.remove("f.pdf")
 
 
 ONE = FactorGraph([1, 1, 1], [Factor((i,), np.array([phi])) for i, phi in enumerate((0.1, 0.2, 0.3))])

@@ -152,8 +152,8 @@ def test_programs_of_a_length_are_ranked_by_prior(cli, tmp_path):
     (tmp_path / "t.json").write_text("[[[1, [4]], [4]]]")
     uniform, own = ("uniform", {}), ("p.csv", PRIOR)
     for prior, chosen in uniform, own:
-        cli("synthesize", "t.json", "--programs", 60, "--max-length", 1, "--prior", prior, "--out", "o.csv")
-        found = rows(tmp_path / "o.csv")
+        cli("synthesize", "t.json", "--programs", 60, "--max-length", 1, "--prior", prior, "--out", f"{prior}.o.csv")
+        found = rows(tmp_path / f"{prior}.o.csv")
         assert len(found) > 5
         expected = []
         for row in found:

@@ -93,8 +93,8 @@ def label(axes: Axes, x: str, y: str, title: str = "") -> None:
         axes.set_title(title)
 
 
-def render(plot: Callable[[], Figure], kinds: Sequence[str] = ("png", "pdf")) -> dict[str, bytes]:
-    """Draw a figure in the one style; returns the file of each kind.
+def render(plot: Callable[[], Figure], kinds: Sequence[str] = ("png", "pdf"), origin: str = "") -> dict[str, bytes]:
+    """Draw a figure in the one style; returns the file of each kind, with its origin in the metadata.
 
     The first kind makes the layout. A second layout would start from the first and move everything
     by a fraction of a pixel, so that a picture would depend on what was drawn before it.
@@ -104,16 +104,20 @@ def render(plot: Callable[[], Figure], kinds: Sequence[str] = ("png", "pdf")) ->
         figure = plot()
         for kind in kinds:
             data = io.BytesIO()
-            figure.savefig(data, format=kind, metadata=METADATA[kind])
+            figure.savefig(data, format=kind, metadata={**METADATA[kind], **_origin(kind, origin)})
             figure.set_layout_engine("none")
             found[kind] = data.getvalue()
     return found
 
 
-def save(plot: Callable[[], Figure], stem: Path) -> list[Path]:
+def _origin(kind: str, origin: str) -> dict[str, str]:
+    return {"pdf": {"Keywords": origin}, "png": {"Comment": origin}}.get(kind, {}) if origin else {}
+
+
+def save(plot: Callable[[], Figure], stem: Path, origin: str = "") -> list[Path]:
     """Draw a figure; writes `stem`.pdf and `stem`.png unless they hold the same bytes already."""
     written = []
-    for kind, data in sorted(render(plot).items()):
+    for kind, data in sorted(render(plot, origin=origin).items()):
         path = stem.with_name(f"{stem.name}.{kind}")
         if not path.is_file() or path.read_bytes() != data:
             write_atomic({path: data})

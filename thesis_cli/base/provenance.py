@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-import sys
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -20,10 +19,11 @@ INSTALLED_FROM = Path(__file__).resolve().parents[2]
 def provenance(checkout: Path = INSTALLED_FROM) -> dict[str, object]:
     """Versions, machine and, if the toolkit runs from a git checkout, its commit and whether it was
     changed since.
+
+    The command line is not part of it: a record holds settings, in which passwords are `***`.
     """
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "argv": sys.argv[1:],
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},
         "machine": {"system": platform.system(), "cpu": _processor(), "cores": os.cpu_count()},

@@ -9,6 +9,18 @@ from collections.abc import Iterable
 _PASSWORD = re.compile(r"^([a-z][\w+]*://[^:/@]*):.*@", re.IGNORECASE | re.DOTALL)
 _PARAMETERS = re.compile(r"^([a-z][\w+]*://[^?]*)\?.*", re.IGNORECASE | re.DOTALL)
 _MALFORMED = re.compile(r"^((?:sqlite|postgres\w*)(?:\+\w+)?):(?!//).*", re.IGNORECASE | re.DOTALL)
+_KEY = re.compile(r"""\b((?:ssl)?pass(?:word|wd)?|pwd)(\s*=\s*)('[^']*'|"[^"]*"|[^\s;&,)]+)""", re.IGNORECASE)
+_END = r"(?=: |; |, |[)\"']|\s*$)"
+"""Where a URL within a message ends."""
+_SAID = (
+    (re.compile(r"([a-z][\w+]*://[^\s:/@]*):(?=\S).*@", re.IGNORECASE), r"\1:***@"),
+    (re.compile(rf"([a-z][\w+]*://[^?\n]*?)\?.*?{_END}", re.IGNORECASE | re.MULTILINE), r"\1?***"),
+    (
+        re.compile(rf"\b((?:sqlite|postgres\w*)(?:\+\w+)?):(?!//)(?=\S).*?{_END}", re.IGNORECASE | re.MULTILINE),
+        r"\1:***",
+    ),
+    (re.compile(r"(?<![\w/.])([\w.%+-]+):(?!//)[^\s:@]+@(?=[\w.-])"), r"\1:***@"),
+)
 
 LISTED = 8
 """Names that a message lists."""
@@ -32,8 +44,21 @@ def nearest(name: str, names: Iterable[str], otherwise: str = "it must be one of
 def without_secrets(text: str) -> str:
     """The text; if it is the URL of a database, `***` for its password and for its parameters.
 
+    A password of the form `password=...` is `***` wherever it stands.
+
     >>> without_secrets("postgresql://reader:secret@host/survey?sslkey=k")
     'postgresql://reader:***@host/survey?***'
     """
     found = _PARAMETERS.sub(r"\1?***", _PASSWORD.sub(r"\1:***@", text))
-    return _MALFORMED.sub(r"\1:***", found)
+    return _KEY.sub(r"\1\2***", _MALFORMED.sub(r"\1:***", found))
+
+
+def censored(message: str) -> str:
+    """A message in which URLs of databases have no password and no parameters, wherever they stand.
+
+    >>> censored("no such file: postgresql://reader:secret@host/survey?sslkey=k; give another")
+    'no such file: postgresql://reader:***@host/survey?***; give another'
+    """
+    for pattern, shown in _SAID:
+        message = pattern.sub(shown, message)
+    return _KEY.sub(r"\1\2***", message)

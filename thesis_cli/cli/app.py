@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from thesis_cli import __version__
 from thesis_cli.base.errors import InputError, WorkFailed, describe
+from thesis_cli.base.wording import censored
 from thesis_cli.commands.core import registry
 
 
@@ -166,9 +167,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, status: int, debug: bool) -> int:
-    """Print one line without control characters; under --debug after the traceback."""
+    """Print one line without control characters and passwords; under --debug after the traceback."""
     if debug:
-        traceback.print_exc()
-    line = "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
+        print(censored(traceback.format_exc()), end="", file=sys.stderr)  # noqa: T201
+    line = "".join(c if c.isprintable() else "?" for c in " ".join(censored(message).split()))
     print(f"error: {line}", file=sys.stderr)  # noqa: T201
     return status

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import check_writable
 from thesis_cli.cli import options, output
 from thesis_cli.cli.own import OwnCommand, Shared
 from thesis_cli.commands.core.command import Command, default_text
@@ -21,6 +20,7 @@ from thesis_cli.commands.core.fields import OptionField
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 NO_OUT = typer.Option("--no-out", help="Write no file.")
+OVERWRITE = typer.Option("--overwrite", help="Replace files that this command did not write with these settings.")
 FIGURE = typer.Option(help="File for the figure, .png; a .pdf goes beside it.", metavar="FILE", show_default=False)
 
 
@@ -36,6 +36,8 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
             files.insert(0, _optional("out", typer.Option(help=about, metavar="FILE", show_default=False)))
     if command.draws and "figure" not in command.fields:
         files.append(_optional("figure", FIGURE))
+    if (command.saves or command.draws) and "overwrite" not in command.fields:
+        files.append(_flag("overwrite", Annotated[bool, OVERWRITE]))
 
     def call(**values: Any) -> None:
         options.set_messages(values["quiet"], values["verbose"])
@@ -44,13 +46,14 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
             request = dataclasses.replace(request, **{"out": command.default_out(request)})
         table: Path | None = None
         figure: Path | None = None
+        overwrite = bool(values.get("overwrite"))
         if command.saves:
-            table = output.choose(values["out"], name, request, values["no_out"], command.suffix)
+            table = output.choose(values["out"], request, values["no_out"], command.suffix, overwrite)
             if writes:
                 request = dataclasses.replace(request, **{"out": table})
         if (text := values.get("figure")) and "figure" not in command.fields:
             figure = Path(text)
-            check_writable("--figure", figure, ".png")
+        output.check_others(request, table, figure, overwrite)
         result = command.execute(request, options.bars_unless(values["quiet"]))
         if not command.saves:  # its work stands, whatever becomes of the figure
             output.show(result, table, values["as_json"])

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from thesis_cli.base.progress import Progress, Tick, bars, silent
+from thesis_cli.base.wording import censored
 
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no messages and no progress bars.")]
@@ -23,7 +24,7 @@ logger = logging.getLogger("thesis_cli")
 class _Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         prefix = "warning: " if record.levelno == logging.WARNING else ""
-        return prefix + super().format(record)
+        return prefix + censored(super().format(record))
 
 
 def set_messages(quiet: bool, verbose: bool) -> None:

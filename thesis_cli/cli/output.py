@@ -10,10 +10,15 @@ from pathlib import Path
 import typer
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import check_writable, finite, to_json
-from thesis_cli.commands.core.fields import files_named, settings_of
+from thesis_cli.base.files import check_writable, finite
+from thesis_cli.base.wording import without_secrets
+from thesis_cli.commands.core.fields import fields_of, files_named, settings_of
+from thesis_cli.commands.core.kept import check_overwritten, command_of, holds_release, mark, written_by
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result
+
+CHECKED = ("ledger", "out", "init_schema")
+"""Fields whose files the commands check, or keep and add to."""
 
 
 def print_json(summary: Mapping[str, object]) -> None:
@@ -36,15 +41,18 @@ def short(path: Path) -> str:
         return str(path)
 
 
-def choose(given: str | None, name: str, request: Request, no_out: bool, suffix: str = ".csv") -> Path | None:
+def choose(
+    given: str | None, request: Request, no_out: bool, suffix: str = ".csv", overwrite: bool = False
+) -> Path | None:
     """The file for the result; None under --no-out.
 
     The default name, under results/runs, has the names of the command, the input and the method. If
-    it is taken by a result of other settings, it gets a number.
+    it is taken, and not by a result of the same settings, it gets a number.
 
     Raises
     ------
-    InputError : the file cannot be written, or would overwrite an input.
+    InputError : the file cannot be written, would overwrite an input, or exists and was not written
+        with the same settings.
     """
     if no_out:
         if given is not None:
@@ -56,32 +64,49 @@ def choose(given: str | None, name: str, request: Request, no_out: bool, suffix:
         check_writable("--out", path, suffix)
         if any(i.resolve() in (path.resolve(), path.with_suffix(".json").resolve()) for i in inputs):
             raise InputError(f"--out {path} would overwrite the input", "give another --out")
+        if not written_by(path.with_suffix(".json"), request):
+            check_overwritten("--out", path, overwrite)
+            check_overwritten("", path.with_suffix(".json"), overwrite)
         return path
-    settings = settings_of(request)
-    method = str(settings.get("method") or "auto")
-    parts = [name, _stem(inputs), "" if method == "auto" else method]
+    method = str(settings_of(request).get("method") or "auto")
+    parts = [command_of(request), _stem(inputs), "" if method == "auto" else method]
     base = "-".join(part for part in parts if part)
     for number in count(1):
         path = Path("results/runs") / (f"{base}{suffix}" if number == 1 else f"{base}-{number}{suffix}")
-        if not path.exists() or _same_settings(path.with_suffix(".json"), settings):
+        record = path.with_suffix(".json")
+        taken = path.exists() or record.exists()
+        if not taken or written_by(record, request) or (overwrite and not holds_release(record)):
             check_writable("--out", path, suffix)
             return path
     raise AssertionError
 
 
+def check_others(request: Request, table: Path | None, figure: Path | None, overwrite: bool) -> None:
+    """Refuse to overwrite a figure of other settings, or another file that the request names.
+
+    Raises
+    ------
+    InputError : naming the file.
+    """
+    if figure:
+        check_writable("--figure", figure, ".png")
+        known = mark(request).encode()
+        for path in (figure, figure.with_suffix(".pdf")):
+            if path.exists() and known not in path.read_bytes():
+                check_overwritten("--figure", path, overwrite)
+    if not (table and written_by(table.with_suffix(".json"), request)):
+        for name, field in fields_of(type(request)).items():
+            path = getattr(request, name)
+            if field.about.names == "output" and name not in CHECKED and path is not None:
+                if any(Path(text).resolve() == path.resolve() for text in files_named(request)):
+                    raise InputError(f"{field.shell_name} {path} would overwrite the input", "give another name")
+                check_overwritten(field.shell_name, path, overwrite)
+
+
 def _stem(inputs: Sequence[Path]) -> str:
-    first = next(iter(inputs), None)
-    return "" if first is None else "stdin" if str(first) == "-" else first.stem
-
-
-def _same_settings(record: Path, settings: Mapping[str, object]) -> bool:
-    """Whether a record has the same request, apart from seed, cores and file."""
-    try:
-        old = json.loads(record.read_text())["asked"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-    new = json.loads(to_json(settings))
-    return isinstance(old, dict) and all(old.get(k) == v for k, v in new.items() if k not in ("seed", "jobs", "out"))
+    """Name of the first input, without folder, suffix, and parameters of a URL."""
+    first = next((without_secrets(str(path)).partition("?")[0] for path in inputs), "")
+    return "stdin" if first == "-" else Path(first).stem
 
 
 def show(result: Result, out: Path | None, as_json: bool) -> None:

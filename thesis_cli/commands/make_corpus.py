@@ -17,6 +17,7 @@ from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option, seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import option, settings_of
+from thesis_cli.commands.core.kept import check_release
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.shared.semantics import (
@@ -128,6 +129,7 @@ class MakeCorpusResult(Result):
         from thesis_cli.synthesis.corpus_file import dump_corpus
 
         corpus = Path(path)
+        check_release(corpus.with_suffix(".json"))
         files: dict[Path, str | bytes] = {
             corpus: dump_corpus(self.corpus),
             corpus.with_suffix(".json"): to_json(self.sidecar()),

@@ -64,7 +64,7 @@ def coerced(field: OptionField, value: Any) -> Any:
 
     Raises
     ------
-    InputError : it takes another.
+    InputError : it takes another, or the value is a URL with a password.
     """
     values = value if isinstance(value, list) else [value]
     if isinstance(value, list) and (field.many == 1 or not value):
@@ -74,6 +74,9 @@ def coerced(field: OptionField, value: Any) -> Any:
         for one in values:
             if not isinstance(one, str):
                 raise InputError(f"{field.shell_name} is {shown(one)}", "it must be text")
+            if without_secrets(one) != one:
+                problem = f"{field.shell_name} has a password or parameters, and the tasks of a sweep are files"
+                raise InputError(problem, "keep passwords in ~/.pgpass, and leave parameters out")
             if one == "-":
                 raise InputError(f"{field.shell_name} is -, standard input", "a task needs a file")
     return field.coerce(value)

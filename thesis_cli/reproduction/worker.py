@@ -9,6 +9,7 @@ from pathlib import Path
 from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import WorkFailed
 from thesis_cli.base.files import write_atomic
+from thesis_cli.base.wording import censored
 from thesis_cli.reproduction import store
 from thesis_cli.reproduction.fingerprint import fingerprint
 from thesis_cli.reproduction.registry import load
@@ -59,9 +60,9 @@ def run_task(task: store.Task, work: Work) -> str | None:
     try:
         code, text = work.code(task), work.run(task)
     except WorkFailed as error:  # its message needs no traceback
-        report = str(error)
+        report = censored(str(error))
     except Exception:  # noqa: BLE001  any exception is reported with its task
-        report = traceback.format_exc()
+        report = censored(traceback.format_exc())
     else:
         store.save(task, text, code, watch.seconds)
         task.failure.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import finite, to_json, write_atomic
 from thesis_cli.base.presentation import presentation as presentation
 from thesis_cli.commands.core.fields import settings_of
+from thesis_cli.commands.core.kept import check_release, command_of, mark
 from thesis_cli.commands.core.request import Request
 
 if TYPE_CHECKING:
@@ -90,18 +91,18 @@ class Result:
 
     @presentation
     def sidecar(self) -> dict[str, Any]:
-        """How the result came about: the request, settings, facts, time, versions, machine and
-        commit.
+        """How the result came about: the command, the request, settings, facts, time, versions,
+        machine and commit.
         """
         from thesis_cli.base.provenance import provenance
 
-        origin = {key: value for key, value in provenance().items() if key != "argv"}  # it may hold a password
         return {
+            "command": command_of(self.request),
             "asked": settings_of(self.request),
             "settings": self.settings,
             **self.facts(),
             **self._times(),
-            **origin,
+            **provenance(),
         }
 
     def _times(self) -> dict[str, float]:
@@ -116,9 +117,11 @@ class Result:
 
         Raises
         ------
+        InputError : the record of a private release has that name.
         OSError : naming the file that could not be written.
         """
         csv = Path(path)
+        check_release(csv.with_suffix(".json"))
         files = {csv: self.columns.csv(), csv.with_suffix(".json"): to_json(self.sidecar())}
         write_atomic(files)
         return list(files)
@@ -133,7 +136,7 @@ class Result:
         """
         from thesis_cli.base.figures import save
 
-        return save(self._drawn, Path(path).with_suffix(""))
+        return save(self._drawn, Path(path).with_suffix(""), mark(self.request))
 
     def _drawn(self) -> Figure:
         figure = self.figure()

@@ -1,0 +1,96 @@
+"""Which files a command may write over: those that it wrote itself, with the same settings.
+
+A table is known by the record beside it, a figure by a mark among its metadata. The record of a
+private release is never replaced: its noisy vector and its budget would be lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import to_json
+from thesis_cli.commands.core.fields import settings_of
+from thesis_cli.commands.core.request import Request
+
+RELEASE = b'"format": "thesis-cli private release'
+"""How the record of any release begins, after a brace."""
+NOT_SETTINGS = ("jobs", "out")
+"""Fields that change no result."""
+
+
+def command_of(request: Request) -> str:
+    """Name of the command that a request is for, as the shell has it."""
+    from thesis_cli.commands.core.registry import entries
+
+    module = type(request).__module__.rpartition(".")[2]
+    return next((entry.shell for entry in entries().values() if entry.function == module), module)
+
+
+def written_by(record: Path, request: Request) -> bool:
+    """Whether a record is that of the same command with the same settings, whatever its file and
+    its number of cores.
+    """
+    try:
+        old = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
+        return bool(old["command"] == command_of(request) and _kept(old["asked"]) == _asked(request))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
+
+
+def mark(request: Request) -> str:
+    """What the metadata of a figure say of its origin: the command, and a digest of the settings."""
+    digest = hashlib.sha256(json.dumps([_asked(request), str(getattr(request, "out", ""))]).encode()).hexdigest()
+    return f"thesis-cli {command_of(request)} {digest[:16]}"
+
+
+def check_overwritten(option: str, path: Path, overwrite: bool) -> None:
+    """Refuse a file that exists, and that is not known to be the same command's.
+
+    Raises
+    ------
+    InputError : the file may not be replaced without `overwrite`, or not at all.
+    """
+    if not path.is_file():  # what is none is refused for that
+        return
+    check_release(path)
+    if not overwrite:
+        problem = f"{option} {path} exists" if option else f"{path} exists"
+        raise InputError(
+            f"{problem}, and is not from this command with these settings", "give another name, or --overwrite"
+        )
+
+
+def check_release(path: Path) -> None:
+    """Refuse to replace the record of a private release.
+
+    Raises
+    ------
+    InputError : naming the file.
+    """
+    if holds_release(path):
+        problem = "it is the record of a private release, whose budget is spent"
+        raise InputError(problem, "give another name; no option replaces it", source=path)
+
+
+def holds_release(path: Path) -> bool:
+    """Whether a file is the record of a private release, of any version, damaged or not."""
+    try:
+        if not path.is_file():
+            return False
+        with open(path, "rb") as file:
+            return RELEASE in file.read(200)
+    except OSError:
+        return False
+
+
+def _asked(request: Request) -> Any:
+    return _kept(json.loads(to_json(settings_of(request))))
+
+
+def _kept(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in NOT_SETTINGS}
