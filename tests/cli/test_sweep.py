@@ -164,6 +164,29 @@ def test_the_table_may_go_elsewhere(cli, here):
     assert (here / "y.csv").read_bytes() == (here / "tables/x.csv").read_bytes()
 
 
+def test_a_table_that_the_sweep_did_not_write_is_kept(cli, here):
+    (here / "x.csv").write_text("mine")
+    refused(cli("sweep", "s.toml", "--jobs", 1, "--out", "x.csv"), 2, "x.csv exists, and is not from this command")
+    assert not (here / "x").exists()
+    assert cli("sweep", "s.toml", "--jobs", 1, "--out", "x.csv", "--overwrite").status == 0
+    assert cli("collect", "x").status == 0
+    for name in ("x.csv", "x.json"):
+        (here / name).write_text("mine")
+    refused(cli("collect", "x"), 2, "x.csv exists, and is not from this command")
+
+
+@pytest.mark.parametrize("key", ["options", "grid"])
+def test_a_url_with_a_password_is_not_written_into_tasks(cli, here, key):
+    url = '"postgresql://steward:pl%40nted@host/x"'
+    value = f"[{url}]" if key == "grid" else url
+    head = "" if key == "options" else f"[{key}]\n"
+    (here / "p.toml").write_text(f'command = "dp-test"\n[options]\nrelease = "r.csv"\n{head}other = {value}\n')
+    result = cli("sweep", "p.toml", "--engine", "none")
+    refused(result, 2, "has a password or parameters", "~/.pgpass")
+    assert "nted" not in result.err
+    assert not (here / "results").exists()
+
+
 def test_the_table_follows_the_file(cli, here):
     cli("sweep", "s.toml", "--jobs", 1)
     whole = (here / "results/runs/s.csv").read_bytes()

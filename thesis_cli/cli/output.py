@@ -92,7 +92,7 @@ def check_others(request: Request, table: Path | None, figure: Path | None, over
         check_writable("--figure", figure, ".png")
         known = mark(request).encode()
         for path in (figure, figure.with_suffix(".pdf")):
-            if path.exists() and known not in path.read_bytes():
+            if path.is_file() and known not in path.read_bytes():
                 check_overwritten("--figure", path, overwrite)
     if not (table and written_by(table.with_suffix(".json"), request)):
         for name, field in fields_of(type(request)).items():

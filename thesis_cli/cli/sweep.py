@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from thesis_cli.base.errors import InputError, WorkFailed
-from thesis_cli.base.files import check_writable
+from thesis_cli.base.files import check_writable, describes
 from thesis_cli.cli import cluster, options, output
 from thesis_cli.cli.cluster import EngineRequest
 from thesis_cli.cli.own import OwnCommand, Shared
 from thesis_cli.commands.core.fields import argument, option
+from thesis_cli.commands.core.kept import check_overwritten
 from thesis_cli.commands.core.request import Request
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class SweepRequest(EngineRequest):
     refresh: bool = option(False, "Run tasks again whose results come from older code or other inputs.")
     dry_run: bool = option(False, "Print the tasks and the sbatch line; write nothing.")
     yes: bool = option(False, f"Run more than {MANY:,} tasks.")
+    overwrite: bool = option(False, "Replace a table that this sweep did not write.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,7 @@ class CollectRequest(Request):
     """
 
     run: Path = argument("TOML file of a sweep, or the folder of its results.")
+    overwrite: bool = option(False, "Replace a table that this sweep did not write.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +91,7 @@ def sweep(request: SweepRequest, shared: Shared) -> None:
     folder = _folder(found, request.out, job_settings.cpus)
     check_writable("--out", folder.table, ".csv")
     _check_apart(found, folder.table)
+    _check_table(folder, request.overwrite)
     if request.dry_run:
         _show(found, folder, job_settings, request.engine)
         return
@@ -107,6 +111,7 @@ def collect(request: CollectRequest, shared: Shared) -> None:
     from thesis_cli.reproduction.table import publish
 
     folder = folder_of(request.run)
+    _check_table(folder, request.overwrite)
     tasks = tasks_of(folder)
     done, rows = publish(tasks, folder.table)
     missing = len(tasks) - done
@@ -244,6 +249,16 @@ def _check_apart(found: Sweep, table: Path) -> None:
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and Path(text).name in names and (found.folder / text).resolve() in made:
                 raise InputError(f"--out {table} would overwrite the input {text}", "give another --out")
+
+
+def _check_table(folder: RunFolder, overwrite: bool) -> None:
+    """Refuse to replace a table, or a record, that the sweep of this folder did not write."""
+    record = folder.table.with_suffix(".json")
+    if not record.exists() and (folder.path / "run.json").exists():
+        return  # killed between the table and its record
+    if not (record.is_file() and describes(record, {"command": folder.command, "task_file": str(folder.tasks)})):
+        check_overwritten("--out", folder.table, overwrite)
+        check_overwritten("", record, overwrite)
 
 
 def _show(found: Sweep, folder: RunFolder, job_settings: cluster.Settings, engine: str) -> None:
