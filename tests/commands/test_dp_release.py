@@ -15,7 +15,7 @@ from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.commands import dp_release
 from thesis_cli.commands.core.registry import command_named
 from thesis_cli.commands.shared import release_run
-from thesis_cli.privacy import release
+from thesis_cli.privacy import release, release_rows
 from thesis_cli.privacy import table as privacy_table
 from thesis_cli.privacy.ledger import Ledger
 from thesis_cli.privacy.release_record import Record
@@ -231,7 +231,7 @@ def test_interrupted_rows_keep_the_record(cli, people, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(release, "synthesise", interrupt)
+        patch.setattr(release_rows, "synthesise", interrupt)
         result = cli("dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--out", "a.csv")
     assert (result.status, result.out) == (130, "")
     assert "the budget (1, 0.001) counts as spent; a.json keeps the noisy embedding" in result.err
@@ -332,7 +332,7 @@ def test_python_writes_nothing_and_keeps_the_record(people, monkeypatch):
 
 
 def test_what_stops_a_release_that_keeps_no_file_says_so(people, monkeypatch):
-    monkeypatch.setattr(release, "synthesise", lambda *given, **options: 1 / 0)
+    monkeypatch.setattr(release_rows, "synthesise", lambda *given, **options: 1 / 0)
     given = {"schema": "schema.toml", "epsilon": 1, "delta": 1e-3, "size": 40}
     with pytest.raises(ZeroDivisionError) as error:
         thesis_cli.dp_release("people.csv", **given)
@@ -341,7 +341,7 @@ def test_what_stops_a_release_that_keeps_no_file_says_so(people, monkeypatch):
     def full(*given, **options):
         raise MemoryError
 
-    monkeypatch.setattr(release, "synthesise", full)
+    monkeypatch.setattr(release_rows, "synthesise", full)
     with pytest.raises(WorkFailed, match=r"out of memory; the budget .* --again 'a b.json' makes its rows"):
         thesis_cli.dp_release("people.csv", **given, out="a b.csv")
 
@@ -380,7 +380,10 @@ def test_auto_takes_the_method_that_heeds_the_options():
         given = {"table": "t.csv", "schema": "s.toml", "epsilon": 1, "delta": 1e-3, **values}
         return dp_release.ReleaseRequest(**given).chosen_method()
 
-    assert method() == method(weights="simplex") == method(time_limit=9) == "features"
+    assert method() == method(favour="rows") == method(rows=9) == "copula"
+    assert method(weights="simplex") == method(time_limit=9) == method(size=10) == method(delta=0.0) == "features"
+    assert method(noise="laplace", delta=0.0) == "features"
+    assert method(algorithm="aim") == "marginals"
     assert method(public="p.csv") == method(weights="raw") == method(weights="l1", weight_bound=2) == "subspace"
 
 

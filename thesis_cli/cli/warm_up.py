@@ -61,7 +61,8 @@ PARTS = (
     Part(
         "releases",
         (
-            ("dp-release", {**_RELEASE, "delta": 1e-6, "out": _RELEASED}),
+            ("dp-release", {**_RELEASE, "delta": 1e-6}),
+            ("dp-release", {**_RELEASE, "delta": 1e-6, "method": "features", "out": _RELEASED}),
             ("dp-test", {"release": _RELEASED, "other": PEOPLE, "permutations": 20}),
             ("dp-audit", {"delta": 0.1, "runs": 40, "whole_runs": 40}),
         ),

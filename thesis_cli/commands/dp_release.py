@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
@@ -30,7 +30,7 @@ from thesis_cli.commands.shared.release_run import (
 from thesis_cli.commands.shared.tables import TableSource, check_delimiter, delimiter_option, table_stem
 
 if TYPE_CHECKING:
-    from thesis_cli.privacy.release_record import Record
+    from thesis_cli.privacy.release_record import Method, Record
     from thesis_cli.privacy.schema import Schema
 
     SchemaSource = str | Path | Schema
@@ -46,6 +46,8 @@ NO_LEDGER = (
 )
 AGAIN = frozenset({"again", "rows", "weights", "weight_bound", "public", "delimiter", "time_limit", "jobs", "out"})
 """Fields that go with `again`."""
+AUTO = ("copula", "features", "subspace", "marginals")
+"""Methods that `auto` chooses from; the first that heeds all options is taken."""
 TEMPLATE = frozenset({"init_schema", "table", "query", "delimiter"})
 """Fields that go with `init_schema`."""
 
@@ -70,7 +72,7 @@ class ReleaseRequest(Request):
         "Privacy budget delta; Gaussian noise needs one well below 1/N.",
         least=0,
         below=1,
-        methods=("features", "subspace"),
+        methods=("copula", "features", "marginals", "subspace"),
     )
     query: str | None = option(None, "SELECT that gives the table, if it is a database.")
     delimiter: str | None = delimiter_option()
@@ -81,8 +83,18 @@ class ReleaseRequest(Request):
         names="output",
         not_swept="a task writes its table and no other file",
     )
-    method: Literal["auto", "features", "subspace", "exponential"] = option(
-        "auto", "Embedding of the table; auto takes features, or subspace if an option needs it."
+    method: Literal["auto", "copula", "features", "marginals", "subspace", "exponential"] = option(
+        "auto",
+        "Mechanism: kernels of columns and of pairs (copula), random features, noisy marginals, the span of points"
+        " (subspace) or a small table (exponential); auto takes copula, or the first that the options go with.",
+    )
+    favour: Literal["balance", "marginals", "correlations", "rows"] = option(
+        "balance", "What the rows keep best; it sets the shares of the budget.", methods=("copula",)
+    )
+    algorithm: Literal["mst", "aim"] = option(
+        "mst",
+        "Choice of the marginals: mst takes a tree of pairs at once, aim one pair after another, and is slower.",
+        methods=("marginals",),
     )
     noise: Literal["gaussian", "laplace"] = option(
         "gaussian", "Noise; laplace promises delta 0 and is larger.", methods=("features", "subspace")
@@ -92,6 +104,7 @@ class ReleaseRequest(Request):
         "Number of features, of points drawn from the schema (subspace), or of rows (exponential).",
         least=1,
         most=10**5,
+        methods=("features", "subspace", "exponential"),
         default_text="1000; 3 for exponential",
     )
     public: TableSource | None = option(
@@ -107,8 +120,9 @@ class ReleaseRequest(Request):
         "Rows of the synthetic table.",
         least=1,
         most=10**6,
-        methods=("features", "subspace"),
-        default_text="1000; subspace with --weights: one for each point",
+        methods=("copula", "features", "marginals", "subspace"),
+        default_text="as many as the table has, at most 100,000; 1000 for features and subspace, and with --weights"
+        " one for each point of a subspace",
     )
     weights: Literal["uniform", "simplex", "l1", "raw"] = option(
         "uniform",
@@ -191,14 +205,17 @@ class ReleaseRequest(Request):
                     raise InputError(f"--{name} is given without --ledger", "give the file of a ledger")
         self.chosen_method()
 
-    def chosen_method(self) -> Literal["features", "subspace", "exponential"]:
+    def chosen_method(self) -> Method:
         """The method, or the first that heeds every option that was given."""
         if self.method != "auto":
             return self.method
-        methods = heeding(self, ["features", "subspace"])
-        if self.weights in ("l1", "raw") and "subspace" not in methods:
+        methods = heeding(self, AUTO)
+        weighted = self.weights in ("l1", "raw")
+        if weighted and "subspace" not in methods:
             raise InputError(f"--weights {self.weights} does not go with --time-limit", "it is for subspace")
-        return "subspace" if self.weights in ("l1", "raw") or "features" not in methods else "features"
+        if not self.delta and len(methods) > 1:
+            methods = [m for m in methods if m != "copula"]  # its noise needs a delta
+        return "subspace" if weighted else cast("Method", methods[0])
 
     @property
     def stem(self) -> str:

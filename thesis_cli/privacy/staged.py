@@ -139,14 +139,21 @@ def total_rho(budget: Budget) -> float:
     return low
 
 
+class Rereadable:
+    """Blocks of a table that are read anew each time that they are iterated over."""
+
+    def __init__(self, read: Callable[[], Iterator[Rows]]) -> None:
+        self._read = read
+
+    def __iter__(self) -> Iterator[Rows]:
+        return self._read()
+
+
 class Passes:
     """A private table for several passes, each of which must have `count` rows.
 
-    Whether it is held in memory depends on public numbers alone.
-
-    Attributes
-    ----------
-    width : coordinates of an encoded row.
+    Whether it is held in memory depends on `count` and on `width`, the coordinates of an encoded
+    row; both are public.
 
     Raises
     ------

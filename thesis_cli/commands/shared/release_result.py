@@ -55,10 +55,7 @@ class ReleaseResult(Result):
             ("method", f"{record.method}: {record.basis}, {record.size}"),
             ("mechanism", record.mechanism.mechanism),
         ]
-        if record.vector is not None:
-            scale, sensitivity = record.mechanism.scale, record.mechanism.sensitivity
-            noise = f"scale {scale:.4g} on each of {len(record.vector)} coordinates; sensitivity {sensitivity:.4g}"
-            lines.append(("noise", noise))
+        lines += _noise_lines(record)
         if self.total is not None:
             rule = f"{self.total.rule} composition"
             lines.append(("spent", f"{_pair(self.total)} by all releases of the table so far, {rule}"))
@@ -112,6 +109,26 @@ def release_files(release: Release, out: Path, weighted: bool) -> dict[Path, str
     from thesis_cli.privacy.release_files import rows_text
 
     return {out: rows_text(release, weighted=weighted), out.with_suffix(".json"): release.record.to_json()}
+
+
+@presentation
+def _noise_lines(record: Record) -> list[tuple[str, str]]:
+    """Noise of a vector, of each stage, or of marginals."""
+    if record.vector is not None:
+        _, noise = record.noisy_vector
+        return [("noise", _noise(noise.scale, len(record.vector), noise.sensitivity))]
+    if record.stages is not None:
+        return [(f"noise, {s.name}", _noise(s.scale, len(s.vector), s.sensitivity)) for s in record.stages]
+    if record.marginals is not None:
+        deviations = [m.deviation for m in record.marginals]
+        scale = f"{min(deviations):.4g} to {max(deviations):.4g} on each count"
+        return [("noise", f"deviation {scale} of {len(deviations)} marginals")]
+    return []
+
+
+@presentation
+def _noise(scale: float, size: int, sensitivity: float) -> str:
+    return f"scale {scale:.4g} on each of {size} coordinates; sensitivity {sensitivity:.4g}"
 
 
 @presentation

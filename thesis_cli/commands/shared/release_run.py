@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("thesis_cli")
 
-ROWS = 1000
-"""Rows of a synthetic table by default."""
-
 
 def plan_of(request: ReleaseRequest) -> Plan:
     """What the release does, all of it public; refuses before anything is spent."""
@@ -42,9 +39,11 @@ def plan_of(request: ReleaseRequest) -> Plan:
     method = request.chosen_method()
     release.check_rows(schema, method, request.weights, request.weight_bound, request.time_limit)
     check_weighted_rows(request, method)
-    size = request.size or release.SIZES[method]
+    size = request.size or release.SIZES.get(method, 1)
     public = None if request.public is None else read_rows(request.public, schema, delimiter=request.delimiter)
-    return release.ReleaseRequest(schema, budget, method, request.noise, size, public)
+    return release.ReleaseRequest(
+        schema, budget, method, request.noise, size, public, favour=request.favour, algorithm=request.algorithm
+    )
 
 
 def spending_of(request: ReleaseRequest, plan: Plan) -> Spending:
@@ -80,6 +79,7 @@ def record_of(source: RecordSource) -> Record:
 def measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: Progress) -> Record:
     """The record of a new release; if a file is named, it is written before this returns."""
     from thesis_cli.privacy.release import private_record
+    from thesis_cli.privacy.staged import Rereadable
     from thesis_cli.privacy.table import encoded_rows, open_table
 
     assert request.table is not None
@@ -89,8 +89,8 @@ def measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: 
         raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
     if plan.budget.delta * count >= 1:
         logger.warning("delta %g is 1/N or more: such a promise allows publishing a row as it is", plan.budget.delta)
-    with progress(count, "rows") as tick:
-        blocks = encoded_rows(table, plan.schema, unknown=request.unknown)
+    with progress(count * plan.passes, "rows") as tick:
+        blocks = Rereadable(lambda: encoded_rows(table, plan.schema, unknown=request.unknown))
         jobs = jobs_or_all(request.jobs)
         record = private_record(blocks, count, plan, spending.spend, jobs=jobs, progress=tick)
     if request.out is not None:
@@ -109,7 +109,7 @@ def result_of(request: ReleaseRequest, record: Record, total: Total | None, prog
     with progress(COUNTED, "steps") as tick:
         release = synthetic(
             record,
-            request.rows or ROWS,
+            request.rows,
             request.weights,
             most=request.weight_bound,
             public=public,
