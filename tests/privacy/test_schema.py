@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.columns import KINDS, LARGEST_INTEGER, MISSING_TEXTS
+from thesis_cli.privacy.column_values import LARGEST_INTEGER, MISSING_TEXTS
+from thesis_cli.privacy.columns import KINDS
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema, template
+from thesis_cli.privacy.schema import Boolean, Category, Date, Integer, Real, Schema, template
 
 TEXT = """
 [columns.wage]
@@ -356,7 +357,10 @@ BAD = [
     ("kernel = 3\n[columns.a]\ntype = 'boolean'", "[kernel] is not a table"),
     ("[colums.a]\ntype = 'boolean'", "unknown key 'colums'; 'columns' is nearest"),
     ("[columns]\na = 'real'", "column 'a' is not a table"),
-    ("[columns.a]\nlow = 1", "column 'a': it has no type; its type must be real, integer, category, boolean"),
+    (
+        "[columns.a]\nlow = 1",
+        "column 'a': it has no type; its type must be real, integer, category, boolean, date",
+    ),
     ("[columns.a]\ntype = 'int'", "column 'a': unknown type 'int'; 'integer' is nearest"),
     ("[columns.a]\ntype = 7", "column 'a': unknown type 7; the types are 'real'"),
     ("[columns.a]\ntype = 'boolean'\nlevls = 1", "column 'a': unknown key 'levls'; the keys are 'type', 'missing'"),
@@ -441,7 +445,8 @@ def test_a_template_is_refused_until_it_is_complete():
         (('# TODO type = "category" ', 'type = "category" '), "column 'region': it has no type"),
         (("# TODO levels = ", "levels = "), "column 'region': it has no levels"),
         (('["...", "..."]', '["a", "b"]'), "column 'region': the level '...' is listed twice"),
-        (('# TODO type = "category"  # or "real", "integer", ', "type = "), "column 'day': it has no type"),
+        (('# TODO low = "..." ', 'low = "2020-01-31" '), "column 'day': it has no low"),
+        (('# TODO high = "..."', "high = 2020-02-01"), "column 'day': it has no high"),
     ):
         with pytest.raises(InputError, match=re.escape(message)):
             Schema.parse(text)
@@ -451,7 +456,7 @@ def test_a_template_is_refused_until_it_is_complete():
         Integer("age", 0, 9),
         Real("wage (EUR)", 0.5, 9),
         Category("region", ("a", "b")),
-        Boolean("day"),
+        Date("day", "2020-01-31", "2020-02-01"),
         Boolean("smokes"),
     )
 

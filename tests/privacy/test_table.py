@@ -21,7 +21,7 @@ import pytest
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
+from thesis_cli.privacy.schema import Boolean, Category, Date, DateTime, Integer, Real, Schema
 from thesis_cli.privacy.table import encoded_rows, open_table
 
 PASSWORD = "s3cret-Pass"
@@ -218,6 +218,9 @@ def test_whole_numbers_beside_gaps_stay_whole(tmp_path):
     assert found.codes.tolist() == [[2, 0], [2, 1], [0, 1], [1, 0]]
 
 
+BEYOND = "select unnest('{{{{2020-01-01,73111-01-01}}}}'::{}[]) as x"
+
+
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
 def test_numbers_and_dates_of_postgresql(scheme, people):
     schema = Schema((Real("wage", 0, 3), Real("height", 0, 5)))
@@ -227,6 +230,21 @@ def test_numbers_and_dates_of_postgresql(scheme, people):
         list(encoded_rows(table, Schema((Real("born", 0, 1),))))
     levels = Schema((Category("born", ("1990-01-02", "?")),))
     assert Rows.concatenate(list(encoded_rows(table, levels))).codes.tolist() == [[0]] * 4
+    dates = Schema((Date("born", "1990-01-01", "1990-01-05"), DateTime("at", "1990-01-01", "1990-01-05")))
+    query = "select born, (born + time '12:00') at time zone 'UTC' as at from people"
+    found = Rows.concatenate(list(encoded_rows(open_table(people, query), dates)))
+    assert found.reals.tolist() == [[0.25, 0.375]] * 4
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz"])
+def test_dates_of_postgresql_beyond_those_of_python(kind, people):
+    ends = open_table(people, f"select unnest('{{infinity,-infinity}}'::{kind}[]) as x")
+    schema = Schema((Date("x", "2020-01-01", "2020-01-02"),))
+    assert Rows.concatenate(list(encoded_rows(ends, schema))).reals.tolist() == [[1], [0]]
+    for column in (*schema.columns, Real("x", 0, 1), Category("x", ("a", "b"))):
+        with pytest.raises(InputError, match="column 'x': row [12] cannot be read") as caught:
+            list(encoded_rows(open_table(people, BEYOND.format(kind)), Schema((column,))))
+        assert "73111" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_query_is_streamed_and_may_hold_percent_signs_and_colons(people):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +98,7 @@ class QueryResult(Result):
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """The answers, without scores on a holdout: those are written to no file."""
-        found = [asdict(row) for answer in self.answers for row in answer.rows]
+        found = _dicts(row for answer in self.answers for row in answer.rows)
         return {"promise": asdict(self.promise), "weights": self.weights, "answers": found}
 
     @presentation
@@ -107,7 +107,7 @@ class QueryResult(Result):
         found = super().to_dict()
         holdout = getattr(self.request, "holdout", None)
         if holdout is not None:
-            scores = [asdict(row) for answer in self.answers for row in answer.scored]
+            scores = _dicts(row for answer in self.answers for row in answer.scored)
             found["holdout"] = {"table": table_label(holdout), "not_private": finite(scores)}
         return found
 
@@ -144,7 +144,7 @@ def run(request: QueryRequest, progress: Progress) -> QueryResult:
     if judge and not any(answer.scored for answer in answers):
         raise InputError("--holdout has no model to score", "add a query regress(...) or classify(...)")
     return QueryResult(
-        columns=Columns([asdict(row) for answer in answers for row in answer.rows]),
+        columns=Columns(_dicts(row for answer in answers for row in answer.rows)),
         request=request,
         settings=settings_of(request),
         answers=answers,
@@ -152,6 +152,15 @@ def run(request: QueryRequest, progress: Progress) -> QueryResult:
         rows=len(sample.weights),
         weights=None if sample.is_distribution() else _about_weights(sample),
     )
+
+
+def _dicts(rows: Iterable[AnswerRow]) -> list[dict[str, Any]]:
+    """Rows for a table, without the column `date` if it is empty in all."""
+    found = [asdict(row) for row in rows]
+    if not any(row["date"] for row in found):
+        for row in found:
+            del row["date"]
+    return found
 
 
 @presentation
@@ -180,7 +189,7 @@ def _lines(answer: Answer) -> list[tuple[str, str]]:
 
 @presentation
 def _value(row: AnswerRow) -> str:
-    return f"= {'undefined' if math.isnan(row.value) else f'{row.value:.6g}'}"
+    return f"= {'undefined' if math.isnan(row.value) else row.date or f'{row.value:.6g}'}"
 
 
 @presentation

@@ -13,6 +13,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.privacy.columns import Category, Column, Integer
+from thesis_cli.privacy.dates import Date
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.schema import Schema
 
@@ -119,6 +120,8 @@ def _line(column: Column, most: int, inner: int) -> tuple[int, bool]:
     span = most + 1
     if isinstance(column, Integer):
         span = column.high - column.low + 1
+    elif isinstance(column, Date):
+        span = column.last - column.first + 1
     elif isinstance(column, Category):
         span = len(column.levels)
     return (span, True) if span <= most else (inner + 2, False)

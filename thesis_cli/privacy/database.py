@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.columns import UNREADABLE_VALUE
+from thesis_cli.privacy.column_values import UNREADABLE_VALUE
 from thesis_cli.privacy.table_base import REFUSALS, Block, Table, extra_package, objects, unique_columns
 
 _EXPLAINED = ("0A", "25", "42", "SQLITE_")  # classes of errors that are about the query and quote no values

@@ -21,7 +21,7 @@ from thesis_cli.privacy import mechanism
 from thesis_cli.privacy.kernels import Codes, Kernel, Rows
 from thesis_cli.privacy.mechanism import Choice
 from thesis_cli.privacy.release_record import Selection
-from thesis_cli.privacy.schema import Category, Column, Integer, Real, Schema
+from thesis_cli.privacy.schema import Category, Column, Date, Integer, Real, Schema
 from thesis_cli.privacy.subspace import counted_blocks
 
 Choose = Callable[[Floats, float, float], Choice]
@@ -67,12 +67,16 @@ def _values_of(column: Column) -> int:
         raise InputError(problem, "all columns must be categories, booleans or integers")
     if isinstance(column, Integer):
         return column.high - column.low + 1 + column.missing
+    if isinstance(column, Date):
+        return column.last - column.first + 1 + column.missing
     return (len(column.levels) if isinstance(column, Category) else 2) + column.missing
 
 
 def _values(column: Column) -> list[Any]:
     if isinstance(column, Integer):
         found: list[Any] = list(range(column.low, column.high + 1))
+    elif isinstance(column, Date):
+        found = column.write(np.linspace(0, 1, column.last - column.first + 1)).tolist()
     else:
         found = list(column.levels) if isinstance(column, Category) else [False, True]
     return found + [None] * column.missing

@@ -9,7 +9,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Literal
 
@@ -18,8 +18,9 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
-from thesis_cli.privacy.columns import Values
-from thesis_cli.privacy.schema import Category, Column, Schema
+from thesis_cli.privacy.column_values import Values
+from thesis_cli.privacy.dates import DateKind, day_of
+from thesis_cli.privacy.schema import Category, Column, Date, Schema
 
 LONGEST = 10_000
 """Largest number of characters in an expression."""
@@ -65,12 +66,15 @@ class Value:
     kind : which of the three they are.
     levels : levels of a category; empty otherwise.
     ordered : whether the levels are in order.
+    date : kind of date or time that a number of days since the start of 1970 stands for; empty for
+        any other number.
     """
 
     data: Floats
     kind: Literal["number", "truth", "text"]
     levels: tuple[str, ...] = ()
     ordered: bool = False
+    date: DateKind = ""
 
 
 Columns = Mapping[str, Value]
@@ -86,6 +90,8 @@ def _column(column: Column, values: Values) -> Value:
         places = {level: float(i) for i, level in enumerate(column.levels)}
         data = np.array([places.get(value, math.nan) for value in values.tolist()], np.float64)
         return Value(data, "text", column.levels, column.ordered)
+    if isinstance(column, Date):
+        return Value(column.days(values), "number", date=column.kind)
     numbers = values.astype(np.float64)
     return Value(numbers, "truth") if column.kind == "boolean" else _finite(numbers)
 
@@ -96,7 +102,8 @@ class Formula:
     The language has arithmetic (+ - * / // % **), comparisons (also chained), `and`, `or`, `not`,
     `in (...)`, the functions abs, exp, log, sqrt, max and min (of two or more) and `missing(...)`,
     numbers, True, False, names of columns (in backquotes if they are not identifiers), and texts to
-    compare categories with. Truth has three values: a condition that depends on a missing value is
+    compare categories and dates with. The difference of two dates is a number of days, and a date
+    plus or minus a number is a date. Truth has three values: a condition that depends on a missing value is
     missing. A number that is not finite (1 / 0, log(-1)) or exceeds 1e150 is missing.
 
     Parameters
@@ -174,10 +181,13 @@ class Formula:
 
     def number(self, columns: Columns, node: ast.expr | None = None) -> Floats:
         """Like `value`, for a number, or a truth value as 1 and 0; `InputError` for a category."""
+        return self._numeric(node or self.tree, columns).data
+
+    def _numeric(self, node: ast.expr, columns: Columns) -> Value:
         found = self.value(columns, node)
         if found.kind == "text":
-            raise self._mismatch(node or self.tree, found, "a number or a truth value")
-        return found.data
+            raise self._mismatch(node, found, "a number or a truth value")
+        return found
 
     def truth(self, columns: Columns, node: ast.expr | None = None) -> Floats:
         """Like `value`, for a truth value; `InputError` for anything else."""
@@ -187,7 +197,7 @@ class Formula:
         return found.data
 
     def _mismatch(self, node: ast.expr, found: Value, kind: str) -> InputError:
-        return self.wrong(f"{self.part(node)} is {KINDS[found.kind]}", f"it must be {kind}")
+        return self.wrong(f"{self.part(node)} is {'a date' if found.date else KINDS[found.kind]}", f"it must be {kind}")
 
     def _value(self, node: ast.expr, columns: Columns) -> Value:
         match node:
@@ -205,8 +215,9 @@ class Formula:
                 sign = -1.0 if isinstance(node.op, ast.USub) else 1.0
                 return Value(np.asarray(sign * self.number(columns, node.operand)), "number")
             case ast.BinOp(op=op) if type(op) in ARITHMETIC:
-                sides = (self.number(columns, side) for side in (node.left, node.right))
-                return _finite(ARITHMETIC[type(op)](*sides))
+                left, right = (self._numeric(side, columns) for side in (node.left, node.right))
+                found = _finite(ARITHMETIC[type(op)](left.data, right.data))
+                return replace(found, date=_date_of(op, left.date, right.date))
             case ast.BinOp(op=ast.BitAnd() | ast.BitOr()) | ast.UnaryOp(op=ast.Invert()):
                 raise self.wrong(f"{self.part(node)} has &, | or ~", "write `and`, `or`, `not`")
             case ast.BoolOp():
@@ -243,8 +254,12 @@ class Formula:
             raise self.wrong(f"{self.part(node)} has {len(node.args)} arguments", "it must have one")
         if name == "missing":
             return Value(np.isnan(self.value(columns, node.args[0]).data).astype(np.float64), "truth")
-        arguments = [self.number(columns, argument) for argument in node.args]
-        return _finite(reduce(FOLDS[name], arguments) if name in FOLDS else FUNCTIONS[name](*arguments))
+        values = [self._numeric(argument, columns) for argument in node.args]
+        arguments = [value.data for value in values]
+        if name not in FOLDS:
+            return _finite(FUNCTIONS[name](*arguments))
+        dates = {value.date for value in values}
+        return replace(_finite(reduce(FOLDS[name], arguments)), date="" if "" in dates else max(dates))
 
     def _compared(self, node: ast.Compare, columns: Columns) -> Floats:
         found = []
@@ -271,6 +286,9 @@ class Formula:
             a, b = (level, known) if texts[0] else (known, level)
         else:
             a, b = self.value(columns, left), self.value(columns, right)
+        if bool(a.date) != bool(b.date) and "text" not in (a.kind, b.kind):
+            one, number, found = (left, right, b) if a.date else (right, left, a)
+            raise self._mismatch(number, found, f"a date, as {self.part(one)} is")
         if (a.kind == "text") != (b.kind == "text"):
             one, number, found = (left, right, b) if a.kind == "text" else (right, left, a)
             raise self._mismatch(number, found, f"a category, as {self.part(one)} is")
@@ -285,6 +303,11 @@ class Formula:
         return np.where(np.isnan(a.data) | np.isnan(b.data), math.nan, COMPARISONS[type(op)](a.data, b.data))
 
     def _level(self, node: ast.expr, of: Value, text: str) -> Value:
+        if of.date:
+            day = day_of(text)
+            if day is None:
+                raise self.wrong(f"{text!r} is no date", f'{self.part(node)} is one: compare it as with "2020-01-31"')
+            return Value(np.array(day), "number", date=of.date)
         if of.kind != "text":
             raise self._mismatch(node, of, f"a category, to be compared with {text!r}")
         if text not in of.levels:
@@ -294,6 +317,13 @@ class Formula:
 
 def _text(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _date_of(op: ast.operator, left: DateKind, right: DateKind) -> DateKind:
+    """What a sum or difference of dates and numbers stands for; anything else is a number."""
+    if isinstance(op, ast.Add) and not (left and right):
+        return left or right
+    return left if isinstance(op, ast.Sub) and not right else ""
 
 
 def _finite(numbers: Floats) -> Value:

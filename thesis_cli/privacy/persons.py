@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.columns import MISSING_TEXTS, Values
+from thesis_cli.privacy.column_values import MISSING_TEXTS, Values
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.schema import Schema, Unknown
 from thesis_cli.privacy.table import encoded_blocks

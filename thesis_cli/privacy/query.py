@@ -21,6 +21,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
 from thesis_cli.privacy import regression
 from thesis_cli.privacy.columns import Integer, Real
+from thesis_cli.privacy.dates import Date, text_of_day
 from thesis_cli.privacy.expressions import Formula
 from thesis_cli.privacy.schema import Schema
 from thesis_cli.privacy.weighted_sample import Mask, WeightedSample, correlation, mean, quantile, sd, variance
@@ -65,6 +66,9 @@ SCALARS: Mapping[str, Callable[..., float]] = {
     "quantile": quantile,
     "corr": correlation,
 }
+DATED = ("mean", "median", "quantile")
+"""Statistics that are dates if their argument is one."""
+
 NO_STATISTIC = {
     "min": "an extreme depends on one row and is not released: use quantile(x, 0.01)",
     "max": "an extreme depends on one row and is not released: use quantile(x, 0.99)",
@@ -83,6 +87,7 @@ class AnswerRow:
     statistic : name of the number.
     value : the number; NaN if it is undefined.
     share : share of all absolute weight that the rows behind the number have.
+    date : ISO text of the value if it is a date, in days since the start of 1970; empty otherwise.
     """
 
     query: str
@@ -90,6 +95,7 @@ class AnswerRow:
     statistic: str
     value: float
     share: float
+    date: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,7 @@ class Answer:
     subject : expression that a histogram shows; empty for other queries.
     condition : condition on the rows of a histogram, or empty.
     edges : edges of the bins of a histogram of numbers, one more than bins.
+    dates : whether the edges are days since the start of 1970.
     """
 
     query: str
@@ -112,6 +119,7 @@ class Answer:
     subject: str = ""
     condition: str = ""
     edges: Floats | None = None
+    dates: bool = False
 
 
 class Query(Formula):
@@ -209,6 +217,7 @@ def _scalars(query: Query, sample: WeightedSample, rows: int) -> list[AnswerRow]
     xs = [read(query, argument) for argument in arguments]
     present = query.chosen(sample) & ~np.isnan(xs).any(axis=0)
     weighing = sample.means if statistic in ("mean", "prob") else sample.distribution
+    date = sample.value(query, arguments[0]).date if query.name in DATED else ""
     found = []
     for group, members in _groups(query, sample):
         used = present & members
@@ -216,7 +225,8 @@ def _scalars(query: Query, sample: WeightedSample, rows: int) -> list[AnswerRow]
         if weights is None and "by" not in query.options:
             raise query.empty()
         value = math.nan if weights is None else evaluate(weights[used], *(x[used] for x in xs))
-        found.append(AnswerRow(query.text, group, statistic, value, sample.share(used)))
+        text = text_of_day(value, date) if date else ""
+        found.append(AnswerRow(query.text, group, statistic, value, sample.share(used), text))
     return found
 
 
@@ -242,7 +252,7 @@ def _groups(query: Query, sample: WeightedSample) -> list[tuple[str, Mask]]:
     if len(numbers) > MOST_GROUPS:
         part = query.part(query.options["by"])
         raise query.wrong(f"{part} has {len(numbers):,} values", f"it must be a category or have at most {MOST_GROUPS}")
-    return [(f"{number:.12g}", by.data == number) for number in numbers]
+    return [(text_of_day(number, by.date) if by.date else f"{number:.12g}", by.data == number) for number in numbers]
 
 
 def _histogram(query: Query, sample: WeightedSample) -> Answer:
@@ -261,7 +271,7 @@ def _histogram(query: Query, sample: WeightedSample) -> Answer:
     x, weights, edges = value.data[used], weights[used], None
     if value.kind == "number":
         name = query.column_name(node) if isinstance(node, ast.Name) else None
-        edges, labels = _bins(sample.schema, name, x, int(bins))
+        edges, labels = _bins(sample.schema, name, x, int(bins), value.date)
         shares = np.histogram(x, edges, weights=weights)[0]
     else:
         labels = list(value.levels or TRUTHS)
@@ -270,22 +280,31 @@ def _histogram(query: Query, sample: WeightedSample) -> Answer:
     pairs = zip(labels, shares.tolist(), strict=True)
     found = tuple(AnswerRow(query.text, label, "share", each, share) for label, each in pairs)
     condition = query.part(query.options["where"]) if "where" in query.options else ""
-    return Answer(query.text, found, (), query.part(node), condition, edges)
+    return Answer(query.text, found, (), query.part(node), condition, edges, bool(value.date))
 
 
-def _bins(schema: Schema, name: str | None, x: Floats, count: int) -> tuple[Floats, list[str]]:
-    """Edges and labels of bins; for whole numbers there may be fewer than `count`, all equally
-    wide.
+def _bins(schema: Schema, name: str | None, x: Floats, count: int, date: str) -> tuple[Floats, list[str]]:
+    """Edges and labels of bins; for whole numbers and dates there may be fewer than `count`, all
+    equally wide.
     """
     column = next((c for c in schema.columns if c.name == name), None)
-    if isinstance(column, Integer):
-        width = -(-(column.high - column.low + 1) // count)
-        firsts = np.arange(column.low, column.high + 1, width)
-        labels = [f"{a} to {min(a + width - 1, column.high)}" if width > 1 else str(a) for a in firsts.tolist()]
+    shown = partial(text_of_day, kind=date) if date else str
+    low, high = x.min(), x.max()
+    if isinstance(column, Date):
+        low, high = column.first / column.units_a_day, column.last / column.units_a_day
+    elif isinstance(column, Real | Integer):
+        low, high = column.low, column.high
+    if isinstance(column, Integer) or (column is not None and date == "date"):
+        width = -(-(int(high) - int(low) + 1) // count)
+        firsts = np.arange(int(low), int(high) + 1, width)
+        ends = [min(a + width - 1, int(high)) for a in firsts.tolist()]
+        labels = [
+            f"{shown(a)} to {shown(b)}" if width > 1 else shown(a) for a, b in zip(firsts.tolist(), ends, strict=True)
+        ]
         return np.append(firsts, firsts[-1] + width) - 0.5, labels
-    low, high = (column.low, column.high) if isinstance(column, Real) else (x.min(), x.max())
     edges = np.linspace(low, high if high > low else low + 1, count + 1)
-    return edges, [f"{a:.6g} to {b:.6g}" for a, b in pairwise(edges)]
+    texts = [shown(edge) if date else f"{edge:.6g}" for edge in edges.tolist()]
+    return edges, [f"{a} to {b}" for a, b in pairwise(texts)]
 
 
 def _model(query: Query, sample: WeightedSample, holdout: WeightedSample | None) -> Answer:

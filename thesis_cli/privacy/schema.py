@@ -24,21 +24,24 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
-from thesis_cli.privacy.columns import (
-    KINDS,
-    Boolean,
-    Category,
-    Column,
-    Integer,
-    Real,
-    Values,
-    check_kernel,
-    first_double,
-    wrong,
-)
+from thesis_cli.privacy.column_values import Values, check_kernel, first_double, wrong
+from thesis_cli.privacy.columns import KINDS, Boolean, Category, Column, Integer, Real
+from thesis_cli.privacy.dates import Date, DateTime
 from thesis_cli.privacy.kernels import Kernel, Rows
 
-__all__ = ["Boolean", "Category", "Column", "Integer", "Real", "Schema", "Unknown", "Values", "template"]
+__all__ = [
+    "Boolean",
+    "Category",
+    "Column",
+    "Date",
+    "DateTime",
+    "Integer",
+    "Real",
+    "Schema",
+    "Unknown",
+    "Values",
+    "template",
+]
 
 Unknown = Literal["error", "missing"]
 
@@ -154,9 +157,9 @@ class Schema:
     def decode(self, rows: Rows) -> dict[str, Values]:
         """Decode rows into an array of N values for each name of a column.
 
-        The values are float64, int64, str or bool by the kind of the column. Missing values are NaN
-        among float64; a column of another kind that may have them is an array of objects, with None
-        for missing. Coordinates beyond [0, 1] are clamped.
+        The values are float64, int64, str or bool by the kind of the column; dates are ISO texts.
+        Missing values are NaN among float64; a column of another kind that may have them is an
+        array of objects, with None for missing. Coordinates beyond [0, 1] are clamped.
         """
         columns: dict[str, Values] = {}
         d = c = 0
@@ -203,8 +206,8 @@ class Schema:
         """Read a schema from TOML.
 
         A table `[columns.NAME]` for each column has `type` (`real`, `integer`, `category`,
-        `boolean`) and the attributes of `Real`, `Integer`, `Category` or `Boolean`; a table
-        `[kernel]` may have `gamma` and `rho`.
+        `boolean`, `date`, `datetime`) and the attributes of `Real`, `Integer`, `Category`,
+        `Boolean`, `Date` or `DateTime`; a table `[kernel]` may have `gamma` and `rho`.
 
         Raises
         ------
@@ -234,9 +237,8 @@ class Schema:
 def template(columns: Mapping[str, str]) -> str:
     """Schema to fill in, made from the columns' names and storage types alone, never from values.
 
-    Bounds, levels, and types that the storage leaves open (all except `real`, `integer` and
-    `boolean`) are comments to complete. Until they are, `Schema.parse` reports what the first such
-    column lacks.
+    Bounds, levels, and types that the storage leaves open (`text`) are comments to complete. Until
+    they are, `Schema.parse` reports what the first such column lacks.
 
     Parameters
     ----------
@@ -247,15 +249,16 @@ def template(columns: Mapping[str, str]) -> str:
         "# Complete what is marked TODO. Remove a column's block to leave the column out of the release.\n"
         "# Values beyond the bounds are clamped. missing = true allows missing values in a column.\n"
     ]
-    bounds = "# TODO low = \n# TODO high = \n"
+    bounds = dict.fromkeys(("real", "integer"), "# TODO low = \n# TODO high = \n")
+    bounds |= dict.fromkeys(("date", "datetime"), '# TODO low = "..."  # as in "2020-01-31"\n# TODO high = "..."\n')
     open_type = (
-        '# TODO type = "category"  # or "real", "integer", "boolean"\n'
+        '# TODO type = "category"  # or "real", "integer", "boolean", "date", "datetime"\n'
         '# TODO levels = ["...", "..."]  # of a category; ordered = true where neighbours are alike\n'
         "# TODO low = , high =  # of a real or an integer, on lines of their own\n"
     )
     for name, storage in columns.items():
-        head = f'type = "{storage}"\n' if storage in ("real", "integer", "boolean") else open_type
-        rest = bounds if storage in ("real", "integer") else ""
+        head = f'type = "{storage}"\n' if storage in KINDS else open_type
+        rest = bounds.get(storage, "")
         blocks.append(f"[columns.{_key(name)}]\n{head}{rest}# missing = true\n")
     return "\n".join(blocks)
 
@@ -300,6 +303,7 @@ def _column(name: str, found: object) -> Column:
     if "type" not in entry:
         raise wrong(name, "it has no type", f"its type must be {', '.join(KINDS)}")
     kind = entry.pop("type")
+    kind = "datetime" if kind == "timestamp" else kind
     if not isinstance(kind, str) or kind not in KINDS:
         raise wrong(name, f"unknown type {kind!r}", nearest(str(kind), KINDS, "the types are"))
     keys = {f.name: f.default for f in fields(KINDS[kind]) if f.name != "name"}

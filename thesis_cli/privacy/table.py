@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.columns import Values
+from thesis_cli.privacy.column_values import Values
 from thesis_cli.privacy.database import QueryTable
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.schema import Schema, Unknown

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.columns import UNREADABLE_VALUE, Values
+from thesis_cli.privacy.column_values import UNREADABLE_VALUE, Values
 
 CHUNK = 65_536
 

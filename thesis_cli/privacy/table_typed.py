@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.columns import Values
+from thesis_cli.privacy.column_values import Values
 from thesis_cli.privacy.table_base import Block, Table, converted, extra_package, unique_columns
 
 if TYPE_CHECKING:

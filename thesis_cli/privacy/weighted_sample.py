@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.columns import Values
+from thesis_cli.privacy.column_values import Values
 from thesis_cli.privacy.expressions import Formula, Value, read_columns
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.release_files import Release

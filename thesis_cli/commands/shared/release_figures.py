@@ -46,11 +46,16 @@ def _draw_column(ax: Axes, column: Column, values: Values, weights: Floats) -> N
 
     from thesis_cli.base.figures import COLOURS, label
     from thesis_cli.privacy.columns import Integer, Real
+    from thesis_cli.privacy.dates import Date
 
     missing = np.array([x is None or x != x for x in values.tolist()])
     share = float(weights[missing].sum())
     present, weights = values[~missing], weights[~missing]
-    if isinstance(column, Real | Integer):
+    if isinstance(column, Date):
+        low, high = column.first / column.units_a_day, column.last / column.units_a_day
+        ax.hist(column.days(present), bins=np.linspace(low, high, BINS + 1).tolist(), weights=weights, color=COLOURS[0])
+        _show_dates(ax)
+    elif isinstance(column, Real | Integer):
         if isinstance(column, Integer):  # bins of as many whole numbers each
             step = math.ceil((column.high - column.low + 1) / BINS)
             edges = np.arange(column.low, column.high + step + 1, step) - 0.5
@@ -65,6 +70,15 @@ def _draw_column(ax: Axes, column: Column, values: Values, weights: Floats) -> N
             turned = len(names) > 3
             ax.set_xticks(range(len(names)), names, rotation=30 * turned, ha="right" if turned else "center")
     label(ax, column.name + f" ({share:.0%} missing)" * bool(share), "share of rows")
+
+
+def _show_dates(ax: Axes) -> None:
+    """Dates as the labels of days since the start of 1970."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(maxticks=5)  # type: ignore[no-untyped-call]
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
 def histograms_figure(answers: Sequence[Answer]) -> Figure:
@@ -82,6 +96,8 @@ def histograms_figure(answers: Sequence[Answer]) -> Figure:
             label(axes, "share", _shown(answer.subject), _shown(answer.condition))
         else:
             axes.stairs(shares, answer.edges, fill=True, color=COLOURS[0])
+            if answer.dates:
+                _show_dates(axes)
             label(axes, _shown(answer.subject), "share", _shown(answer.condition))
     for axes in grid.flat[len(answers) :]:
         axes.remove()
