@@ -242,7 +242,7 @@ def test_dates_of_postgresql_beyond_those_of_python(kind, people):
     schema = Schema((Date("x", "2020-01-01", "2020-01-02"),))
     assert Rows.concatenate(list(encoded_rows(ends, schema))).reals.tolist() == [[1], [0]]
     for column in (*schema.columns, Real("x", 0, 1), Category("x", ("a", "b"))):
-        with pytest.raises(InputError, match="column 'x': row [12] cannot be read") as caught:
+        with pytest.raises(InputError, match=r"column 'x': row [12] cannot be read") as caught:
             list(encoded_rows(open_table(people, BEYOND.format(kind)), Schema((column,))))
         assert "73111" not in "".join(traceback.format_exception(caught.value))
 
