@@ -78,7 +78,7 @@ def test_without_noise_rows_have_the_tables_of_pairs(released):
     true, found = (bins_of(stages[1].cells, stages[1].trees, x) for x in (rows, made))
     for i, j in itertools.combinations(range(5), 2):
         a, b = (np.bincount(x[:, i] * 16 + x[:, j], minlength=256) / 3000 for x in (true, found))
-        assert np.abs(a - b).sum() / 2 < 0.08
+        assert np.abs(a - b).sum() / 2 < 0.08  # of 256 pairs of bins, and 12 rows in each
 
 
 def test_fit_repeats(released):

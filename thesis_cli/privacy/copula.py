@@ -35,7 +35,7 @@ from thesis_cli.privacy.schema import Schema
 from thesis_cli.privacy.staged import StagePlan
 
 SHARES: dict[Favour, tuple[float, float]] = {
-    "balance": (0.4, 0.6),
+    "balance": (0.2, 0.8),
     "marginals": (0.6, 0.4),
     "correlations": (0.25, 0.75),
     "rows": (0.3, 0.7),
@@ -44,6 +44,7 @@ SHARES: dict[Favour, tuple[float, float]] = {
 
 BINS = 16
 DECAY = 1.5
+SINGLES = 0.25
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,16 @@ class Plan:
         shares = self._shares(vectors[0])
         trees = self._trees(shares)
         pairs = all_pairs(len(trees))
-        coefficients = np.zeros((0, 1, 1))
+        masses = [tree.masses for tree in trees]
+        covariances = np.zeros((0, 1, 1))
         if len(vectors) > 1:
             stage = self._pairs(trees)
-            found, variances = stage.coefficients(vectors[1], self.noise(stage))
-            coefficients = shrunk(found, variances, _groups(trees, pairs))
-        bins = search(trees, pairs, tables(trees, pairs, coefficients), count, rng)
+            noise = self.noise(stage)
+            known = self._columns.variances([tree.bins for tree in trees], self.noise(self._columns))
+            masses = stage.masses(vectors[1], noise, known)
+            found, variances = stage.coefficients(vectors[1], noise, masses)
+            covariances = shrunk(found, variances, _groups(trees, pairs))
+        bins = search(masses, pairs, tables(trees, masses, pairs, covariances), count, rng)
         return placed(self.cells, trees, shares, bins, rng)
 
     @property
@@ -111,7 +116,7 @@ class Plan:
 
     def _pairs(self, trees: tuple[Tree, ...]) -> Pairs:
         found = tuple(features(tree, BINS, DECAY) for tree in trees)
-        return Pairs(self.cells, trees, found, all_pairs(len(trees)), SHARES[self.favour][1], "pairs")
+        return Pairs(self.cells, trees, found, all_pairs(len(trees)), SHARES[self.favour][1], SINGLES, "pairs")
 
 
 def _groups(trees: tuple[Tree, ...], pairs: Ints) -> Ints:

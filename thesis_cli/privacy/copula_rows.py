@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
@@ -16,22 +18,23 @@ SINGLE = 4.0
 """Weight of a single column's distribution, in pairs with every other column."""
 
 
-def search(trees: tuple[Tree, ...], pairs: Ints, tables: Floats, count: int, rng: np.random.Generator) -> Ints:
-    """Bins of M = `count` rows, shape (M, columns), with tables of pairs near the given ones.
+def search(masses: Sequence[Floats], pairs: Ints, tables: Floats, count: int, rng: np.random.Generator) -> Ints:
+    """Bins of M = `count` rows, shape (M, columns), with masses of bins and tables of pairs near the
+    given ones.
 
     Rows start with the right share of each bin and independent columns, and are changed only where
     that brings a table nearer to its target.
     """
     from thesis_cli.privacy.copula_kernels import sweep
 
-    d, width = len(trees), tables.shape[1]
-    sizes = np.array([tree.count for tree in trees])
-    bins = np.stack([systematic(tree.masses, count, rng) for tree in trees], 1)
+    sizes = np.array([len(own) for own in masses])
+    d, width = len(masses), int(sizes.max())
+    bins = np.stack([systematic(own, count, rng) for own in masses], 1)
     excess = np.zeros((d, d, width, width))
     ones = np.zeros((d, width))
-    for i, tree in enumerate(trees):
+    for i, own in enumerate(masses):
         ones[i] = np.bincount(bins[:, i], minlength=width) / count
-        ones[i, : tree.count] -= tree.masses
+        ones[i, : len(own)] -= own
     for (i, j), table in zip(pairs, tables, strict=True):
         now = np.bincount(bins[:, i] * width + bins[:, j], minlength=width**2).reshape(width, width) / count
         excess[j, i] = now - table
@@ -65,5 +68,5 @@ def placed(
             within = np.where(tree.bins == b, own, 0.0)
             if len(inside):
                 found[inside] = systematic(within if within.sum() > 0 else 1.0 * (tree.bins == b), len(inside), rng)
-        column.write(found, rng.random(len(bins)), rows)
+        column.write(found, rows)
     return rows

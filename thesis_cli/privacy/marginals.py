@@ -209,7 +209,7 @@ def placed_rows(schema: Schema, cells: Ints, rng: np.random.Generator) -> Rows:
     count = len(cells)
     rows = Rows(np.zeros((count, schema.reals)), np.zeros((count, len(schema.cardinalities)), np.int64))
     for i, column in enumerate(marginal_cells(schema)):
-        column.write(cells[:, i], rng.random(count), rows)
+        column.write(cells[:, i], rows, rng.random(count))
     return rows
 
 
