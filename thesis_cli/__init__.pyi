@@ -273,13 +273,12 @@ def dp_ledger(
 
 def dp_audit(
     *,
-    epsilon: float = ...,
-    delta: float | None = ...,
-    noise: Literal['gaussian', 'laplace'] = ...,
+    method: Literal['all', 'features', 'subspace', 'exponential'] = ...,
+    epsilon: float | None = ...,
+    delta: float = ...,
     runs: int = ...,
-    whole_runs: int = ...,
-    rows: int = ...,
-    features: int = ...,
+    command_runs: int = ...,
+    seconds: float | None = ...,
     confidence: float = ...,
     progress: bool = ...,
 ) -> AuditResult: ...

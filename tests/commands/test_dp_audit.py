@@ -1,131 +1,133 @@
 import csv
 import json
-import math
 import os
 
 import numpy as np
 import pytest
 
 import thesis_cli
-from thesis_cli.privacy import mechanism
-from thesis_cli.privacy.mechanism import OpenDPGaussian, OpenDPLaplace
-
-
-class Fast(OpenDPGaussian):
-    """Gaussian noise of a generator that is kept, a factor of what it should be."""
-
-    rng, factor = np.random.default_rng(3), 1.0
-
-    def _draw(self, vector, found):
-        return vector + self.factor * found.scale * self.rng.normal(size=vector.size)
-
-
-class Short(Fast):
-    factor = math.sqrt(0.5)
+from thesis_cli.commands import dp_audit
+from thesis_cli.privacy import mechanism, release
+from thesis_cli.privacy.mechanism import OpenDPGaussian
+from thesis_cli.privacy.release_files import Release
 
 
 @pytest.fixture
 def audit(cli):
-    return lambda *arguments: cli("dp-audit", *arguments)
+    return lambda *arguments: cli("dp-audit", "--command-runs", 0, *arguments)
 
 
-def test_few_runs_tell_nothing(audit, tmp_path):
-    result = audit("--runs", 400, "--whole-runs", 60, "--confidence", 1 - 1e-7)
-    assert (result.status, result.err) == (0, "wrote results/runs/dp-audit.csv\n")
-    lines = result.out.splitlines()
-    assert [line.split()[0] for line in lines] == ["claim", "scalar", "whole", "bounds", "cost"]
-    assert lines[0].startswith("claim   epsilon 1 at delta 1e-06  (OpenDP 0.16.0 make_gaussian")
-    assert "0 repeats in 400 runs: too few runs to tell" in lines[1]
-    assert "0 repeats in 60 runs: too few runs to tell" in lines[2]
-    with open(tmp_path / "results/runs/dp-audit.csv") as file:
+@pytest.fixture
+def planted(monkeypatch):
+    """Plants Gaussian noise of a generator that is kept, a factor of what it should be."""
+
+    def plant(factor):
+        rng = np.random.default_rng(3)
+
+        class Fast(OpenDPGaussian):
+            def _draw(self, vector, found):
+                return vector + factor * found.scale * rng.normal(size=vector.size)
+
+        monkeypatch.setitem(release.NOISES, "gaussian", Fast)
+        monkeypatch.setattr(dp_audit, "METHODS", dp_audit.METHODS[:1])
+
+    return plant
+
+
+def test_few_runs_of_all_methods_tell_nothing(audit, tmp_path):
+    result = audit("--runs", 40, "--confidence", 1 - 1e-7)
+    assert (result.status, result.err) == (0, "wrote results/runs/dp-audit-all.csv\n")
+    assert result.out.count("not contradicted: ") == len(dp_audit.METHODS)
+    assert result.out.count("too few runs") == len(dp_audit.METHODS)
+    assert "holds" not in result.out
+    assert "mu >= 0.000 of 1.532 claimed (0%), 40 runs" in result.out
+    assert "epsilon >= 0.000 of 3 claimed (0%), 40 runs" in result.out
+    with open(tmp_path / "results/runs/dp-audit-all.csv") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["path"], row["runs"], row["verdict"]) for row in rows] == [
-        ("scalar", "400", "too few runs to tell"),
-        ("whole", "60", "too few runs to tell"),
+    assert [row["method"] for row in rows] == [
+        method if noise in ("gaussian", None) else f"{method}, {noise}" for method, noise in dp_audit.METHODS
     ]
-    assert float(rows[0]["mu"]) >= float(rows[0]["gdp_mu"])
-    settings = json.loads((tmp_path / "results/runs/dp-audit.json").read_text())["settings"]
-    assert (settings["epsilon"], settings["delta"], settings["noise"]) == (1.0, 1e-6, "gaussian")
+    assert {(row["entry"], row["runs"], row["verdict"]) for row in rows} == {("record", "40", "not contradicted")}
+    assert 0.999 < float(rows[0]["reach"]) <= 1
+    settings = json.loads((tmp_path / "results/runs/dp-audit-all.json").read_text())["settings"]
+    assert (settings["epsilon"], settings["delta"], settings["runs"]) == (None, 1e-6, 40)
 
 
-def test_python_gives_the_same_rows(audit, monkeypatch):
+@pytest.mark.usefixtures("planted")
+def test_python_gives_the_same_rows(audit, planted):
     """Of noise from a generator that starts anew; the true noise has no seed."""
     results = []
     for call in (
-        lambda: json.loads(audit("--runs", 44, "--whole-runs", 40, "--json", "--quiet").out),
-        lambda: thesis_cli.dp_audit(runs=44, whole_runs=40),
+        lambda: json.loads(audit("--runs", 44, "--json", "--quiet").out),
+        lambda: thesis_cli.dp_audit(runs=44, command_runs=0),
     ):
-        monkeypatch.setattr(Fast, "rng", np.random.default_rng(5))
-        monkeypatch.setattr(mechanism, "OpenDPGaussian", Fast)
+        planted(1.0)
         results.append(call())
     shell, python = results
-    assert shell["audits"] == [path.summary() for path in python.paths]
-    assert (shell["verdict"], shell["delta"]) == (python.verdict, python.settings["delta"])
-    assert python.table.path.tolist() == ["scalar", "whole"]
-    assert thesis_cli.dp_audit(runs=40, whole_runs=40, noise="laplace").settings["delta"] == 0
+    for found in shell["audits"]:
+        del found["seconds"]
+    assert shell["audits"] == [
+        {key: value for key, value in report.summary().items() if key != "seconds"} for report in python.reports
+    ]
+    assert shell["verdict"] == python.verdict
+    assert python.table.method.tolist() == ["features"]
 
 
-def test_laplace(audit):
-    result = audit("--noise", "laplace", "--epsilon", 2, "--runs", 400, "--whole-runs", 60, "--json", "--quiet",
-                   "--confidence", 1 - 1e-7, "--features", 2, "--rows", 5)  # fmt: skip
-    assert (result.status, result.err) == (0, "")
-    found = json.loads(result.out)
-    assert found["verdict"] != "BROKEN"
-    assert (found["noise"], found["features"], found["rows"]) == ("laplace", 2, 5)
-    assert [entry["mu"] for entry in found["audits"]] == [None, None]
-    assert [entry["delta"] for entry in found["audits"]] == [0.0, 0.0]
-    assert "make_laplace" in found["audits"][0]["mechanism"]
+def test_the_command_is_audited_from_a_file(cli, planted, monkeypatch):
+    """Its rows, which the audit leaves aside, take most of the time."""
 
+    def one_row(record, *rest, **options):
+        return Release(record.schema, release.uniform_rows(record.schema, 1, 0), np.ones(1), record)
 
-def test_each_path_is_given_the_noise_that_was_asked_for(audit, monkeypatch):
-    for option, name, kind in (
-        ("gaussian", "OpenDPGaussian", OpenDPGaussian),
-        ("laplace", "OpenDPLaplace", OpenDPLaplace),
-    ):
-        made = []
-
-        class Watched(kind):
-            def _draw(self, vector, found, made=made):
-                made.append(vector.size)
-                return super()._draw(vector, found)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(mechanism, name, Watched)
-            audit("--noise", option, "--runs", 44, "--whole-runs", 40, "--features", 4)
-        assert sorted(set(made)) == [4, 11]
-        assert made.count(4) == 40
-
-
-def test_noise_that_breaks_its_claim_is_status_1(audit, tmp_path, monkeypatch):
-    options = ("--delta", 0.1, "--runs", 100_000, "--whole-runs", 10_000)
-    monkeypatch.setattr(mechanism, "OpenDPGaussian", Short)
-    result = audit(*options)
+    monkeypatch.setattr(release, "synthetic", one_row)
+    planted(1.0)
+    result = cli("dp-audit", "--runs", 40, "--command-runs", 40, "--json", "--quiet", "--confidence", 1 - 1e-7)
+    found = json.loads(result.out)["audits"]
+    assert [(audit["entry"], audit["verdict"]) for audit in found] == [
+        ("record", "not contradicted"),
+        ("dp-release", "not contradicted"),
+    ]
+    planted(0.0)
+    result = cli("dp-audit", "--runs", 40, "--command-runs", 40)
     assert result.status == 1
-    assert result.out.count("BROKEN") == 2
-    assert "\n        mu is at least " in result.out
-    assert (tmp_path / "results/runs/dp-audit.csv").is_file()
-    found = audit(*options, "--json", "--out", "x.csv")
-    assert found.status == 1
-    assert json.loads(found.out)["verdict"] == "BROKEN"
-    monkeypatch.setattr(mechanism, "OpenDPGaussian", Fast)
-    assert audit(*options, "--confidence", 1 - 1e-7).status == 0
+    assert result.out.count("values of the noise occur again") == 2
+
+
+def test_noise_that_breaks_its_promise_is_status_1(audit, planted, tmp_path):
+    planted(0.5)
+    result = audit("--epsilon", 20, "--runs", 600, "--confidence", 0.95)
+    assert result.status == 1
+    assert "contradicted: mu >= " in result.out
+    assert "not contradicted" not in result.out
+    assert "\n          mu is at least " in result.out
+    assert "would contradict" not in result.out
+    assert (tmp_path / "results/runs/dp-audit-all.csv").is_file()
+
+
+def test_the_claim_is_that_of_the_budget(audit, planted, monkeypatch):
+    """Even if the code under audit reports a larger one."""
+    right = mechanism.OpenDPGaussian.calibrate
+    wrong = lambda self, size, sensitivity, budget: right(self, size, sensitivity, mechanism.Budget(40.0, 1e-6))  # noqa: E731
+    planted(1.0)
+    monkeypatch.setattr(mechanism.OpenDPGaussian, "calibrate", wrong)
+    result = audit("--epsilon", 20, "--runs", 600, "--confidence", 0.95)
+    assert (result.status, "of 3.235 claimed" in result.out) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--epsilon", "0"], "error: --epsilon is 0; "),
-        (["--delta", "0"], "error: delta is 0 with Gaussian noise"),
         (["--delta", "1"], "error: --delta is 1; "),
-        (["--delta", "0.1", "--noise", "laplace"], "error: --delta does not go with --noise laplace"),
-        (["--features", "3"], "error: --features is 3; "),
+        (["--delta", "0.1", "--method", "exponential"], "error: --delta does not go with --method exponential"),
+        (["--command-runs", "39"], "error: --command-runs is 39; "),
         (["--confidence", "1"], "error: --confidence is 1; "),
         (["--runs", "39"], "error: --runs is 39; "),
         (["--out", "x.txt"], "error: --out x.txt"),
     ],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(audit, tmp_path, arguments, message):
-    result = audit("--runs", 40, "--whole-runs", 40, *arguments)
+def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, message):
+    result = cli("dp-audit", "--runs", 40, *arguments)
     assert (result.status, result.out) == (2, "")
     assert result.err.startswith(message)
     assert result.err.count("\n") == 1

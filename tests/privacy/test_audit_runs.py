@@ -1,207 +1,197 @@
-"""Real mechanisms pass and planted broken ones do not; either verdict is wrong less than once in a
-million runs.
+"""Faults that are planted on the path from the table to the record are contradicted, and noise that
+keeps its promise is not.
 
-Planted mechanisms draw from NumPy.
+Planted noise comes from NumPy, with a fixed seed, at a budget where bounds are tight.
 """
 
 import json
-import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.audit_runs import SCHEMA, audit_scalar, audit_whole, most_repeats
+from thesis_cli.privacy import exponential, mechanism, release
+from thesis_cli.privacy.audit_pairs import vector_pair
+from thesis_cli.privacy.audit_runs import audit, by_record
+from thesis_cli.privacy.audit_scores import subject
 from thesis_cli.privacy.features import Features
-from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, OpenDPLaplace
+from thesis_cli.privacy.mechanism import Budget, Choice, OpenDPGaussian, OpenDPLaplace
+from thesis_cli.privacy.subspace import Subspace
 
+GAUSSIAN, PURE = Budget(20.0, 1e-6), Budget(2.0)
+RUNS, FEW = 1400, 60
 SURE = 1 - 1e-7
-"""High enough not to accuse a real mechanism; planted ones fail at 0.95 by at least 7 standard
-errors.
-"""
-SCALAR, WHOLE = 200_000, 10_000
-REAL_SCALAR, REAL_WHOLE = 40_000, 2_000
-"""Of OpenDP, whose draws are slow."""
-SCALAR_BUDGET, WHOLE_BUDGET = Budget(1.0, 0.1), Budget(1.0, 0.3)
-"""At a large delta mu is large, and few runs detect a shortfall."""
-
-
-def recording(base, kept):
-    """Noise of OpenDP that records its draws."""
-
-    class Recording(base):
-        def _draw(self, vector, found):
-            values = super()._draw(vector, found)
-            kept.append(values - vector)
-            return values
-
-    return Recording
-
-
-def planted(base, factor=1.0):
-    """Noise of the right law, times a factor, always the same."""
-    rng = np.random.default_rng(1)
-    law = rng.laplace if base is OpenDPLaplace else rng.normal
-
-    class Planted(base):
-        def _draw(self, vector, found):
-            return vector + factor * law(0, found.scale, vector.shape)
-
-    return Planted
-
-
-class Seeded(OpenDPGaussian):
-    """Correct noise, except that each release restarts its generator."""
-
-    def _draw(self, vector, found):
-        return vector + found.scale * np.random.default_rng(0).normal(size=vector.size)
+"""High enough not to accuse a real mechanism, whose noise is fresh in every run."""
 
 
 @cache
-def scalar():
-    kept = []
-    return audit_scalar(recording(OpenDPGaussian, kept), SCALAR_BUDGET, REAL_SCALAR, confidence=SURE), kept
+def worst(method, noise="gaussian"):
+    """Pairs of tables, searched for once, before any fault is planted."""
+    budget = GAUSSIAN if noise == "gaussian" and method != "exponential" else PURE
+    return subject(method, noise, budget, RUNS // 2, 0.95)
 
 
-def test_the_real_gaussian_holds_on_the_scalar_path():
-    found, kept = scalar()
-    assert (found.path, found.verdict, found.contradictions) == ("scalar", "holds", [])
-    assert (found.runs, sum(map(len, kept))) == (REAL_SCALAR, REAL_SCALAR)
-    assert found.mu == found.calibration.sensitivity / found.calibration.scale
-    assert 0.7 * found.mu < found.gdp.mu <= found.mu
-    assert found.clopper_pearson.epsilon > 0.25
+@pytest.fixture
+def noise(monkeypatch):
+    """Plants noise: `draw` makes it from a generator, a scale and a shape."""
+
+    def plant(draw=None, factor=1.0):
+        rng = np.random.default_rng(1)
+
+        class Gaussian(OpenDPGaussian):
+            def _draw(self, vector, found):
+                drawn = rng.normal(0, factor, vector.shape) if draw is None else draw(rng, vector.shape)
+                return vector + found.scale * drawn
+
+        class Laplace(OpenDPLaplace):
+            def _draw(self, vector, found):
+                return vector + found.scale * rng.laplace(0, factor, vector.shape)
+
+        monkeypatch.setitem(release.NOISES, "gaussian", Gaussian)
+        monkeypatch.setitem(release.NOISES, "laplace", Laplace)
+
+        def choose(scores, sensitivity, epsilon):
+            """The exponential mechanism by Gumbel noise on the scores; permute-and-flip by
+            exponential noise.
+            """
+            scale = factor * 2 * sensitivity / epsilon
+            return Choice(int((scores + scale * rng.exponential(size=scores.size)).argmax()), scale, epsilon, "planted")
+
+        monkeypatch.setattr(mechanism, "choose", choose)
+
+    plant()
+    return plant
 
 
-@pytest.mark.parametrize("factor", [0.9, math.sqrt(0.5)])
-def test_less_noise_breaks_the_claim_on_the_scalar_path(factor):
-    found = audit_scalar(planted(OpenDPGaussian, factor), SCALAR_BUDGET, SCALAR)
-    assert found.verdict == "BROKEN"
-    assert found.contradictions[0] == f"mu is at least {found.gdp.mu:.4g}, not {found.mu:.4g}"
-    assert len(found.contradictions) == 1 + (factor < 0.9)  # a tenth is less than OpenDP's slack at this delta
-    assert found.repeats <= found.most_repeats
+@pytest.mark.parametrize("method", ["features", "subspace"])
+def test_right_noise_is_not_contradicted_and_a_fifth_less_is(noise, method):
+    right = audit(worst(method), RUNS)
+    assert (right.verdict, right.contradictions, right.repeats, right.public) == ("not contradicted", [], 0, "")
+    assert 0.75 < right.share < 1
+    assert 0.8 < right.fault < 0.95
+    assert right.mu == pytest.approx(1 / mechanism.analytic_scale(1.0, GAUSSIAN))
+    noise(factor=0.8)
+    wrong = audit(worst(method), RUNS)
+    assert wrong.contradictions == [f"mu is at least {wrong.gdp.mu:.4g}, not {wrong.mu:.4g}"]
 
 
-def test_the_real_laplace_holds_and_less_noise_breaks_the_claim():
-    found = audit_scalar(OpenDPLaplace, Budget(1.0), REAL_SCALAR, confidence=SURE)
-    assert (found.verdict, found.mu, found.clopper_pearson.delta) == ("holds", None, 0.0)
-    assert 0.7 < found.clopper_pearson.epsilon <= 1
-    for factor in (0.9, math.sqrt(0.5)):
-        broken = audit_scalar(planted(OpenDPLaplace, factor), Budget(1.0), SCALAR)
-        assert len(broken.contradictions) == 1
-        assert broken.contradictions[0].startswith("epsilon is at least 1.")
+def test_sensitivities_that_are_too_small_are_contradicted(monkeypatch):
+    for method, kind, factor, runs in (("features", Features, 1.3, RUNS), ("subspace", Subspace, 10, 300)):
+        right = kind.l2_sensitivity
+        monkeypatch.setattr(kind, "l2_sensitivity", lambda self, rows, right=right, f=factor: right(self, rows) / f)
+        found = audit(worst(method), runs)
+        assert found.share > 1
+        assert vector_pair(method, "gaussian", GAUSSIAN).reach == pytest.approx(factor, rel=1e-3)
 
 
-def test_a_delta_that_laplace_noise_does_not_spend_is_no_part_of_its_claim():
-    found = audit_scalar(planted(OpenDPLaplace, 0.9), Budget(1.0, 0.5), SCALAR)
-    assert found.contradictions
+@pytest.mark.usefixtures("noise")
+def test_features_that_are_longer_than_claimed_are_contradicted(monkeypatch):
+    right = Features.mean
+    monkeypatch.setattr(Features, "mean", lambda self, *rest: 1.2 * right(self, *rest))
+    assert audit(worst("features"), 2000, confidence=0.9).share > 1
+    found = audit(replace(worst("features"), pair=vector_pair("features", "gaussian", GAUSSIAN)), FEW)
+    assert found.contradictions[-1].startswith("two neighbours are 1.2 sensitivities")
 
 
-def test_the_real_gaussian_holds_on_the_whole_path():
-    kept = []
-    found = audit_whole(recording(OpenDPGaussian, kept), WHOLE_BUDGET, REAL_WHOLE, confidence=SURE)
-    assert (found.path, found.verdict, found.contradictions) == ("whole", "holds", [])
-    assert (found.runs, len(kept), kept[0].shape) == (REAL_WHOLE, REAL_WHOLE, (8,))
-    assert found.gdp.mu <= found.mu
-    assert found.calibration.sensitivity == pytest.approx(2 / 100, rel=1e-9)
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, shape: np.zeros(shape),
+        lambda rng, shape: np.random.default_rng(0).normal(size=shape),
+        lambda rng, shape: np.full(shape, rng.normal()),
+    ],
+    ids=["none", "restarts", "shared by coordinates"],
+)
+def test_missing_and_reused_noise_is_contradicted(noise, draw):
+    noise(draw)
+    found = audit(worst("features"), FEW)
+    assert found.repeats > found.most_repeats == 0
+    assert any("occur again" in text for text in found.contradictions)
+
+
+def test_noise_is_told_apart_even_if_only_a_sum_of_coordinates_lacks_it(noise):
+    """Noise of opposite signs repeats no value, and its law in each coordinate is right."""
+    signs = np.array([1, -1, 1, -1])
+
+    def draw(rng, shape):
+        return signs * rng.normal() * (1 + 1e-4 * rng.normal(size=shape))
+
+    noise(draw)
+    found = audit(worst("features"), 400)
     assert found.repeats == 0
+    assert found.share > 1
 
 
-def test_less_noise_breaks_the_claim_on_the_whole_path():
-    found = audit_whole(planted(OpenDPGaussian, math.sqrt(0.5)), WHOLE_BUDGET, WHOLE)
-    assert found.verdict == "BROKEN"
-    assert found.gdp.mu > found.mu
+def test_noise_of_the_release_before_is_contradicted(noise):
+    drawn = []
+
+    def draw(rng, shape):
+        drawn.append(rng.normal(size=shape))
+        return drawn[(len(drawn) - 1) // 3 * 3]
+
+    noise(draw)
+    assert audit(worst("features"), FEW).repeats > FEW
 
 
-class Unpaired(Features):
-    """Features sqrt(2/J) cos(w . x + b) of the thesis, of norms up to sqrt 2, that claim 2 / N."""
-
-    def mean(self, blocks, jobs=1, progress=None):
-        (rows,) = blocks
-        return math.sqrt(2 / self.count) * np.tile(np.cos(rows.reals @ self.frequencies.T - math.pi / 4), 2).mean(0)
-
-
-def test_features_longer_than_claimed_break_the_claim():
-    embedding = Unpaired(np.full((4, 1), 2 * math.pi), ())
-    assert np.linalg.norm(embedding.mean([SCHEMA.encode({"x": np.array([0.125])})])) == pytest.approx(math.sqrt(2))
-    noise = planted(OpenDPGaussian)
-    found = audit_whole(noise, WHOLE_BUDGET, WHOLE, embedding=embedding)
-    assert found.verdict == "BROKEN"
-    assert found.gdp.mu > found.mu
-    fair = audit_whole(planted(OpenDPGaussian), WHOLE_BUDGET, WHOLE, confidence=SURE)
-    assert 0.4 * fair.mu < fair.gdp.mu <= fair.mu
+def test_laplace_noise(noise):
+    found = audit(worst("features", "laplace"), 800)
+    assert (found.verdict, found.mu, found.gdp, found.delta) == ("not contradicted", None, None, 0.0)
+    assert 0.5 < found.share < 1
+    noise(factor=0.5)
+    broken = audit(worst("features", "laplace"), 800)
+    assert broken.contradictions == [f"epsilon is at least {broken.clopper_pearson.epsilon:.4g}, not 2"]
 
 
-def test_a_generator_that_starts_from_a_seed_is_found_by_repeats():
-    for found, repeats in (
-        (audit_scalar(Seeded, SCALAR_BUDGET, 4000), 2000),
-        (audit_whole(Seeded, WHOLE_BUDGET, 400), 398),
-    ):
-        assert found.repeats == repeats > found.most_repeats
-        assert found.contradictions[-1] == f"{repeats} of {found.runs} releases repeat an earlier one"
+def test_the_exponential_mechanism(noise, monkeypatch):
+    found = audit(worst("exponential"), 600)
+    assert found.verdict == "not contradicted"
+    assert 0.5 < found.share < 1
+    noise(factor=0.2)
+    assert audit(worst("exponential"), 400).share > 1
+    noise()
+    right = exponential.score_sensitivity
+    monkeypatch.setattr(exponential, "score_sensitivity", lambda *rest: right(*rest) / 5)
+    assert audit(worst("exponential"), 400).share > 1
 
 
-def test_the_tables_are_the_worst_pair_for_either_norm():
-    """For any number of features and rows, the distance of the vectors is the sensitivity."""
+@pytest.mark.parametrize("method", ["features", "exponential"])
+@pytest.mark.usefixtures("noise")
+def test_a_record_that_depends_on_the_table_is_contradicted(method):
+    """By one bit, for one of the tables."""
+    leaking = worst(method).pair.tables[1]
 
-    class Exact(OpenDPLaplace):
-        def _draw(self, vector, found):
-            seen.append((vector, found.sensitivity))
-            return vector + np.random.default_rng(len(seen)).normal(size=vector.size)
+    def entry(table, request):
+        record = by_record(table, request)
+        return replace(record, size=record.size + (table is leaking))
 
-    for rows, features in ((1, 2), (3, 8), (100, 20)):
-        seen = []
-        audit_whole(Exact, Budget(1.0), 40, rows=rows, features=features)
-        (one, claimed), other = seen[0], seen[-1][0]
-        assert np.abs(one - other).sum() == pytest.approx(claimed, rel=1e-9)
-        assert np.linalg.norm(one - other) == pytest.approx(2 / rows, rel=1e-9)
-
-
-def test_repeats_by_chance_are_allowed_for():
-    """On a grid as coarse as the noise, 100 draws repeat as often as their law predicts."""
-    rng, runs = np.random.default_rng(0), 200
-    for noise in (OpenDPGaussian(), OpenDPLaplace()):
-        found = noise.calibrate(1, 1.0, Budget(1.0, 0.1))
-        coarse = type(found)(**{**vars(found), "granularity": found.scale / 2000})
-        draw = rng.laplace if found.norm == 1 else rng.normal
-        pairs = []
-        for _ in range(2000):
-            grid = np.rint(draw(0, 2000, (2, runs // 2)))
-            pairs.append(sum(runs // 2 - len(np.unique(row)) for row in grid))
-        for confidence in (0.5, 0.95, 0.999):
-            above = np.mean(np.array(pairs) > most_repeats(runs, coarse, confidence))
-            level = 1 - confidence
-            assert above <= level + 5 * math.sqrt(level * (1 - level) / 2000)
-        below = np.mean(np.array(pairs) >= most_repeats(runs, coarse, 0.95))
-        assert below > 0.05
-    assert most_repeats(200_000, noise.calibrate(1, 1.0, Budget(1.0)), 0.95) <= 1
+    found = audit(worst(method), 40, entry)
+    (contradiction,) = found.contradictions
+    assert contradiction.startswith('the public part of a record depends on the table: "size": ')
 
 
-def test_progress_counts_every_release():
+@pytest.mark.parametrize("method", ["features", "subspace", "exponential"])
+def test_opendp_is_not_contradicted(method):
+    found = audit(worst(method), 300, confidence=SURE)
+    assert (found.verdict, found.public, found.repeats) == ("not contradicted", "", 0)
+    assert found.share <= 1
+
+
+def test_progress_counts_every_release_and_time_ends_them(noise):
     done = []
-    audit_scalar(Seeded, SCALAR_BUDGET, 50, tick=done.append)
-    audit_whole(Seeded, WHOLE_BUDGET, 41, tick=done.append)
-    assert sum(done) == 50 + 40
+    found = audit(worst("features"), 50, tick=done.append)
+    assert (found.runs, sum(done)) == (50, 50)
+    assert audit(worst("features"), 10**9, seconds=0.0).runs == 40
 
 
-def test_the_summary_is_json():
-    found, _ = scalar()
-    summary = json.loads(json.dumps(found.summary()))
-    assert (summary["path"], summary["verdict"], summary["mu"]) == ("scalar", "holds", found.mu)
-    assert summary["gdp"]["mu"] == found.gdp.mu
-    assert summary["sensitivity"] == 1.0
+def test_the_summary_is_json(noise):
+    summary = json.loads(json.dumps(audit(worst("features"), FEW).summary()))
+    assert (summary["method"], summary["entry"], summary["verdict"]) == ("features", "record", "not contradicted")
+    assert summary["share"] == summary["gdp"]["mu"] / summary["mu"]
+    assert summary["epsilon"] == 20.0
 
 
-def test_what_is_refused():
+def test_too_few_runs_are_refused():
     with pytest.raises(InputError, match="runs is 39; it must be at least 40"):
-        audit_scalar(Seeded, SCALAR_BUDGET, 39)
-    for options, message in (
-        ({"runs": 39}, "runs is 39; "),
-        ({"rows": 0}, "^the table has 0 rows; "),
-        ({"features": 3}, "features is 3; it must be even"),
-        ({"confidence": 1.0}, "confidence is 1; "),
-    ):
-        with pytest.raises(InputError, match=message):
-            audit_whole(Seeded, WHOLE_BUDGET, **{"runs": 40, **options})
-    with pytest.raises(InputError, match="delta is 0 with Gaussian noise"):
-        audit_scalar(Seeded, Budget(1.0), 40)
+        audit(worst("features"), 39)

@@ -29,7 +29,7 @@ TASKS = [
     ("dp-release", RELEASE, None),
     ("dp-query", {"release": "release.csv", "queries": ["mean(income)", "prob(age > 65)"]}, None),
     ("dp-test", {"release": "release.csv", "other": "people.csv", "permutations": 50}, 1),
-    ("dp-audit", {"delta": 0.1, "runs": 100, "whole_runs": 50}, None),
+    ("dp-audit", {"method": "features", "runs": 40, "command_runs": 0}, None),
     ("synthesize", {"tasks": "candy.json", "max_length": 1}, None),
 ]
 REPEATED = ("dp-release", "dp-audit")

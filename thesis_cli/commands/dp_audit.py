@@ -1,26 +1,40 @@
-"""`thesis-cli dp-audit`: check by repeated releases that the noise of dp-release keeps its promise."""
+"""`thesis-cli dp-audit`: check by repeated releases that dp-release keeps its promise."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.progress import Progress
+from thesis_cli.base.progress import Progress, silent
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.fields import option, settings_of
+from thesis_cli.commands.core.fields import check_methods, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 
 if TYPE_CHECKING:
-    from thesis_cli.privacy.audit_runs import AuditReport
+    from thesis_cli.privacy.audit_pairs import Table
+    from thesis_cli.privacy.audit_runs import AuditReport, Entry
+    from thesis_cli.privacy.mechanism import Budget, NoiseName
+    from thesis_cli.privacy.release import ReleaseRequest
+    from thesis_cli.privacy.release_record import Method, Record
 
-VERDICTS = "too few runs to tell", "holds", "BROKEN"
-"""Verdicts on one path; the verdict on both is the later one in this list."""
-DELTA = 1e-6
-"""Delta of the claim for Gaussian noise."""
+METHODS: tuple[tuple[Method, NoiseName | None], ...] = (
+    ("features", "gaussian"),
+    ("features", "laplace"),
+    ("subspace", "gaussian"),
+    ("subspace", "laplace"),
+    ("exponential", None),
+)
+"""What is audited, in this order; the exponential mechanism adds no noise to a vector."""
+GAUSSIAN, PURE, DELTA = 8.0, 3.0, 1e-6
+"""Claims at which bounds are tight: mu of Gaussian noise is 1.5, and rates that prove epsilon are
+not rare.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,25 +42,27 @@ class AuditRequest(Request):
     """Release two neighbouring tables many times, and prove a lower bound on what a release
     reveals.
 
-    The tables are invented, and the noise is that of dp-release, so it has no seed. The exit status
-    is 1 if a bound contradicts the claim.
+    The tables are invented, the worst that a search finds, and the noise is that of dp-release, so
+    it has no seed. The exit status is 1 if the releases contradict what the budget promises.
     """
 
-    epsilon: float = option(1.0, "Epsilon of the claim.", above=0)
-    delta: float | None = option(
+    method: Literal["all", "features", "subspace", "exponential"] = option(
+        "all", "Method of dp-release to audit, with each noise that it has."
+    )
+    epsilon: float | None = option(
         None,
-        "Delta of the claim; a large one, such as 0.1, needs fewer runs.",
-        least=0,
-        below=1,
-        default_text="1e-6; 0 with --noise laplace",
+        "Epsilon of the budget; the same code releases with any.",
+        above=0,
+        default_text=f"{GAUSSIAN:g} with Gaussian noise, otherwise {PURE:g}: bounds are tight there",
     )
-    noise: Literal["gaussian", "laplace"] = option("gaussian", "Noise of OpenDP to audit.")
-    runs: int = option(200_000, "Releases of a single number, half of them for each of two numbers.", least=40)
-    whole_runs: int = option(
-        10_000, "Releases of a table's mean features, half of them for each of two tables.", least=40
+    delta: float = option(
+        DELTA, "Delta of the budget for Gaussian noise.", above=0, below=1, methods=("all", "features", "subspace")
     )
-    rows: int = option(100, "Rows of each of these tables.", least=1)
-    features: int = option(8, "Features of each row, an even number.", least=2)
+    runs: int = option(100_000, "Releases of each method, half of them for each of two tables.", least=40)
+    command_runs: int = option(
+        100, "Further releases of each method by dp-release itself, from a CSV file; 0 for none.", least=0
+    )
+    seconds: float | None = option(None, "Time of the whole audit, after which fewer releases are made.", above=0)
     confidence: float = option(
         0.999,
         "Confidence level of each lower bound: how surely it contradicts no true claim.",
@@ -55,10 +71,9 @@ class AuditRequest(Request):
     )
 
     def check(self) -> None:
-        if self.features % 2:
-            raise InputError(f"--features is {self.features}", "it must be even")
-        if self.noise == "laplace" and self.delta:
-            raise InputError("--delta does not go with --noise laplace", "Laplace noise promises delta 0")
+        if 0 < self.command_runs < 40:
+            raise InputError(f"--command-runs is {self.command_runs}", "it must be 0, or at least 40")
+        check_methods(self, self.method)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -67,70 +82,103 @@ class AuditResult(Result):
 
     Attributes
     ----------
-    paths : the audit of a single number, and that of a table's mean features.
+    reports : an audit of each method, and of each by the command.
     """
 
-    paths: Sequence[AuditReport]
+    reports: Sequence[AuditReport]
 
     @property
-    def verdict(self) -> str:
-        """The verdict on both paths."""
-        return max((path.verdict for path in self.paths), key=VERDICTS.index)
+    def verdict(self) -> Literal["not contradicted", "contradicted"]:
+        """The verdict on all methods."""
+        return "contradicted" if self.status else "not contradicted"
 
     @property
     def status(self) -> int:
-        """1 if a bound contradicts the claim."""
-        return int(any(path.contradictions for path in self.paths))
+        """1 if the releases contradict a claim."""
+        return int(any(report.contradictions for report in self.reports))
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
-        """The claim, and for each path what its releases prove."""
-        calibration = self.paths[0].calibration
-        claim = f"epsilon {self.paths[0].budget.epsilon:g} at delta {calibration.delta:g}"
-        lines = [("claim", f"{claim}  ({calibration.mechanism})")]
-        for path in self.paths:
-            proven = f"epsilon >= {path.clopper_pearson.epsilon:.4f}"
-            if path.mu is not None:
-                proven = f"mu >= {path.gdp.mu:.4f} of {path.mu:.4f} claimed, {proven}"
-            lines.append((path.path, f"{proven}, {path.repeats} repeats in {path.runs} runs: {path.verdict}"))
-            lines += [("", contradiction) for contradiction in path.contradictions]
+        """For each method, what its releases prove of what its budget allows."""
+        lines = []
+        for report in self.reports:
+            if report.gdp is None:
+                proven = f"epsilon >= {report.clopper_pearson.epsilon:.3f} of {report.epsilon:g} claimed"
+            else:
+                proven = f"mu >= {report.gdp.mu:.3f} of {report.mu:.3f} claimed"
+            lines.append((_label(report), f"{report.verdict}: {proven} ({report.share:.0%}), {report.runs:,} runs"))
+            lines += [("", contradiction) for contradiction in report.contradictions]
+            if not report.contradictions:
+                fault = "too few runs to contradict less noise"
+                if report.fault is not None:
+                    fault = f"these runs would contradict {report.fault:.2f} times this noise"
+                lines.append(("", fault))
         return [*lines, ("bounds", f"each at confidence {self.settings['confidence']:g}")]
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """The verdict, and all that was measured."""
-        return {"verdict": self.verdict, "audits": [path.summary() for path in self.paths]}
+        return {"verdict": self.verdict, "audits": [report.summary() for report in self.reports]}
 
 
 def run(request: AuditRequest, progress: Progress) -> AuditResult:
-    """Audit the noise on a single number and on a table's mean features."""
-    from thesis_cli.privacy import mechanism
-    from thesis_cli.privacy.audit_runs import audit_scalar, audit_whole
+    """Audit each method, by its entry point in the library and by the command."""
+    from thesis_cli.privacy.audit_runs import audit
+    from thesis_cli.privacy.audit_scores import subject
 
-    delta = request.delta
-    if delta is None:
-        delta = 0.0 if request.noise == "laplace" else DELTA
-    budget = mechanism.Budget(request.epsilon, delta)
-    noise = mechanism.OpenDPGaussian if request.noise == "gaussian" else mechanism.OpenDPLaplace
-    with progress(request.runs + request.whole_runs, "releases") as tick:
-        paths = [
-            audit_scalar(noise, budget, request.runs, confidence=request.confidence, tick=tick),
-            audit_whole(
-                noise,
-                budget,
-                request.whole_runs,
-                rows=request.rows,
-                features=request.features,
-                confidence=request.confidence,
-                tick=tick,
-            ),
-        ]
+    chosen = [(method, noise) for method, noise in METHODS if request.method in ("all", method)]
+    parts = len(chosen) * (2 if request.command_runs else 1)
+    seconds = None if request.seconds is None else request.seconds / parts
+    reports = []
+    with progress(len(chosen) * (request.runs + request.command_runs), "releases") as tick, TemporaryDirectory() as to:
+        for method, noise in chosen:
+            budget = _budget(request, noise)
+            found = subject(method, noise or "gaussian", budget, request.runs // 2, request.confidence)
+
+            options: dict[str, Any] = {"confidence": request.confidence, "seconds": seconds, "tick": tick}
+            reports.append(audit(found, request.runs, **options))
+            if request.command_runs:
+                drawn = found.anew(replace(found.pair.request, public=None))  # the command draws its points
+                entry = _by_command(Path(to, "table.csv"))
+                reports.append(audit(drawn, request.command_runs, entry, "dp-release", **options))
     return AuditResult(
-        columns=Columns([_flat(path.summary()) for path in paths]),
+        columns=Columns([_flat(report.summary()) for report in reports]),
         request=request,
-        settings=settings_of(request, delta=delta),
-        paths=paths,
+        settings=settings_of(request),
+        reports=reports,
     )
+
+
+def _budget(request: AuditRequest, noise: NoiseName | None) -> Budget:
+    from thesis_cli.privacy.mechanism import Budget
+
+    if noise == "gaussian":
+        return Budget(request.epsilon or GAUSSIAN, request.delta)
+    return Budget(request.epsilon or PURE)
+
+
+def _by_command(file: Path) -> Entry:
+    """dp-release as an entry point: from a CSV file to the record, with public draws of its own."""
+    from thesis_cli.commands import dp_release
+
+    def entry(table: Table, request: ReleaseRequest) -> Record:
+        file.write_text(Columns(table).csv(), encoding="utf-8")
+        settings: dict[str, Any] = {"delta": request.budget.delta, "noise": request.noise, "rows": 1}
+        release = dp_release.ReleaseRequest(
+            table=file,
+            schema=request.schema,
+            epsilon=request.budget.epsilon,
+            method=request.method,
+            size=request.size,
+            **({} if request.method == "exponential" else settings),
+        )
+        return dp_release.run(release, silent).record
+
+    return entry
+
+
+def _label(report: AuditReport) -> str:
+    return report.method if report.entry == "record" else f"{report.method} ({report.entry})"
 
 
 def _flat(summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,7 +187,7 @@ def _flat(summary: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in summary.items():
         if isinstance(value, dict):
             flat |= {f"{key}_{name}": entry for name, entry in value.items() if name not in ("method", "delta")}
-        else:
+        elif key != "gdp":
             flat[key] = "; ".join(value) if isinstance(value, list) else value
     return flat
 
@@ -148,8 +196,8 @@ COMMAND = Command(
     AuditRequest,
     run,
     examples=(
-        "dp-audit --delta 0.1 --runs 20000 --whole-runs 2000",
-        "dp-audit --epsilon 1 --delta 0.1",
-        "dp-audit --epsilon 2 --noise laplace --whole-runs 1000 --json",
+        "dp-audit --method features --runs 4000",
+        "dp-audit --seconds 10 --command-runs 0",
+        "dp-audit --epsilon 5 --method exponential --runs 2000 --json",
     ),
 )

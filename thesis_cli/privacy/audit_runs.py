@@ -1,241 +1,212 @@
-"""Audits of the noise on invented tables: proven lower bounds beside what the noise claims.
+"""Audits of releases: proven lower bounds beside what the budget allows.
 
-The scalar path adds noise to one number; each call draws many releases. The whole path encodes two
-tables, computes their mean features and adds noise to these vectors, release by release. The audit
-finds too little noise, features that are longer than claimed, and a generator that restarts from a
-seed. It does not find a generator with one secret seed, nor faults outside the noise.
+Both tables of a pair are released again and again by a method's entry point, from the table to the
+record. The claim comes from the budget alone, and nothing that the code under audit reports about
+its noise can raise it. The audit finds too little noise or none, vectors that are longer than
+claimed, noise that is used twice, and public parts of records that depend on the table.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
-import numpy as np
-
-from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
-from thesis_cli.privacy.audit_bounds import LEAST_RUNS, AuditResult, LowerBound, audit
-from thesis_cli.privacy.features import Features
-from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.mechanism import Budget, Calibration, Noise, Noised
-from thesis_cli.privacy.schema import Real, Schema
+from thesis_cli.privacy.audit_bounds import LEAST_RUNS, LowerBound, clopper_pearson_lower_bound, gdp_lower_bound
+from thesis_cli.privacy.audit_pairs import Table, with_entropy
+from thesis_cli.privacy.audit_scores import Scores, Subject
+from thesis_cli.privacy.release import ReleaseRequest, private_record
+from thesis_cli.privacy.release_record import Record
 
-SCHEMA = Schema((Real("x", 0.0, 1.0),))
-HERE, THERE = 0.125, 0.625
-"""Values in the tables: at frequency 2 pi their angles are pi/4 and 5 pi/4, whose features have
-opposite signs.
-"""
+Entry = Callable[[Table, ReleaseRequest], Record]
+"""An entry point: from a table and settings to the record of a release."""
 
-
-class Repeating(Noise, Protocol):
-    """Noise for the scalar path."""
-
-    def repeat(self, value: float, l2_sensitivity: float, budget: Budget, runs: int) -> Noised:
-        """Releases of one number, as in `mechanism.OpenDPGaussian.repeat`."""
+REACH = 1 + 1e-9
+"""Largest distance of two vectors over their claimed sensitivity; the rest is rounding."""
+FAULTS = 0.01
+"""Accuracy of the smallest fault that is looked for."""
 
 
-class Embedding(Protocol):
-    """Map from a table to a vector, for the whole path."""
-
-    def mean(self, blocks: Iterable[Rows]) -> Floats:
-        """Vector of a table, shape (J,)."""
-
-    def l2_sensitivity(self, rows: int) -> float:
-        """Claimed bound on the distance of the vectors of two neighbours."""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AuditReport:
-    """Claims of one path, and lower bounds that its releases prove.
+    """Claims of one method, and lower bounds that its releases prove.
 
     Attributes
     ----------
-    path : "scalar" or "whole".
+    method, entry : what was audited, and through which entry point.
     runs : number of releases, half of them of either table.
-    budget, calibration : claimed privacy.
-    mu : claimed mu of Gaussian differential privacy, sensitivity / scale; None if the noise is not
-        Gaussian.
-    gdp, clopper_pearson : proven lower bounds.
-    repeats : number of releases that are equal to an earlier one of the same table.
-    most_repeats : number of repeats that chance exceeds with probability at most 1 - confidence.
+    rows : number of rows of each table.
+    epsilon, delta : claimed privacy: the budget.
+    mu : mu of Gaussian differential privacy that the budget allows; None without Gaussian noise.
+    reach : distance of the vectors (or scores) of the two tables, over the sensitivity that the
+        method claims.
+    gdp : proven lower bound on mu; None without Gaussian noise.
+    clopper_pearson : proven lower bound on epsilon.
+    repeats, most_repeats : values of the noise that occurred before, and how many chance allows.
+    public : what differs in the public parts of the records of the two tables; empty if nothing.
+    fault : largest factor on the noise that these runs would contradict; None if they would
+        contradict none, or contradict the noise as it is.
+    seconds : time of the runs.
     """
 
-    path: Literal["scalar", "whole"]
+    method: str
+    entry: str
     runs: int
-    budget: Budget
-    calibration: Calibration
+    rows: int
+    epsilon: float
+    delta: float
     mu: float | None
-    gdp: LowerBound
+    reach: float
+    gdp: LowerBound | None
     clopper_pearson: LowerBound
     repeats: int
     most_repeats: int
+    public: str
+    fault: float | None
+    seconds: float
+
+    @property
+    def share(self) -> float:
+        """Proven part of the claim: of mu for Gaussian noise, otherwise of epsilon."""
+        if self.gdp is not None and self.gdp.mu is not None and self.mu:
+            return self.gdp.mu / self.mu
+        return self.clopper_pearson.epsilon / self.epsilon
 
     @property
     def contradictions(self) -> list[str]:
         """Claims that the releases disprove."""
         found, epsilon = [], self.clopper_pearson.epsilon
-        if self.mu is not None and self.gdp.mu is not None and self.gdp.mu > self.mu:
+        if self.gdp is not None and self.share > 1:
             found.append(f"mu is at least {self.gdp.mu:.4g}, not {self.mu:.4g}")
-        if epsilon > self.budget.epsilon:
-            found.append(f"epsilon is at least {epsilon:.4g}, not {self.budget.epsilon:.4g}")
+        if epsilon > self.epsilon:
+            found.append(f"epsilon is at least {epsilon:.4g}, not {self.epsilon:.4g}")
         if self.repeats > self.most_repeats:
-            found.append(f"{self.repeats} of {self.runs} releases repeat an earlier one")
+            found.append(f"{self.repeats} values of the noise occur again, and at most {self.most_repeats} by chance")
+        if self.reach > REACH:
+            found.append(f"two neighbours are {self.reach:.4g} sensitivities apart")
+        if self.public:
+            found.append(f"the public part of a record depends on the table: {self.public}")
         return found
 
     @property
-    def verdict(self) -> Literal["holds", "too few runs to tell", "BROKEN"]:
-        """Whether the releases contradict a claim; "holds" does not prove privacy."""
-        if self.contradictions:
-            return "BROKEN"
-        return "holds" if max(self.gdp.mu or 0, self.clopper_pearson.epsilon) > 0 else "too few runs to tell"
+    def verdict(self) -> Literal["not contradicted", "contradicted"]:
+        """Whether the releases contradict a claim; if not, that proves no privacy."""
+        return "contradicted" if self.contradictions else "not contradicted"
 
     def summary(self) -> dict[str, Any]:
-        """Everything about the path, for JSON."""
-        calibration = self.calibration
-        return {
-            "path": self.path,
-            "runs": self.runs,
-            "mechanism": calibration.mechanism,
-            "sensitivity": calibration.sensitivity,
-            "scale": calibration.scale,
-            "epsilon": self.budget.epsilon,
-            "delta": calibration.delta,
-            "mu": self.mu,
-            "gdp": asdict(self.gdp),
-            "clopper_pearson": asdict(self.clopper_pearson),
-            "repeats": self.repeats,
-            "most_repeats": self.most_repeats,
-            "verdict": self.verdict,
-            "contradictions": self.contradictions,
-        }
+        """Everything about the method, for JSON."""
+        derived = {"share": self.share, "verdict": self.verdict, "contradictions": self.contradictions}
+        return {**asdict(self), **derived}
 
 
-def audit_scalar(
-    noise: Callable[[], Repeating], budget: Budget, runs: int, *, confidence: float = 0.95, tick: Tick | None = None
-) -> AuditReport:
-    """Audit releases of the numbers 1 and 0, whose sensitivity is 1: the worst pair.
-
-    Parameters
-    ----------
-    noise : function that makes the source of noise; called for each draw, as each release does.
-    runs : number of releases, half of them of either number.
-    confidence : confidence of each lower bound on its own, and of `most_repeats`.
-
-    Raises
-    ------
-    InputError : there are fewer than 40 runs; what `Noise.add` and `audit_bounds.audit` raise.
-    """
-    each = _half(runs)
-
-    def releases(value: float, count: int) -> Floats:
-        parts = []
-        for share in (count // 2, count - count // 2):  # a generator that restarts from a seed repeats itself
-            parts.append(noise().repeat(value, 1.0, budget, share).values)
-            if tick:
-                tick(share)
-        return np.concatenate(parts)
-
-    calibration = noise().calibrate(1, 1.0, budget)
-    delta = calibration.delta
-    found = audit(lambda n: releases(1.0, n), lambda n: releases(0.0, n), each, delta=delta, confidence=confidence)
-    return _report("scalar", 2 * each, budget, calibration, found, confidence)
+def by_record(table: Table, request: ReleaseRequest) -> Record:
+    """The entry point of the library: encodes the table and draws the noise."""
+    rows = request.schema.encode(table)
+    return private_record([rows], len(rows), request, lambda budget, rho: None)
 
 
-def audit_whole(
-    noise: Callable[[], Noise],
-    budget: Budget,
+def audit(
+    subject: Subject,
     runs: int,
+    entry: Entry = by_record,
+    entry_name: str = "record",
     *,
-    rows: int = 100,
-    embedding: Embedding | None = None,
-    features: int = 8,
     confidence: float = 0.95,
+    seconds: float | None = None,
     tick: Tick | None = None,
 ) -> AuditReport:
-    """Audit releases of the mean features of two tables, one row of which differs: the worst pair.
+    """Release both tables of a subject in turn, and bound what the releases reveal.
+
+    The public part of each record is compared with that of a release of the other table by the
+    library, with the same public draws.
 
     Parameters
     ----------
-    noise : as for `audit_scalar`.
     runs : number of releases, half of them of either table.
-    rows : number N of rows of each table.
-    embedding : by default J = `features` of frequency 2 pi, which map the two rows to opposite
-        vectors.
     confidence : confidence of each lower bound on its own, and of `most_repeats`.
+    seconds : time after which no further release starts, once there are as few as can be.
+    tick : called with the number of releases just done.
 
     Raises
     ------
-    InputError : there are fewer than 40 runs or no rows, the number of features is odd; what
-        `Noise.add` and `audit_bounds.audit` raise.
+    InputError : there are fewer than 40 runs; what the entry point raises.
     """
-    each = _half(runs)
-    if rows < 1:
-        raise InputError(f"the table has {rows} rows", "it must have at least one")
-    if features < 2 or features % 2:
-        raise InputError(f"the number of features is {features}", "it must be even and at least 2")
-    embedding = embedding or Features(np.full((features // 2, 1), 2 * math.pi), ())
-    values = np.full(rows, HERE)
-    one = embedding.mean([SCHEMA.encode({"x": values})])
-    values[0] = THERE
-    other = embedding.mean([SCHEMA.encode({"x": values})])
-    sensitivity, difference = embedding.l2_sensitivity(rows), other - one
-
-    def scores(mean: Floats, count: int) -> Floats:
-        found = np.empty(count)
-        for i in range(count):
-            found[i] = noise().add(mean, sensitivity, budget).values @ difference
-            if tick:
-                tick(1)
-        return found
-
-    calibration = noise().calibrate(one.size, sensitivity, budget)
-    delta = calibration.delta
-    found = audit(lambda n: scores(other, n), lambda n: scores(one, n), each, delta=delta, confidence=confidence)
-    return _report("whole", 2 * each, budget, calibration, found, confidence)
-
-
-def _half(runs: int) -> int:
     if runs < 2 * LEAST_RUNS:
         raise InputError(f"the number of runs is {runs}", f"it must be at least {2 * LEAST_RUNS}")
-    return runs // 2
-
-
-def _report(
-    path: Literal["scalar", "whole"],
-    runs: int,
-    budget: Budget,
-    calibration: Calibration,
-    found: AuditResult,
-    confidence: float,
-) -> AuditReport:
-    gaussian = calibration.norm == 2
-    return AuditReport(
-        path=path,
-        runs=runs,
-        budget=budget,
-        calibration=calibration,
-        mu=calibration.sensitivity / calibration.scale if gaussian else None,
-        gdp=found.gdp,
-        clopper_pearson=found.clopper_pearson,
-        repeats=found.repeats,
-        most_repeats=most_repeats(runs, calibration, confidence),
+    subject = subject.anew(subject.pair.request)
+    start, done, public = time.monotonic(), 0, ""
+    entropy, reference = -1, ""
+    for done in range(2, runs + 1, 2):
+        for side, table in enumerate(subject.pair.tables):
+            record = entry(table, subject.pair.request)
+            subject.add(record, side)
+            if record.entropy != entropy:
+                entropy, other = record.entropy, subject.pair.tables[1 - side]
+                reference = public_part(by_record(other, with_entropy(subject.pair.request, entropy)))
+            public = public or _difference(public_part(record), reference)
+        if tick:
+            tick(2)
+        if seconds is not None and time.monotonic() - start > seconds and done >= 2 * LEAST_RUNS:
+            break
+    delta = subject.budget.delta
+    repeats, most = subject.repeats(confidence)
+    gdp, epsilon = _bounds(subject.scores(), subject.mu, delta, confidence)
+    report = AuditReport(
+        method=subject.name,
+        entry=entry_name,
+        runs=done,
+        rows=subject.pair.rows,
+        epsilon=subject.budget.epsilon,
+        delta=delta,
+        mu=subject.mu,
+        reach=subject.pair.reach,
+        gdp=gdp,
+        clopper_pearson=epsilon,
+        repeats=repeats,
+        most_repeats=most,
+        public=public,
+        fault=None,
+        seconds=time.monotonic() - start,
     )
+    return report if report.contradictions else replace(report, fault=_smallest_fault(subject, confidence))
 
 
-def most_repeats(runs: int, calibration: Calibration, confidence: float) -> int:
-    """Quantile of the number of repeats among `runs` releases, half of them of either table.
+def public_part(record: Record) -> str:
+    """Text of a record without what the mechanism returned, except for its length."""
+    length = None if record.vector is None else (float(len(record.vector)),)
+    rows = None if record.rows is None else replace(record.rows, reals=(), codes=())
+    return replace(record, vector=length, rows=rows, objective=None).to_json()
 
-    Two draws of noise of density p on a grid of spacing g are equal with probability g times the
-    integral of p^2, which is 1 / (2 sqrt(pi) sigma) or 1 / (4 b), and the number of equal pairs is
-    nearly Poisson. Vectors repeat less often.
-    """
-    from scipy.special import pdtrik
 
-    pairs = runs / 2 * (runs / 2 - 1)
-    width = 4 * calibration.scale if calibration.norm == 1 else 2 * math.sqrt(math.pi) * calibration.scale
-    expected = pairs * calibration.granularity / width
-    return math.ceil(pdtrik(confidence, expected)) if expected > 0 else 0
+def _difference(one: str, other: str) -> str:
+    """The first lines that differ; empty if none do."""
+    if one == other:
+        return ""
+    pairs = zip([*one.splitlines(), ""], [*other.splitlines(), ""], strict=False)
+    return next(f"{a.strip()} beside {b.strip()}" for a, b in pairs if a != b)
+
+
+def _bounds(scores: Scores, mu: float | None, delta: float, confidence: float) -> tuple[LowerBound | None, LowerBound]:
+    one, other = scores
+    gdp = None if mu is None else gdp_lower_bound(other, one, delta=delta, confidence=confidence)
+    return gdp, clopper_pearson_lower_bound(other, one, delta=delta, confidence=confidence)
+
+
+def _smallest_fault(subject: Subject, confidence: float) -> float | None:
+    """Largest factor on the noise whose bounds contradict the claim, for noise as in these runs."""
+
+    def caught(factor: float) -> bool:
+        gdp, epsilon = _bounds(subject.scores(factor), subject.mu, subject.budget.delta, confidence)
+        too_much = gdp is not None and gdp.mu is not None and subject.mu is not None and gdp.mu > subject.mu
+        return too_much or epsilon.epsilon > subject.budget.epsilon
+
+    low, high = 0.05, 1.0
+    if not caught(low):
+        return None
+    while high - low > FAULTS:
+        middle = (low + high) / 2
+        low, high = (middle, high) if caught(middle) else (low, middle)
+    return low

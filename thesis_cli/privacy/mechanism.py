@@ -352,6 +352,7 @@ def exponent_of(rounding: float) -> int:
     return max(LEAST_EXPONENT, math.frexp(rounding)[1] - 1 - GRANULARITY_BITS)
 
 
+@cache
 def opendp_name() -> str:
     return f"OpenDP {version('opendp')}"
 

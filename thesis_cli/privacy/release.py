@@ -13,6 +13,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from typing import Any, Protocol, cast
 
@@ -260,6 +261,7 @@ def _small_table(
     return {"mechanism": how, "rows": SmallTable.of(found)}
 
 
+@cache
 def _versions(method: Method) -> dict[str, str]:
     names = ("thesis-cli", "opendp", "numpy", *(marginals.PACKAGES if method == "marginals" else ()))
     return {name: version(name) for name in names}

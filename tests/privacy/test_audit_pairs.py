@@ -1,0 +1,43 @@
+"""The tables that a search finds are the worst, and exact probabilities are those of OpenDP."""
+
+import numpy as np
+import pytest
+
+from thesis_cli.privacy.audit_pairs import ROWS, SCHEMA, Choices, choice_pairs, vector_pair
+from thesis_cli.privacy.mechanism import Budget, choose
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("method", ["features", "subspace"])
+def test_the_tables_are_neighbours_and_reach_the_sensitivity(method, noise):
+    pair = vector_pair(method, noise, Budget(1.0, 1e-6))
+    assert 0.999 < pair.reach <= 1
+    one, other = (SCHEMA.encode(table) for table in pair.tables)
+    same = (one.reals == other.reals).all(1) & (one.codes == other.codes).all(1)
+    assert (pair.rows, same.tolist()) == (ROWS, [False] + [True] * (ROWS - 1))
+
+
+def test_some_small_domain_reaches_epsilon_and_none_exceeds_it():
+    largest = []
+    for pair, choices in choice_pairs(Budget(1.5)):
+        probabilities = choices.probabilities()
+        assert probabilities.sum(1) == pytest.approx(1)
+        assert pair.reach == pytest.approx(1, abs=1e-9)
+        largest.append(np.abs(np.log(probabilities[0] / probabilities[1])).max())
+    assert max(largest) == pytest.approx(1.5, rel=1e-3)
+
+
+def test_probabilities_of_permute_and_flip():
+    """By hand for two candidates; by OpenDP for three, within 5 standard errors."""
+    two = Choices(np.array([[0.0, -1.0], [-1.0, 0.0]])).probabilities()
+    assert two[0] == pytest.approx([1 - np.exp(-1) / 2, np.exp(-1) / 2])
+    assert two[1] == pytest.approx(two[0][::-1])
+    scores, runs = np.array([0.0, -0.4, -1.0]), 2000
+    expected = Choices(scores[np.newaxis]).probabilities()[0]
+    drawn = np.bincount([choose(scores, 0.5, 1.0).index for _ in range(runs)], minlength=3) / runs
+    assert (np.abs(drawn - expected) < 5 * np.sqrt(expected * (1 - expected) / runs)).all()
+
+
+def test_a_factor_on_the_scale_divides_the_scores():
+    scaled = np.array([[0.0, -1.0, -2.0]])
+    assert Choices(scaled).probabilities(0.5) == pytest.approx(Choices(2 * scaled).probabilities())
