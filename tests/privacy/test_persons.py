@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.privacy.features import Features
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.persons import bounded_rows, person_rows
 from thesis_cli.privacy.schema import Integer, Real, Schema
 from thesis_cli.privacy.table import open_table
+from thesis_cli.privacy.units import Totals, Unit
 
 KEY = b"key"
 SCHEMA = Schema((Real("x", 0, 1), Integer("n", 0, 9)))
@@ -104,3 +106,28 @@ def test_bad_columns(tmp_path):
         person_rows(open_table(file), SCHEMA, "who")
     with pytest.raises(InputError, match="the schema has the column 'n' of persons"):
         person_rows(open_table(file), SCHEMA, "n")
+
+
+@pytest.mark.parametrize("unit", [Unit("replace", 2), Unit("add-remove", 2)], ids=str)
+def test_no_searched_person_moves_the_totals_by_more_than_the_sensitivity(unit):
+    """Persons with up to four rows, at both ends of the table and between, beside two others."""
+    totals = Totals(Features(np.full((4, 1), math.pi), ()), unit)
+    others = ["a", "b", "b", "b"], [0.0, 0.3, 1.0, 0.6]
+
+    def vector(identifier, own, place):
+        identifiers, values = [*others[0]], [*others[1]]
+        identifiers[place:place], values[place:place] = [identifier] * len(own), own
+        rows = Rows.of_reals(np.array(values)[:, None])
+        return totals.vector(bounded_rows([(identifiers, rows)], 2, KEY))
+
+    tables = [
+        vector(identifier, own, place)
+        for count in range(5)
+        for own in itertools.product((0.0, 1.0), repeat=count)
+        for identifier, place in (("p", 0), ("q", 2), ("r", 4))
+    ]
+    without = tables[0]
+    pairs = itertools.combinations(tables, 2) if unit.neighbours == "replace" else ((without, t) for t in tables)
+    apart = max(math.dist(a, b) for a, b in pairs)
+    assert apart <= totals.l2_sensitivity()
+    assert apart == pytest.approx(totals.l2_sensitivity(), rel=1e-6)

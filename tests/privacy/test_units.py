@@ -4,15 +4,23 @@ import math
 import numpy as np
 import pytest
 
-from tests.privacy.test_release import LINE, MIXED, corners, table
+from tests.privacy.test_release import LINE, MIXED, corners, free, request, table
+from tests.privacy.test_subspace import Recorder
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import units
 from thesis_cli.privacy.features import Features, draw_features
 from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.release import private_record, synthetic
+from thesis_cli.privacy.release_files import rows_text
+from thesis_cli.privacy.release_record import Counted, Promise, Record
 from thesis_cli.privacy.subspace import Subspace
-from thesis_cli.privacy.units import Totals, Unit, split_totals
+from thesis_cli.privacy.units import Totals, Unit
 
 UNITS = [Unit("add-remove"), *(Unit(neighbours, most) for neighbours in ("replace", "add-remove") for most in (1, 3))]
+
+
+def noised(vector):
+    return Recorder().add(vector, 1, None)
 
 
 def embeddings(schema):
@@ -85,14 +93,14 @@ def test_totals_are_the_mean_and_the_number_of_rows():
     private = table(MIXED, 300, 5)
     totals = Totals(features, Unit("add-remove"))
     vector = totals.vector(iter([private[:0], private[:100], private[100:]]))
-    found, count = split_totals(vector, totals.weight)
+    found, counted = totals.means(noised(vector))
     assert vector.size == totals.count == 9
-    assert count == pytest.approx(300, rel=1e-15)
-    np.testing.assert_allclose(found / count, features.mean([private]), rtol=0, atol=1e-15)
+    assert counted.rows == pytest.approx(300, rel=1e-15)
+    np.testing.assert_allclose(found.values, features.mean([private]), rtol=0, atol=1e-15)
     shuffled = private[np.random.default_rng(0).permutation(300)]
     assert totals.vector([shuffled]).tobytes() == vector.tobytes()
     assert not totals.vector(iter([])).any()
-    assert split_totals(totals.vector([private[:0]]), totals.weight)[1] == 1
+    assert totals.means(noised(totals.vector([private[:0]])))[1].rows == 1
 
 
 def test_rounding_is_bounded_for_public_numbers_of_rows_only(monkeypatch):
@@ -110,3 +118,61 @@ def test_only_replaced_rows_have_a_public_number():
     assert len({unit.text for unit in (Unit(), *UNITS)}) == 6
     with pytest.raises(InputError, match="at least 1"):
         Unit("replace", 0)
+
+
+# Releases
+
+
+@pytest.mark.parametrize("method", ["features", "subspace", "public"])
+@pytest.mark.parametrize("unit", UNITS[1:4], ids=str)
+def test_no_byte_depends_on_the_number_of_rows_but_through_the_noise(method, unit):
+    asked = request(method, unit=unit)
+    answer = 50 * np.random.default_rng(0).random(100)
+    found, vectors = set(), set()
+    for count, seed in ((50, 0), (51, 0), (7, 1), (0, 2)):
+        fake, spent = Recorder(answer), []
+        private = table(asked.schema, count, seed)
+        record = private_record([private], None, asked, lambda *given, to=spent: to.append(given), noise=fake)
+        ((vector, sensitivity, budget),) = fake.calls
+        made = synthetic(record, 9, public=asked.public)
+        texts = [rows_text(made, weighted=weighted) for weighted in (False, True)]
+        found.add((record.to_json(), *texts, sensitivity, budget, *spent))
+        vectors.add(vector.tobytes())
+    assert len(vectors) == 4
+    assert len(found) == 1
+    assert record.promise == Promise(1, 1e-6, unit.text, None)
+    assert not [text for text in record.public if "number of rows of the table" in text]
+    assert Record.from_json(record.to_json()) == record
+
+
+def test_the_noise_of_a_secret_number_is_that_of_its_totals():
+    asked, fake = request("features", unit=Unit("replace", 2)), Recorder()
+    private = table(MIXED, 50, 0)
+    record = private_record([private], None, asked, free, noise=fake)
+    totals = Totals(asked.embedding(), asked.unit)
+    assert fake.calls[0][1] == totals.l2_sensitivity() == pytest.approx(4, rel=1e-6)
+    assert fake.calls[0][0].tobytes() == totals.vector([private]).tobytes()
+    vector, noise = record.noisy_vector
+    np.testing.assert_allclose(vector, asked.embedding().mean([private]), rtol=0, atol=1e-15)
+    assert noise.scale == pytest.approx(1 / 50)  # that of the recorder is 1
+    assert record.count == Counted(pytest.approx(50), pytest.approx(1 / math.sqrt(3)), 2, 25)
+    public = private_record([private], 50, request("features"), free, noise=Recorder())
+    assert public.count == Counted(50, 0, 1, 50)
+
+
+def test_the_noisy_number_of_rows_has_its_error():
+    asked = request("features", unit=Unit("add-remove"))
+    private = table(MIXED, 50, 0)
+    found = [private_record([private], None, asked, free).count for _ in range(60)]
+    z = np.array([(count.rows - 50) / count.deviation for count in found])
+    kept = z[[count.rows > 1 for count in found]]  # at least 1, by post-processing
+    assert len(kept) > 40
+    assert abs(kept.mean()) < 5 / math.sqrt(len(kept))
+    assert abs(kept.std() - 1) < 5 / math.sqrt(2 * len(kept))
+
+
+def test_a_number_of_rows_is_given_if_and_only_if_it_is_public():
+    private = table(MIXED, 5, 0)
+    for count, unit in ((5, Unit("add-remove")), (None, Unit())):
+        with pytest.raises(ValueError, match="only then"):
+            private_record([private], count, request("features", unit=unit), free)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from thesis_cli.privacy.query import Answer, AnswerRow
-    from thesis_cli.privacy.release_record import Promise
+    from thesis_cli.privacy.release_record import Counted, Promise
     from thesis_cli.privacy.weighted_sample import WeightedSample
 
 NO_FILE = "the scores are printed, and no file holds them"
@@ -71,12 +71,14 @@ class QueryResult(Result):
     ----------
     answers : one for each query.
     promise : budget, neighbouring tables and number of private rows of the release.
+    counted : number of private rows, with noise if it is secret.
     rows : number of released rows.
     weights : a note on the weights; None if they are probabilities.
     """
 
     answers: Sequence[Answer]
     promise: Promise
+    counted: Counted
     rows: int
     weights: str | None
 
@@ -88,9 +90,10 @@ class QueryResult(Result):
         lines = [line for answer in self.answers for line in _lines(answer)]
         if self.weights:
             lines.append(("weights", self.weights))
-        promise = self.promise
+        promise, counted = self.promise, self.counted
+        about = f"N = {counted.rows:,.0f}" + f" +- {counted.deviation:,.0f}" * (promise.rows is None)
         source = (
-            f"from {self.rows:,} released rows, for N = {promise.rows:,} private ones: "
+            f"from {self.rows:,} released rows, for {about} private ones: "
             f"epsilon = {promise.epsilon:.6g}, delta = {promise.delta:.6g} ({promise.neighbours})"
         )
         return [*lines, ("estimates", source)]
@@ -99,7 +102,12 @@ class QueryResult(Result):
     def facts(self) -> Mapping[str, Any]:
         """The answers, without scores on a holdout: those are written to no file."""
         found = _dicts(row for answer in self.answers for row in answer.rows)
-        return {"promise": asdict(self.promise), "weights": self.weights, "answers": found}
+        return {
+            "promise": asdict(self.promise),
+            "private": asdict(self.counted),
+            "weights": self.weights,
+            "answers": found,
+        }
 
     @presentation
     def to_dict(self) -> dict[str, Any]:
@@ -140,7 +148,7 @@ def run(request: QueryRequest, progress: Progress) -> QueryResult:
         judge = WeightedSample.of_rows(sample.schema, rows)
     for text in request.define or ():
         sample, judge = sample.define(text), judge and judge.define(text)
-    answers = [ask(sample, text, promise.rows, judge) for text in request.queries]
+    answers = [ask(sample, text, release.record.count.rows, judge) for text in request.queries]
     if judge and not any(answer.scored for answer in answers):
         raise InputError("--holdout has no model to score", "add a query regress(...) or classify(...)")
     return QueryResult(
@@ -149,6 +157,7 @@ def run(request: QueryRequest, progress: Progress) -> QueryResult:
         settings=settings_of(request),
         answers=answers,
         promise=promise,
+        counted=release.record.count,
         rows=len(sample.weights),
         weights=None if sample.is_distribution() else _about_weights(sample),
     )

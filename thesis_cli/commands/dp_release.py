@@ -74,6 +74,23 @@ class ReleaseRequest(Request):
         below=1,
         methods=("copula", "features", "marginals", "subspace"),
     )
+    person: str | None = option(
+        None,
+        "Column that names each row's person; the promise is then a person's, and no output shows the column.",
+        methods=("copula", "features", "subspace"),
+    )
+    most: int | None = option(
+        None,
+        "Largest number of rows of a person that count, for --person; others are left out at random.",
+        least=1,
+        methods=("copula", "features", "subspace"),
+    )
+    neighbours: Literal["replace", "add-remove"] = option(
+        "replace",
+        "Tables that the promise compares: one row or person is replaced, or is missing in one of them; add-remove"
+        " keeps the number of rows secret.",
+        methods=("copula", "features", "subspace"),
+    )
     query: str | None = option(None, "SELECT that gives the table, if it is a database.")
     delimiter: str | None = delimiter_option()
     init_schema: Path | None = option(
@@ -197,6 +214,14 @@ class ReleaseRequest(Request):
                 raise InputError(f"--{name} is missing", "a release needs it")
         if self.noise == "laplace" and self.delta:
             raise InputError("--delta does not go with --noise laplace", "Laplace noise promises delta 0")
+        if self.person is not None and self.most is None:
+            raise InputError(
+                "--person is given without --most", "give the largest number of a person's rows that count"
+            )
+        if self.most is not None and self.person is None:
+            raise InputError(
+                "--most is given without --person", "name the column of persons; --weight-bound bounds weights"
+            )
         if self.public is not None and self.size is not None:
             raise InputError("--size does not go with --public", "the public rows have a size already")
         if self.ledger is None:

@@ -124,9 +124,12 @@ def _by_vector(release: Release, other: Rows, rng: np.random.Generator) -> TwoSa
     from thesis_cli.privacy.two_sample import NoisyMean, noisy_mean_test
 
     vector, noise = release.record.noisy_vector
+    counted = release.record.count
+    if counted.most > 1:
+        logger.info("rows of one person may be alike: N rows count as N / %d", counted.most)
     return noisy_mean_test(
         release_features(release.record),
-        NoisyMean(np.array(vector), noise.scale, release.record.promise.rows, noise.noise),
+        NoisyMean(np.array(vector), noise.scale, max(1, round(counted.rows / counted.most)), noise.noise),
         other,
         rng,
     )

@@ -60,6 +60,11 @@ def _identifiers(values: Values) -> list[str]:
     return ["" if value is None else str(value) for value in values.tolist()]
 
 
+def public_key(entropy: int) -> bytes:
+    """Key of the choice of rows, from the public entropy of a release."""
+    return hashlib.sha256(f"persons {entropy}".encode()).digest()
+
+
 def bounded_rows(
     parts: Iterable[tuple[Sequence[str], Rows]], most: int, key: bytes, chunk: int = CHUNK
 ) -> Iterator[Rows]:

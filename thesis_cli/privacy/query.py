@@ -174,7 +174,7 @@ class Query(Formula):
         return self.wrong("no released rows of positive weight are left", "change the condition or the expression")
 
 
-def ask(sample: WeightedSample, text: str, rows: int, holdout: WeightedSample | None = None) -> Answer:
+def ask(sample: WeightedSample, text: str, rows: float, holdout: WeightedSample | None = None) -> Answer:
     """Answer one query.
 
     Expectations (`mean`, `prob`, `count`) are sum_m w_m h(z_m) (Thesis eq. 4.5) with the weights as
@@ -186,7 +186,7 @@ def ask(sample: WeightedSample, text: str, rows: int, holdout: WeightedSample | 
     ----------
     sample : rows and weights of the release.
     text : text of the query.
-    rows : number N of private rows, from the promise, for `count`.
+    rows : number N of private rows, for `count`; an estimate if it is secret.
     holdout : rows to score models on. These scores are private if the rows are.
 
     Raises
@@ -202,7 +202,7 @@ def ask(sample: WeightedSample, text: str, rows: int, holdout: WeightedSample | 
         return Answer(query.text, tuple(_scalars(query, sample, rows)))
 
 
-def _scalars(query: Query, sample: WeightedSample, rows: int) -> list[AnswerRow]:
+def _scalars(query: Query, sample: WeightedSample, rows: float) -> list[AnswerRow]:
     """Numbers of a statistic, for all chosen rows or for each group."""
     if query.name == "count":
         return _counts(query, sample, rows)
@@ -230,7 +230,7 @@ def _scalars(query: Query, sample: WeightedSample, rows: int) -> list[AnswerRow]
     return found
 
 
-def _counts(query: Query, sample: WeightedSample, rows: int) -> list[AnswerRow]:
+def _counts(query: Query, sample: WeightedSample, rows: float) -> list[AnswerRow]:
     """N times the joint probability of the condition, `where` and the group."""
     true = (sample.truth(query, query.arguments[0]) == 1) & query.chosen(sample)
     return [

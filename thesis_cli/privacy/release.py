@@ -10,10 +10,11 @@ over all small tables (section 4.3.4); and noisy marginals (`marginals`), for co
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any, Protocol, cast
 
@@ -44,8 +45,10 @@ from thesis_cli.privacy.release_rows import (
     uniform_rows,
 )
 from thesis_cli.privacy.schema import Schema
-from thesis_cli.privacy.staged import OpenDPStages, Passes, StageNoise, release_stages
+from thesis_cli.privacy.staged import OpenDPStages, Passes, StageNoise, Stages, release_stages
 from thesis_cli.privacy.subspace import Subspace, counted_blocks
+from thesis_cli.privacy.unit_stages import SecretStages, mean_stages
+from thesis_cli.privacy.units import LARGEST, ROWS, Totals, Unit
 
 __all__ = [
     "ReleaseRequest",
@@ -75,6 +78,8 @@ BASES: dict[Method, str] = {
     "subspace": "points drawn uniformly over the schema",
     "exponential": "all tables of so many rows",
 }
+DIAMETERS: Mapping[Method, float] = {"features": 2.0, "subspace": math.sqrt(2)}
+"""Largest distance of the vectors of two rows; no kernel value of a subspace is negative."""
 
 
 class Embedding(Protocol):
@@ -106,6 +111,7 @@ class ReleaseRequest:
     algorithm : choice of the marginals (marginals).
     public : public rows whose span the subspace method takes, instead of points drawn from the
         schema.
+    unit : what neighbouring tables differ in.
     entropy : seed of the public random draws (features, points, starts). They are not part of the
         noise: the promise holds for any value, and the record contains it.
     """
@@ -116,6 +122,7 @@ class ReleaseRequest:
     noise: NoiseName = "gaussian"
     size: int = SIZES["features"]
     public: Rows | None = None
+    unit: Unit = ROWS
     entropy: int = field(default_factory=lambda: secrets.randbits(128))
     favour: Favour = "balance"
     algorithm: Algorithm = "mst"
@@ -135,7 +142,7 @@ class ReleaseRequest:
 
 def private_record(
     blocks: Iterable[Rows],
-    count: int,
+    count: int | None,
     request: ReleaseRequest,
     spend: Spend,
     *,
@@ -148,8 +155,9 @@ def private_record(
 
     Parameters
     ----------
-    blocks, count : private table, and its number N of rows, which is public. A release by copula
-        reads it once a stage if it is large (`staged.Passes`).
+    blocks, count : private table, and its number N of rows if the unit makes it public. Of a table
+        with several rows of a person, the rows that count (`persons.bounded_rows`). A release by
+        copula reads a large table once a stage (`staged.Passes`).
     spend : called after the table has been read and before noise is drawn; if it raises, nothing is
         released.
     noise, choose : source of the noise (a `StageNoise` for copula), or of the exponential
@@ -166,8 +174,13 @@ def private_record(
     InputError : no rows, another number of rows than `count`, or a budget or a size that does not
         fit.
     """
-    if count < 1:
+    if request.unit.secret != (count is None):
+        raise ValueError("the number of rows must be None if the unit keeps it secret, and only then")
+    if count is not None and count < 1:
         raise InputError(f"the table has {count} rows", "it must have at least one")
+    if count is None and request.method in ("marginals", "exponential"):
+        problem = f"a release by {request.method} has a public number of rows, each of another person"
+        raise InputError(problem, "release by copula or features")
     kernel, versions = request.schema.kernel(), _versions(request.method)
     size, basis = request.size, BASES[request.method]
     if request.public is not None:
@@ -177,6 +190,7 @@ def private_record(
         made = _copula(blocks, count, request, spend, cast("StageNoise | None", noise), jobs, progress)
         size = sum(len(stage.vector) for stage in made["stages"])
     elif request.method == "marginals":
+        assert count is not None
         measure = cast("marginals.Measure | None", choose)
         counted, budget = counted_blocks(blocks, count), request.budget
         how, counts = marginals.private_marginals(
@@ -184,11 +198,12 @@ def private_record(
         )
         size, made = sum(len(m.counts) for m in counts), {"mechanism": how, "marginals": counts}
     elif request.method == "exponential":
+        assert count is not None
         chosen = cast(exponential.Choose, choose or mechanism.choose)
         made = _small_table(counted_blocks(blocks, count), count, request, spend, chosen)
     else:
         source = cast(Noise, noise or NOISES[request.noise]())
-        made = _embedded(counted_blocks(blocks, count), count, request, spend, source, jobs, progress)
+        made = _embedded(blocks, count, request, spend, source, jobs, progress)
     return Record(
         promise=_promise(request, count),
         method=request.method,
@@ -199,7 +214,7 @@ def private_record(
         schema_text=request.schema.to_toml(),
         public=(
             "the schema: columns, types, bounds, levels, kernel",
-            "the number of rows of the table",
+            f"the neighbours: {request.unit.text}" if count is None else "the number of rows of the table",
             "the budget, the method and its size, the entropy of public random draws, public rows if there are any",
         ),
         versions=versions,
@@ -209,25 +224,33 @@ def private_record(
 
 def _embedded(
     blocks: Iterable[Rows],
-    count: int,
+    count: int | None,
     request: ReleaseRequest,
     spend: Spend,
     noise: Noise,
     jobs: int,
     progress: Tick | None,
 ) -> dict[str, Any]:
+    """Noisy mean vector; a noisy number of rows beside it, if `count` does not give the number."""
     embedding = request.embedding()
-    sensitivity = embedding.l2_sensitivity(count)
-    calibration = noise.calibrate(embedding.count, sensitivity, request.budget)
-    mean = embedding.mean(blocks, jobs, progress)
+    totals = Totals(embedding, request.unit, DIAMETERS[request.method])
+    if count is None:
+        size, sensitivity, read = totals.count, totals.l2_sensitivity(), totals.vector
+    else:
+        size, sensitivity, read = embedding.count, embedding.l2_sensitivity(count), embedding.mean
+        blocks = counted_blocks(blocks, count)
+    calibration = noise.calibrate(size, sensitivity, request.budget)
+    vector = read(blocks, jobs, progress)
     spend(request.budget, calibration.rho)
-    noised = noise.add(mean, sensitivity, request.budget)
-    return {"mechanism": noised.calibration, "vector": tuple(noised.values.tolist())}
+    noised, counted = noise.add(vector, sensitivity, request.budget), None
+    if count is None:
+        noised, counted = totals.means(noised)
+    return {"mechanism": noised.calibration, "vector": tuple(noised.values.tolist()), "counted": counted}
 
 
 def _copula(
     blocks: Iterable[Rows],
-    count: int,
+    count: int | None,
     request: ReleaseRequest,
     spend: Spend,
     noise: StageNoise | None,
@@ -235,17 +258,29 @@ def _copula(
     progress: Tick | None,
 ) -> dict[str, Any]:
     schema = request.schema
-    table = Passes(blocks, count, schema.reals + len(schema.cardinalities))
+
+    def plan(rows: int, rho: float) -> copula.Plan:
+        return copula.Plan(schema, rows, rho, request.favour)
+
+    plans: Callable[[float], Stages]
+    table: Iterable[Rows]
+    if count is None:
+        plans, table = partial(SecretStages, plan, request.unit), list(blocks)
+    else:
+        plans, table = partial(plan, count), Passes(blocks, count, schema.reals + len(schema.cardinalities))
     how, stages = release_stages(
-        lambda rho: copula.Plan(schema, count, rho, request.favour),
+        plans,
         table,
-        count,
+        count or LARGEST,
         request.budget,
         spend,
         noise or OpenDPStages(),
         lambda plan, rows: plan.mean(rows, jobs, progress),
     )
-    return {"mechanism": how, "stages": stages, "favour": request.favour}
+    counted = None
+    if count is None:
+        counted, stages = mean_stages(stages, request.unit)
+    return {"mechanism": how, "stages": stages, "favour": request.favour, "counted": counted}
 
 
 def _small_table(
@@ -267,7 +302,6 @@ def _versions(method: Method) -> dict[str, str]:
     return {name: version(name) for name in names}
 
 
-def _promise(request: ReleaseRequest, count: int) -> Promise:
+def _promise(request: ReleaseRequest, count: int | None) -> Promise:
     pure = request.method == "exponential" or request.noise == "laplace"
-    neighbours = "tables of the same number of rows that differ in one row"
-    return Promise(request.budget.epsilon, 0.0 if pure else request.budget.delta, neighbours, count)
+    return Promise(request.budget.epsilon, 0.0 if pure else request.budget.delta, request.unit.text, count)

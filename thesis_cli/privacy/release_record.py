@@ -7,22 +7,19 @@ file is checked field by field, and an error names the file and the key.
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import nearest
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanism import Calibration
+from thesis_cli.privacy.record_json import read, written
 from thesis_cli.privacy.schema import Schema
 
 FORMAT = "thesis-cli private release 1"
@@ -43,13 +40,32 @@ class Promise:
     ----------
     epsilon, delta : budget that the release spends.
     neighbours : which pairs of tables the promise is about.
-    rows : number N of private rows.
+    rows : number N of private rows; None if it is secret, and `Record.counted` estimates it.
     """
 
     epsilon: float
     delta: float
     neighbours: str
-    rows: int
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Number of private rows that count.
+
+    Attributes
+    ----------
+    rows : the number with noise, at least 1; without noise if it is public.
+    deviation : standard deviation of the noise.
+    most : largest number of rows of a person that count; 1 if each row is a person.
+    effective : number of rows with one for each person and a public number whose means would have
+        noise of the same scale.
+    """
+
+    rows: float
+    deviation: float
+    most: int
+    effective: int
 
 
 @dataclass(frozen=True)
@@ -202,12 +218,16 @@ class Record:
     public : what was public before the release, in words.
     versions : versions of this program and of its libraries.
     mechanism : noise on the vector or vectors, or the choice of a small table.
+    counted : noisy number of private rows, if it is secret; the noise of `mechanism` is then that
+        of quotients by it.
     favour : what the rows should keep best, if the method is asked for it.
     vector : noisy embedding, if the method makes one.
     stages, marginals : noisy vectors of a release by copula, noisy counts of one by marginals.
     rows : the small table, if the exponential mechanism chose one.
     objective : squared distance of the synthetic rows to `vector`, where rows were fitted.
     """
+
+    SPARSE: ClassVar[bool] = True
 
     promise: Promise
     method: Method
@@ -219,6 +239,7 @@ class Record:
     public: tuple[str, ...]
     versions: Mapping[str, str]
     mechanism: Calibration | Selection | Staged | Measured
+    counted: Counted | None = None
     favour: Favour | None = None
     vector: tuple[float, ...] | None = None
     stages: tuple[Stage, ...] | None = None
@@ -230,6 +251,14 @@ class Record:
     def schema(self) -> Schema:
         """Columns of the release."""
         return Schema.parse(self.schema_text)
+
+    @property
+    def count(self) -> Counted:
+        """Number of private rows; without noise if it is public."""
+        if self.counted is not None:
+            return self.counted
+        assert self.promise.rows is not None
+        return Counted(self.promise.rows, 0.0, 1, self.promise.rows)
 
     @property
     def noisy_vector(self) -> tuple[tuple[float, ...], Calibration]:
@@ -245,7 +274,7 @@ class Record:
 
     def to_json(self) -> str:
         """Text of the record's file."""
-        return json.dumps({"format": FORMAT, **_written(self)}, indent=1, ensure_ascii=False) + "\n"
+        return json.dumps({"format": FORMAT, **written(self)}, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str, source: str | Path = "the record") -> Record:
@@ -266,7 +295,7 @@ class Record:
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise InputError(*NOT_A_RECORD, source=source)
         try:
-            record: Record = _read(cls, {key: value for key, value in content.items() if key != "format"}, "")
+            record: Record = read(cls, {key: value for key, value in content.items() if key != "format"}, "")
             record._check()
         except InputError as error:
             raise InputError(error.problem, error.remedy, source=source) from None
@@ -277,6 +306,10 @@ class Record:
             schema = self.schema
         except InputError as error:
             raise InputError(f"schema: {error.problem}", error.remedy) from None
+        if (self.promise.rows is None) == (self.counted is None):
+            raise InputError(
+                "the number of rows is both public and noisy, or neither", "promise.rows or counted has it"
+            )
         kind, held = CONTENTS[self.method]
         if not isinstance(self.mechanism, kind):
             raise InputError(f"mechanism does not belong to method {self.method!r}", "both must be of one release")
@@ -290,91 +323,3 @@ class Record:
             widths = {(len(r), len(c)) for r, c in zip(self.rows.reals, self.rows.codes, strict=False)}
             if len(self.rows.reals) != len(self.rows.codes) or widths != {(schema.reals, len(schema.cardinalities))}:
                 raise InputError("rows do not fit the schema", "each must have all coordinates of the schema")
-
-
-def _written(value: object) -> Any:
-    """A value as JSON holds it; fields that are None by default are left out while they are
-    None.
-    """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        found = {}
-        for f in dataclasses.fields(value):
-            content = getattr(value, f.name)
-            if not (content is None and isinstance(value, Record)):
-                found[f.metadata.get("key", f.name)] = _written(content)
-        return found
-    if isinstance(value, tuple):
-        return [_written(x) for x in value]
-    return dict(value) if isinstance(value, Mapping) else value
-
-
-def _read(kind: Any, value: object, key: str) -> Any:
-    """A value of some type out of JSON.
-
-    Raises
-    ------
-    InputError : it has another type; names its key.
-    """
-    if isinstance(kind, UnionType) or get_origin(kind) is Union:
-        return _read_union(get_args(kind), value, key)
-    if dataclasses.is_dataclass(kind):
-        return _read_fields(kind, value, key)
-    if get_origin(kind) is Literal:
-        if value not in get_args(kind):
-            raise _wrong(key, value, nearest(str(value), get_args(kind)))
-        return value
-    if get_origin(kind) is tuple:
-        if not isinstance(value, list):
-            raise _wrong(key, value, "it must be a list")
-        return tuple(_read(get_args(kind)[0], x, f"{key}[{i}]") for i, x in enumerate(value))
-    if get_origin(kind) is Mapping:
-        if not isinstance(value, dict):
-            raise _wrong(key, value, "it must be an object")
-        return {name: _read(str, x, f"{key}.{name}") for name, x in value.items()}
-    return _read_scalar(kind, value, key)
-
-
-def _read_union(kinds: tuple[Any, ...], value: object, key: str) -> Any:
-    """None, or the one of several dataclasses whose keys are the most like those that are there."""
-    if type(None) in kinds:
-        if value is None:
-            return None
-        kinds = tuple(kind for kind in kinds if kind is not type(None))
-    keys = set(value) if isinstance(value, dict) else set()
-    if len(kinds) > 1:
-        kinds = (min(kinds, key=lambda kind: len(keys ^ {f.name for f in dataclasses.fields(kind)})),)
-    return _read(kinds[0], value, key)
-
-
-def _read_fields(kind: Any, value: object, key: str) -> Any:
-    if not isinstance(value, dict):
-        raise _wrong(key, value, "it must be an object")
-    hints, found = get_type_hints(kind), {}
-    keys = {f.metadata.get("key", f.name): f for f in dataclasses.fields(kind)}
-    within = f"{key}." if key else ""
-    for name in value:
-        if name not in keys:
-            raise InputError(f"{within}{name} is an unknown key", nearest(name, keys))
-    for name, f in keys.items():
-        if name in value:
-            found[f.name] = _read(hints[f.name], value[name], within + name)
-        elif f.default is dataclasses.MISSING or kind is not Record:
-            raise InputError(f"{within}{name} is missing", "a release has it")
-    return kind(**found)
-
-
-def _read_scalar(kind: Any, value: object, key: str) -> Any:
-    if kind is str:
-        fits, what = isinstance(value, str), "a text"
-    elif kind is int:
-        fits, what = isinstance(value, int) and not isinstance(value, bool) and value >= 0, "a whole number from 0"
-    else:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        fits, what = number and math.isfinite(value), "a number"  # type: ignore[arg-type]
-    if not fits:
-        raise _wrong(key, value, f"it must be {what}")
-    return value
-
-
-def _wrong(key: str, value: object, remedy: str) -> InputError:
-    return InputError(f"{key} is {json.dumps(value, ensure_ascii=False)[:60]}", remedy)

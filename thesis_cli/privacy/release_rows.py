@@ -23,6 +23,7 @@ from thesis_cli.privacy.release_files import WEIGHT, Release
 from thesis_cli.privacy.release_record import Method, Record, Staged
 from thesis_cli.privacy.schema import Schema
 from thesis_cli.privacy.subspace import Subspace, reweighted, uniform_weights
+from thesis_cli.privacy.unit_stages import COUNT_SHARE
 
 Weights = Literal["uniform", "simplex", "l1", "raw"]
 
@@ -40,11 +41,10 @@ ROWS, LARGEST = 1000, 100_000
 
 
 def default_rows(record: Record) -> int:
-    """Number of rows that `synthetic` makes by default: those of the table, if rows are cheap and
-    their number is public.
+    """Number of rows that `synthetic` makes by default: about those of the table, if rows are
+    cheap.
     """
-    count = record.promise.rows
-    return min(count, LARGEST) if count is not None and record.method in ("copula", "marginals") else ROWS
+    return min(round(record.count.rows), LARGEST) if record.method in ("copula", "marginals") else ROWS
 
 
 def synthetic(
@@ -125,13 +125,15 @@ def check_rows(
 def _copula_rows(record: Record, count: int, rng: np.random.Generator, jobs: int) -> Rows:
     assert isinstance(record.mechanism, Staged)
     assert record.stages is not None
-    plan = copula.Plan(record.schema, record.promise.rows, record.mechanism.total, record.favour or "balance")
+    rho = record.mechanism.total * (1 if record.counted is None else 1 - COUNT_SHARE)
+    plan = copula.Plan(record.schema, record.count.effective, rho, record.favour or "balance")
     return plan.fit([np.array(stage.vector) for stage in record.stages], count, rng, jobs)
 
 
 def _marginal_rows(record: Record, count: int, rng: np.random.Generator) -> Rows:
     assert record.marginals is not None
     schema = record.schema
+    assert record.promise.rows is not None
     model = marginals.network(marginals.sizes_of(schema), record.marginals, record.promise.rows)
     return marginals.placed_rows(schema, marginals.draw(model, count, rng), rng)
 

@@ -183,19 +183,20 @@ class Passes:
 
 def release_stages(
     stages: Callable[[float], Stages],
-    table: Passes,
+    table: Iterable[Rows],
     count: int,
     budget: Budget,
     spend: Callable[[Budget, float | None], None],
     noise: StageNoise,
-    read: Callable[[StagePlan, Passes], Floats],
+    read: Callable[[StagePlan, Iterable[Rows]], Floats],
 ) -> tuple[Staged, tuple[Stage, ...]]:
     """Release the vectors of all stages under one budget.
 
     Parameters
     ----------
     stages : function from the total rho to the plans of the stages.
-    table, count : private table, and its number N of rows, which is public.
+    table, count : private table, and its number N of rows, which is public; the stages of a table
+        whose number is secret ignore it (`unit_stages`).
     spend : called once, with the budget and the total rho, after the table was read for the first
         stage and before any noise is drawn.
     read : computes the vector of a stage.

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal, Protocol
 
@@ -45,6 +45,8 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.mechanism import Noised
+from thesis_cli.privacy.release_record import Counted
 
 Neighbours = Literal["replace", "add-remove"]
 
@@ -52,6 +54,9 @@ LARGEST = 2**24
 """Largest number of rows whose total is released; a public bound on the rounding of totals needs
 one.
 """
+
+SCALED = ("scale", "granularity", "sensitivity", "analytic_scale", "classical_scale")
+"""Lengths of a calibration, in the units of the vector."""
 
 SPARE = 4
 """Factor by which the rounding in `Totals.l2_sensitivity` exceeds that of the largest table."""
@@ -107,15 +112,16 @@ class Unit:
         return (self.most or 1) * (max(diameter, norm) if self.neighbours == "replace" else norm)
 
 
-class MeanEmbedding(Protocol):
-    """The part of an embedding that its totals need."""
+ROWS = Unit()
+"""One row is replaced, and the number of rows is public."""
+
+
+class Mean(Protocol):
+    """The part of an embedding, or of a stage, that totals need."""
 
     @property
     def count(self) -> int:
         """Length J of the vector."""
-
-    def embed(self, rows: Rows) -> Floats:
-        """Vectors of public rows."""
 
     def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
         """Mean vector of a table."""
@@ -135,7 +141,7 @@ class Totals:
     diameter : largest distance of two rows' vectors; sqrt(2) only if no inner product is negative.
     """
 
-    embedding: MeanEmbedding
+    embedding: Mean
     unit: Unit
     diameter: float = 2.0
 
@@ -156,21 +162,8 @@ class Totals:
         ------
         InputError : the table has more than LARGEST rows.
         """
-        present = (block for block in blocks if len(block))
-        first, count = next(present, None), 0
-        if first is None:
-            return np.zeros(self.count)
-
-        def counted() -> Iterator[Rows]:
-            nonlocal count
-            for block in chain([first], present):
-                count += len(block)
-                if count > LARGEST:
-                    raise InputError(f"the table has more than {LARGEST:,} rows", "their number must be public")
-                yield block
-
-        mean = self.embedding.mean(counted(), jobs, progress)
-        return np.append(mean * count, self.weight * count)
+        total, count = summed(self.embedding, blocks, jobs, progress)
+        return np.append(total, self.weight * count)
 
     def l2_sensitivity(self) -> float:
         """Sensitivity of the totals, rounding included, for tables of at most LARGEST rows.
@@ -184,7 +177,38 @@ class Totals:
         rounding = self.embedding.l2_sensitivity(rows) * rows / self.diameter
         return self.unit.factor(self.weight, self.diameter) * rounding
 
+    def means(self, noised: Noised) -> tuple[Noised, Counted]:
+        """Mean vector and number of rows out of noisy totals, by post-processing.
 
-def split_totals(values: Floats, weight: float) -> tuple[Floats, float]:
-    """Sum and number of rows out of noisy totals; the number is at least 1."""
-    return values[:-1], max(1.0, float(values[-1]) / weight)
+        The calibration is that of the mean: the sum's, divided by the noisy number of rows, which
+        counts as at least 1.
+        """
+        found, rows = noised.calibration, max(1.0, float(noised.values[-1]) / self.weight)
+        scaled = {key: value / rows for key in SCALED if (value := getattr(found, key)) is not None}
+        effective = max(1, int(rows * self.diameter / self.unit.factor(self.weight, self.diameter)))
+        counted = Counted(rows, found.deviation / self.weight, self.unit.most or 1, effective)
+        return Noised(noised.values[:-1] / rows, replace(found, **scaled)), counted
+
+
+def summed(embedding: Mean, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> tuple[Floats, int]:
+    """Sum of the rows' vectors, and the number of rows; 0 without rows.
+
+    Raises
+    ------
+    InputError : the table has more than LARGEST rows.
+    """
+    present = (block for block in blocks if len(block))
+    first, count = next(present, None), 0
+    if first is None:
+        return np.zeros(embedding.count), 0
+
+    def counted() -> Iterator[Rows]:
+        nonlocal count
+        for block in chain([first], present):
+            count += len(block)
+            if count > LARGEST:
+                raise InputError(f"the table has more than {LARGEST:,} rows", "their number must be public")
+            yield block
+
+    mean = embedding.mean(counted(), jobs, progress)
+    return mean * count, count

@@ -51,7 +51,7 @@ class ReleaseResult(Result):
             return [("schema", f"{self.settings['init_schema']}: {made}")]
         record, promise = self.record, self.record.promise
         lines = [
-            ("promise", f"{_pair(promise)}-differential privacy of each of the {promise.rows:,} rows"),
+            ("promise", f"{_pair(promise)}-differential privacy {_protected(record)}"),
             ("method", f"{record.method}: {record.basis}, {record.size}"),
             ("mechanism", record.mechanism.mechanism),
         ]
@@ -129,6 +129,14 @@ def _noise_lines(record: Record) -> list[tuple[str, str]]:
 @presentation
 def _noise(scale: float, size: int, sensitivity: float) -> str:
     return f"scale {scale:.4g} on each of {size} coordinates; sensitivity {sensitivity:.4g}"
+
+
+@presentation
+def _protected(record: Record) -> str:
+    """Between what; a secret number of rows is an estimate."""
+    if record.promise.rows is not None:
+        return f"of each of the {record.promise.rows:,} rows"
+    return f"between {record.promise.neighbours}; about {record.count.rows:,.0f} rows"
 
 
 @presentation

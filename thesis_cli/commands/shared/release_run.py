@@ -5,6 +5,7 @@ record.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,11 @@ from thesis_cli.commands.shared.tables import read_rows
 
 if TYPE_CHECKING:
     from thesis_cli.commands.dp_release import RecordSource, ReleaseRequest
+    from thesis_cli.privacy.kernels import Rows
     from thesis_cli.privacy.ledger import Total
     from thesis_cli.privacy.release import ReleaseRequest as Plan
     from thesis_cli.privacy.release_record import Record
+    from thesis_cli.privacy.table_base import Table
 
 logger = logging.getLogger("thesis_cli")
 
@@ -31,6 +34,7 @@ def plan_of(request: ReleaseRequest) -> Plan:
     from thesis_cli.privacy import release
     from thesis_cli.privacy.mechanism import Budget
     from thesis_cli.privacy.schema import Schema
+    from thesis_cli.privacy.units import Unit
 
     assert request.schema is not None
     assert request.epsilon is not None
@@ -41,8 +45,9 @@ def plan_of(request: ReleaseRequest) -> Plan:
     check_weighted_rows(request, method)
     size = request.size or release.SIZES.get(method, 1)
     public = None if request.public is None else read_rows(request.public, schema, delimiter=request.delimiter)
+    unit = Unit(request.neighbours, request.most)
     return release.ReleaseRequest(
-        schema, budget, method, request.noise, size, public, favour=request.favour, algorithm=request.algorithm
+        schema, budget, method, request.noise, size, public, unit, favour=request.favour, algorithm=request.algorithm
     )
 
 
@@ -79,25 +84,37 @@ def record_of(source: RecordSource) -> Record:
 def measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: Progress) -> Record:
     """The record of a new release; if a file is named, it is written before this returns."""
     from thesis_cli.privacy.release import private_record
-    from thesis_cli.privacy.staged import Rereadable
-    from thesis_cli.privacy.table import encoded_rows, open_table
+    from thesis_cli.privacy.table import open_table
 
     assert request.table is not None
     table = open_table(request.table, request.query, names=plan.schema.names, delimiter=request.delimiter or "")
-    count = table.count()
-    if not count:
+    blocks, count = _private_rows(request, plan, table)
+    if not (count or plan.unit.secret):
         raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
     if plan.budget.delta * count >= 1:
         logger.warning("delta %g is 1/N or more: such a promise allows publishing a row as it is", plan.budget.delta)
     with progress(count * plan.passes, "rows") as tick:
-        blocks = Rereadable(lambda: encoded_rows(table, plan.schema, unknown=request.unknown))
-        jobs = jobs_or_all(request.jobs)
-        record = private_record(blocks, count, plan, spending.spend, jobs=jobs, progress=tick)
+        jobs, public = jobs_or_all(request.jobs), None if plan.unit.secret else count
+        record = private_record(blocks, public, plan, spending.spend, jobs=jobs, progress=tick)
     if request.out is not None:
         file = request.out.with_suffix(".json")
         write_atomic({file: record.to_json()})
         spending.kept = file
     return record
+
+
+def _private_rows(request: ReleaseRequest, plan: Plan, table: Table) -> tuple[Iterable[Rows], int]:
+    """The rows that count, and their number, which only people who may see the table may know."""
+    from thesis_cli.privacy.persons import bounded_rows, person_rows, public_key
+    from thesis_cli.privacy.staged import Rereadable
+    from thesis_cli.privacy.table import encoded_rows
+
+    if request.person is None:
+        return Rereadable(lambda: encoded_rows(table, plan.schema, unknown=request.unknown)), table.count()
+    assert request.most is not None
+    parts = person_rows(table, plan.schema, request.person, unknown=request.unknown)
+    rows = list(bounded_rows(parts, request.most, public_key(plan.entropy)))
+    return rows, sum(map(len, rows))
 
 
 def result_of(request: ReleaseRequest, record: Record, total: Total | None, progress: Progress) -> ReleaseResult:
