@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
+from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import finite
 from thesis_cli.base.progress import Progress
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from thesis_cli.privacy.query import Answer, AnswerRow
+    from thesis_cli.privacy.release_files import Release
     from thesis_cli.privacy.release_record import Counted, Promise
     from thesis_cli.privacy.weighted_sample import WeightedSample
 
@@ -55,6 +58,14 @@ class QueryRequest(Request):
     )
     delimiter: str | None = delimiter_option(recorded=False, not_swept=NO_FILE)
 
+    replicates: int | None = option(
+        None,
+        "Simulated releases from which standard errors are computed; 0 leaves them out.",
+        least=0,
+        most=1000,
+        default_text="30 for a release by copula, 0 for others",
+    )
+
     def check(self) -> None:
         if not self.queries:
             raise InputError("no query is given", "add one, such as mean(age)")
@@ -74,6 +85,7 @@ class QueryResult(Result):
     counted : number of private rows, with noise if it is secret.
     rows : number of released rows.
     weights : a note on the weights; None if they are probabilities.
+    replicates : number of simulated releases behind the intervals.
     """
 
     answers: Sequence[Answer]
@@ -81,6 +93,7 @@ class QueryResult(Result):
     counted: Counted
     rows: int
     weights: str | None
+    replicates: int
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
@@ -96,12 +109,18 @@ class QueryResult(Result):
             f"from {self.rows:,} released rows, for {about} private ones: "
             f"epsilon = {promise.epsilon:.6g}, delta = {promise.delta:.6g} ({promise.neighbours})"
         )
-        return [*lines, ("estimates", source)]
+        return [*lines, ("estimates", source), ("intervals", self._intervals())]
+
+    @presentation
+    def _intervals(self) -> str:
+        if self.replicates:
+            return f"95 %, from {self.replicates} simulated releases"
+        return "none; --replicates 10 computes them"
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """The answers, without scores on a holdout: those are written to no file."""
-        found = _dicts(row for answer in self.answers for row in answer.rows)
+        found = finite(_dicts(row for answer in self.answers for row in answer.rows))
         return {
             "promise": asdict(self.promise),
             "private": asdict(self.counted),
@@ -138,6 +157,7 @@ class QueryResult(Result):
 def run(request: QueryRequest, progress: Progress) -> QueryResult:
     """Answer the queries from the released rows and their weights."""
     from thesis_cli.privacy.query import ask
+    from thesis_cli.privacy.replicates import default_count
     from thesis_cli.privacy.weighted_sample import WeightedSample
 
     release = open_release(request.release)
@@ -149,6 +169,9 @@ def run(request: QueryRequest, progress: Progress) -> QueryResult:
     for text in request.define or ():
         sample, judge = sample.define(text), judge and judge.define(text)
     answers = [ask(sample, text, release.record.count.rows, judge) for text in request.queries]
+    count = default_count(release.record) if request.replicates is None else request.replicates
+    if count:
+        answers = _with_errors(request, release, answers, count, progress)
     if judge and not any(answer.scored for answer in answers):
         raise InputError("--holdout has no model to score", "add a query regress(...) or classify(...)")
     return QueryResult(
@@ -160,16 +183,39 @@ def run(request: QueryRequest, progress: Progress) -> QueryResult:
         counted=release.record.count,
         rows=len(sample.weights),
         weights=None if sample.is_distribution() else _about_weights(sample),
+        replicates=count,
     )
 
 
 def _dicts(rows: Iterable[AnswerRow]) -> list[dict[str, Any]]:
-    """Rows for a table, without the column `date` if it is empty in all."""
+    """Rows for a table, without a date or an error if no row has one."""
     found = [asdict(row) for row in rows]
-    if not any(row["date"] for row in found):
-        for row in found:
-            del row["date"]
-    return found
+    unused = [] if any(row["date"] for row in found) else ["date"]
+    if all(math.isnan(row["error"]) for row in found):
+        unused += ["error", "low", "high", "guess"]
+    return [{key: value for key, value in row.items() if key not in unused} for row in found]
+
+
+def _with_errors(
+    request: QueryRequest, release: Release, answers: Sequence[Answer], count: int, progress: Progress
+) -> list[Answer]:
+    """The answers with errors, from simulated releases."""
+    from thesis_cli.privacy.query import ask
+    from thesis_cli.privacy.replicates import limits_of, replicates, with_errors
+    from thesis_cli.privacy.weighted_sample import WeightedSample
+
+    simulations: list[list[Answer]] = []
+    with progress(count + 1, "simulated releases") as tick:
+        for simulated in replicates(release, count, jobs_or_all(None)):
+            sample = WeightedSample.of_release(simulated)
+            for text in request.define or ():
+                sample = sample.define(text)
+            simulations.append([])
+            for text in request.queries:
+                with suppress(InputError):  # no simulated row may be left of a small group
+                    simulations[-1].append(ask(sample, text, simulated.record.count.rows))
+            tick(1)
+    return with_errors(answers, simulations, limits_of(release.schema, release.record.promise.rows or math.inf))
 
 
 @presentation
@@ -198,7 +244,10 @@ def _lines(answer: Answer) -> list[tuple[str, str]]:
 
 @presentation
 def _value(row: AnswerRow) -> str:
-    return f"= {'undefined' if math.isnan(row.value) else row.date or f'{row.value:.6g}'}"
+    if math.isnan(row.value):
+        return "= undefined"
+    interval = "" if math.isnan(row.error) else f"  ({row.low:.4g} to {row.high:.4g})"
+    return f"= {row.date or format(row.value, '.6g')}{interval}{'  no better than guessing' * row.guess}"
 
 
 @presentation

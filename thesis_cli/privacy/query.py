@@ -88,6 +88,8 @@ class AnswerRow:
     value : the number; NaN if it is undefined.
     share : share of all absolute weight that the rows behind the number have.
     date : ISO text of the value if it is a date, in days since the start of 1970; empty otherwise.
+    error, low, high : standard error and ends of the 95 % interval; NaN if they are not known.
+    guess : whether the interval is no better than a guess among all possible values.
     """
 
     query: str
@@ -96,6 +98,10 @@ class AnswerRow:
     value: float
     share: float
     date: str = ""
+    error: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    guess: bool = False
 
 
 @dataclass(frozen=True)

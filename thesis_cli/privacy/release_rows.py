@@ -122,12 +122,16 @@ def check_rows(
         raise InputError(f"the time limit is {time_limit:g} s", "it must be above 0")
 
 
-def _copula_rows(record: Record, count: int, rng: np.random.Generator, jobs: int) -> Rows:
+def copula_plan(record: Record) -> copula.Plan:
+    """Public settings of a release by copula."""
     assert isinstance(record.mechanism, Staged)
-    assert record.stages is not None
     rho = record.mechanism.total * (1 if record.counted is None else 1 - COUNT_SHARE)
-    plan = copula.Plan(record.schema, record.count.effective, rho, record.favour or "balance")
-    return plan.fit([np.array(stage.vector) for stage in record.stages], count, rng, jobs)
+    return copula.Plan(record.schema, record.count.effective, rho, record.favour or "balance")
+
+
+def _copula_rows(record: Record, count: int, rng: np.random.Generator, jobs: int) -> Rows:
+    assert record.stages is not None
+    return copula_plan(record).fit([np.array(stage.vector) for stage in record.stages], count, rng, jobs)
 
 
 def _marginal_rows(record: Record, count: int, rng: np.random.Generator) -> Rows:
