@@ -251,6 +251,7 @@ def dp_query(
     holdout: Any = ...,
     holdout_query: str | None = ...,
     delimiter: str | None = ...,
+    replicates: int | None = ...,
     progress: bool = ...,
 ) -> QueryResult: ...
 

@@ -40,11 +40,11 @@ def test_summary_file_and_record(cli, tmp_path):
     assert found.group.tolist() == ["", "north", "south", "west", "nowhere", "False", "True", ""]
     record = json.loads((tmp_path / "results/runs/dp-query-r.json").read_text())
     queries = ["mean(age)", "mean(wage, by=region)", "histogram(married)", "count(True)"]
-    assert record["settings"] == {"release": "r.csv", "queries": queries, "define": None}
+    assert record["settings"] == {"release": "r.csv", "queries": queries, "define": None, "replicates": 0}
     assert (record["promise"], record["weights"]) == (PROMISE, None)
     python = thesis_cli.dp_query("r.csv", queries)
     assert python.columns.csv() == (tmp_path / "results/runs/dp-query-r.csv").read_text()
-    assert python.summary().splitlines() == lines[:11]
+    assert python.summary().splitlines() == lines[:12]
 
 
 def test_json_of_weights_that_are_no_distribution(cli, tmp_path):

@@ -177,7 +177,7 @@ def run(request: QueryRequest, progress: Progress) -> QueryResult:
     return QueryResult(
         columns=Columns(_dicts(row for answer in answers for row in answer.rows)),
         request=request,
-        settings=settings_of(request),
+        settings=settings_of(request, replicates=count),
         answers=answers,
         promise=promise,
         counted=release.record.count,
