@@ -34,7 +34,7 @@ def record(epsilon, method="copula"):
 def answered(release, count=8):
     def answers(one):
         sample = WeightedSample.of_release(one)
-        return [ask(sample, text, one.record.promise.rows) for text in QUERIES]
+        return [ask(sample, text, one.record.count.rows) for text in QUERIES]
 
     simulations = [answers(one) for one in replicates(release, count)]
     found = with_errors(answers(release), simulations, limits_of(SCHEMA, 2000))
