@@ -229,6 +229,7 @@ def dp_release(
     noise: Literal['gaussian', 'laplace'] = ...,
     size: int | None = ...,
     public: Any = ...,
+    public_is_public: bool = ...,
     rows: int | None = ...,
     weights: Literal['uniform', 'simplex', 'l1', 'raw'] = ...,
     weight_bound: float = ...,
@@ -240,6 +241,7 @@ def dp_release(
     time_limit: float | None = ...,
     jobs: int | None = ...,
     out: str | Path | None = ...,
+    overwrite: bool = ...,
     progress: bool = ...,
 ) -> ReleaseResult: ...
 

@@ -285,7 +285,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(cli, people, arguments, messag
     (people / "unknown.csv").write_text(f"{head}20,3,east\n")
     (people / "nan.csv").write_text(f"{head}NaN,3,north\n")
     (people / "other.csv").write_text("wage,year,region\n20,3,north\n")
-    (people / "half.json").write_text("{}")
+    (people / "half.json").write_text('{"format": "thesis-cli private release 0"}')
     before = sorted(os.listdir(people))
     defaults = {"--epsilon": "1", "--delta": "1e-3", "--size": "40", "--schema": "schema.toml"}
     for key in defaults.keys() & set(arguments):
@@ -304,7 +304,7 @@ def test_a_release_is_not_overwritten(cli, people):
     before = (people / OUT).read_bytes()
     result = cli(*arguments)
     assert result.status == 2
-    assert f"{OUT} exists, and its budget was spent" in result.err
+    assert f"{OUT[:-4]}.json is the record of a release, and its budget was spent" in result.err
     assert (people / OUT).read_bytes() == before
 
 
@@ -351,7 +351,9 @@ def test_the_record_of_another_release_is_not_overwritten(cli, people):
     cli(*arguments, "--out", "a.csv")
     cli(*arguments, "--out", "b.csv")
     assert "b.json is the record of another release" in cli("dp-release", "--again", "a.json", "--out", "b.csv").err
-    assert cli("dp-release", "--again", "a.json", "--rows", 5, "--out", "a.csv").status == 0
+    more = "dp-release", "--again", "a.json", "--rows", 5, "--out", "a.csv"
+    assert "a.csv exists, and is not from this command with these settings" in cli(*more).err
+    assert cli(*more, "--overwrite").status == cli(*more).status == 0
     assert len(read(people / "a.csv")) == 5
 
 

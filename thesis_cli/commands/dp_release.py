@@ -5,22 +5,24 @@ The noise is OpenDP's, from the randomness of the operating system: no field is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import check_writable, write_atomic
+from thesis_cli.base.files import write_atomic
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import argument, check_methods, fields_of, given, heeding, option, settings_of
+from thesis_cli.commands.core.kept import check_overwritten
 from thesis_cli.commands.core.request import Request
-from thesis_cli.commands.shared.release_guards import check_same, check_unpaid
+from thesis_cli.commands.shared.release_guards import check_same, check_unpaid, claimed
 from thesis_cli.commands.shared.release_result import ReleaseResult
 from thesis_cli.commands.shared.release_run import (
     check_weighted_rows,
+    made_of,
     measured,
     plan_of,
     record_of,
@@ -44,11 +46,13 @@ NO_LEDGER = (
     "the lock of a ledger holds on one machine only; divide the budget before the sweep: its tasks spend at most the"
     " sum of their epsilons, and of their deltas"
 )
-AGAIN = frozenset({"again", "rows", "weights", "weight_bound", "public", "delimiter", "time_limit", "jobs", "out"})
+AGAIN = frozenset(
+    {"again", "rows", "weights", "weight_bound", "public", "delimiter", "time_limit", "jobs", "out", "overwrite"}
+)
 """Fields that go with `again`."""
 AUTO = ("copula", "features", "subspace", "marginals")
 """Methods that `auto` chooses from; the first that heeds all options is taken."""
-TEMPLATE = frozenset({"init_schema", "table", "query", "delimiter"})
+TEMPLATE = frozenset({"init_schema", "table", "query", "delimiter", "overwrite"})
 """Fields that go with `init_schema`."""
 
 
@@ -132,6 +136,12 @@ class ReleaseRequest(Request):
         objects=True,
         methods=("subspace",),
     )
+    public_is_public: bool = option(
+        False,
+        "Confirm that all rows of --public are public, though the private table has more of them than chance makes"
+        " likely.",
+        methods=("subspace",),
+    )
     rows: int | None = option(
         None,
         "Rows of the synthetic table.",
@@ -187,6 +197,12 @@ class ReleaseRequest(Request):
         default_text="results/runs/dp-release-TABLE.csv; Python writes no file",
         not_swept="out at the top of the file is for all tasks",
     )
+    overwrite: bool = option(
+        False,
+        "Replace files that this command did not write with these settings; the record of a release never is.",
+        recorded=False,
+        not_swept="a task writes its table only",
+    )
 
     def check(self) -> None:
         """Refuse fields that do not go with `init_schema` or `again`, and a release that lacks
@@ -224,6 +240,8 @@ class ReleaseRequest(Request):
             )
         if self.public is not None and self.size is not None:
             raise InputError("--size does not go with --public", "the public rows have a size already")
+        if self.public_is_public and self.public is None:
+            raise InputError("--public-is-public is given without --public", "leave it out")
         if self.ledger is None:
             for name in ("limit", "name"):
                 if getattr(self, name) is not None:
@@ -255,18 +273,17 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
     if request.again is None:
         plan = plan_of(request)
         if request.out is not None:
-            check_unpaid(request.out)
+            check_unpaid(request.out, request.overwrite)
         spending = spending_of(request, plan)
         spending.check(plan.budget)
-        with spending.guarded():
+        with claimed(request.out, request.overwrite), spending.guarded():
             record = measured(request, plan, spending, progress)
             return result_of(request, record, spending.total, progress)
     record = record_of(request.again)
     check_methods(request, record.method)
     check_weighted_rows(request, record.method)
     if request.out is not None:
-        check_writable("--out", request.out, ".csv")
-        check_same(request.out.with_suffix(".json"), record)
+        check_same(request.out, replace(record, made=made_of(request)), request.overwrite)
     return result_of(request, record, None, progress)
 
 
@@ -276,8 +293,7 @@ def _init_schema(request: ReleaseRequest) -> ReleaseResult:
 
     assert request.init_schema is not None
     assert request.table is not None
-    if request.init_schema.exists():
-        raise InputError(f"--init-schema {request.init_schema} exists", "give another name, or remove it")
+    check_overwritten("--init-schema", request.init_schema, request.overwrite)
     columns = open_table(request.table, request.query, delimiter=request.delimiter or "").columns
     text = template(columns)
     write_atomic({request.init_schema: text})

@@ -304,4 +304,7 @@ def _versions(method: Method) -> dict[str, str]:
 
 def _promise(request: ReleaseRequest, count: int | None) -> Promise:
     pure = request.method == "exponential" or request.noise == "laplace"
-    return Promise(request.budget.epsilon, 0.0 if pure else request.budget.delta, request.unit.text, count)
+    neighbours = request.unit.text
+    if request.public is not None:
+        neighbours += "; public rows are published as they are, without a promise"
+    return Promise(request.budget.epsilon, 0.0 if pure else request.budget.delta, neighbours, count)

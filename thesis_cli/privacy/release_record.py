@@ -203,6 +203,21 @@ CONTENTS: dict[Method, tuple[type, str]] = {
 """Mechanism of each method, and the field that holds its output."""
 
 
+@dataclass(frozen=True)
+class Made:
+    """How the rows beside a record were made from it.
+
+    Attributes
+    ----------
+    rows, weights, most, time_limit : as `synthetic` takes them.
+    """
+
+    rows: int | None
+    weights: str
+    most: float
+    time_limit: float | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Record:
     """Everything that a release makes public, in the order of the file.
@@ -225,6 +240,7 @@ class Record:
     stages, marginals : noisy vectors of a release by copula, noisy counts of one by marginals.
     rows : the small table, if the exponential mechanism chose one.
     objective : squared distance of the synthetic rows to `vector`, where rows were fitted.
+    made : how the rows beside the record were made, if there are any.
     """
 
     SPARSE: ClassVar[bool] = True
@@ -246,6 +262,7 @@ class Record:
     marginals: tuple[Marginal, ...] | None = None
     rows: SmallTable | None = None
     objective: float | None = None
+    made: Made | None = None
 
     @cached_property
     def schema(self) -> Schema:

@@ -19,6 +19,8 @@ from thesis_cli.commands.core.request import Request
 
 RELEASE = b'"format": "thesis-cli private release'
 """How the record of any release begins, after a brace."""
+PLACEHOLDER = "thesis-cli private release, not made yet"
+"""Format of the file that holds the name of a record until the record takes its place."""
 NOT_SETTINGS = ("jobs", "out")
 """Fields that change no result."""
 
@@ -84,6 +86,14 @@ def holds_release(path: Path) -> bool:
             return False
         with open(path, "rb") as file:
             return RELEASE in file.read(200)
+    except OSError:
+        return False
+
+
+def unfinished(path: Path) -> bool:
+    """Whether a file is the placeholder of a release that is being made, or was killed."""
+    try:
+        return path.is_file() and PLACEHOLDER.encode() in path.read_bytes()[:200]
     except OSError:
         return False
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 import logging
 import re
 import shlex
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.base.wording import without_secrets
+from thesis_cli.commands.core.kept import holds_release, unfinished
 
 if TYPE_CHECKING:
     from thesis_cli.privacy.ledger import Total
@@ -37,7 +39,8 @@ class Spending:
     named : whether a person chose the name.
     charged : budget of this release, once it is spent.
     total : what all releases of the table have spent, this one included; None without a ledger.
-    kept : file of the record with the noisy embedding, once it is written.
+    charging : whether the ledger is asked to charge the budget, and has not answered yet.
+    record : file that the record with the noisy embedding goes to; None writes none.
     """
 
     ledger: Path | None
@@ -48,7 +51,8 @@ class Spending:
     named: bool = True
     charged: Budget | None = None
     total: Total | None = None
-    kept: Path | None = None
+    charging: bool = False
+    record: Path | None = None
 
     @classmethod
     def of(
@@ -110,43 +114,63 @@ class Spending:
             from thesis_cli.privacy.ledger import Ledger
 
             ledger = Ledger(self.ledger)
+            self.charging = True
             self.total = ledger.spend(
                 self.table, budget, self.note, rho=rho, limit=self.limit, file=self.file, named=self.named
             )
         self.charged = budget
+        self.charging = False
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Whatever stops the release once it has spent: report that it has, and how to go on.
+        """Whatever stops the release: one line without values of the table; and once it has spent,
+        a report that it has, and how to go on.
 
         Raises
         ------
-        WorkFailed : bad input, a failed write or a lack of memory, after the budget was spent.
+        WorkFailed : bad input, a failed write or a lack of memory, after the budget was spent; or an
+            error that nobody foresaw, by its class and its place in the program.
         """
         try:
             yield
         except (InputError, WorkFailed, OSError, MemoryError) as error:
             if self.charged is None:
-                raise
-            raise WorkFailed(f"{describe(error)}; {self.consequence}") from error
-        except KeyboardInterrupt:
+                raise _alone(error)  # noqa: B904  whatever else was raised may quote values
+            raise WorkFailed(f"{describe(error)}; {self.consequence}") from None
+        except KeyboardInterrupt as error:
             if self.charged is not None:
                 logger.error("%s", self.consequence)
-            raise
-        except Exception as error:
-            if self.charged is not None:
-                error.add_note(self.consequence)
-            raise
+            elif self.charging:
+                logger.error("the budget may count as spent: %s shows whether it does", self.ledger)
+            raise _alone(error)  # noqa: B904
+        except Exception as error:  # noqa: BLE001  its text may quote values
+            spent = f"; {self.consequence}" if self.charged else ""
+            raise WorkFailed(f"{_place(error)}: {type(error).__name__}, an error of this program{spent}") from None
 
     @property
     def consequence(self) -> str:
         """That the budget counts as spent, and how rows can be made without spending again."""
         assert self.charged is not None
         spent = f"the budget ({self.charged.epsilon:.4g}, {self.charged.delta:.4g}) counts as spent"
-        if self.kept is None:
-            return f"{spent}, and no file keeps the noisy embedding"
-        again = f"thesis-cli dp-release --again {shlex.quote(str(self.kept))}"
-        return f"{spent}; {self.kept} keeps the noisy embedding, and {again} makes its rows"
+        if self.record is None or not holds_release(self.record) or unfinished(self.record):
+            return f"{spent}, and no file keeps the noisy embedding, which is lost"
+        again = f"thesis-cli dp-release --again {shlex.quote(str(self.record))}"
+        return f"{spent}; {self.record} keeps the noisy embedding, and {again} makes its rows"
+
+
+Raised = TypeVar("Raised", bound=BaseException)
+
+
+def _alone(error: Raised) -> Raised:
+    """An error without those that led to it: what a library raises may quote values."""
+    error.__cause__ = error.__context__ = None
+    return error
+
+
+def _place(error: BaseException) -> str:
+    """File and line of this program that an error comes from."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "thesis_cli" in frame.filename]
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "unknown place"
 
 
 def resolved_file(table: object) -> Path | None:

@@ -1,32 +1,187 @@
-"""Files that `dp-release` may write: no release is overwritten, since its budget was spent for it."""
+"""What stops a release before it spends: files that would be lost, and public rows that are not
+public; and noise that is reported before it is drawn.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable
+from thesis_cli.base.locks import locked
+from thesis_cli.commands.core.kept import PLACEHOLDER, check_overwritten, holds_release, unfinished
+from thesis_cli.commands.shared.release_budget import resolved_file
 
 if TYPE_CHECKING:
+    from thesis_cli.commands.dp_release import ReleaseRequest
+    from thesis_cli.privacy.release import ReleaseRequest as Plan
     from thesis_cli.privacy.release_record import Record
+    from thesis_cli.privacy.table_base import Table
+
+logger = logging.getLogger("thesis_cli.promise")
+logger.setLevel(logging.WARNING)  # --quiet does not silence what a promise is worth
 
 
-def check_unpaid(out: Path) -> None:
-    """Refuse to overwrite a release: its budget would have been spent for nothing."""
+def check_unpaid(out: Path, overwrite: bool = False) -> None:
+    """Refuse to overwrite a release, whose budget would have been spent for nothing, or another
+    file.
+    """
     record = out.with_suffix(".json")
     check_writable("--out", out, ".csv")
-    if record.exists() and not out.exists():
-        raise InputError(f"{record} is a release without rows", f"thesis-cli dp-release --again {record} makes them")
-    for path in (out, record):
-        if path.exists():
-            raise InputError(f"{path} exists, and its budget was spent", "give another --out, or remove it")
+    if holds_release(record) and not unfinished(record):
+        if not out.exists():
+            again = f"thesis-cli dp-release --again {record}"
+            raise InputError(f"{record} is a release without rows", f"{again} makes them")
+        remedy = f"give another --out; thesis-cli dp-release --again {record} makes other rows and spends nothing"
+        raise InputError(f"{record} is the record of a release, and its budget was spent", remedy)
+    check_overwritten("--out", out, overwrite)
+    if not unfinished(record):
+        check_overwritten("", record, overwrite)
 
 
-def check_same(file: Path, record: Record) -> None:
-    """Refuse to overwrite the record of another release."""
+@contextmanager
+def claimed(out: Path | None, overwrite: bool = False) -> Iterator[None]:
+    """Hold the names of a release's files while the body makes it; of several processes that try,
+    one does.
+
+    A lock holds the names, and a placeholder takes that of the record, so that nobody else makes a
+    file of that name. If the body fails before the record is written, the placeholder goes. A
+    killed process leaves it behind without the lock: the next one takes it over, with a warning.
+
+    Raises
+    ------
+    InputError : another process holds the names, or the files exist.
+    """
+    if out is None:
+        yield
+        return
+    record = out.with_suffix(".json")
+    check_unpaid(out, overwrite)
+    made = [folder for folder in record.absolute().parents if not folder.exists()]
+    with _removed(made), locked(record, "wait until that release has ended, or give another --out"):
+        check_unpaid(out, overwrite)  # another may just have ended
+        if unfinished(record):
+            logger.warning("%s: a release was killed before this file was complete, maybe after it had spent", record)
+        elif not record.exists():
+            _reserve(record)
+        try:
+            yield
+        finally:
+            if unfinished(record):
+                record.unlink(missing_ok=True)
+
+
+@contextmanager
+def _removed(folders: list[Path]) -> Iterator[None]:
+    """Remove folders afterwards that are still empty, innermost first."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            for folder in folders:
+                folder.rmdir()
+
+
+def check_same(out: Path, record: Record, overwrite: bool) -> None:
+    """Refuse to overwrite the record of another release, rows that are not from `record` with the
+    same settings, and other files.
+
+    Parameters
+    ----------
+    record : with the settings of its rows (`made`).
+    """
+    file = out.with_suffix(".json")
+    check_writable("--out", out, ".csv")
+    other = written_record(file)
+    if other is None:
+        check_overwritten("", file, overwrite)
+    elif replace(other, objective=None, made=None) != replace(record, objective=None, made=None):
+        raise InputError(f"{file} is the record of another release", "give another --out")
+    if other is None or other.made != record.made:
+        check_overwritten("--out", out, overwrite)
+
+
+def written_record(file: Path) -> Record | None:
+    """The record that a file holds; None if it holds something else.
+
+    Raises
+    ------
+    InputError : the file is a damaged or unfinished record.
+    """
     from thesis_cli.privacy.release_files import read_record
 
-    if file.exists() and replace(read_record(file), objective=None) != replace(record, objective=None):
-        raise InputError(f"{file} is the record of another release", "give another --out")
+    return read_record(file) if holds_release(file) else None
+
+
+def check_public(request: ReleaseRequest, plan: Plan, table: Table) -> None:
+    """Refuse public rows that are rows of the private table.
+
+    A table that is equal row by row is always refused; one that shares more rows than chance makes
+    likely, unless `public_is_public`. The error depends on private rows: it is for people who may
+    see the table.
+    """
+    if plan.public is None or request.public is None:
+        return
+    same = resolved_file(request.public)
+    if request.public is request.table or (same is not None and same == resolved_file(request.table)):
+        raise InputError("--public is the private table itself", "public rows are published as they are")
+    from thesis_cli.privacy.overlap import fingerprints, overlap
+    from thesis_cli.privacy.table import encoded_rows
+
+    private = fingerprints(encoded_rows(table, plan.schema, unknown=request.unknown))
+    found = overlap(fingerprints([plan.public]), private)
+    if found.identical:
+        raise InputError("--public has the very rows of the private table", "public rows are published as they are")
+    if not found.likely and not request.public_is_public:
+        shared = f"{found.shared:,} of the {found.public:,} rows of --public are rows of the private table"
+        remedy = "public rows are published as they are; --public-is-public confirms that all of them are public"
+        raise InputError(f"{shared}, more than chance makes likely", remedy)
+
+
+def warn_of_noise(plan: Plan, count: int) -> None:
+    """Report, before anything is spent, a delta that allows publishing a row, and noise that drowns
+    the signal.
+    """
+    if plan.budget.delta * count >= 1:
+        logger.warning(
+            "delta %g is 1/N or more, for N = %d: such a promise allows publishing a row as it is",
+            plan.budget.delta,
+            count,
+        )
+    noise = noise_norm(plan, count)
+    if noise is not None and noise >= 1:
+        logger.warning(
+            "the noise has norm %.3g and drowns the signal, whose norm is at most 1: rows will show little of the"
+            " table; a larger --epsilon or a smaller --size has less noise",
+            noise,
+        )
+
+
+def noise_norm(plan: Plan, count: int) -> float | None:
+    """Expected norm of the noise on an embedding, scale x sqrt(J) for Gaussian noise; None for
+    methods of several stages or none.
+    """
+    from thesis_cli.privacy.release import NOISES
+
+    if plan.method not in ("features", "subspace"):
+        return None
+    size = plan.size if plan.public is None else len(plan.public)
+    found = NOISES[plan.noise]().calibrate(size, 2 / count, plan.budget)
+    return found.deviation * math.sqrt(size)
+
+
+def _reserve(record: Path) -> None:
+    """Write the placeholder, if nobody has a file of that name."""
+    try:
+        with open(record, "x", encoding="utf-8") as file:
+            file.write(json.dumps({"format": PLACEHOLDER, "process": os.getpid()}) + "\n")
+    except FileExistsError:
+        raise InputError("it exists", "give another --out", source=record) from None

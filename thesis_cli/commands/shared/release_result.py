@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, write_atomic
 from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.shared.release_guards import check_same
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +52,7 @@ class ReleaseResult(Result):
             return [("schema", f"{self.settings['init_schema']}: {made}")]
         record, promise = self.record, self.record.promise
         lines = [
-            ("promise", f"{_pair(promise)}-differential privacy {_protected(record)}"),
+            ("promise", f"{_pair(promise)}-differential privacy {_protected(record)}{_except(record)}"),
             ("method", f"{record.method}: {record.basis}, {record.size}"),
             ("mechanism", record.mechanism.mechanism),
         ]
@@ -99,6 +100,7 @@ class ReleaseResult(Result):
             write_atomic({out: self.template})
             return [out]
         check_writable("out", out, ".csv")
+        check_same(out, self.record, overwrite=True)
         files = release_files(self.release, out, self.settings["weights"] != "uniform")
         write_atomic(files)
         return list(files)
@@ -137,6 +139,13 @@ def _protected(record: Record) -> str:
     if record.promise.rows is not None:
         return f"of each of the {record.promise.rows:,} rows"
     return f"between {record.promise.neighbours}; about {record.count.rows:,.0f} rows"
+
+
+@presentation
+def _except(record: Record) -> str:
+    from thesis_cli.privacy.release_rows import PUBLIC
+
+    return ", and not of the rows of --public" * record.basis.startswith(PUBLIC)
 
 
 @presentation

@@ -4,8 +4,8 @@ record.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from thesis_cli.base.files import write_atomic
 from thesis_cli.base.progress import COUNTED, Progress
 from thesis_cli.commands.core.fields import settings_of
 from thesis_cli.commands.shared.release_budget import Spending
+from thesis_cli.commands.shared.release_guards import check_public, warn_of_noise
 from thesis_cli.commands.shared.release_result import ReleaseResult, release_files
 from thesis_cli.commands.shared.tables import read_rows
 
@@ -22,11 +23,10 @@ if TYPE_CHECKING:
     from thesis_cli.commands.dp_release import RecordSource, ReleaseRequest
     from thesis_cli.privacy.kernels import Rows
     from thesis_cli.privacy.ledger import Total
+    from thesis_cli.privacy.mechanism import Budget
     from thesis_cli.privacy.release import ReleaseRequest as Plan
-    from thesis_cli.privacy.release_record import Record
+    from thesis_cli.privacy.release_record import Made, Record
     from thesis_cli.privacy.table_base import Table
-
-logger = logging.getLogger("thesis_cli")
 
 
 def plan_of(request: ReleaseRequest) -> Plan:
@@ -54,7 +54,9 @@ def plan_of(request: ReleaseRequest) -> Plan:
 def spending_of(request: ReleaseRequest, plan: Plan) -> Spending:
     """Account that the release is charged to."""
     note = plan.method if request.out is None else f"{plan.method}, {request.out.name}"
-    return Spending.of(request.ledger, request.table, request.name, request.limit, note)
+    found = Spending.of(request.ledger, request.table, request.name, request.limit, note)
+    found.record = None if request.out is None else request.out.with_suffix(".json")
+    return found
 
 
 def check_weighted_rows(request: ReleaseRequest, method: str) -> None:
@@ -81,6 +83,13 @@ def record_of(source: RecordSource) -> Record:
     return record
 
 
+def made_of(request: ReleaseRequest) -> Made:
+    """How the request asks for rows."""
+    from thesis_cli.privacy.release_record import Made
+
+    return Made(request.rows, request.weights, request.weight_bound, request.time_limit)
+
+
 def measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: Progress) -> Record:
     """The record of a new release; if a file is named, it is written before this returns."""
     from thesis_cli.privacy.release import private_record
@@ -91,15 +100,18 @@ def measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: 
     blocks, count = _private_rows(request, plan, table)
     if not (count or plan.unit.secret):
         raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
-    if plan.budget.delta * count >= 1:
-        logger.warning("delta %g is 1/N or more: such a promise allows publishing a row as it is", plan.budget.delta)
+    check_public(request, plan, table)
+
+    def spend(budget: Budget, rho: float | None) -> None:
+        if not plan.unit.secret:
+            warn_of_noise(plan, count)
+        spending.spend(budget, rho)
+
     with progress(count * plan.passes, "rows") as tick:
         jobs, public = jobs_or_all(request.jobs), None if plan.unit.secret else count
-        record = private_record(blocks, public, plan, spending.spend, jobs=jobs, progress=tick)
-    if request.out is not None:
-        file = request.out.with_suffix(".json")
-        write_atomic({file: record.to_json()})
-        spending.kept = file
+        record = private_record(blocks, public, plan, spend, jobs=jobs, progress=tick)
+    if spending.record is not None:
+        write_atomic({spending.record: record.to_json()})
     return record
 
 
@@ -134,6 +146,7 @@ def result_of(request: ReleaseRequest, record: Record, total: Total | None, prog
             jobs=jobs_or_all(request.jobs),
             progress=lambda objective: tick(1),
         )
+    release = replace(release, record=replace(release.record, made=made_of(request)))
     if request.out is not None:
         write_atomic(release_files(release, request.out, request.weights != "uniform"))
     return ReleaseResult(

@@ -1,0 +1,183 @@
+"""What stops a release before it spends, and what it reports once it has."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+
+import pandas as pd
+import pytest
+
+import thesis_cli
+from tests.commands.test_dp_release import BUDGET, FAST, people, read  # noqa: F401  a fixture
+from thesis_cli.base import files
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.locks import locked
+from thesis_cli.commands.core.kept import PLACEHOLDER
+from thesis_cli.privacy import release
+from thesis_cli.privacy.ledger import Ledger
+
+GIVEN = {"schema": "schema.toml", "epsilon": 1, "delta": 1e-3, "size": 40, "rows": 30}
+PUBLIC = "dp-release", "people.csv", "--schema", "schema.toml", *BUDGET, "--rows", 9, "--quiet"
+
+
+def files_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_the_private_table_is_no_public_table(cli, people):  # noqa: F811
+    os.symlink("people.csv", people / "link.csv")
+    table = pd.read_csv(people / "people.csv", dtype=str, keep_default_na=False)
+    table.sample(frac=1, random_state=1).to_csv(people / "shuffled.csv", index=False)
+    before = files_in(people)
+    for name, more in (("people.csv", ()), ("link.csv", ("--public-is-public",)), ("shuffled.csv", ())):
+        result = cli(*PUBLIC, "--public", name, *more)
+        assert (result.status, result.out) == (2, "")
+        assert re.fullmatch(r"error: --public (is the|has the very rows of the) private table[^\n]*\n", result.err)
+    assert files_in(people) == before
+
+
+def test_public_rows_that_the_table_has_are_to_be_confirmed(cli, people):  # noqa: F811
+    table = pd.read_csv(people / "people.csv", dtype=str, keep_default_na=False)
+    pd.concat([pd.read_csv(people / "public.csv", dtype=str, keep_default_na=False), table[:4]]).to_csv(
+        people / "mixed.csv", index=False
+    )
+    result = cli(*PUBLIC, "--public", "mixed.csv")
+    assert result.status == 2
+    assert "4 of the 13 rows of --public are rows of the private table" in result.err
+    assert "--public-is-public" in result.err
+    assert cli(*PUBLIC, "--public", "mixed.csv", "--public-is-public").status == 0
+
+
+def test_the_promise_excludes_public_rows(cli, people):  # noqa: F811
+    result = cli(*PUBLIC, "--public", "public.csv", "--out", "r.csv")
+    assert (result.status, result.err) == (0, "")
+    assert "not of the rows of --public" in result.out
+    assert (
+        "public rows are published as they are" in json.loads((people / "r.json").read_text())["promise"]["neighbours"]
+    )
+    again = cli("dp-release", "--again", "r.json", "--public", "public.csv", "--out", "s.csv")
+    assert "not of the rows of --public" in again.out
+
+
+def test_of_releases_into_one_name_one_spends(people):  # noqa: F811
+    found, ready = [], threading.Barrier(3)
+
+    def release_it():
+        ready.wait()
+        try:
+            found.append(thesis_cli.dp_release("people.csv", **GIVEN, out="r.csv", ledger="l.json", limit=(9, 0.1)))
+        except InputError as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=release_it) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(isinstance(one, InputError) for one in found) == 2
+    assert len(Ledger("l.json").accounts()["people"].spent) == 1
+    assert [name for name in files_in(people) if name.startswith((".", "r."))] == ["r.csv", "r.json"]
+
+
+def test_names_are_held_and_given_back(cli, people, monkeypatch):  # noqa: F811
+    arguments = "dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--out", "new/r.csv"
+    with locked(people / "new" / "r.json"):
+        assert "r.json: it is in use by process" in cli(*arguments).err
+    shutil.rmtree(people / "new")
+    assert cli(*arguments, "--delta", 0, "--noise", "laplace", "--ledger", "no.json").status == 2
+    assert not (people / "new").exists()
+    (people / "new").mkdir()
+    (people / "new/r.json").write_text(json.dumps({"format": PLACEHOLDER, "process": 1}))
+    for other in (("marginals", "schema.toml", "--overwrite"), ("dp-release", "--again", "new/r.json")):
+        assert cli(*other, "--out", "new/r.csv").status == 2
+    result = cli(*arguments)
+    assert result.status == 0
+    assert "new/r.json: a release was killed before this file was complete" in result.err
+    assert len(read(people / "new/r.csv")) == 30
+
+
+def test_a_record_is_never_replaced_and_other_files_are_if_asked(cli, people):  # noqa: F811
+    arguments = "dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--out", "r.csv"
+    for name in ("r.csv", "r.json"):
+        (people / name).write_text("mine")
+        assert f"{name} exists, and is not from this command" in cli(*arguments).err
+        (people / name).unlink()
+    (people / "r.json").write_text("mine")
+    assert cli(*arguments, "--overwrite").status == 0
+    before = (people / "r.json").read_bytes()
+    result = cli(*arguments, "--overwrite")
+    assert result.status == 2
+    assert "r.json is the record of a release, and its budget was spent" in result.err
+    other = thesis_cli.dp_release("people.csv", **GIVEN)
+    with pytest.raises(InputError, match="the record of another release"):
+        other.save("r.csv")
+    assert (people / "r.json").read_bytes() == before
+
+
+def test_what_a_promise_is_worth_is_reported_before_it_is_spent(cli, people):  # noqa: F811
+    arguments = "dp-release", "people.csv", "--schema", "schema.toml", "--epsilon", 0.1, "--rows", 5, "--quiet"
+    result = cli(*arguments, "--delta", 0.005, "--size", 100)
+    assert result.status == 0
+    assert result.err.startswith("warning: delta 0.005 is 1/N or more, for N = 200")
+    assert re.search(r"warning: the noise has norm [\d.]+ and drowns the signal", result.err)
+
+
+def test_an_unforeseen_error_is_one_line_without_values(cli, people, monkeypatch):  # noqa: F811
+    def fail(*given, **options):
+        try:
+            float("a secret value")
+        except ValueError as error:
+            raise RuntimeError("about a secret value") from error
+
+    arguments = "dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--out", "r.csv", "--debug"
+    for name, spent in (("private_record", False), ("synthetic", True)):
+        with monkeypatch.context() as patch:
+            patch.setattr(release, name, fail)
+            result = cli(*arguments)
+        assert (result.status, result.out) == (1, "")
+        assert "RuntimeError, an error of this program" in result.err.splitlines()[-1]
+        assert "secret value" not in result.err.replace('float("a secret value")', "").replace('"about a secret', "")
+        assert ("--again r.json makes its rows" in result.err) == spent
+    assert cli("dp-release", "--again", "r.json").status == 0
+
+
+def test_a_full_disk_reports_whether_the_vector_is_lost(cli, people, monkeypatch):  # noqa: F811
+    arguments = "dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--out", "r.csv"
+    to_disk = files._to_disk
+    for writes, kept in ((0, False), (1, True)):
+        left = [writes]
+
+        def full(file, left=left):
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(28, "No space left on device")
+            to_disk(file)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "_to_disk", full)
+            result = cli(*arguments)
+        assert result.status == 1
+        assert "no space left on device; the budget (1, 0.001) counts as spent" in result.err
+        assert ("r.json keeps the noisy embedding" in result.err) == kept
+        assert ("which is lost" in result.err) != kept
+        assert (people / "r.json").exists() == kept
+    assert cli("dp-release", "--again", "r.json").status == 0
+
+
+def test_a_signal_after_spending_reports_how_to_go_on(people):  # noqa: F811
+    """The rows of a large release take seconds; the signal comes while they are made."""
+    command = [sys.executable, "-m", "thesis_cli", *map(str, PUBLIC[:-3]), "--method", "features", "--out", "r.csv"]
+    code = (
+        "import signal, sys; from thesis_cli.__main__ import main; from thesis_cli.privacy import release\n"
+        "def stop(*given, **options): signal.raise_signal(signal.SIGHUP)\n"
+        "release.synthetic = stop; main()"
+    )
+    done = subprocess.run([command[0], "-c", code, *command[3:], "-q"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert "counts as spent; r.json keeps the noisy embedding" in done.stderr
+    assert done.stderr.splitlines()[-1] == "error: interrupted"
+    assert (people / "r.json").exists()
