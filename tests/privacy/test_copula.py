@@ -6,7 +6,10 @@ import pytest
 
 from thesis_cli.privacy.columns import Boolean, Category, Integer, Real
 from thesis_cli.privacy.copula import Plan
-from thesis_cli.privacy.copula_pairs import bins_of
+from thesis_cli.privacy.copula_bins import Features, squared_diameter
+from thesis_cli.privacy.copula_cells import schema_cells
+from thesis_cli.privacy.copula_kernels import sweep
+from thesis_cli.privacy.copula_pairs import all_pairs, bins_of
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.schema import Schema
 
@@ -59,7 +62,7 @@ def test_neighbours_are_within_the_sensitivity_and_reach_it(released):
     """Two tables of one row each are the farthest apart: the search finds the worst pair of rows."""
     rows, _, stages, _ = released
     for stage in stages:
-        vectors = np.array([stage.mean([rows[n : n + 1]]) for n in range(150)])
+        vectors = np.array([stage.mean([rows[n : n + 1]]) for n in range(50)])
         apart = np.sqrt(((vectors[:, None] - vectors[None]) ** 2).sum(-1))
         assert apart.max() <= stage.l2_sensitivity(1)
         assert apart.max() >= 0.9 * stage.l2_sensitivity(1)
@@ -86,3 +89,77 @@ def test_fit_repeats(released):
     a, b = (plan.fit(vectors, 100, np.random.default_rng(4), jobs) for jobs in (1, 2))
     assert np.array_equal(a.reals, b.reals)
     assert np.array_equal(a.codes, b.codes)
+
+
+def test_levels_are_kept():
+    """Each of 50 levels has 1.6 deviations of the noise or more."""
+    levels = tuple(f"level {i}" for i in range(50))
+    schema = Schema((Category("code", levels), Boolean("yes")))
+    codes = np.random.default_rng(5).integers(0, [50, 2], (20_000, 2))
+    plan = Plan(schema, 20_000, 0.0243)
+    _, vectors = stages_of(plan, Rows(np.zeros((20_000, 0)), codes), seed=6)
+    made = plan.fit(vectors, 20_000, np.random.default_rng(7))
+    assert len(np.unique(made.codes[:, 0])) == 50
+
+
+def test_correlations_of_many_columns_are_kept():
+    """The noise on each of 120 correlations is 0.01, and all are 0.3."""
+    rng = np.random.default_rng(8)
+    z = math.sqrt(0.3) * rng.normal(size=(5000, 1)) + math.sqrt(0.7) * rng.normal(size=(5000, 16))
+    schema = Schema(tuple(Real(f"x{i}", -4, 4) for i in range(16)))
+    rows = Rows.of_reals(np.clip((z + 4) / 8, 0, 1))
+    plan = Plan(schema, 5000, 0.1)
+    _, vectors = stages_of(plan, rows, seed=9)
+    made = plan.fit(vectors, 1000, np.random.default_rng(10))
+    found, true = (np.corrcoef(x.reals.T)[np.triu_indices(16, 1)] for x in (made, rows))
+    assert found.mean() == pytest.approx(true.mean(), abs=0.03)
+    assert np.abs(found - true).mean() < 0.06
+
+
+def test_bound_of_the_diameter_holds_for_all_signs():
+    """The bound on sum n n + n' n' - 2 k k against the worst corner of all k, for a complete graph,
+    a path and a star.
+    """
+    graphs = [all_pairs(6), np.array([[i, i + 1] for i in range(5)]), np.array([[0, i] for i in range(1, 6)])]
+    least = [-1.0, -1 / 3, -0.6, -0.2, -0.9, -0.5]
+    found = [Features(np.zeros((2, 1)), np.ones(1), np.zeros(1), m) for m in least]
+    for pairs in graphs:
+        corners = np.array(list(itertools.product(*((m, 1.0) for m in least))))
+        worst = (2 - 2 * corners[:, pairs[:, 0]] * corners[:, pairs[:, 1]]).sum(1).max()
+        assert worst <= squared_diameter(found, pairs) * (1 + 1e-12)
+        assert squared_diameter(found, pairs) < 1.3 * worst
+
+
+def test_kernel_of_bins_is_summed_and_lowered():
+    """`sweep` keeps its sums, and each change lowers the squared distance."""
+    rng = np.random.default_rng(11)
+    bins = rng.integers(0, 4, (60, 3))
+    alike = np.stack([0.5 * np.eye(4) + 0.25 * np.kron(np.eye(2), np.ones((2, 2))) + 0.25] * 3)
+    target = {(i, j): rng.dirichlet(np.ones(16)).reshape(4, 4) for i, j in itertools.combinations(range(3), 2)}
+
+    def residuals():
+        for (i, j), table in target.items():
+            yield i, j, np.bincount(bins[:, i] * 4 + bins[:, j], minlength=16).reshape(4, 4) / 60 - table
+
+    def squared():
+        return sum((r * (alike[i] @ r @ alike[j])).sum() for i, j, r in residuals())
+
+    excess = np.zeros((3, 3, 4, 4))
+    for i, j, residual in residuals():
+        excess[j, i] = alike[i] @ residual @ alike[j]
+        excess[i, j] = excess[j, i].T
+    before = squared()
+    assert sweep(bins, np.full(3, 4), alike, excess, np.arange(3)) > 0
+    assert squared() < before
+    for i, j, residual in residuals():
+        assert excess[j, i] == pytest.approx(alike[i] @ residual @ alike[j], abs=1e-12)
+        assert excess[i, j] == pytest.approx((alike[i] @ residual @ alike[j]).T, abs=1e-12)
+
+
+def test_round_numbers_come_back():
+    column = Real("x", -1, 5.3)
+    values = np.array([-1.0, -0.07, 0.0, 0.3, 1.1, 5.3])
+    (cells,) = schema_cells(Schema((column,)))
+    rows = Rows.of_reals(np.zeros((6, 1)))
+    cells.write(cells.of(Rows.of_reals(column.read(values)[:, None])), rows)
+    assert np.array_equal(rows.reals[:, 0], column.read(values))

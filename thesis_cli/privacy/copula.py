@@ -6,12 +6,12 @@ vectors of earlier stages, so that the budgets rho of zero-concentrated differen
 (Bun and Steinke 2016).
 
 1. columns: every column's shares of fine cells, and of groups of cells.
-2. pairs: columns are cut into bins of near equal mass by the noisy shares; products of orthonormal
-   functions of the bins of two columns, for all pairs.
-3. dependent pairs: finer functions, for pairs that stage 2 shows to be dependent.
+2. pairs: columns are cut into bins of near equal mass by the noisy shares; shares of these bins,
+   and means of products of orthonormal functions of the bins of two columns, for all pairs.
 
-Synthetic rows come from the noisy vectors alone: coefficients are shrunk by empirical Bayes to
-tables of all pairs, and rows are searched for that have these tables.
+Synthetic rows come from the noisy vectors alone. Covariances are shrunk, by empirical Bayes over
+all pairs, towards those of normal ranks; rows start as normal ranks with these correlations, and
+are changed until they have the tables of all pairs.
 """
 
 from __future__ import annotations
@@ -27,24 +27,30 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.privacy.copula_bins import Tree, features, grow
 from thesis_cli.privacy.copula_cells import Cells, schema_cells
 from thesis_cli.privacy.copula_columns import Columns
+from thesis_cli.privacy.copula_normal import normal_guess, normal_scores
 from thesis_cli.privacy.copula_pairs import Pairs, all_pairs, shrunk, tables
-from thesis_cli.privacy.copula_rows import placed, search
+from thesis_cli.privacy.copula_rows import placed, search, starting_bins
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.release_record import Favour
 from thesis_cli.privacy.schema import Schema
 from thesis_cli.privacy.staged import StagePlan
 
 SHARES: dict[Favour, tuple[float, float]] = {
-    "balance": (0.2, 0.8),
+    "balance": (0.35, 0.65),
     "marginals": (0.6, 0.4),
-    "correlations": (0.25, 0.75),
-    "rows": (0.3, 0.7),
+    "correlations": (0.2, 0.8),
+    "rows": (0.25, 0.75),
 }
 """Shares of the budget of the stages."""
 
-BINS = 16
+BINS, MANY = 16, 48
+"""Bins of a column, and number of columns beyond which there are half as many."""
+RESOLUTION = {4: 0.01, 8: 0.004, 16: 0.0}
+"""Bins whose covariances are released, and least noise on a correlation of two bins for them."""
 DECAY = 1.5
+"""Power of its mass with which the weight of a cut falls: fine cuts say less."""
 SINGLES = 0.25
+"""Share of the bins of single columns in the second stage."""
 
 
 @dataclass(frozen=True)
@@ -92,16 +98,28 @@ class Plan:
         trees = self._trees(shares)
         pairs = all_pairs(len(trees))
         masses = [tree.masses for tree in trees]
-        covariances = np.zeros((0, 1, 1))
+        covariances, correlations = np.zeros((0, 1, 1)), np.zeros(0)
         if len(vectors) > 1:
             stage = self._pairs(trees)
             noise = self.noise(stage)
             known = self._columns.variances([tree.bins for tree in trees], self.noise(self._columns))
             masses = stage.masses(vectors[1], noise, known)
             found, variances = stage.coefficients(vectors[1], noise, masses)
-            covariances = shrunk(found, variances, _groups(trees, pairs))
-        bins = search(masses, pairs, tables(trees, masses, pairs, covariances), count, rng)
-        return placed(self.cells, trees, shares, bins, rng)
+            guess, correlations = normal_guess(self.cells, trees, pairs, found, variances)
+            covariances = guess + shrunk(found - guess, variances, _groups(trees, pairs))
+        scores = normal_scores(len(trees), pairs, correlations, count, rng)
+        bins = starting_bins(self.cells, trees, masses, scores, rng)
+        bins = search(trees, bins, pairs, tables(trees, masses, pairs, covariances), rng)
+        return placed(self.cells, trees, shares, bins, scores, rng)
+
+    @property
+    def _cuts(self) -> int:
+        """Number of bins whose covariances are released: fewer where noise would drown the fine
+        ones.
+        """
+        columns = len(self.cells)
+        noise = columns / self.rows / math.sqrt(2 * self.rho * SHARES[self.favour][1])
+        return next(bins for bins, least in RESOLUTION.items() if noise >= least)
 
     @property
     def _columns(self) -> Columns:
@@ -112,10 +130,13 @@ class Plan:
         return self._columns.estimate(vector, self.noise(self._columns))
 
     def _trees(self, shares: list[Floats]) -> tuple[Tree, ...]:
-        return tuple(grow(column, own, BINS) for column, own in zip(self.cells, shares, strict=True))
+        return tuple(
+            grow(column, own, BINS if len(self.cells) <= MANY else BINS // 2)
+            for column, own in zip(self.cells, shares, strict=True)
+        )
 
     def _pairs(self, trees: tuple[Tree, ...]) -> Pairs:
-        found = tuple(features(tree, BINS, DECAY) for tree in trees)
+        found = tuple(features(tree, self._cuts, DECAY) for tree in trees)
         return Pairs(self.cells, trees, found, all_pairs(len(trees)), SHARES[self.favour][1], SINGLES, "pairs")
 
 

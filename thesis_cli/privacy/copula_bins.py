@@ -42,6 +42,18 @@ class Tree:
         """Number B of bins."""
         return len(self.masses)
 
+    def alike(self) -> Floats:
+        """Kernel of two bins: the share of scales, from all bins together to single ones, at which
+        they are together; shape (B, B).
+        """
+        deepest = int(self.depths.max(initial=-1)) + 1
+        found = np.eye(self.count)
+        for depth in range(deepest + 1):
+            cut = self.functions[:, self.depths < depth]
+            together = np.abs(cut[:, None] - cut[None]).sum(2) == 0
+            found += together
+        return np.asarray(found / (deepest + 2))
+
 
 def grow(cells: Cells, shares: Floats, most: int) -> Tree:
     """Tree of at most `most` bins of a column, from the shares of its cells."""

@@ -26,17 +26,18 @@ def count_pairs(bins: Ints, pairs: Ints, total: Ints) -> None:
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
-def sweep(bins: Ints, sizes: Ints, excess: Floats, ones: Floats, weight: float, order: Ints) -> int:
+def sweep(bins: Ints, sizes: Ints, alike: Floats, excess: Floats, order: Ints) -> int:
     """Set each bin of each row to the one that lowers the squared distance to the tables most.
+
+    The distance of two tables of columns i and j is that of the kernel alike[i] times alike[j].
 
     Parameters
     ----------
     bins : bins of M rows, shape (M, d); updated.
     sizes : number of bins of each column, shape (d,).
-    excess : shares of the rows less the target, [i, j, b, a] for bin a of i and b of j, both ways
-        round, shape (d, d, B, B); updated.
-    ones : the same for single columns, shape (d, B); updated.
-    weight : weight of a single column, relative to that of a pair.
+    alike : kernel of the bins of each column, with 1 on the diagonal, shape (d, B, B).
+    excess : shares of the rows less the target, summed with the kernel: [i, j, b, a] for bin a of i
+        and b of j, both ways round, shape (d, d, B, B); updated.
     order : order of the columns, shape (d,).
 
     Returns
@@ -46,38 +47,43 @@ def sweep(bins: Ints, sizes: Ints, excess: Floats, ones: Floats, weight: float, 
     rows, columns = bins.shape
     width = excess.shape[3]
     unit = 1.0 / rows
-    least = unit * (columns - 1 + weight)
-    cost = ones[0].copy()
+    least = unit * (columns - 1)
+    cost = alike[0, 0].copy()
+    step = alike[0, 0].copy()
     changed = 0
     for n in range(rows):
         row = bins[n]
         for at in range(columns):
             i = order[at]
             if sizes[i] > 1:
-                single = ones[i]
                 for a in range(width):
-                    cost[a] = weight * single[a]
+                    cost[a] = 0.0
                 for j in range(columns):
                     table = excess[i, j, row[j]]
                     for a in range(width):
                         cost[a] += table[a]
                 old = row[i]
                 new = old
-                best = cost[old] - least
+                best = cost[old] - 1e-9 * unit
                 for a in range(sizes[i]):
-                    if cost[a] < best:
-                        best = cost[a]
+                    found = cost[a] + least * (1.0 - alike[i, old, a])
+                    if found < best:
+                        best = found
                         new = a
                 if new != old:
                     changed += 1
                     row[i] = new
-                    single[old] -= unit
-                    single[new] += unit
+                    for a in range(width):
+                        step[a] = unit * (alike[i, new, a] - alike[i, old, a])
                     for j in range(columns):
                         if j != i:
-                            b = row[j]
-                            excess[i, j, b, old] -= unit
-                            excess[i, j, b, new] += unit
-                            excess[j, i, old, b] -= unit
-                            excess[j, i, new, b] += unit
+                            near = alike[j, row[j]]
+                            for b in range(width):
+                                table = excess[i, j, b]
+                                for a in range(width):
+                                    table[a] += step[a] * near[b]
+                            for a in range(width):
+                                table = excess[j, i, a]
+                                for b in range(width):
+                                    table[b] += step[a] * near[b]
     return changed

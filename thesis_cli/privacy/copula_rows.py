@@ -14,33 +14,49 @@ from thesis_cli.privacy.kernels import Rows
 SWEEPS = 30
 STILL = 0.002
 """The search ends when a sweep changes a smaller share of the bins."""
-SINGLE = 4.0
-"""Weight of a single column's distribution, in pairs with every other column."""
 
 
-def search(masses: Sequence[Floats], pairs: Ints, tables: Floats, count: int, rng: np.random.Generator) -> Ints:
-    """Bins of M = `count` rows, shape (M, columns), with masses of bins and tables of pairs near the
-    given ones.
+def starting_bins(
+    cells: Sequence[Cells], trees: Sequence[Tree], masses: Sequence[Floats], scores: Floats, rng: np.random.Generator
+) -> Ints:
+    """Bins of rows by the ranks of their scores, shape (M, columns); each has its mass, up to
+    rounding.
 
-    Rows start with the right share of each bin and independent columns, and are changed only where
-    that brings a table nearer to its target.
+    Values are missing in random rows.
+    """
+    bins = np.zeros(scores.shape, np.int64)
+    count = len(scores)
+    for i, (column, tree, own) in enumerate(zip(cells, trees, masses, strict=True)):
+        found = np.sort(systematic(own, count, rng))
+        ranked = scores[:, i]
+        if column.gap and tree.count > 1 and tree.bins[-1] != tree.bins[-2]:
+            ranked = ranked.copy()
+            ranked[rng.permutation(count)[: np.count_nonzero(found == tree.bins[-1])]] = np.inf
+        bins[np.argsort(ranked, kind="stable"), i] = found
+    return bins
+
+
+def search(trees: Sequence[Tree], bins: Ints, pairs: Ints, tables: Floats, rng: np.random.Generator) -> Ints:
+    """Bins of rows, shape (M, columns), with tables of pairs near the given ones.
+
+    Bins of the given rows are changed only where that brings their tables nearer to the target, in
+    a kernel of the scales of the trees.
     """
     from thesis_cli.privacy.copula_kernels import sweep
 
-    sizes = np.array([len(own) for own in masses])
-    d, width = len(masses), int(sizes.max())
-    bins = np.stack([systematic(own, count, rng) for own in masses], 1)
+    sizes = np.array([tree.count for tree in trees])
+    (count, d), width = bins.shape, int(sizes.max())
+    bins = bins.copy()
+    alike = np.zeros((d, width, width))
+    for own, tree in zip(alike, trees, strict=True):
+        own[: tree.count, : tree.count] = tree.alike()
     excess = np.zeros((d, d, width, width))
-    ones = np.zeros((d, width))
-    for i, own in enumerate(masses):
-        ones[i] = np.bincount(bins[:, i], minlength=width) / count
-        ones[i, : len(own)] -= own
     for (i, j), table in zip(pairs, tables, strict=True):
         now = np.bincount(bins[:, i] * width + bins[:, j], minlength=width**2).reshape(width, width) / count
-        excess[j, i] = now - table
-        excess[i, j] = excess[j, i].T
+        excess[i, j] = alike[j] @ (now - table).T @ alike[i]
+        excess[j, i] = excess[i, j].T
     for _ in range(SWEEPS):
-        changed = sweep(bins, sizes, excess, ones, SINGLE * d, rng.permutation(d))
+        changed = sweep(bins, sizes, alike, excess, rng.permutation(d))
         if changed <= STILL * bins.size:
             break
     return bins
@@ -56,17 +72,26 @@ def systematic(shares: Floats, count: int, rng: np.random.Generator) -> Ints:
 
 
 def placed(
-    cells: tuple[Cells, ...], trees: tuple[Tree, ...], shares: list[Floats], bins: Ints, rng: np.random.Generator
+    cells: Sequence[Cells],
+    trees: Sequence[Tree],
+    shares: Sequence[Floats],
+    bins: Ints,
+    scores: Floats,
+    rng: np.random.Generator,
 ) -> Rows:
-    """Encoded rows in given bins; the cells within a bin have their shares, up to rounding."""
+    """Encoded rows in given bins; the cells within a bin have their shares, up to rounding, and the
+    order of the rows' scores.
+    """
     reals, codes = (sum(getattr(c, kind) >= 0 for c in cells) for kind in ("real", "code"))
     rows = Rows(np.zeros((len(bins), reals)), np.zeros((len(bins), codes), np.int64))
-    for column, tree, own, members in zip(cells, trees, shares, bins.T, strict=True):
+    for i, (column, tree, own) in enumerate(zip(cells, trees, shares, strict=True)):
         found = np.zeros(len(bins), np.int64)
         for b in range(tree.count):
-            inside = np.flatnonzero(members == b)
-            within = np.where(tree.bins == b, own, 0.0)
+            inside = np.flatnonzero(bins[:, i] == b)
             if len(inside):
-                found[inside] = systematic(within if within.sum() > 0 else 1.0 * (tree.bins == b), len(inside), rng)
+                within = np.where(tree.bins == b, own, 0.0)
+                within = within if within.sum() > 0 else 1.0 * (tree.bins == b)
+                order = np.argsort(scores[inside, i], kind="stable")
+                found[inside[order]] = np.sort(systematic(within, len(inside), rng))
         column.write(found, rows)
     return rows
