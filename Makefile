@@ -96,7 +96,6 @@ bench: install
 peers: install
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install -q -r benchmarks/requirements-peers.txt
-	.venv-peers/bin/python -m pip install -q --no-deps smartnoise-synth==1.0.8 smartnoise-sql==1.0.10
 	$(BIN)/python benchmarks/private_peers.py
 
 # Maintainers: new pins for every extra; needs uv. No line may name a package host.

