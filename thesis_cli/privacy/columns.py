@@ -25,6 +25,9 @@ from thesis_cli.privacy.column_values import (
 )
 from thesis_cli.privacy.dates import Date, DateTime
 
+DIGITS = 5
+"""Least number of digits of their range to which reals are written."""
+
 
 @dataclass(frozen=True)
 class Real:
@@ -90,6 +93,13 @@ class Real:
             low, high = math.log(self.low), math.log(self.high)
             return np.clip(np.exp(low + found * (high - low)), self.low, self.high)
         return np.clip(self.low + found * (self.high - self.low), self.low, self.high)
+
+    def rounded(self, values: Values) -> Floats:
+        """Values of few digits, as files of released rows have them."""
+        if self.log:
+            return np.array([float(f"{x:.{DIGITS + 1}g}") for x in values.tolist()], np.float64)
+        digits = max(0, DIGITS - math.floor(math.log10(self.high - self.low)))
+        return np.array([round(x, digits) for x in values.tolist()], np.float64)
 
 
 @dataclass(frozen=True)

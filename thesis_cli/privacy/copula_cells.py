@@ -137,7 +137,7 @@ def schema_cells(schema: Schema, most: int = WHOLE, equal: int | None = None) ->
     """
     found = []
     real = code = 0
-    for column in schema.columns:
+    for column in schema.encoded:
         points, whole = _points(column, most, equal)
         places = real if column.on_line else -1, code if column.cardinality else -1
         count = len(points) + column.missing if column.on_line else column.cardinality

@@ -48,13 +48,13 @@ def enumerate_domain(schema: Schema, limit: int = LARGEST_DOMAIN) -> Rows:
     ------
     InputError : a column is real, or there are more than `limit` rows.
     """
-    size = math.prod(map(_values_of, schema.columns))
+    size = math.prod(map(_values_of, schema.encoded))
     if size > limit:
         problem = f"the schema allows {size:,} rows"
         raise InputError(problem, f"it may allow {limit:,}: use fewer columns, levels or whole numbers")
-    every = zip(*itertools.product(*map(_values, schema.columns)), strict=True)
+    every = zip(*itertools.product(*map(_values, schema.encoded)), strict=True)
     columns = {}
-    for name, values in zip(schema.names, every, strict=True):
+    for name, values in zip(schema.names_read, every, strict=True):
         columns[name] = np.empty(size, object)
         columns[name][:] = values
     return schema.encode(columns)

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,8 +19,11 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
 from thesis_cli.privacy.column_values import Values
-from thesis_cli.privacy.dates import DateKind, day_of
-from thesis_cli.privacy.schema import Category, Column, Date, Schema
+from thesis_cli.privacy.columns import Category, Column
+from thesis_cli.privacy.dates import Date, DateKind, day_of
+
+if TYPE_CHECKING:
+    from thesis_cli.privacy.schema import Schema
 
 LONGEST = 10_000
 """Largest number of characters in an expression."""
@@ -82,10 +85,11 @@ Columns = Mapping[str, Value]
 
 def read_columns(schema: Schema, decoded: Mapping[str, Values]) -> dict[str, Value]:
     """Columns for `Formula.value` from those that `Schema.decode` returns."""
-    return {column.name: _column(column, decoded[column.name]) for column in schema.columns}
+    return {column.name: column_value(column, decoded[column.name]) for column in schema.columns}
 
 
-def _column(column: Column, values: Values) -> Value:
+def column_value(column: Column, values: Values) -> Value:
+    """Values of a decoded column."""
     if isinstance(column, Category):
         places = {level: float(i) for i, level in enumerate(column.levels)}
         data = np.array([places.get(value, math.nan) for value in values.tolist()], np.float64)

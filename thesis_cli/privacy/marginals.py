@@ -69,7 +69,7 @@ def marginal_cells(schema: Schema) -> tuple[Cells, ...]:
 
 def sizes_of(schema: Schema) -> dict[str, int]:
     """Number of cells of each column."""
-    return {name: cells.count for name, cells in zip(schema.names, marginal_cells(schema), strict=True)}
+    return {name: cells.count for name, cells in zip(schema.names_read, marginal_cells(schema), strict=True)}
 
 
 def private_marginals(
@@ -93,7 +93,7 @@ def private_marginals(
     InputError : delta is 0, the schema has a single column, or a package is not installed.
     """
     check_gaussian(budget)
-    if len(schema.columns) < 2:
+    if len(schema.encoded) < 2:
         raise InputError("the schema has one column", "--method marginals must have two or more")
     if measure is None:
         extra_packages()

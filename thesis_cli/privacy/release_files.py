@@ -11,7 +11,6 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.columns import Column
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.release_record import NOT_A_RECORD, Record
 from thesis_cli.privacy.schema import Real, Schema, Values
@@ -19,8 +18,6 @@ from thesis_cli.privacy.table import encoded_rows, open_table
 
 WEIGHT = "weight"
 """Name of the column of weights, if the CSV file has one."""
-DIGITS = 5
-"""Least number of digits of their range to which reals are written."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,10 @@ def record_path(path: str | Path) -> Path:
 def rows_columns(release: Release, *, weighted: bool) -> Columns:
     """The rows, with reals rounded as in the file, and a column `weight` if `weighted`."""
     decoded = release.columns
-    columns = {column.name: _rounded(column, decoded[column.name]) for column in release.schema.columns}
+    columns = dict(decoded)
+    for column in release.schema.encoded:
+        if isinstance(column, Real):
+            columns[column.name] = column.rounded(decoded[column.name])
     return Columns({**columns, WEIGHT: release.weights} if weighted else columns)
 
 
@@ -97,7 +97,7 @@ def read_release(path: str | Path) -> Release:
     """
     record = read_record(path)
     schema = record.schema
-    table = open_table(str(Path(path).with_suffix(".csv")), names=schema.names, delimiter=",")
+    table = open_table(str(Path(path).with_suffix(".csv")), names=schema.names_read, delimiter=",")
     points = Rows.concatenate(list(encoded_rows(table, schema)) or [_no_rows(schema)])
     if not len(points):
         raise InputError("the release has no rows", "it must have at least one", source=table.source)
@@ -120,13 +120,3 @@ def _numbers(texts: Values, source: str) -> Floats:
     if not np.isfinite(found).all():
         raise InputError(f"a {WEIGHT} is not a number", "the file must be one that dp-release wrote", source=source)
     return np.asarray(found)
-
-
-def _rounded(column: Column, values: Values) -> Values:
-    """Reals of few digits; other values are as they are."""
-    if not isinstance(column, Real):
-        return values
-    if column.log:
-        return np.array([float(f"{x:.{DIGITS + 1}g}") for x in values.tolist()], np.float64)
-    digits = max(0, DIGITS - math.floor(math.log10(column.high - column.low)))
-    return np.array([round(x, digits) for x in values.tolist()], np.float64)

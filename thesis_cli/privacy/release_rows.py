@@ -16,6 +16,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import copula, marginals
+from thesis_cli.privacy.constraints import drawn, obey
 from thesis_cli.privacy.features import Features, draw_features
 from thesis_cli.privacy.kernels import Codes, Rows
 from thesis_cli.privacy.points import Effort, ObjectiveTick, synthesise
@@ -75,14 +76,21 @@ def synthetic(
     InputError : weights that the method does not have; other public rows than the release was made
         with.
     """
-    schema, count = record.schema, default_rows(record) if count is None else count
-    check_rows(schema, record.method, weights, most, time_limit)
+    check_rows(record.schema, record.method, weights, most, time_limit)
+    count = default_rows(record) if count is None else count
+    made = _made(record, count, weights, most, public, Effort(time_limit, jobs, progress))
+    return replace(made, points=obey(made.schema, made.points))
+
+
+def _made(record: Record, count: int, weights: Weights, most: float, public: Rows | None, effort: Effort) -> Release:
+    """Rows that may break the rules of the schema."""
+    schema = record.schema
     if record.rows is not None:
         points = record.rows.rows()
         return Release(schema, points, uniform_weights(points), record)
     rng = generator(record.entropy, "rows")
     if record.stages is not None or record.marginals is not None:
-        points = _copula_rows(record, count, rng, jobs) if record.stages else _marginal_rows(record, count, rng)
+        points = _copula_rows(record, count, rng, effort.jobs) if record.stages else _marginal_rows(record, count, rng)
         return Release(schema, points, uniform_weights(points), record)
     values, noise = record.noisy_vector
     vector = np.array(values)
@@ -102,7 +110,7 @@ def synthetic(
         rng,
         noise=noise.deviation,
         uniform=weights == "uniform",
-        effort=Effort(time_limit, jobs, progress),
+        effort=effort,
     )
     return Release(schema, made.rows, made.weights, replace(record, objective=made.objective))
 
@@ -120,6 +128,10 @@ def check_rows(
         raise InputError(f"the bound on the sum of absolute weights is {most:g}", "it must be at least 1")
     if time_limit is not None and not time_limit > 0:
         raise InputError(f"the time limit is {time_limit:g} s", "it must be above 0")
+    if schema.rules and weights in ("l1", "raw"):
+        raise InputError(f"rows with {weights} weights obey no rules", "give other --weights, or leave the rules out")
+    if schema.rules:
+        drawn(schema)
 
 
 def copula_plan(record: Record) -> copula.Plan:

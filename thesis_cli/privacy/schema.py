@@ -14,7 +14,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING as REQUIRED
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
 from thesis_cli.privacy.column_values import Values, check_kernel, first_double, wrong
 from thesis_cli.privacy.columns import KINDS, Boolean, Category, Column, Integer, Real
+from thesis_cli.privacy.constraints import Rules
 from thesis_cli.privacy.dates import Date, DateTime
 from thesis_cli.privacy.kernels import Kernel, Rows
 
@@ -57,15 +58,23 @@ class Schema:
     columns : at least one, all of different names. The release leaves out the table's other
         columns.
     gamma, rho : parameters of the kernel, for columns that do not set their own.
+    rules : conditions between columns that synthetic rows obey (`constraints.Rules`); private rows
+        may break them.
+    between : the rules, parsed.
+    encoded : columns of encoded rows: all that no rule determines.
 
     Raises
     ------
-    InputError : there are no columns, two have one name, or gamma or rho is out of range.
+    InputError : there are no columns, two have one name, gamma or rho is out of range, or `Rules`
+        refuses a rule.
     """
 
     columns: tuple[Column, ...]
     gamma: float | None = None
     rho: float | None = None
+    rules: tuple[str, ...] = ()
+    between: Rules = field(init=False, repr=False, compare=False)
+    encoded: tuple[Column, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -74,6 +83,13 @@ class Schema:
         if twice is not None:
             raise wrong(twice, "it is listed twice", "list every column once")
         check_kernel("the kernel", self.gamma, self.rho)
+        if not (isinstance(self.rules, tuple) and all(isinstance(rule, str) for rule in self.rules)):
+            raise InputError("the rules are not a list of texts", 'write rules = ["a <= b"]')
+        object.__setattr__(self, "between", Rules(self.columns, self.rules))
+        determined = [each.column for each in self.between.determined]
+        object.__setattr__(self, "encoded", tuple(c for c in self.columns if c not in determined))
+        if not self.encoded:
+            raise InputError("rules determine all columns", "leave one of them out")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,14 +97,19 @@ class Schema:
         return tuple(column.name for column in self.columns)
 
     @property
+    def names_read(self) -> tuple[str, ...]:
+        """Names of the columns that are read from tables, in order: those that are encoded."""
+        return tuple(column.name for column in self.encoded)
+
+    @property
     def reals(self) -> int:
         """Number D of real coordinates of an encoded row."""
-        return sum(column.on_line for column in self.columns)
+        return sum(column.on_line for column in self.encoded)
 
     @property
     def cardinalities(self) -> tuple[int, ...]:
         """Number of levels of each of the C codes of an encoded row."""
-        return tuple(column.cardinality for column in self.columns if column.cardinality)
+        return tuple(column.cardinality for column in self.encoded if column.cardinality)
 
     def kernel(self) -> Kernel:
         """Kernel on encoded rows; it depends on the schema alone.
@@ -103,8 +124,8 @@ class Schema:
         share = EXPONENT / (self.reals + len(self.cardinalities))
         gamma = 6 * share if self.gamma is None else self.gamma
         return Kernel(
-            np.array([gamma if c.gamma is None else c.gamma for c in self.columns if c.on_line], dtype=np.float64),
-            np.array([self._rho(c, share) for c in self.columns if c.cardinality], dtype=np.float64),
+            np.array([gamma if c.gamma is None else c.gamma for c in self.encoded if c.on_line], dtype=np.float64),
+            np.array([self._rho(c, share) for c in self.encoded if c.cardinality], dtype=np.float64),
         )
 
     def _rho(self, column: Column, share: float) -> float:
@@ -132,14 +153,14 @@ class Schema:
             value.
         """
         self.check_names(columns)
-        lengths = {len(columns[name]) for name in self.names}
+        lengths = {len(columns[name]) for name in self.names_read}
         if len(lengths) > 1:
             raise InputError("the columns differ in length", "they must be columns of one table")
         (count,) = lengths
         reals = np.empty((count, self.reals))
         codes = np.empty((count, len(self.cardinalities)), np.int64)
         d = c = 0
-        for column in self.columns:
+        for column in self.encoded:
             found = column.read(np.asarray(columns[column.name]))
             if unknown == "missing" and column.missing:
                 found[found < 0] = np.nan
@@ -159,11 +180,12 @@ class Schema:
 
         The values are float64, int64, str or bool by the kind of the column; dates are ISO texts.
         Missing values are NaN among float64; a column of another kind that may have them is an
-        array of objects, with None for missing. Coordinates beyond [0, 1] are clamped.
+        array of objects, with None for missing. Columns that rules determine are computed, from
+        reals rounded as in files, so that the rules hold of the file too. Coordinates beyond [0, 1] are clamped.
         """
         columns: dict[str, Values] = {}
         d = c = 0
-        for column in self.columns:
+        for column in self.encoded:
             gaps = np.zeros(len(rows), bool)
             found = np.zeros(len(rows))
             if column.cardinality:
@@ -177,13 +199,13 @@ class Schema:
             if column.missing:
                 values = values.astype(np.float64 if column.kind == "real" else object)
                 values[gaps] = np.nan if column.kind == "real" else None
-            columns[column.name] = values
-        return columns
+            columns[column.name] = column.rounded(values) if self.rules and isinstance(column, Real) else values
+        return self.between.complete(columns) if self.rules else columns
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Refuse a table that lacks a column (`InputError`)."""
+        """Refuse a table that lacks a column (`InputError`), unless a rule determines it."""
         names = tuple(names)
-        for name in self.names:
+        for name in self.names_read:
             if name not in names:
                 raise InputError(f"the table has no column {name!r}", nearest(name, names, "its columns are"))
 
@@ -207,7 +229,8 @@ class Schema:
 
         A table `[columns.NAME]` for each column has `type` (`real`, `integer`, `category`,
         `boolean`, `date`, `datetime`) and the attributes of `Real`, `Integer`, `Category`,
-        `Boolean`, `Date` or `DateTime`; a table `[kernel]` may have `gamma` and `rho`.
+        `Boolean`, `Date` or `DateTime`; a table `[kernel]` may have `gamma` and `rho`, a table
+        `[constraints]` the list `rules`.
 
         Raises
         ------
@@ -218,10 +241,14 @@ class Schema:
             content = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # of a number of 5,000 digits, or a deep nest
             raise _not_toml(str(error)) from None
-        _check_keys("", content, ("columns", "kernel"))
-        tables = [_table(f"[{key}]", content.get(key, {})) for key in ("columns", "kernel")]
-        _check_keys("[kernel]: ", tables[1], ("gamma", "rho"))
-        return cls(tuple(_column(name, entry) for name, entry in tables[0].items()), **tables[1])
+        keys = {"columns": (), "kernel": ("gamma", "rho"), "constraints": ("rules",)}
+        _check_keys("", content, tuple(keys))
+        columns, *others = (_table(f"[{key}]", content.get(key, {})) for key in keys)
+        for key, found in zip(("kernel", "constraints"), others, strict=True):
+            _check_keys(f"[{key}]: ", found, keys[key])
+        rules = others[1].get("rules", [])
+        rules = tuple(rules) if isinstance(rules, list) else rules
+        return cls(tuple(_column(name, entry) for name, entry in columns.items()), **others[0], rules=rules)
 
     def to_toml(self) -> str:
         """Text that `parse` reads as this schema."""
@@ -231,6 +258,8 @@ class Schema:
             values = [(f.name, getattr(column, f.name), f.default) for f in fields(column) if f.name != "name"]
             keys = [f"{key} = {_toml(value)}" for key, value, default in values if value != default]
             blocks.append([f"[columns.{_key(column.name)}]", f'type = "{column.kind}"', *keys])
+        if self.rules:
+            blocks.append(["[constraints]", f"rules = {_toml(self.rules)}"])
         return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 

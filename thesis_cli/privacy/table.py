@@ -97,7 +97,7 @@ def _encoded(
     table: Table, schema: Schema, chunk: int, unknown: Unknown, beside: tuple[str, ...]
 ) -> Iterator[tuple[dict[str, Values], Rows]]:
     first_row = 1
-    for block in table.chunks(chunk, (*schema.names, *beside)):
+    for block in table.chunks(chunk, (*schema.names_read, *beside)):
         try:
             encoded = schema.encode(block, first_row, unknown)
         except InputError as error:

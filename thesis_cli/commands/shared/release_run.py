@@ -96,7 +96,7 @@ def measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: 
     from thesis_cli.privacy.table import open_table
 
     assert request.table is not None
-    table = open_table(request.table, request.query, names=plan.schema.names, delimiter=request.delimiter or "")
+    table = open_table(request.table, request.query, names=plan.schema.names_read, delimiter=request.delimiter or "")
     blocks, count = _private_rows(request, plan, table)
     if not (count or plan.unit.secret):
         raise InputError("the table has no rows", "give a table of one row or more", source=table.source)

@@ -59,7 +59,7 @@ def read_rows(
     from thesis_cli.privacy.kernels import Rows
     from thesis_cli.privacy.table import encoded_rows, open_table
 
-    table = open_table(source, query, names=schema.names, delimiter=delimiter or "")
+    table = open_table(source, query, names=schema.names_read, delimiter=delimiter or "")
     found = list(encoded_rows(table, schema, unknown=unknown))
     if not found:
         raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
