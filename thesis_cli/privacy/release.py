@@ -181,7 +181,7 @@ def private_record(
     if count is None and request.method in ("marginals", "exponential"):
         problem = f"a release by {request.method} has a public number of rows, each of another person"
         raise InputError(problem, "release by copula or features")
-    kernel, versions = request.schema.kernel(), _versions(request.method)
+    kernel = request.schema.kernel()
     size, basis = request.size, BASES[request.method]
     if request.public is not None:
         size, basis = len(request.public), f"{PUBLIC}{digest(request.public)}"
@@ -217,7 +217,7 @@ def private_record(
             f"the neighbours: {request.unit.text}" if count is None else "the number of rows of the table",
             "the budget, the method and its size, the entropy of public random draws, public rows if there are any",
         ),
-        versions=versions,
+        versions=_versions(request.method),
         **made,
     )
 
@@ -298,8 +298,9 @@ def _small_table(
 
 @cache
 def _versions(method: Method) -> dict[str, str]:
-    names = ("thesis-cli", "opendp", "numpy", *(marginals.PACKAGES if method == "marginals" else ()))
-    return {name: version(name) for name in names}
+    """Versions of this program and of its libraries."""
+    found = {name: version(name) for name in ("thesis-cli", "opendp", "numpy")}
+    return {**found, **(marginals.versions() if method == "marginals" else {})}
 
 
 def _promise(request: ReleaseRequest, count: int | None) -> Promise:
