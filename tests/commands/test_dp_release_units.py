@@ -1,0 +1,159 @@
+import json
+import secrets
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import thesis_cli
+from tests.privacy.test_subspace import Recorder
+from tests.privacy.test_unit_stages import Held
+from thesis_cli.base.errors import InputError
+from thesis_cli.privacy import release
+from thesis_cli.privacy.ledger import Ledger
+
+SCHEMA = """\
+[columns.score]
+type = "real"
+low = 0
+high = 100
+
+[columns.smokes]
+type = "boolean"
+"""
+PERSONS = "--person", "who", "--most", 2
+
+
+def visits(persons, rows, seed=0):
+    """A table of visits; each person has some."""
+    rng = np.random.default_rng(seed)
+    who = np.concatenate([np.arange(persons), rng.integers(0, max(persons, 1), rows - persons)])
+    values = {"score": rng.integers(0, 101, rows), "smokes": rng.random(rows) < 0.3}
+    return pd.DataFrame({"who": [f"p{i}" for i in who], **values})
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    visits(40, 100).to_csv(tmp_path / "t.csv", index=False)
+    return tmp_path
+
+
+def arguments(*options, table="t.csv", delta=1e-3):
+    return "dp-release", table, "--schema", "schema.toml", "--epsilon", 1, "--delta", delta, "--rows", 20, *options
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Noise that forgets the vectors, and public draws that are the same each time."""
+    answer = 30 + np.random.default_rng(0).random(100)
+    vectors = []
+
+    def recorder():
+        vectors.append(Recorder(answer))
+        return vectors[-1]
+
+    def stages():
+        vectors.append(Held())
+        return vectors[-1]
+
+    monkeypatch.setattr(release, "NOISES", dict.fromkeys(release.NOISES, recorder))
+    monkeypatch.setattr(release, "OpenDPStages", stages)
+    monkeypatch.setattr(secrets, "randbits", lambda bits: 7)
+    return vectors
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--method", "features", "--size", 20, *PERSONS),
+        ("--method", "subspace", "--size", 9, *PERSONS, "--neighbours", "add-remove", "--weights", "raw"),
+        ("--method", "copula", *PERSONS),
+        ("--method", "copula", "--neighbours", "add-remove"),
+    ],
+    ids=lambda options: " ".join(map(str, options)),
+)
+def test_not_a_byte_changes_with_the_number_of_rows_or_the_persons(cli, folder, held, options):
+    """Tables of other numbers of rows and persons, in another order, with other names, or empty."""
+    first = visits(40, 100)
+    renamed = first.sample(frac=1, random_state=1).assign(who=["x" * (7 + n % 30) for n in range(100)])
+    found = set()
+    for table in (first, renamed, visits(41, 130, 1), first[:0]):
+        table.to_csv(folder / "t.csv", index=False)
+        given = [x for x in arguments(*options) if not ("raw" in options and x in ("--rows", 20))]
+        result = cli(*given, "--out", "r.csv", "--ledger", "l.json", "--limit", 2, 0.1, "-q")
+        assert result.status == 0, result.err
+        printed = [line for line in result.out.splitlines() if not line.startswith(("cost ", "ledger "))]
+        files = [folder / name for name in ("r.csv", "r.json")]
+        found.add((result.err, *printed, *(file.read_bytes() for file in files)))
+        for file in (*files, *folder.glob("l.json*")):
+            file.unlink()
+    assert len(found) == 1
+    assert json.loads(next(iter(found))[-1])["promise"]["rows"] is None
+    vectors = [str(noise.calls[0][0].tolist()) if isinstance(noise, Recorder) else str(noise.vectors) for noise in held]
+    assert len(set(vectors)) >= 3
+
+
+def test_a_persons_release_reads_as_many_rows_of_each_as_count(folder, held):
+    """With as many rows as anybody has, the names of the persons change no vector."""
+    table = visits(40, 100)
+    others = table.assign(who=["q" + who for who in table.who])
+    given = {"schema": "schema.toml", "epsilon": 1, "delta": 1e-3, "method": "features", "size": 20, "person": "who"}
+    for frame in (table, others):
+        thesis_cli.dp_release(frame, **given, most=100, rows=5)
+    (first, second) = (noise.calls[0][0] for noise in held)
+    assert first.tobytes() == second.tobytes()
+    assert first[-1] == pytest.approx(np.sqrt(3) * 100)
+    found = thesis_cli.dp_release(table, **given, most=1, rows=5)
+    assert held[2].calls[0][0][-1] == pytest.approx(np.sqrt(3) * 40)
+    assert "one row of each person counts" in found.summary()
+
+
+def test_queries_use_the_noisy_number_of_rows(cli, folder, held):
+    assert cli(*arguments("--method", "features", "--size", 20, *PERSONS, "--out", "r.csv", "-q")).status == 0
+    counted = json.loads((folder / "r.json").read_text())["counted"]
+    assert (counted["most"], counted["rows"]) == (2, pytest.approx(held[0].answer[20] / np.sqrt(3)))
+    found = json.loads(cli("dp-query", "r.csv", "count(True)", "--json").out)
+    assert found["answers"][0]["value"] == pytest.approx(counted["rows"])
+    assert found["private"]["deviation"] == counted["deviation"]
+    assert "N = 17 +- 1 private" in cli("dp-query", "r.csv", "count(True)").out
+    again = cli("dp-release", "--again", "r.json", "--rows", 30, "--out", "a.csv", "-q")
+    assert again.status == 0
+    tested = cli("dp-test", "r.csv", "t.csv", "--seed", 1)
+    assert "rows of one person may be alike" in tested.err
+    assert tested.status == 0
+
+
+def test_the_ledger_is_charged_for_the_budget(cli, folder):
+    options = "--method", "features", "--size", 20, *PERSONS, "--ledger", "l.json", "--out", "r.csv", "-q"
+    assert cli(*arguments(*options, "--limit", 1, 1e-3)).status == 0
+    (account,) = Ledger(folder / "l.json").accounts().values()
+    assert [(spend.epsilon, spend.delta) for spend in account.spent] == [(1, 1e-3)]
+    assert account.spent[0].rho is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--person", "who"), "--person is given without --most"),
+        (("--most", 2), "--most is given without --person"),
+        (("--person", "nobody", "--most", 2), "t.csv: the table has no column 'nobody'"),
+        (("--person", "score", "--most", 2), "t.csv: the schema has the column 'score' of persons"),
+        (("--person", "gap", "--most", 2), "t.csv: column 'gap': row 7 has no value"),
+        (("--method", "marginals", *PERSONS), "--person does not go with --method marginals"),
+        (("--neighbours", "add-remove", "--method", "exponential"), "does not go with --method exponential"),
+    ],
+)
+def test_bad_input_is_one_line(cli, folder, options, message):
+    table = visits(40, 100)
+    table.assign(gap=[str(n) if n != 6 else "" for n in range(100)]).to_csv(folder / "t.csv", index=False)
+    result = cli(*arguments(*options), "-q")
+    assert (result.status, result.out) == (2, "")
+    assert message in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_options_of_persons_go_with_no_record_that_is_there(folder):
+    with pytest.raises(InputError, match="--person does not go with --again"):
+        thesis_cli.dp_release(again="r.json", person="who", most=2)
