@@ -8,6 +8,7 @@ from tests.privacy.test_release import LINE, MIXED, corners, free, request, tabl
 from tests.privacy.test_subspace import Recorder
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import units
+from thesis_cli.privacy.expected import expected
 from thesis_cli.privacy.features import Features, draw_features
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.release import private_record, synthetic
@@ -156,6 +157,7 @@ def test_the_noise_of_a_secret_number_is_that_of_its_totals():
     np.testing.assert_allclose(vector, asked.embedding().mean([private]), rtol=0, atol=1e-15)
     assert noise.scale == pytest.approx(1 / 50)  # that of the recorder is 1
     assert record.count == Counted(pytest.approx(50), pytest.approx(1 / math.sqrt(3)), 2, 25)
+    assert expected(asked, 50).stages == expected(request("features"), 25).stages
     public = private_record([private], 50, request("features"), free, noise=Recorder())
     assert public.count == Counted(50, 0, 1, 50)
 

@@ -17,8 +17,10 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.privacy import exponential
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.release import NOISES, ReleaseRequest, uniform_rows
+from thesis_cli.privacy.release import DIAMETERS, NOISES, ReleaseRequest, uniform_rows
 from thesis_cli.privacy.schema import Schema
+from thesis_cli.privacy.unit_stages import effective
+from thesis_cli.privacy.units import Totals
 
 PARTS = 4
 """Equal parts of the range of a number; the share of the rows in each is estimated."""
@@ -70,12 +72,14 @@ class Expected:
 
 
 def expected(request: ReleaseRequest, count: int) -> Expected:
-    """What a release of N = `count` rows would be like.
+    """What a release of N = `count` rows would be like; they are the rows that count.
 
     Raises
     ------
     InputError : a budget or a size that does not fit the method, as in `private_record`.
     """
+    if request.unit.secret:
+        count = _effective(request, count)
     if request.method == "exponential":
         domain = exponential.enumerate_domain(request.schema)
         candidates = exponential.databases(len(domain), request.size)
@@ -93,6 +97,13 @@ def expected(request: ReleaseRequest, count: int) -> Expected:
     rows = uniform_rows(request.schema, SAMPLE, request.entropy)
     vectors = embedding.embed(rows)
     return _errors(request.schema, rows, vectors @ vectors.T, found.deviation, stage)
+
+
+def _effective(request: ReleaseRequest, count: int) -> int:
+    """Number of rows that would have as much noise if it were public, each of another person."""
+    if request.method == "copula":
+        return effective(count, request.unit)
+    return Totals(request.embedding(), request.unit, DIAMETERS[request.method]).effective(count)
 
 
 def _errors(schema: Schema, rows: Rows, products: Floats, deviation: float, stage: ExpectedStage) -> Expected:

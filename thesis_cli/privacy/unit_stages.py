@@ -50,7 +50,7 @@ class SecretStages:
         if not vectors:
             return CountStage(self.unit.most or 1)
         rows = _rows(float(vectors[0][0]))
-        plan = self.plan(_effective(rows, self.unit), self.rho * (1 - COUNT_SHARE))
+        plan = self.plan(effective(rows, self.unit), self.rho * (1 - COUNT_SHARE))
         found = plan.stage([vector / rows for vector in vectors[1:]])
         return None if found is None else SumStage(found, self.unit)
 
@@ -110,7 +110,7 @@ def mean_stages(stages: Sequence[Stage], unit: Unit) -> tuple[Counted, tuple[Sta
     """Number of rows, and the later stages as those of means, by post-processing."""
     first, *rest = stages
     rows = _rows(first.vector[0])
-    counted = Counted(rows, first.scale, unit.most or 1, _effective(rows, unit))
+    counted = Counted(rows, first.scale, unit.most or 1, effective(rows, unit))
     return counted, tuple(
         replace(
             stage,
@@ -132,5 +132,8 @@ def _rows(noisy: float) -> float:
     return max(1.0, noisy)
 
 
-def _effective(rows: float, unit: Unit) -> int:
+def effective(rows: float, unit: Unit) -> int:
+    """Number of rows with one for each person and a public number whose means have noise of the
+    same scale as those of `rows` rows.
+    """
     return max(1, int(rows / _factor(unit)))

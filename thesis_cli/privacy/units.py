@@ -177,6 +177,12 @@ class Totals:
         rounding = self.embedding.l2_sensitivity(rows) * rows / self.diameter
         return self.unit.factor(self.weight, self.diameter) * rounding
 
+    def effective(self, rows: float) -> int:
+        """Number of rows with one for each person and a public number whose mean has noise of the
+        same scale as that of `rows` rows.
+        """
+        return max(1, int(rows * self.diameter / self.unit.factor(self.weight, self.diameter)))
+
     def means(self, noised: Noised) -> tuple[Noised, Counted]:
         """Mean vector and number of rows out of noisy totals, by post-processing.
 
@@ -185,8 +191,7 @@ class Totals:
         """
         found, rows = noised.calibration, max(1.0, float(noised.values[-1]) / self.weight)
         scaled = {key: value / rows for key in SCALED if (value := getattr(found, key)) is not None}
-        effective = max(1, int(rows * self.diameter / self.unit.factor(self.weight, self.diameter)))
-        counted = Counted(rows, found.deviation / self.weight, self.unit.most or 1, effective)
+        counted = Counted(rows, found.deviation / self.weight, self.unit.most or 1, self.effective(rows))
         return Noised(noised.values[:-1] / rows, replace(found, **scaled)), counted
 
 

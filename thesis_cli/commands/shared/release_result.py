@@ -74,6 +74,7 @@ class ReleaseResult(Result):
         return {
             "rows": len(self.release.points),
             "promise": asdict(self.record.promise),
+            "private": asdict(self.record.count),
             "mechanism": asdict(self.record.mechanism),
             "spent": self.total and asdict(self.total),
         }
