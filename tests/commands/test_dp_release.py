@@ -334,7 +334,7 @@ def test_python_writes_nothing_and_keeps_the_record(people, monkeypatch):
 def test_what_stops_a_release_that_keeps_no_file_says_so(people, monkeypatch):
     monkeypatch.setattr(release_rows, "synthesise", lambda *given, **options: 1 / 0)
     given = {"schema": "schema.toml", "epsilon": 1, "delta": 1e-3, "size": 40}
-    with pytest.raises(WorkFailed, match="ZeroDivisionError, an error .* no file keeps the noisy embedding"):
+    with pytest.raises(WorkFailed, match=r"ZeroDivisionError, an error .* no file keeps the noisy embedding"):
         thesis_cli.dp_release("people.csv", **given)
 
     def full(*given, **options):
