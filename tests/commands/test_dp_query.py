@@ -1,6 +1,8 @@
 import json
 import os
+import re
 import sqlite3
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -163,3 +165,22 @@ def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, mess
     assert result.err.startswith(message)
     assert result.err.count("\n") == 1
     assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_dates_are_printed_as_dates(tmp_path):
+    text = "[columns.day]\ntype = 'date'\nlow = 2020-01-01\nhigh = 2021-12-31\n"
+    (tmp_path / "s.toml").write_text(text)
+    days = ["day", *("2020-03-01", "2021-05-01") * 50]
+    (tmp_path / "t.csv").write_text("\n".join(days) + "\n")
+    given = {"schema": tmp_path / "s.toml", "epsilon": 5, "delta": 1e-3, "size": 4, "rows": 9, "jobs": 1}
+    release = thesis_cli.dp_release(tmp_path / "t.csv", method="subspace", **given)
+    found = thesis_cli.dp_query(release, ["mean(day)", "sd(day)", "histogram(day, bins=2)"])
+    with warnings.catch_warnings(action="error"):
+        found.figure().savefig(tmp_path / "f.png")
+        release.figure().savefig(tmp_path / "r.png")
+    shown = dict(found.lines())
+    assert re.match(r"= 202[01]-\d\d-\d\d(  \(20\d\d-\d\d-\d\d to 20\d\d-\d\d-\d\d\))?", shown["mean(day)"])
+    assert re.match(r"= [\d.]+", shown["sd(day)"])
+    table = found.table
+    assert table["date"][0] == str(np.datetime64(round(table["value"][0]), "D"))
+    assert set(table["date"][1:]) == {""}

@@ -246,8 +246,18 @@ def _lines(answer: Answer) -> list[tuple[str, str]]:
 def _value(row: AnswerRow) -> str:
     if math.isnan(row.value):
         return "= undefined"
-    interval = "" if math.isnan(row.error) else f"  ({row.low:.4g} to {row.high:.4g})"
+    low, high = (_end(row, end) for end in (row.low, row.high))
+    interval = "" if math.isnan(row.error) else f"  ({low} to {high})"
     return f"= {row.date or format(row.value, '.6g')}{interval}{'  no better than guessing' * row.guess}"
+
+
+@presentation
+def _end(row: AnswerRow, end: float) -> str:
+    """An end of an interval, as a date if the value is one."""
+    from thesis_cli.privacy.dates import text_of_day
+
+    kind = "datetime" if "T" in row.date else "date"
+    return (text_of_day(end, kind) if row.date else "") or f"{end:.4g}"
 
 
 @presentation
