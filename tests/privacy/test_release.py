@@ -15,6 +15,7 @@ from thesis_cli.privacy.release import ReleaseRequest, private_record, release_f
 from thesis_cli.privacy.release_files import rows_text
 from thesis_cli.privacy.release_record import Promise, Record
 from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
+from thesis_cli.privacy.staged import OpenDPStages
 from thesis_cli.privacy.subspace import Subspace
 from thesis_cli.studies.privacy.evaluation import squared_distance
 
@@ -281,3 +282,38 @@ def test_bad_settings_of_rows():
         synthetic(record)
     with pytest.raises(InputError, match="not the public rows of the release"):
         synthetic(record, public=asked.public[:-1])
+
+
+class HeldStages(OpenDPStages):
+    """Noisy vectors that do not depend on the table."""
+
+    def __init__(self):
+        self.vectors = []
+
+    def add(self, vector, scale, granularity):
+        self.vectors.append(vector.tobytes())
+        return np.random.default_rng(len(self.vectors)).normal(size=vector.size) * scale + 1 / vector.size
+
+
+def test_no_byte_of_a_copula_release_depends_on_the_table_but_through_its_stages():
+    found, vectors = set(), set()
+    for seed in range(2):
+        private, held = table(MIXED, 300, seed), HeldStages()
+        record = private_record([private[:99], private[99:]], 300, request("copula"), free, noise=held, jobs=1 + seed)
+        found.add((record.to_json(), rows_text(synthetic(record, 40), weighted=False)))
+        vectors.add(tuple(held.vectors))
+    assert len(vectors) == 2
+    assert len(found) == 1
+    again = Record.from_json(record.to_json())
+    assert rows_text(synthetic(again, 40), weighted=False) == next(iter(found))[1]
+
+
+def test_a_copula_release_charges_its_whole_budget_and_keeps_its_margins():
+    spent, private = [], table(MIXED, 3000, 4)
+    private.codes[:, 1] = 0
+    record = private_record([private], 3000, request("copula"), lambda *given: spent.append(given))
+    assert spent == [(BUDGET, record.mechanism.total)]
+    assert sum(stage.rho for stage in record.stages) <= record.mechanism.total
+    made = synthetic(record)
+    assert len(made.points) == 3000
+    assert (made.columns["c"] == "a").mean() > 0.9

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.privacy import exponential
+from thesis_cli.privacy import copula, exponential, marginals
+from thesis_cli.privacy.copula_cells import cells_of
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.release import DIAMETERS, NOISES, ReleaseRequest, uniform_rows
 from thesis_cli.privacy.schema import Schema
+from thesis_cli.privacy.staged import OpenDPStages, StagePlan, total_rho
 from thesis_cli.privacy.unit_stages import effective
 from thesis_cli.privacy.units import Totals
 
@@ -38,7 +40,8 @@ class ExpectedStage:
     sensitivity : sensitivity of the vector, in L2 unless the noise is Laplace.
     scale : scale of the noise on each coordinate.
     noise : root mean square norm of the noise.
-    bound : bound on the norm of the vector without noise; a `noise` near it drowns the signal.
+    bound : bound on the norm of the vector without noise, or on its distances; a `noise` near it
+        drowns the signal.
     """
 
     name: str
@@ -80,6 +83,10 @@ def expected(request: ReleaseRequest, count: int) -> Expected:
     """
     if request.unit.secret:
         count = _effective(request, count)
+    if request.method == "copula":
+        return _copula(request, count)
+    if request.method == "marginals":
+        return _marginals(request, count)
     if request.method == "exponential":
         domain = exponential.enumerate_domain(request.schema)
         candidates = exponential.databases(len(domain), request.size)
@@ -89,14 +96,14 @@ def expected(request: ReleaseRequest, count: int) -> Expected:
         # The chosen table is at most this much farther away than the nearest one, on average.
         noise = scale * math.log(candidates)
         stage = ExpectedStage("choice", candidates, sensitivity, scale, noise)
-        return _errors(request.schema, domain, request.schema.kernel().matrix(domain, domain), noise, stage)
+        return _errors(request.schema, domain, request.schema.kernel().matrix(domain, domain), noise, (stage,))
     embedding = request.embedding()
     found = NOISES[request.noise]().calibrate(embedding.count, embedding.l2_sensitivity(count), request.budget)
     noise = found.deviation * math.sqrt(embedding.count)
     stage = ExpectedStage("embedding", embedding.count, found.sensitivity, found.scale, noise)
-    rows = uniform_rows(request.schema, SAMPLE, request.entropy)
+    rows = _sample(request)
     vectors = embedding.embed(rows)
-    return _errors(request.schema, rows, vectors @ vectors.T, found.deviation, stage)
+    return _errors(request.schema, rows, vectors @ vectors.T, found.deviation, (stage,))
 
 
 def _effective(request: ReleaseRequest, count: int) -> int:
@@ -106,7 +113,49 @@ def _effective(request: ReleaseRequest, count: int) -> int:
     return Totals(request.embedding(), request.unit, DIAMETERS[request.method]).effective(count)
 
 
-def _errors(schema: Schema, rows: Rows, products: Floats, deviation: float, stage: ExpectedStage) -> Expected:
+def _sample(request: ReleaseRequest) -> Rows:
+    """Public rows as they are read from a table: missing values have no number."""
+    schema = request.schema
+    return schema.encode(schema.decode(uniform_rows(schema, SAMPLE, request.entropy)))
+
+
+def _copula(request: ReleaseRequest, count: int) -> Expected:
+    """Later stages depend on the noisy vectors before them: those of uniform rows stand for them.
+
+    Shares and means are estimated from the first stage, which counts the columns.
+    """
+    rho, rows = total_rho(request.budget), _sample(request)
+    plan, vectors = copula.Plan(request.schema, count, rho, request.favour), list[Floats]()
+    stages, maps = list[ExpectedStage](), list[StagePlan]()
+    while (stage := plan.stage(tuple(vectors))) is not None:
+        sensitivity = stage.l2_sensitivity(count)
+        scale, _, _ = OpenDPStages().calibrate(stage.count, sensitivity, rho * stage.share)
+        noise = scale * math.sqrt(stage.count)
+        stages.append(ExpectedStage(stage.name, stage.count, sensitivity, scale, noise, sensitivity * count))
+        maps.append(stage)
+        vectors.append(stage.mean([rows]))
+    each = np.stack([maps[0].mean([rows[i : i + 1]]) for i in range(SAMPLE)])
+    return _errors(request.schema, rows, each @ each.T, stages[0].scale, tuple(stages))
+
+
+def _marginals(request: ReleaseRequest, count: int) -> Expected:
+    """Half of rho is for the counts of single columns, and these are known; which pairs are counted
+    is not.
+    """
+    rows, rho = _sample(request), total_rho(request.budget)
+    cells = cells_of(marginals.marginal_cells(request.schema), rows)
+    sizes = marginals.sizes_of(request.schema).values()
+    sensitivity = marginals.REPLACED / count
+    scale = sensitivity * math.sqrt(len(sizes) / rho)
+    noise, bound = scale * math.sqrt(sum(sizes)), math.sqrt(len(sizes))
+    stage = ExpectedStage("columns", sum(sizes), sensitivity, scale, noise, bound)
+    products = (cells[:, None] == cells[None]).sum(2).astype(np.float64)
+    return _errors(request.schema, rows, products, scale, (stage,))
+
+
+def _errors(
+    schema: Schema, rows: Rows, products: Floats, deviation: float, stages: tuple[ExpectedStage, ...]
+) -> Expected:
     """Errors by the inner products of the rows' vectors, for noise of some deviation."""
     size = len(rows)
     values, vectors = np.linalg.eigh(products / size)
@@ -117,7 +166,7 @@ def _errors(schema: Schema, rows: Rows, products: Floats, deviation: float, stag
         return math.sqrt(float((left @ parts**2).mean()) / size)
 
     numbers = list(rows.reals.T)
-    return Expected((stage,), error(list(_indicators(schema, rows))), error(numbers) if numbers else None)
+    return Expected(stages, error(list(_indicators(schema, rows))), error(numbers) if numbers else None)
 
 
 def _indicators(schema: Schema, rows: Rows) -> Iterator[Floats]:
