@@ -279,7 +279,7 @@ def dp_ledger(
 
 def dp_audit(
     *,
-    method: Literal['all', 'features', 'subspace', 'exponential'] = ...,
+    method: Literal['all', 'copula', 'features', 'subspace', 'exponential'] = ...,
     epsilon: float | None = ...,
     delta: float = ...,
     runs: int = ...,

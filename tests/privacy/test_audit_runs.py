@@ -13,11 +13,12 @@ import pytest
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import exponential, mechanism, release
-from thesis_cli.privacy.audit_pairs import vector_pair
-from thesis_cli.privacy.audit_runs import audit, by_record
+from thesis_cli.privacy.audit_pairs import by_record, vector_pair
+from thesis_cli.privacy.audit_runs import audit
 from thesis_cli.privacy.audit_scores import subject
 from thesis_cli.privacy.features import Features
 from thesis_cli.privacy.mechanism import Budget, Choice, OpenDPGaussian, OpenDPLaplace
+from thesis_cli.privacy.staged import OpenDPStages
 from thesis_cli.privacy.subspace import Subspace
 
 GAUSSIAN, PURE = Budget(20.0, 1e-6), Budget(2.0)
@@ -169,6 +170,31 @@ def test_a_record_that_depends_on_the_table_is_contradicted(method):
     found = audit(worst(method), 40, entry)
     (contradiction,) = found.contradictions
     assert contradiction.startswith('the public part of a record depends on the table: "size": ')
+
+
+def test_stages_without_noise_and_stages_that_depend_on_the_table_are_contradicted(monkeypatch):
+    """Given the noisy vectors of earlier stages."""
+    rng, factor = np.random.default_rng(1), 1.0
+
+    def add(self, vector, scale, granularity):
+        return vector + factor * scale * rng.normal(size=vector.size)
+
+    monkeypatch.setattr(OpenDPStages, "add", add)
+    found = audit(worst("copula"), 40)
+    assert (found.verdict, found.repeats, found.public) == ("not contradicted", 0, "")
+    assert 0.5 < found.reach <= 1
+    leaking = worst("copula").pair.tables[1]
+
+    def entry(table, request):
+        record = by_record(table, request)
+        last = record.stages[-1]
+        changed = replace(last, sensitivity=last.sensitivity * (1 + 2**-52 * (table is leaking)))
+        return replace(record, stages=(*record.stages[:-1], changed))
+
+    assert '"sensitivity": ' in audit(worst("copula"), 40, entry).contradictions[0]
+    factor = 0.0
+    found = audit(worst("copula"), 40)
+    assert found.repeats > found.most_repeats
 
 
 @pytest.mark.parametrize("method", ["features", "subspace", "exponential"])

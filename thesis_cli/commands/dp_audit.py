@@ -29,8 +29,13 @@ METHODS: tuple[tuple[Method, NoiseName | None], ...] = (
     ("subspace", "gaussian"),
     ("subspace", "laplace"),
     ("exponential", None),
+    ("copula", "gaussian"),
 )
 """What is audited, in this order; the exponential mechanism adds no noise to a vector."""
+LEAST = 40
+"""Fewest releases of a method."""
+COSTLY = {"copula": 10}
+"""Methods of which so many times fewer releases are made: each takes so much longer."""
 GAUSSIAN, PURE, DELTA = 8.0, 3.0, 1e-6
 """Claims at which bounds are tight: mu of Gaussian noise is 1.5, and rates that prove epsilon are
 not rare.
@@ -46,7 +51,7 @@ class AuditRequest(Request):
     it has no seed. The exit status is 1 if the releases contradict what the budget promises.
     """
 
-    method: Literal["all", "features", "subspace", "exponential"] = option(
+    method: Literal["all", "copula", "features", "subspace", "exponential"] = option(
         "all", "Method of dp-release to audit, with each noise that it has."
     )
     epsilon: float | None = option(
@@ -56,9 +61,15 @@ class AuditRequest(Request):
         default_text=f"{GAUSSIAN:g} with Gaussian noise, otherwise {PURE:g}: bounds are tight there",
     )
     delta: float = option(
-        DELTA, "Delta of the budget for Gaussian noise.", above=0, below=1, methods=("all", "features", "subspace")
+        DELTA,
+        "Delta of the budget for Gaussian noise.",
+        above=0,
+        below=1,
+        methods=("all", "copula", "features", "subspace"),
     )
-    runs: int = option(100_000, "Releases of each method, half of them for each of two tables.", least=40)
+    runs: int = option(
+        100_000, "Releases of each method, half of them for each of two tables; a tenth for copula.", least=LEAST
+    )
     command_runs: int = option(
         100, "Further releases of each method by dp-release itself, from a CSV file; 0 for none.", least=0
     )
@@ -71,8 +82,8 @@ class AuditRequest(Request):
     )
 
     def check(self) -> None:
-        if 0 < self.command_runs < 40:
-            raise InputError(f"--command-runs is {self.command_runs}", "it must be 0, or at least 40")
+        if 0 < self.command_runs < LEAST:
+            raise InputError(f"--command-runs is {self.command_runs}", f"it must be 0, or at least {LEAST}")
         check_methods(self, self.method)
 
 
@@ -130,13 +141,13 @@ def run(request: AuditRequest, progress: Progress) -> AuditResult:
     parts = len(chosen) * (2 if request.command_runs else 1)
     seconds = None if request.seconds is None else request.seconds / parts
     reports = []
-    with progress(len(chosen) * (request.runs + request.command_runs), "releases") as tick, TemporaryDirectory() as to:
+    runs = {method: max(LEAST, request.runs // COSTLY.get(method, 1)) for method, _ in chosen}
+    total = sum(runs[method] + request.command_runs for method, _ in chosen)
+    with progress(total, "releases") as tick, TemporaryDirectory() as to:
         for method, noise in chosen:
-            budget = _budget(request, noise)
-            found = subject(method, noise or "gaussian", budget, request.runs // 2, request.confidence)
-
+            found = subject(method, noise or "gaussian", _budget(request, noise), runs[method] // 2, request.confidence)
             options: dict[str, Any] = {"confidence": request.confidence, "seconds": seconds, "tick": tick}
-            reports.append(audit(found, request.runs, **options))
+            reports.append(audit(found, runs[method], **options))
             if request.command_runs:
                 drawn = found.anew(replace(found.pair.request, public=None))  # the command draws its points
                 entry = _by_command(Path(to, "table.csv"))
@@ -163,14 +174,13 @@ def _by_command(file: Path) -> Entry:
 
     def entry(table: Table, request: ReleaseRequest) -> Record:
         file.write_text(Columns(table).csv(), encoding="utf-8")
-        settings: dict[str, Any] = {"delta": request.budget.delta, "noise": request.noise, "rows": 1}
+        settings: dict[str, Any] = {"size": request.size}
+        if request.method != "exponential":
+            settings |= {"delta": request.budget.delta, "noise": request.noise, "rows": 1}
+        if request.method == "copula":
+            del settings["size"], settings["noise"]
         release = dp_release.ReleaseRequest(
-            table=file,
-            schema=request.schema,
-            epsilon=request.budget.epsilon,
-            method=request.method,
-            size=request.size,
-            **({} if request.method == "exponential" else settings),
+            table=file, schema=request.schema, epsilon=request.budget.epsilon, method=request.method, **settings
         )
         return dp_release.run(release, silent).record
 

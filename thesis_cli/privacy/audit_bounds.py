@@ -30,7 +30,7 @@ from thesis_cli.privacy.mechanism import gaussian_delta
 Evaluated = tuple[float, bool, float, float, int]
 
 LEAST_RUNS = 20
-THRESHOLDS = 500
+THRESHOLDS = 150
 CHOOSING = 4
 """Every run of this number chooses the threshold."""
 

@@ -2,14 +2,16 @@
 
 For methods that add noise to a vector, the search goes over public draws (features, points, public
 rows, nearly dependent points among them) and pairs of rows of the schema; the best pair has vectors
-whose distance comes nearest to the sensitivity. For the exponential mechanism it goes over small
+whose distance comes nearest to the sensitivity. For several stages it goes over all rows of a small
+domain, with the outcome of the noise held. For the exponential mechanism it goes over small
 domains, and the probabilities of all outputs are exact.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -19,14 +21,18 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.privacy import exponential
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanism import Budget, NoiseName, l1_sensitivity
-from thesis_cli.privacy.release import ReleaseRequest
-from thesis_cli.privacy.release_record import Method
+from thesis_cli.privacy.release import ReleaseRequest, private_record
+from thesis_cli.privacy.release_record import Method, Record, Stage
 from thesis_cli.privacy.schema import Category, Integer, Real, Schema, Values
+from thesis_cli.privacy.staged import OpenDPStages, StageNoise
 
 Table = Mapping[str, Values]
 """A table as it is read: an array for each column."""
 
 SCHEMA = Schema((Real("x", 0.0, 1.0, missing=True), Category("c", ("a", "b", "c"))))
+STAGED = Schema((Integer("x", 0, 3), Category("c", ("a", "b"))))
+STAGED_ROWS = 100
+"""A small table with which every stage of a release by copula is cheap, and rows that balance it."""
 ROWS = 3
 """Rows of each table: more than one, so that a sensitivity that forgets them shows."""
 SIZES: dict[NoiseName, int] = {"gaussian": 4, "laplace": 2}
@@ -67,6 +73,53 @@ def vector_pair(method: Method, noise: NoiseName, budget: Budget) -> Pair:
     rows = _sample(rng, SAMPLES)
     found = [_farthest(request, rows) for request in _requests(method, noise, budget, rows)]
     return _improved(*max(found, key=lambda entry: entry[2])[:2], rows[:1], rng)
+
+
+def staged_pair(budget: Budget) -> Pair:
+    """The pair of tables that the stages of a release by copula tell apart best, given the noisy
+    vectors of one release.
+    """
+    rng = np.random.default_rng(0)
+    domain = exponential.enumerate_domain(STAGED)
+    rest = domain[rng.integers(0, len(domain), STAGED_ROWS - 1)]
+    tables = [STAGED.decode(Rows.concatenate([domain[i : i + 1], rest])) for i in range(len(domain))]
+    request = ReleaseRequest(STAGED, budget, "copula", entropy=0)
+    stages = by_record(tables[0], request).stages
+    assert stages is not None
+    vectors = [replayed(table, request, stages)[1] for table in tables]
+
+    def apart(pair: tuple[int, int]) -> list[float]:
+        """Distances in all stages, in units of the noise."""
+        every = zip(*(vectors[i] for i in pair), stages, strict=True)
+        return [float(np.linalg.norm(one - other)) / stage.scale for one, other, stage in every]
+
+    i, j = max(itertools.combinations(range(len(domain)), 2), key=lambda pair: math.hypot(*apart(pair)))
+    reach = max(d * stage.scale / stage.sensitivity for d, stage in zip(apart((i, j)), stages, strict=True))
+    return Pair(request, (tables[i], tables[j]), reach)
+
+
+class _Held(OpenDPStages):
+    """Noise whose outcome is known already; it keeps the vectors without noise."""
+
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        self._stages, self.vectors = stages, list[Floats]()
+
+    def add(self, vector: Floats, scale: float, granularity: float) -> Floats:
+        stage = self._stages[len(self.vectors)]
+        self.vectors.append(vector)
+        return np.array(stage.vector)
+
+
+def replayed(table: Table, request: ReleaseRequest, stages: Sequence[Stage]) -> tuple[Record, list[Floats]]:
+    """The record of a table if the noisy vectors were these, and its vectors without noise."""
+    held = _Held(stages)
+    return by_record(table, request, held), held.vectors
+
+
+def by_record(table: Table, request: ReleaseRequest, noise: StageNoise | None = None) -> Record:
+    """The entry point of the library: encodes the table and draws the noise."""
+    rows = request.schema.encode(table)
+    return private_record([rows], len(rows), request, lambda budget, rho: None, noise=noise)
 
 
 def distance(request: ReleaseRequest, one: Floats, other: Floats) -> float:

@@ -16,9 +16,9 @@ from typing import Any, Literal
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.audit_bounds import LEAST_RUNS, LowerBound, clopper_pearson_lower_bound, gdp_lower_bound
-from thesis_cli.privacy.audit_pairs import Table, with_entropy
+from thesis_cli.privacy.audit_pairs import Table, by_record
 from thesis_cli.privacy.audit_scores import Scores, Subject
-from thesis_cli.privacy.release import ReleaseRequest, private_record
+from thesis_cli.privacy.release import ReleaseRequest
 from thesis_cli.privacy.release_record import Record
 
 Entry = Callable[[Table, ReleaseRequest], Record]
@@ -102,12 +102,6 @@ class AuditReport:
         return {**asdict(self), **derived}
 
 
-def by_record(table: Table, request: ReleaseRequest) -> Record:
-    """The entry point of the library: encodes the table and draws the noise."""
-    rows = request.schema.encode(table)
-    return private_record([rows], len(rows), request, lambda budget, rho: None)
-
-
 def audit(
     subject: Subject,
     runs: int,
@@ -138,15 +132,11 @@ def audit(
         raise InputError(f"the number of runs is {runs}", f"it must be at least {2 * LEAST_RUNS}")
     subject = subject.anew(subject.pair.request)
     start, done, public = time.monotonic(), 0, ""
-    entropy, reference = -1, ""
     for done in range(2, runs + 1, 2):
         for side, table in enumerate(subject.pair.tables):
             record = entry(table, subject.pair.request)
             subject.add(record, side)
-            if record.entropy != entropy:
-                entropy, other = record.entropy, subject.pair.tables[1 - side]
-                reference = public_part(by_record(other, with_entropy(subject.pair.request, entropy)))
-            public = public or _difference(public_part(record), reference)
+            public = public or subject.difference(record, side)
         if tick:
             tick(2)
         if seconds is not None and time.monotonic() - start > seconds and done >= 2 * LEAST_RUNS:
@@ -172,21 +162,6 @@ def audit(
         seconds=time.monotonic() - start,
     )
     return report if report.contradictions else replace(report, fault=_smallest_fault(subject, confidence))
-
-
-def public_part(record: Record) -> str:
-    """Text of a record without what the mechanism returned, except for its length."""
-    length = None if record.vector is None else (float(len(record.vector)),)
-    rows = None if record.rows is None else replace(record.rows, reals=(), codes=())
-    return replace(record, vector=length, rows=rows, objective=None).to_json()
-
-
-def _difference(one: str, other: str) -> str:
-    """The first lines that differ; empty if none do."""
-    if one == other:
-        return ""
-    pairs = zip([*one.splitlines(), ""], [*other.splitlines(), ""], strict=False)
-    return next(f"{a.strip()} beside {b.strip()}" for a, b in pairs if a != b)
 
 
 def _bounds(scores: Scores, mu: float | None, delta: float, confidence: float) -> tuple[LowerBound | None, LowerBound]:

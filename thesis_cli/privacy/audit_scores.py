@@ -18,7 +18,16 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.audit_bounds import CHOOSING, clopper_pearson_lower_bound
-from thesis_cli.privacy.audit_pairs import Choices, Pair, choice_pairs, vector_pair, with_entropy
+from thesis_cli.privacy.audit_pairs import (
+    Choices,
+    Pair,
+    by_record,
+    choice_pairs,
+    replayed,
+    staged_pair,
+    vector_pair,
+    with_entropy,
+)
 from thesis_cli.privacy.exponential import candidate, enumerate_domain
 from thesis_cli.privacy.mechanism import Budget, NoiseName, analytic_scale
 from thesis_cli.privacy.release import ReleaseRequest
@@ -51,6 +60,7 @@ class Subject(ABC):
     budget: Budget
     pair: Pair
     mu: float | None = None
+    _reference: tuple[int, str] | None = None
 
     @abstractmethod
     def add(self, record: Record, side: int) -> None:
@@ -65,6 +75,15 @@ class Subject(ABC):
     @abstractmethod
     def anew(self, request: ReleaseRequest) -> Subject:
         """The same tables under other settings, without releases."""
+
+    def difference(self, record: Record, side: int) -> str:
+        """What of a record's public part differs from that of the other table's release by the
+        library, with the same public draws; empty if nothing does.
+        """
+        if self._reference is None or self._reference[0] != record.entropy:
+            request = with_entropy(self.pair.request, record.entropy)
+            self._reference = record.entropy, public_part(by_record(self.pair.tables[1 - side], request))
+        return different(public_part(record), self._reference[1])
 
     def repeats(self, confidence: float) -> tuple[int, int]:
         """Number of values of the noise that occurred before, and the number that chance exceeds
@@ -97,7 +116,8 @@ class NoisyVectors(Subject):
         means = self._means(record.entropy)
         if len(values) != len(means[0]):
             raise InputError("a released vector has another length than its embedding", "they must be of one release")
-        self.seen[side].append(Reading(np.array(values), means, calibration.scale, calibration.granularity))
+        noise = (np.full(len(values), x) for x in (calibration.scale, calibration.granularity))
+        self.seen[side].append(Reading(np.array(values), means, *noise))
 
     def anew(self, request: ReleaseRequest) -> NoisyVectors:
         return NoisyVectors(self.name, self.budget, replace(self.pair, request=request), self.mu)
@@ -106,7 +126,7 @@ class NoisyVectors(Subject):
         residuals, shifts = [], []
         width = max(reading.vector.size for readings in self.seen for reading in readings)
         for side, readings in enumerate(self.seen):
-            scale = np.array([[reading.scale] for reading in readings])
+            scale = _stacked([reading.scale for reading in readings], width, 1.0)
             one, other = (_stacked([reading.means[i] for reading in readings], width) / scale for i in range(2))
             released = _stacked([reading.vector for reading in readings], width) / scale
             residuals.append((released - (one, other)[side]) * factor)
@@ -134,17 +154,16 @@ class NoisyVectors(Subject):
         """
         from scipy.special import pdtrik
 
+        readings = [(reading, side) for side in range(2) for reading in self.seen[side]]
+        steps = np.concatenate([np.rint((x.vector - x.means[side]) / x.granularity) for x, side in readings])
+        grids = np.concatenate([x.granularity for x, _ in readings])
+        widths = np.concatenate([x.scale for x, _ in readings]) * (4 if self.mu is None else 2 * math.sqrt(math.pi))
         found, expected = 0, 0.0
-        grids: dict[tuple[float, float], list[Floats]] = {}
-        for side, readings in enumerate(self.seen):
-            for reading in readings:
-                steps = np.rint((reading.vector - reading.means[side]) / reading.granularity)
-                grids.setdefault((reading.scale, reading.granularity), []).append(steps)
-        for (scale, granularity), parts in grids.items():
-            ordered = np.sort(np.concatenate(parts))
+        for width in np.unique(widths):
+            same = widths == width
+            ordered = np.sort(steps[same])
             found += int((np.diff(ordered) <= 1).sum())
-            width = (4 if self.mu is None else 2 * math.sqrt(math.pi)) * scale
-            expected += ordered.size * (ordered.size - 1) / 2 * 3 * granularity / width
+            expected += ordered.size * (ordered.size - 1) / 2 * 3 * float(grids[same][0]) / float(width)
         return found, math.ceil(pdtrik(confidence, expected))
 
     def _means_of(self, entropy: int) -> tuple[Floats, Floats]:
@@ -156,12 +175,44 @@ class NoisyVectors(Subject):
 
 @dataclass(frozen=True)
 class Reading:
-    """A released vector, both tables' vectors without noise, and scale and grid of the noise."""
+    """A released vector, both tables' vectors without noise, and scale and grid of the noise on
+    each coordinate.
+    """
 
     vector: Floats
     means: tuple[Floats, Floats]
-    scale: float
-    granularity: float
+    scale: Floats
+    granularity: Floats
+
+
+class StagedVectors(NoisyVectors):
+    """Releases of several vectors with Gaussian noise, whose features depend on earlier ones.
+
+    Given the noisy vectors of the stages before, the shift of a stage is known. The logarithm of
+    the likelihood ratio is the sum of those of the stages. Both tables are released once more with
+    the noisy vectors held; whole records must then be the same.
+    """
+
+    def add(self, record: Record, side: int) -> None:
+        stages = record.stages
+        if stages is None:
+            raise InputError("a release by copula has no stages", "it must have one or more")
+        request = with_entropy(self.pair.request, record.entropy)
+        both = [replayed(table, request, stages) for table in self.pair.tables]
+        self._texts = [found.to_json() for found, _ in both]
+        one, other = (np.concatenate(vectors) for _, vectors in both)
+        values = np.concatenate([stage.vector for stage in stages])
+        sizes = [len(stage.vector) for stage in stages]
+        scale = np.repeat([stage.scale for stage in stages], sizes)
+        granularity = np.repeat([stage.granularity for stage in stages], sizes)
+        self.seen[side].append(Reading(values, (one, other), scale, granularity))
+
+    def difference(self, record: Record, side: int) -> str:
+        """See `Subject.difference`; of the record last added."""
+        return next(filter(None, (different(record.to_json(), text) for text in self._texts)), "")
+
+    def anew(self, request: ReleaseRequest) -> StagedVectors:
+        return StagedVectors(self.name, self.budget, replace(self.pair, request=request), self.mu)
 
 
 @dataclass
@@ -196,12 +247,27 @@ class SmallTables(Subject):
         return ratios[np.newaxis, chosen[0]], ratios[np.newaxis, chosen[1]]
 
 
-def _stacked(vectors: list[Floats], width: int) -> Floats:
-    """Vectors as rows, with zeros where one has fewer coordinates: public draws may differ."""
-    found = np.zeros((len(vectors), width))
+def _stacked(vectors: list[Floats], width: int, rest: float = 0.0) -> Floats:
+    """Vectors as rows, filled up where one has fewer coordinates: public draws may differ."""
+    found = np.full((len(vectors), width), rest)
     for row, vector in zip(found, vectors, strict=True):
         row[: vector.size] = vector
     return found
+
+
+def public_part(record: Record) -> str:
+    """Text of a record without what the mechanism returned, except for its length."""
+    length = None if record.vector is None else (float(len(record.vector)),)
+    rows = None if record.rows is None else replace(record.rows, reals=(), codes=())
+    return replace(record, vector=length, rows=rows, objective=None).to_json()
+
+
+def different(one: str, other: str) -> str:
+    """The first lines of two texts that differ; empty if none do."""
+    if one == other:
+        return ""
+    pairs = zip([*one.splitlines(), ""], [*other.splitlines(), ""], strict=False)
+    return next(f"{a.strip()} beside {b.strip()}" for a, b in pairs if a != b)
 
 
 def subject(method: Method, noise: NoiseName, budget: Budget, runs: int, confidence: float) -> Subject:
@@ -215,6 +281,8 @@ def subject(method: Method, noise: NoiseName, budget: Budget, runs: int, confide
     if method == "exponential":
         pair, choices = max(choice_pairs(budget), key=lambda entry: _expected(entry[1], runs, confidence))
         return SmallTables(method, budget, pair, choices)
+    if method == "copula":
+        return StagedVectors(method, budget, staged_pair(budget), 1 / analytic_scale(1.0, budget))
     mu = 1 / analytic_scale(1.0, budget) if noise == "gaussian" else None
     name = method if noise == "gaussian" else f"{method}, {noise}"
     return NoisyVectors(name, budget, vector_pair(method, noise, budget), mu)

@@ -248,6 +248,7 @@ def analytic_scale(l2_sensitivity: float, budget: Budget) -> float:
     return l2_sensitivity / float(mu)
 
 
+@lru_cache(maxsize=256)
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """Epsilon of rho-zCDP at a delta, by OpenDP's map; infinity where that is no double."""
     if rho == 0:
