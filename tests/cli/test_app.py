@@ -128,7 +128,7 @@ def examples(name):
 
 
 SMALLER = {
-    "dp-audit": {"--runs": 100, "--command-runs": 0},
+    "dp-audit": {"--runs": 40, "--command-runs": 0},
     "dp-release": {"--rows": 100, "--size": 60},
 }
 """What examples that take seconds are given besides."""

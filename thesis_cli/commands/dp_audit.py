@@ -68,7 +68,7 @@ class AuditRequest(Request):
         methods=("all", "copula", "features", "subspace"),
     )
     runs: int = option(
-        100_000, "Releases of each method, half of them for each of two tables; a tenth for copula.", least=LEAST
+        60_000, "Releases of each method, half of them for each of two tables; a tenth for copula.", least=LEAST
     )
     command_runs: int = option(
         100, "Further releases of each method by dp-release itself, from a CSV file; 0 for none.", least=0
@@ -206,8 +206,8 @@ COMMAND = Command(
     AuditRequest,
     run,
     examples=(
-        "dp-audit --method features --runs 4000",
-        "dp-audit --seconds 10 --command-runs 0",
-        "dp-audit --epsilon 5 --method exponential --runs 2000 --json",
+        "dp-audit --method features --epsilon 8 --runs 10000",
+        "dp-audit --epsilon 5 --seconds 60",
+        "dp-audit --epsilon 3 --method exponential --json",
     ),
 )

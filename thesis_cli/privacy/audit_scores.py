@@ -199,7 +199,7 @@ class StagedVectors(NoisyVectors):
             raise InputError("a release by copula has no stages", "it must have one or more")
         request = with_entropy(self.pair.request, record.entropy)
         both = [replayed(table, request, stages) for table in self.pair.tables]
-        self._texts = [found.to_json() for found, _ in both]
+        self._texts = [public_part(found) for found, _ in both]
         one, other = (np.concatenate(vectors) for _, vectors in both)
         values = np.concatenate([stage.vector for stage in stages])
         sizes = [len(stage.vector) for stage in stages]
@@ -209,7 +209,7 @@ class StagedVectors(NoisyVectors):
 
     def difference(self, record: Record, side: int) -> str:
         """See `Subject.difference`; of the record last added."""
-        return next(filter(None, (different(record.to_json(), text) for text in self._texts)), "")
+        return next(filter(None, (different(public_part(record), text) for text in self._texts)), "")
 
     def anew(self, request: ReleaseRequest) -> StagedVectors:
         return StagedVectors(self.name, self.budget, replace(self.pair, request=request), self.mu)
@@ -256,10 +256,12 @@ def _stacked(vectors: list[Floats], width: int, rest: float = 0.0) -> Floats:
 
 
 def public_part(record: Record) -> str:
-    """Text of a record without what the mechanism returned, except for its length."""
+    """Text of a record without the vector or rows that the mechanism returned, and without how
+    rows were made from them.
+    """
     length = None if record.vector is None else (float(len(record.vector)),)
     rows = None if record.rows is None else replace(record.rows, reals=(), codes=())
-    return replace(record, vector=length, rows=rows, objective=None).to_json()
+    return replace(record, vector=length, rows=rows, objective=None, made=None).to_json()
 
 
 def different(one: str, other: str) -> str:
