@@ -241,6 +241,7 @@ def dp_release(
     time_limit: float | None = ...,
     jobs: int | None = ...,
     out: str | Path | None = ...,
+    dry_run: bool = ...,
     overwrite: bool = ...,
     progress: bool = ...,
 ) -> ReleaseResult: ...

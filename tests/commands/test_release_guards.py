@@ -181,3 +181,32 @@ def test_a_signal_after_spending_reports_how_to_go_on(people):  # noqa: F811
     assert "counts as spent; r.json keeps the noisy embedding" in done.stderr
     assert done.stderr.splitlines()[-1] == "error: interrupted"
     assert (people / "r.json").exists()
+
+
+def test_a_dry_run_finds_all_that_is_wrong_and_spends_nothing(cli, people):  # noqa: F811
+    table = pd.read_csv(people / "people.csv", dtype=str, keep_default_na=False)
+    table.loc[[3, 70], "years"] = "secret"
+    table.loc[5:40, "wage"] = ""
+    table.to_csv(people / "bad.csv", index=False)
+    before = files_in(people)
+    arguments = "--schema", "schema.toml", *FAST, "--ledger", "l.json", "--dry-run"
+    result = cli("dp-release", "bad.csv", *arguments, "--limit", 0.05, 0.1, "--json")
+    found = json.loads(result.out)
+    assert (result.status, found["bad_cells"], len(found["problems"])) == (1, 38, 22)
+    assert found["problems"][0] == "row 4, column 'years': cannot be read; it must be a whole number"
+    assert "18 more: 38 cells" in found["problems"][20]
+    assert "l.json" in found["problems"][21]
+    assert "secret" not in result.out + result.err
+    result = cli("dp-release", "people.csv", *arguments, "--limit", 2, 0.1)
+    assert (result.status, result.err) == (0, "")
+    for line in (r"noise .* norm 0\.", r"errors .* shares of rows to 0\.", "verdict .* would be made"):
+        assert re.search(line, result.out)
+    assert files_in(people) == before
+
+
+def test_a_dry_run_reports_files_and_public_rows(cli, people):  # noqa: F811
+    (people / "r.json").write_text("mine")
+    result = cli(*PUBLIC, "--public", "people.csv", "--dry-run", "--out", "r.csv")
+    assert result.status == 1
+    assert "--public is the private table itself" in result.out
+    assert "r.json exists" in result.out

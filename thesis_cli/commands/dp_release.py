@@ -18,7 +18,7 @@ from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import argument, check_methods, fields_of, given, heeding, option, settings_of
 from thesis_cli.commands.core.kept import check_overwritten
 from thesis_cli.commands.core.request import Request
-from thesis_cli.commands.shared.release_guards import check_same, check_unpaid, claimed
+from thesis_cli.commands.shared.release_guards import check_same, claimed
 from thesis_cli.commands.shared.release_result import ReleaseResult
 from thesis_cli.commands.shared.release_run import (
     check_weighted_rows,
@@ -197,6 +197,13 @@ class ReleaseRequest(Request):
         default_text="results/runs/dp-release-TABLE.csv; Python writes no file",
         not_swept="out at the top of the file is for all tasks",
     )
+    dry_run: bool = option(
+        False,
+        "Check schema, all cells, files and budget, and show the noise and the errors to expect; nothing is spent and"
+        " nothing is written.",
+        recorded=False,
+        not_swept="a task makes a table",
+    )
     overwrite: bool = option(
         False,
         "Replace files that this command did not write with these settings; the record of a release never is.",
@@ -272,9 +279,12 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
         return _init_schema(request)
     if request.again is None:
         plan = plan_of(request)
-        if request.out is not None:
-            check_unpaid(request.out, request.overwrite)
         spending = spending_of(request, plan)
+        if request.dry_run:
+            from thesis_cli.commands.shared.release_preview import preview
+
+            with spending.guarded():
+                return preview(request, plan, spending)
         spending.check(plan.budget)
         with claimed(request.out, request.overwrite), spending.guarded():
             record = measured(request, plan, spending, progress)

@@ -147,22 +147,24 @@ def check_public(request: ReleaseRequest, plan: Plan, table: Table) -> None:
 
 
 def warn_of_noise(plan: Plan, count: int) -> None:
-    """Report, before anything is spent, a delta that allows publishing a row, and noise that drowns
-    the signal.
-    """
+    """Report what `drowned` finds, before anything is spent."""
+    for text in drowned(plan, count):
+        logger.warning("%s", text)
+
+
+def drowned(plan: Plan, count: int) -> list[str]:
+    """Warnings of a delta that allows publishing a row, and of noise that drowns the signal."""
+    found = []
     if plan.budget.delta * count >= 1:
-        logger.warning(
-            "delta %g is 1/N or more, for N = %d: such a promise allows publishing a row as it is",
-            plan.budget.delta,
-            count,
-        )
+        delta = f"delta {plan.budget.delta:g} is 1/N or more, for N = {count:,}"
+        found.append(f"{delta}: such a promise allows publishing a row as it is")
     noise = noise_norm(plan, count)
     if noise is not None and noise >= 1:
-        logger.warning(
-            "the noise has norm %.3g and drowns the signal, whose norm is at most 1: rows will show little of the"
-            " table; a larger --epsilon or a smaller --size has less noise",
-            noise,
+        found.append(
+            f"the noise has norm {noise:.3g} and drowns the signal, whose norm is at most 1: rows will show little of"
+            " the table; a larger --epsilon or a smaller --size has less noise"
         )
+    return found
 
 
 def noise_norm(plan: Plan, count: int) -> float | None:

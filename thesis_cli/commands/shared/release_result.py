@@ -20,6 +20,22 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.release_record import Record
 
 
+@dataclass(frozen=True)
+class Preview:
+    """What a dry run found.
+
+    Attributes
+    ----------
+    lines : the summary.
+    problems : why the release would be refused; empty if it would be made.
+    bad_cells : number of cells that the schema refuses.
+    """
+
+    lines: tuple[tuple[str, str], ...]
+    problems: tuple[str, ...]
+    bad_cells: int
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ReleaseResult(Result):
     """Rows that were released; the table holds them, decoded.
@@ -30,23 +46,32 @@ class ReleaseResult(Result):
     total : what all releases of the table have spent; None without a ledger.
     out : file of the rows; None if none was written.
     template : the schema to fill in; empty unless it was asked for.
+    preview : what a dry run found; None otherwise.
     """
 
     release: Release | None = None
     total: Total | None = None
     out: Path | None = None
     template: str = ""
+    preview: Preview | None = None
+
+    @property
+    def status(self) -> int:
+        """1 if a dry run found that the release would be refused."""
+        return int(self.preview is not None and bool(self.preview.problems))
 
     @property
     def record(self) -> Record:
         """Everything that the release makes public."""
         if self.release is None:
-            raise InputError("a schema was made, and no release", "leave init_schema out")
+            raise InputError("no release was made", "leave init_schema and dry_run out")
         return self.release.record
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
         """Promise, mechanism, noise, budget and files."""
+        if self.preview is not None:
+            return list(self.preview.lines)
         if self.release is None:
             made = "made from the names and types of the columns alone; complete what is marked TODO"
             return [("schema", f"{self.settings['init_schema']}: {made}")]
@@ -69,6 +94,8 @@ class ReleaseResult(Result):
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """Promise, mechanism and what is spent."""
+        if self.preview is not None:
+            return {"problems": list(self.preview.problems), "bad_cells": self.preview.bad_cells}
         if self.release is None:
             return {}
         return {
@@ -90,18 +117,19 @@ class ReleaseResult(Result):
         from thesis_cli.commands.shared.release_figures import columns_figure
 
         if self.release is None:
-            raise InputError("a schema has no figure", "leave --figure out")
+            raise InputError("there is no figure without a release", "leave --figure out")
         return columns_figure(self.release)
 
     @presentation
     def save(self, path: str | Path) -> list[Path]:
         """Write the rows as CSV and the record beside them: both or, if that fails, neither."""
         out = Path(path)
-        if self.release is None:
+        if self.release is None and self.preview is None:
             write_atomic({out: self.template})
             return [out]
         check_writable("out", out, ".csv")
         check_same(out, self.record, overwrite=True)
+        assert self.release is not None
         files = release_files(self.release, out, self.settings["weights"] != "uniform")
         write_atomic(files)
         return list(files)

@@ -97,7 +97,7 @@ def measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: 
 
     assert request.table is not None
     table = open_table(request.table, request.query, names=plan.schema.names_read, delimiter=request.delimiter or "")
-    blocks, count = _private_rows(request, plan, table)
+    blocks, count = private_rows(request, plan, table)
     if not (count or plan.unit.secret):
         raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
     check_public(request, plan, table)
@@ -115,7 +115,7 @@ def measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: 
     return record
 
 
-def _private_rows(request: ReleaseRequest, plan: Plan, table: Table) -> tuple[Iterable[Rows], int]:
+def private_rows(request: ReleaseRequest, plan: Plan, table: Table) -> tuple[Iterable[Rows], int]:
     """The rows that count, and their number, which only people who may see the table may know."""
     from thesis_cli.privacy.persons import bounded_rows, person_rows, public_key
     from thesis_cli.privacy.staged import Rereadable
