@@ -213,7 +213,7 @@ def private_record(
         kernel=KernelRecord(tuple(kernel.gamma.tolist()), tuple(kernel.rho.tolist())),
         schema_text=request.schema.to_toml(),
         public=(
-            "the schema: columns, types, bounds, levels, kernel",
+            "the schema: columns, types, bounds, levels, kernel" + ", rules" * bool(request.schema.rules),
             f"the neighbours: {request.unit.text}" if count is None else "the number of rows of the table",
             "the budget, the method and its size, the entropy of public random draws, public rows if there are any",
         ),
