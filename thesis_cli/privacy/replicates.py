@@ -27,7 +27,7 @@ from thesis_cli.privacy.query import Answer, AnswerRow, Query
 from thesis_cli.privacy.release_files import Release
 from thesis_cli.privacy.release_record import Record
 from thesis_cli.privacy.release_rows import copula_plan, release_features, synthetic
-from thesis_cli.privacy.schema import Integer, Real, Schema
+from thesis_cli.privacy.schema import Date, Integer, Real, Schema
 
 LARGEST = 20_000
 """Largest number of rows of the table that stands for the private one."""
@@ -125,6 +125,8 @@ def limits_of(schema: Schema, rows: float) -> Limits:
     fixed = {"prob": (0.0, 1.0), "share": (0.0, 1.0), "count": (0.0, rows), "corr": (-1.0, 1.0)}
     fixed |= dict.fromkeys(("var", "sd"), (0.0, math.inf))
     columns = {c.name: (float(c.low), float(c.high)) for c in schema.columns if isinstance(c, Real | Integer)}
+    dates = [c for c in schema.columns if isinstance(c, Date)]
+    columns |= {c.name: (c.first / c.units_a_day, c.last / c.units_a_day) for c in dates}
 
     def limits(row: AnswerRow) -> tuple[float, float]:
         if row.statistic in fixed:
