@@ -163,3 +163,18 @@ def test_round_numbers_come_back():
     rows = Rows.of_reals(np.zeros((6, 1)))
     cells.write(cells.of(Rows.of_reals(column.read(values)[:, None])), rows)
     assert np.array_equal(rows.reals[:, 0], column.read(values))
+
+
+@pytest.mark.parametrize("rho", [1e-9, math.inf])
+@pytest.mark.parametrize("columns", [(0,), (2,), (4, 5), (0, 1, 2, 3, 4, 5)])
+def test_small_and_constant_tables_have_rows(columns, rho):
+    """One column, columns of one value, levels that are rare, a table of three rows."""
+    given = (*SCHEMA.columns[:4], Category("code", tuple("abcdefg"), missing=True), Integer("rare", -(10**15), 10**15))
+    schema = Schema(tuple(given[c] for c in columns))
+    rows = Rows(np.full((3, schema.reals), 0.25), np.zeros((3, len(schema.cardinalities)), np.int64))
+    plan = Plan(schema, 3, rho)
+    _, vectors = stages_of(plan, rows, seed=12)
+    made = plan.fit(vectors, 5, np.random.default_rng(13))
+    assert len(made) == 5
+    assert ((made.reals >= 0) & (made.reals <= 1)).all()
+    assert (made.codes < np.array(schema.cardinalities)).all()

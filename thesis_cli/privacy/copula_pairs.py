@@ -190,6 +190,8 @@ def shrunk(found: Floats, variances: Floats, groups: Ints) -> Floats:
 def tables(trees: Sequence[Tree], masses: Sequence[Floats], pairs: Ints, covariances: Floats) -> Floats:
     """Tables of pairs with given masses as margins, shape (P, B, B)."""
     width = max(tree.count for tree in trees)
+    if not len(pairs):
+        return np.zeros((0, width, width))
     functions = np.zeros((len(trees), width, max(1, width - 1)))
     margins = np.zeros((len(trees), width))
     for i, (tree, own) in enumerate(zip(trees, masses, strict=True)):
