@@ -66,6 +66,7 @@ def test_neighbours_are_within_the_sensitivity_and_reach_it(released):
         apart = np.sqrt(((vectors[:, None] - vectors[None]) ** 2).sum(-1))
         assert apart.max() <= stage.l2_sensitivity(1)
         assert apart.max() >= 0.9 * stage.l2_sensitivity(1)
+        assert np.linalg.norm(vectors, axis=1).max() <= stage.l2_sensitivity(1) / math.sqrt(2)
 
 
 def test_order_and_blocks_of_the_rows_change_no_bit(released):
