@@ -34,7 +34,7 @@ METHODS: tuple[tuple[Method, NoiseName | None], ...] = (
 """What is audited, in this order; the exponential mechanism adds no noise to a vector."""
 LEAST = 40
 """Fewest releases of a method."""
-COSTLY = {"copula": 10}
+COSTLY = {"copula": 6}
 """Methods of which so many times fewer releases are made: each takes so much longer."""
 GAUSSIAN, PURE, DELTA = 8.0, 3.0, 1e-6
 """Claims at which bounds are tight: mu of Gaussian noise is 1.5, and rates that prove epsilon are
@@ -68,7 +68,7 @@ class AuditRequest(Request):
         methods=("all", "copula", "features", "subspace"),
     )
     runs: int = option(
-        60_000, "Releases of each method, half of them for each of two tables; a tenth for copula.", least=LEAST
+        60_000, "Releases of each method, half of them for each of two tables; a sixth for copula.", least=LEAST
     )
     command_runs: int = option(
         100, "Further releases of each method by dp-release itself, from a CSV file; 0 for none.", least=0

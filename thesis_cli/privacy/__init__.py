@@ -8,8 +8,8 @@ Start at `release`, which makes a record of a table and rows from that record.
   (`features`, `points`, `atoms`, `frank_wolfe`), in the span of public points (`subspace`), or by
   the exponential mechanism (`exponential`). `embedding` has the exact means, `*_kernels` compiled
   loops.
-* Privacy: `mechanism` draws the noise with OpenDP, `ledger` adds up budgets, `audit_bounds` and
-  `audit_runs` audit the noise.
+* Privacy: `mechanism` draws the noise with OpenDP, `ledger` adds up budgets, `audit_runs` (with
+  `audit_pairs`, `audit_scores` and `audit_bounds`) audits releases.
 * Use of a release: `query`, `expressions`, `weighted_sample`, `regression`, and `two_sample`.
 
 Settings of published figures, seeded noise and baselines are in `thesis_cli.studies.privacy`.

@@ -142,16 +142,6 @@ class _OpenDPNoise(Adding):
         exponent = math.frexp(found.granularity)[1] - 1
         return np.array(measurement(vector.size, found.norm, found.scale, exponent)(vector.tolist()), np.float64)
 
-    def repeat(self, value: float, l2_sensitivity: float, budget: Budget, runs: int) -> Noised:
-        """Release one number `runs` times, for audits of an invented number: each release spends
-        the budget.
-
-        One call of OpenDP draws them all: its noise is independent between coordinates, and the
-        scale is that for F = 1.
-        """
-        found = self.calibrate(1, l2_sensitivity, budget)
-        return Noised(self._draw(check_finite(np.full(runs, float(value))), found), found)
-
 
 class OpenDPGaussian(_OpenDPNoise):
     """Discrete Gaussian noise: (epsilon, delta)-private by rho = D^2 / (2 scale^2), where D
