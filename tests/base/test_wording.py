@@ -53,6 +53,7 @@ def test_no_message_has_a_password(url, message):
         "no file a.csv: give one?",
         "error: results/runs/x.csv: permission denied",
         "it is not the URL of a known kind of database; give sqlite:///FILE or a file",
+        "postgresql://127.0.0.1:1/x: connection refused. Is the server running?",
         "row 3: x == y; module data/targets.py:funnel at 12:30",
     ],
 )

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ import pandas as pd
 import pytest
 
 import thesis_cli
-from tests.commands.test_dp_release import BUDGET, FAST, people, read  # noqa: F401  a fixture
+from tests.commands.test_dp_release import BUDGET, FAST, ROOT, people, read  # noqa: F401  a fixture
 from thesis_cli.base import files
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.locks import locked
@@ -210,3 +211,41 @@ def test_a_dry_run_reports_files_and_public_rows(cli, people):  # noqa: F811
     assert result.status == 1
     assert "--public is the private table itself" in result.out
     assert "r.json exists" in result.out
+
+
+SECRET = "pl%40nted-Secret"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("dp-query", "r.csv", "mean(age)", "--holdout", f"postgresql://me:{SECRET}@127.0.0.1:1/x", "--holdout-query",
+         "q"),
+        ("dp-query", "r.csv", "classify(smoker, age)", "--holdout", f"sqlite:///h.db?key={SECRET}", "--holdout-query",
+         "select * from people"),
+        ("dp-test", "r.csv", f"sqlite:///h.db?key={SECRET}", "--query", "select * from people"),
+        ("dp-test", "r.csv", f"postgresql://127.0.0.1:1/x?user=me&password={SECRET}", "--query", "q"),
+        ("dp-release", f"host=h password={SECRET}", "--schema", "schema.toml", "--epsilon", 1),
+        ("dp-release", f"me:{SECRET}@host/x", "--schema", "schema.toml", "--epsilon", 1),
+        ("dp-release", "people.csv", f"sqlite:///h.db?key={SECRET}"),
+    ],
+)  # fmt: skip
+def test_no_file_and_no_message_has_a_password(cli, people, arguments):  # noqa: F811
+    for kind in ("csv", "json"):
+        shutil.copy(ROOT / f"data/releases/people.{kind}", people / f"r.{kind}")
+    with sqlite3.connect(people / "h.db") as connection:
+        pd.read_csv(ROOT / "data/tables/people.csv")[:50].to_sql("people", connection, index=False)
+    connection.close()
+    result = cli(*arguments, "--debug", "--verbose", "--json")
+    assert (result.status == 0) == ("h.db" in str(arguments) and arguments[0] != "dp-release"), result.err
+    written = b"".join(path.read_bytes() for path in people.rglob("*") if path.is_file())
+    for text in (result.out, result.err, written.decode("latin-1"), *files_in(people)):
+        assert "nted-Secret" not in text
+
+
+def test_noise_beyond_numbers_is_refused_before_it_is_spent(cli, people):  # noqa: F811
+    arguments = "people.csv", "--schema", "schema.toml", "--epsilon", 1e-300, "--noise", "laplace", "--out", "r.csv"
+    result = cli("dp-release", *arguments)
+    assert (result.status, result.err.count("\n")) == (2, 1)
+    assert "the noise would have norm" in result.err
+    assert not list(people.glob("*r.*son"))

@@ -14,7 +14,7 @@ _END = r"(?=: |; |, |[)\"']|\s*$)"
 """Where a URL within a message ends."""
 _SAID = (
     (re.compile(r"([a-z][\w+]*://[^\s:/@]*):(?=\S).*@", re.IGNORECASE), r"\1:***@"),
-    (re.compile(rf"([a-z][\w+]*://[^?\n]*?)\?.*?{_END}", re.IGNORECASE | re.MULTILINE), r"\1?***"),
+    (re.compile(rf"([a-z][\w+]*://(?:(?!: |; )[^?\n])*)\?.*?{_END}", re.IGNORECASE | re.MULTILINE), r"\1?***"),
     (
         re.compile(rf"\b((?:sqlite|postgres\w*)(?:\+\w+)?):(?!//)(?=\S).*?{_END}", re.IGNORECASE | re.MULTILINE),
         r"\1:***",

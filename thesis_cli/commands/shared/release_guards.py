@@ -30,6 +30,10 @@ logger = logging.getLogger("thesis_cli.promise")
 logger.setLevel(logging.WARNING)  # --quiet does not silence what a promise is worth
 
 
+MOST_NOISE = 1e50
+"""Squares of more overflow when rows are made."""
+
+
 def check_unpaid(out: Path, overwrite: bool = False) -> None:
     """Refuse to overwrite a release, whose budget would have been spent for nothing, or another
     file.
@@ -147,7 +151,15 @@ def check_public(request: ReleaseRequest, plan: Plan, table: Table) -> None:
 
 
 def warn_of_noise(plan: Plan, count: int) -> None:
-    """Report what `drowned` finds, before anything is spent."""
+    """Report what `drowned` finds, before anything is spent.
+
+    Raises
+    ------
+    InputError : the noise is so large that no rows could be made.
+    """
+    noise = noise_norm(plan, count)
+    if noise is not None and not noise < MOST_NOISE:
+        raise InputError(f"the noise would have norm {noise:.3g}, for a signal of norm 1", "give a larger --epsilon")
     for text in drowned(plan, count):
         logger.warning("%s", text)
 
