@@ -6,6 +6,7 @@ from typing import Any, Literal
 from thesis_cli.commands.bound import BoundResult
 from thesis_cli.commands.dp_audit import AuditResult
 from thesis_cli.commands.dp_ledger import LedgerResult
+from thesis_cli.commands.dp_measure import MeasureResult
 from thesis_cli.commands.dp_query import QueryResult
 from thesis_cli.commands.dp_test import PopulationTestResult
 from thesis_cli.commands.estimate_z import EstimateZResult
@@ -245,6 +246,25 @@ def dp_release(
     overwrite: bool = ...,
     progress: bool = ...,
 ) -> ReleaseResult: ...
+
+def dp_measure(
+    table: Any,
+    queries: Sequence[str] | str,
+    *,
+    schema: Any = ...,
+    epsilon: float | None = ...,
+    delta: float = ...,
+    define: Sequence[str] | str | None = ...,
+    query: str | None = ...,
+    delimiter: str | None = ...,
+    unknown: Literal['error', 'missing'] = ...,
+    dry_run: bool = ...,
+    ledger: str | Path | None = ...,
+    name: str | None = ...,
+    limit: tuple[float, float] | None = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+) -> MeasureResult: ...
 
 def dp_query(
     release: Any,

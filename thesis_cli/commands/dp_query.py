@@ -279,7 +279,8 @@ COMMAND = Command(
         " classify(condition, x1, x2, ..., ridge=1e-4). Each takes where=condition, and those that are one number"
         " take by=column. A release has no extremes, so there is no min and no max.",
         "Expressions: numbers, names of columns (in backquotes unless they are identifiers), + - * / // % **,"
-        ' comparisons, and, or, not, in ("a", "b"), abs, exp, log, sqrt, min, max (of two or more), True, False,'
+        ' comparisons, and, or, not, in ("a", "b"), abs, exp, log, sqrt, min, max (of two or more),'
+        " clamp(x, low, high), True, False,"
         " missing(column).",
     ),
 )

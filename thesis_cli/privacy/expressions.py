@@ -55,7 +55,7 @@ COMPARISONS: dict[type[ast.cmpop], Callable[..., Any]] = {
 }
 FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": np.abs, "exp": np.exp, "log": np.log, "sqrt": np.sqrt}
 FOLDS: dict[str, Callable[..., Any]] = {"max": np.maximum, "min": np.minimum}
-NAMES = sorted((*FUNCTIONS, *FOLDS, "missing"))
+NAMES = sorted((*FUNCTIONS, *FOLDS, "clamp", "missing"))
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,8 @@ class Formula:
     """An expression.
 
     The language has arithmetic (+ - * / // % **), comparisons (also chained), `and`, `or`, `not`,
-    `in (...)`, the functions abs, exp, log, sqrt, max and min (of two or more) and `missing(...)`,
+    `in (...)`, the functions abs, exp, log, sqrt, max and min (of two or more), `clamp(x, low, high)`
+    and `missing(...)`,
     numbers, True, False, names of columns (in backquotes if they are not identifiers), and texts to
     compare categories and dates with. The difference of two dates is a number of days, and a date
     plus or minus a number is a date. Truth has three values: a condition that depends on a missing value is
@@ -254,12 +255,16 @@ class Formula:
         if name in FOLDS and len(node.args) < 2:
             remedy = "give two or more (extremes of a column are not released)"
             raise self.wrong(f"{self.part(node)} has fewer than two arguments", remedy)
-        if name not in FOLDS and len(node.args) != 1:
+        if name == "clamp" and len(node.args) != 3:
+            raise self.wrong(f"{self.part(node)} has {len(node.args)} arguments", "write clamp(x, low, high)")
+        if name not in (*FOLDS, "clamp") and len(node.args) != 1:
             raise self.wrong(f"{self.part(node)} has {len(node.args)} arguments", "it must have one")
         if name == "missing":
             return Value(np.isnan(self.value(columns, node.args[0]).data).astype(np.float64), "truth")
         values = [self._numeric(argument, columns) for argument in node.args]
         arguments = [value.data for value in values]
+        if name == "clamp":
+            return _finite(np.minimum(np.maximum(arguments[0], arguments[1]), arguments[2]))
         if name not in FOLDS:
             return _finite(FUNCTIONS[name](*arguments))
         dates = {value.date for value in values}

@@ -137,20 +137,24 @@ class Query(Formula):
     arguments : arguments of the statistic.
     options : keyword arguments.
 
+    Parameters
+    ----------
+    signatures : statistics that there are.
+
     Raises
     ------
     InputError : the text is not a query.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, signatures: Mapping[str, Signature] = SIGNATURES) -> None:
         super().__init__(text)
         if not (isinstance(self.tree, ast.Call) and isinstance(self.tree.func, ast.Name)):
-            raise self.wrong("it is not a statistic", f"use one of {', '.join(SIGNATURES)}, as in mean(x)")
+            raise self.wrong("it is not a statistic", f"use one of {', '.join(signatures)}, as in mean(x)")
         self.name = self.part(self.tree.func)
-        if self.name not in SIGNATURES:
-            remedy = NO_STATISTIC.get(self.name) or nearest(self.name, SIGNATURES, "the statistics are")
+        if self.name not in signatures:
+            remedy = NO_STATISTIC.get(self.name) or nearest(self.name, signatures, "the statistics are")
             raise self.wrong(f"{self.name!r} is not a statistic", remedy)
-        signature = SIGNATURES[self.name]
+        signature = signatures[self.name]
         usage = f"write {signature.text(self.name)}"
         self.arguments = self.tree.args
         self.options = {keyword.arg: keyword.value for keyword in self.tree.keywords}
@@ -277,7 +281,7 @@ def _histogram(query: Query, sample: WeightedSample) -> Answer:
     x, weights, edges = value.data[used], weights[used], None
     if value.kind == "number":
         name = query.column_name(node) if isinstance(node, ast.Name) else None
-        edges, labels = _bins(sample.schema, name, x, int(bins), value.date)
+        edges, labels = histogram_bins(sample.schema, name, x, int(bins), value.date)
         shares = np.histogram(x, edges, weights=weights)[0]
     else:
         labels = list(value.levels or TRUTHS)
@@ -289,7 +293,7 @@ def _histogram(query: Query, sample: WeightedSample) -> Answer:
     return Answer(query.text, found, (), query.part(node), condition, edges, bool(value.date))
 
 
-def _bins(schema: Schema, name: str | None, x: Floats, count: int, date: str) -> tuple[Floats, list[str]]:
+def histogram_bins(schema: Schema, name: str | None, x: Floats, count: int, date: str) -> tuple[Floats, list[str]]:
     """Edges and labels of bins; for whole numbers and dates there may be fewer than `count`, all
     equally wide.
     """

@@ -17,8 +17,8 @@ from thesis_cli.base.files import to_json
 from thesis_cli.commands.core.fields import settings_of
 from thesis_cli.commands.core.request import Request
 
-RELEASE = b'"format": "thesis-cli private release'
-"""How the record of any release begins, after a brace."""
+RELEASE = b'"format": "thesis-cli priva'
+"""How the record of any release or measurement begins, after a brace, and a privacy ledger."""
 PLACEHOLDER = "thesis-cli private release, not made yet"
 """Format of the file that holds the name of a record until the record takes its place."""
 NOT_SETTINGS = ("jobs", "out")

@@ -37,6 +37,7 @@ class Spending:
     note : what the ledger says about this release.
     file : identity of the table's file, if it has one.
     named : whether a person chose the name.
+    product : what the noise is on, for messages.
     charged : budget of this release, once it is spent.
     total : what all releases of the table have spent, this one included; None without a ledger.
     charging : whether the ledger is asked to charge the budget, and has not answered yet.
@@ -49,6 +50,7 @@ class Spending:
     note: str
     file: str | None = None
     named: bool = True
+    product: str = "noisy embedding"
     charged: Budget | None = None
     total: Total | None = None
     charging: bool = False
@@ -153,7 +155,7 @@ class Spending:
         assert self.charged is not None
         spent = f"the budget ({self.charged.epsilon:.4g}, {self.charged.delta:.4g}) counts as spent"
         if self.record is None or not holds_release(self.record) or unfinished(self.record):
-            return f"{spent}, and no file keeps the noisy embedding, which is lost"
+            return f"{spent}, and no file keeps the {self.product}, which is lost"
         again = f"thesis-cli dp-release --again {shlex.quote(str(self.record))}"
         return f"{spent}; {self.record} keeps the noisy embedding, and {again} makes its rows"
 

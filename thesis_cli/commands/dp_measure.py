@@ -1,0 +1,312 @@
+"""`thesis-cli dp-measure`: measure chosen statistics of a private table, with their error.
+
+The noise is OpenDP's, from the randomness of the operating system: no field is a seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from thesis_cli.base.columns import Columns
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import check_writable, to_json, write_atomic
+from thesis_cli.base.locks import locked
+from thesis_cli.base.progress import Progress
+from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.fields import argument, option, settings_of
+from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.shared.release_budget import Spending, table_name
+from thesis_cli.commands.shared.tables import TableSource, check_delimiter, delimiter_option
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from thesis_cli.privacy.ledger import Total
+    from thesis_cli.privacy.measure import Expected, Measurement, Plan
+    from thesis_cli.privacy.measure_parts import MeasuredRow
+    from thesis_cli.privacy.schema import Schema
+    from thesis_cli.privacy.table_base import Table
+
+    SchemaSource = str | Path | Schema
+    """The path of a schema in TOML, or a schema."""
+else:
+    SchemaSource = str
+
+NO_LEDGER = "the lock of a ledger holds on one machine only; divide the budget before the sweep"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureRequest(Request):
+    """Measure chosen counts, means, quantiles and histograms of a private table with differential
+    privacy.
+
+    Each answer has a 95 % interval for the statistic of the table itself. All answers together have
+    the promise, and may be given away with their record.
+    """
+
+    table: TableSource = argument(
+        "Private table: a CSV or Parquet file, - for standard input, or the URL of a database.",
+        names="file",
+        objects=True,
+    )
+    queries: tuple[str, ...] = argument("Statistics, such as mean(age).", metavar="QUERY")
+    schema: SchemaSource | None = option(
+        None, "Public description of the columns, in TOML.", metavar="FILE", names="file", objects=True
+    )
+    epsilon: float | None = option(None, "Privacy budget epsilon of all answers together.", above=0)
+    delta: float = option(
+        0.0, "Privacy budget delta; 0 takes Laplace noise, a delta well below 1/N Gaussian noise.", least=0, below=1
+    )
+    define: tuple[str, ...] | None = option(
+        None, "Definition of another column, 'name = expression'.", metavar="DEFINITION"
+    )
+    query: str | None = option(None, "SELECT that gives the table, if it is a database.")
+    delimiter: str | None = delimiter_option()
+    unknown: Literal["error", "missing"] = option(
+        "error", "Meaning of a value that cannot be read, in a column that may have missing ones."
+    )
+    dry_run: bool = option(
+        False, "Print the errors that are to be expected; the rows are counted, and nothing is spent or written."
+    )
+    ledger: Path | None = option(
+        None,
+        "File of what each table has spent; a measurement that would exceed the table's limit is refused.",
+        names="output",
+        not_swept=NO_LEDGER,
+    )
+    name: str | None = option(
+        None, "Name of the table in the ledger.", default_text="that of its file, links resolved", not_swept=NO_LEDGER
+    )
+    limit: tuple[float, float] | None = option(
+        None,
+        "Epsilon and delta of all releases of the table together; the first release sets them.",
+        metavar="EPSILON DELTA",
+        least=0,
+        not_swept=NO_LEDGER,
+    )
+    out: Path | None = option(
+        None,
+        "File for the answers, .csv; the record goes beside it, .json.",
+        names="output",
+        default_text="results/runs/dp-measure-TABLE.csv; Python writes no file",
+        not_swept="out at the top of the file is for all tasks",
+    )
+
+    def check(self) -> None:
+        """Refuse a measurement that lacks something, and options of a ledger without one."""
+        for name in ("schema", "epsilon"):
+            if getattr(self, name) is None:
+                raise InputError(f"--{name} is missing", "a measurement needs it")
+        if not self.queries:
+            raise InputError("no query is given", "add one, such as mean(age)")
+        if self.ledger is None:
+            for name in ("limit", "name"):
+                if getattr(self, name) is not None:
+                    raise InputError(f"--{name} is given without --ledger", "give the file of a ledger")
+        check_delimiter(self.delimiter, [self.table])
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MeasureResult(Result):
+    """Answers with their intervals; the table has a row for each number.
+
+    Attributes
+    ----------
+    rows : the answers; none after a dry run.
+    errors : errors to be expected; only of a dry run.
+    measurement : everything that the mechanism made public; None after a dry run.
+    plan : what was measured.
+    total : what all releases of the table have spent; None without a ledger.
+    out : file of the answers; None if none was written.
+    """
+
+    rows: Sequence[MeasuredRow]
+    errors: Sequence[Expected]
+    measurement: Measurement | None
+    plan: Plan
+    total: Total | None
+    out: Path | None
+
+    @presentation
+    def lines(self) -> list[tuple[str, str]]:
+        """Answers with their intervals, the promise, the mechanism and the budget."""
+        lines = [(error.query, f"{error.statistic} +- {error.error:.4g} ({error.unit})") for error in self.errors]
+        groups: dict[str, list[MeasuredRow]] = {}
+        for row in self.rows:
+            groups.setdefault(row.query, []).append(row)
+        for query, rows in groups.items():
+            single = len(rows) == 1 and not rows[0].group
+            lines += [] if single else [(query, "")]
+            lines += [(query if single else f"  {row.group}", _answer(row)) for row in rows]
+        if self.measurement is None:
+            return [*lines, ("dry run", "errors of half a 95 % interval; nothing is spent or written")]
+        promise = self.measurement.promise
+        budget = f"({promise.epsilon:.4g}, {promise.delta:.4g})"
+        lines.append(("promise", f"{budget}-differential privacy of each of the {promise.rows:,} rows"))
+        lines.append(("intervals", "95 %, for the statistics of the table itself, clamped to the schema"))
+        if self.measurement.mechanism is not None:
+            lines.append(("mechanism", self.measurement.mechanism.mechanism))
+        if self.measurement.choices:
+            lines.append(("quantiles", "OpenDP make_noisy_max among public candidates"))
+        if self.total is not None:
+            spent = f"({self.total.epsilon:.4g}, {self.total.delta:.4g})"
+            lines.append(("spent", f"{spent} by all releases of the table so far, {self.total.rule} composition"))
+            lines.append(("ledger", f"head {self.total.head}: note it to notice later changes of the ledger"))
+        if self.out is not None:
+            lines.append(("answers", f"{self.out}, record {self.out.with_suffix('.json')}"))
+        return lines
+
+    @presentation
+    def facts(self) -> Mapping[str, Any]:
+        """Promise, mechanism, noisy numbers and answers."""
+        if self.measurement is None:
+            return {"dry_run": [asdict(error) for error in self.errors]}
+        return {
+            "format": "thesis-cli private measurement 1",
+            **asdict(self.measurement),
+            "factors": self.plan.factors.tolist() if self.plan.sums else [],
+            "answers": [asdict(row) for row in self.rows],
+            "spent": self.total and asdict(self.total),
+        }
+
+    @presentation
+    def record(self) -> dict[str, Any]:
+        """Everything that is public, for the file beside the answers: no total of the ledger, and
+        nothing of the machine or the time.
+        """
+        public = {key: value for key, value in self.facts().items() if key != "spent"}
+        return {**public, "schema": self.plan.schema.to_toml(), "define": list(self.plan.define)}
+
+    @presentation
+    def draw(self) -> Figure:
+        """Answers of each query with their intervals, queries of a single number beside each other.
+
+        Raises
+        ------
+        InputError : it is a dry run.
+        """
+        from thesis_cli.commands.shared.measure_figures import answers_figure
+
+        if not self.rows:
+            raise InputError("a dry run has no figure", "leave --figure out")
+        return answers_figure(self.rows)
+
+    @presentation
+    def save(self, path: str | Path) -> list[Path]:
+        """Write the answers as CSV and the record beside them: both or, if that fails, neither."""
+        out = Path(path)
+        check_writable("out", out, ".csv")
+        files: dict[Path, str | bytes] = {out: self.columns.csv(), out.with_suffix(".json"): to_json(self.record())}
+        write_atomic(files)
+        return list(files)
+
+
+def run(request: MeasureRequest, progress: Progress) -> MeasureResult:
+    """Measure the table, or compute the errors that are to be expected."""
+    from thesis_cli.privacy.measure import Plan
+    from thesis_cli.privacy.mechanism import Budget
+    from thesis_cli.privacy.schema import Schema
+
+    assert request.schema is not None
+    assert request.epsilon is not None
+    schema = request.schema if isinstance(request.schema, Schema) else Schema.load(request.schema)
+    plan = Plan(schema, Budget(request.epsilon, request.delta), request.queries, request.define or ())
+    assert plan.parts
+    with _claimed(request):
+        return _measured(request, plan, progress)
+
+
+def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> MeasureResult:
+    from thesis_cli.privacy.measure import answers, expected, measured
+    from thesis_cli.privacy.table import encoded_rows, open_table
+
+    note = "measurement" if request.out is None else f"measurement, {request.out.name}"
+    spending = Spending.of(request.ledger, request.table, request.name, request.limit, note)
+    spending.product = "answers"
+    spending.check(plan.budget)
+    table = open_table(request.table, request.query, names=plan.schema.names, delimiter=request.delimiter or "")
+    count = _count(table)
+    if request.dry_run:
+        errors = expected(plan, count)
+        return _result(request, plan, Columns([asdict(error) for error in errors]), errors=errors)
+    with spending.guarded():
+        with progress(count, "rows") as tick:
+            blocks = encoded_rows(table, plan.schema, unknown=request.unknown)
+            found = measured(blocks, count, plan, spending.spend, progress=tick)
+        rows = answers(plan, found)
+        columns = Columns([asdict(row) for row in rows])
+        result = _result(request, plan, columns, rows=rows, measurement=found, total=spending.total)
+        if request.out is not None:
+            result.save(request.out)
+        return result
+
+
+def _count(table: Table) -> int:
+    count = table.count()
+    if not count:
+        raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
+    return count
+
+
+def _result(request: MeasureRequest, plan: Plan, columns: Columns, **found: Any) -> MeasureResult:
+    empty = {"rows": (), "errors": (), "measurement": None, "total": None}
+    out = None if request.dry_run else request.out
+    settings = settings_of(request)
+    return MeasureResult(columns=columns, request=request, settings=settings, plan=plan, out=out, **(empty | found))
+
+
+@contextmanager
+def _claimed(request: MeasureRequest) -> Iterator[None]:
+    """Hold the file of the answers, so that no other measurement spends for the same name."""
+    if request.out is None or request.dry_run:
+        yield
+        return
+    check_writable("--out", request.out, ".csv")
+    with locked(request.out, "give another --out"):
+        _check_unpaid(request.out)
+        yield
+
+
+def _check_unpaid(out: Path) -> None:
+    """Refuse to overwrite a measurement: its budget would have been spent for nothing."""
+    for path in (out, out.with_suffix(".json")):
+        if path.exists():
+            raise InputError(f"{path} exists, and its budget was spent", "give another --out, or remove it")
+
+
+@presentation
+def _answer(row: MeasuredRow) -> str:
+    value = "undefined" if math.isnan(row.value) else f"{row.value:.6g}"
+    note = f", {row.note}" if row.note else ""
+    return f"= {value}  ({row.low:.6g} to {row.high:.6g}{note})"
+
+
+def _default_out(request: MeasureRequest) -> Path | None:
+    return None if request.dry_run else Path("results/runs") / f"dp-measure-{table_name(request.table) or 'table'}.csv"
+
+
+COMMAND = Command(
+    MeasureRequest,
+    run,
+    examples=(
+        "dp-measure data/tables/people.csv 'mean(income)' 'count(smoker, by=region)' --schema data/tables/people.toml"
+        " --epsilon 1 --delta 1e-6 --out m.csv",
+        "dp-measure data/tables/people.csv 'quantile(income, 0.9)' 'histogram(age, bins=8, weight=2)' --schema"
+        " data/tables/people.toml --epsilon 1 --out q.csv",
+        "dp-measure data/tables/people.csv 'prob(age > 65)' --schema data/tables/people.toml --epsilon 0.1 --dry-run",
+    ),
+    notes=(
+        "Statistics: count(condition), prob(condition), mean(x), median(x), quantile(x, q), histogram(x, bins=10)."
+        " Each takes where=condition and weight=..., its share of the budget beside those of the other queries; all"
+        " but histogram take by=column. A mean needs public bounds, from the schema or by clamp(x, low, high).",
+        "Expressions are those of dp-query.",
+    ),
+    saves=False,
+    default_out=_default_out,
+)
