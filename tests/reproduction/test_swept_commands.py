@@ -15,6 +15,7 @@ from thesis_cli.reproduction.parameters import shell_words
 from thesis_cli.reproduction.store import Task, task_key
 
 RELEASE = {"table": "people.csv", "schema": "people.toml", "epsilon": 1, "delta": 1e-6, "size": 10, "rows": 5}
+MEASURED = {"table": "people.csv", "schema": "people.toml", "epsilon": 1, "delta": 1e-6}
 TASKS = [
     ("estimate-z", {"model": "ising-4x4.uai", "trick": "all", "samples": 20, "exact": True}, 1),
     ("bound", {"model": "ising-4x4.uai", "method": "unary", "alpha": [-0.1], "samples": 20}, 1),
@@ -27,12 +28,13 @@ TASKS = [
     ("spin-glass", {"size": "3x3", "samples": 50, "coupling": [0.5], "alpha": [0, -0.1]}, 3),
     ("renyi", {"model": "asia.uai", "order": [0.5, 2, "inf"], "samples": 40}, 0),
     ("dp-release", RELEASE, None),
+    ("dp-measure", {**MEASURED, "queries": ["mean(age)", "histogram(region)"]}, None),
     ("dp-query", {"release": "release.csv", "queries": ["mean(income)", "prob(age > 65)"]}, None),
     ("dp-test", {"release": "release.csv", "other": "people.csv", "permutations": 50}, 1),
     ("dp-audit", {"method": "features", "runs": 40, "command_runs": 0}, None),
     ("synthesize", {"tasks": "candy.json", "max_length": 1}, None),
 ]
-REPEATED = ("dp-release", "dp-audit")
+REPEATED = ("dp-release", "dp-measure", "dp-audit")
 """Commands whose noise has no seed: each run differs."""
 TIMES = ("seconds",)
 

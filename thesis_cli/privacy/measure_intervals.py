@@ -97,7 +97,7 @@ def ratio_interval(law: Law, form: Form, estimate: float, bounds: tuple[float, f
 
 def _edge(accepted: Callable[[Floats], np.ndarray], inside: float, outside: float) -> float:
     """Edge of the accepted ratios between two of them, rounded outwards."""
-    for _ in range(60):
+    for _ in range(45):
         middle = (inside + outside) / 2
         if accepted(np.array([middle]))[0]:
             inside = middle
