@@ -229,6 +229,8 @@ def measured(
 
 def answers(plan: Plan, found: Measurement) -> list[MeasuredRow]:
     """Values and intervals, from what is public alone."""
+    count = found.promise.rows
+    assert count is not None
     scale = found.mechanism.scale if found.mechanism else 0.0
     choices = iter(found.choices)
     rows: list[MeasuredRow] = []
@@ -236,12 +238,12 @@ def answers(plan: Plan, found: Measurement) -> list[MeasuredRow]:
     for part in plan.parts:
         if isinstance(part, Quantile):
             cells = [next(choices).candidate for _ in range(len(CHOICES) * len(part.groups.labels))]
-            rows += part.answers(np.array(cells, np.float64), Law(plan.norm, 0.0), found.promise.rows)
+            rows += part.answers(np.array(cells, np.float64), Law(plan.norm, 0.0), count)
             continue
         size = len(part.factors)
         factor = float(plan.factors[at] / part.factors[0])
         noisy = np.array(found.vector[at : at + size]) / factor
-        rows += part.answers(noisy, Law(plan.norm, scale / factor), found.promise.rows)
+        rows += part.answers(noisy, Law(plan.norm, scale / factor), count)
         at += size
     return rows
 
