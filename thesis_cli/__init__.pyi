@@ -263,6 +263,7 @@ def dp_measure(
     name: str | None = ...,
     limit: tuple[float, float] | None = ...,
     out: str | Path | None = ...,
+    overwrite: bool = ...,
     progress: bool = ...,
 ) -> MeasureResult: ...
 

@@ -101,7 +101,7 @@ def test_the_budget_is_spent_before_the_noise_and_a_failure_says_so(cli, people,
     monkeypatch.setattr(measure.Plan, "noise", lambda plan: Failing(real(plan)))
     result = cli("dp-measure", *RUN, "--ledger", "l.json", "--limit", 2, 0)
     assert result.status == 1
-    assert "the budget (1, 0) counts as spent, and no file keeps the answers" in result.err
+    assert "the budget (1, 0) counts as spent, and no file keeps the measurement" in result.err
     assert not (people / OUT).exists()
 
 
@@ -115,9 +115,9 @@ def test_nothing_is_overwritten_and_nothing_is_spent_for_a_name_that_is_taken(cl
         assert "its budget was spent" in again.err
     (people / "r.json").write_text("{}")
     assert cli("dp-measure", *RUN, *spending, "--out", "r.csv").status == 2
-    with locked(people / "s.csv"):
+    with locked(people / "s.json"):
         busy = cli("dp-measure", *RUN, *spending, "--out", "s.csv")
-    assert f"in use by process {os.getpid()}; give another --out" in busy.err
+    assert f"in use by process {os.getpid()}" in busy.err
     assert (people / OUT).read_bytes() == before
     assert len(Ledger("l.json").book().entries) == 1
 

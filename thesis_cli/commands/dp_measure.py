@@ -6,8 +6,7 @@ The noise is OpenDP's, from the randomness of the operating system: no field is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, to_json, write_atomic
-from thesis_cli.base.locks import locked
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import argument, option, settings_of
+from thesis_cli.commands.core.kept import holds_release, unfinished
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.shared.release_budget import Spending, table_name
+from thesis_cli.commands.shared.release_guards import claimed, logger
 from thesis_cli.commands.shared.tables import TableSource, check_delimiter, delimiter_option
 
 if TYPE_CHECKING:
@@ -96,6 +96,12 @@ class MeasureRequest(Request):
         names="output",
         default_text="results/runs/dp-measure-TABLE.csv; Python writes no file",
         not_swept="out at the top of the file is for all tasks",
+    )
+    overwrite: bool = option(
+        False,
+        "Replace files that this command did not write with these settings; the record of a measurement never is.",
+        recorded=False,
+        not_swept="a task writes its table only",
     )
 
     def check(self) -> None:
@@ -218,7 +224,10 @@ def run(request: MeasureRequest, progress: Progress) -> MeasureResult:
     schema = request.schema if isinstance(request.schema, Schema) else Schema.load(request.schema)
     plan = Plan(schema, Budget(request.epsilon, request.delta), request.queries, request.define or ())
     assert plan.parts
-    with _claimed(request):
+    out = None if request.dry_run else request.out
+    if out is not None:
+        _check_unpaid(out)
+    with claimed(out, request.overwrite):
         return _measured(request, plan, progress)
 
 
@@ -228,10 +237,13 @@ def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> Measur
 
     note = "measurement" if request.out is None else f"measurement, {request.out.name}"
     spending = Spending.of(request.ledger, request.table, request.name, request.limit, note)
-    spending.product = "answers"
+    spending.product = "measurement"
     spending.check(plan.budget)
     table = open_table(request.table, request.query, names=plan.schema.names, delimiter=request.delimiter or "")
     count = _count(table)
+    if plan.budget.delta * count >= 1:
+        delta = plan.budget.delta
+        logger.warning("delta %g is 1/N or more, for N = %d: it allows publishing a row as it is", delta, count)
     if request.dry_run:
         errors = expected(plan, count)
         return _result(request, plan, Columns([asdict(error) for error in errors]), errors=errors)
@@ -261,23 +273,12 @@ def _result(request: MeasureRequest, plan: Plan, columns: Columns, **found: Any)
     return MeasureResult(columns=columns, request=request, settings=settings, plan=plan, out=out, **(empty | found))
 
 
-@contextmanager
-def _claimed(request: MeasureRequest) -> Iterator[None]:
-    """Hold the file of the answers, so that no other measurement spends for the same name."""
-    if request.out is None or request.dry_run:
-        yield
-        return
-    check_writable("--out", request.out, ".csv")
-    with locked(request.out, "give another --out"):
-        _check_unpaid(request.out)
-        yield
-
-
 def _check_unpaid(out: Path) -> None:
     """Refuse to overwrite a measurement: its budget would have been spent for nothing."""
-    for path in (out, out.with_suffix(".json")):
-        if path.exists():
-            raise InputError(f"{path} exists, and its budget was spent", "give another --out, or remove it")
+    record = out.with_suffix(".json")
+    if holds_release(record) and not unfinished(record):
+        problem = f"{record} is the record of a measurement or a release, and its budget was spent"
+        raise InputError(problem, "give another --out")
 
 
 @presentation

@@ -44,8 +44,8 @@ def test_a_budget_that_is_spent_is_refused_before_the_table_is_read(cli, people,
     assert result.status == 2
     assert "would exceed" in result.err
     assert (people / "l.json").read_bytes() == before
-    with pytest.raises(AssertionError, match="is read"):
-        cli("dp-release", "people.csv", *SPEND, "--name", "others", "--limit", 9, 1e-3, "--out", "a.csv", "--debug")
+    other = cli("dp-release", "people.csv", *SPEND, "--name", "others", "--limit", 9, 1e-3, "--out", "a.csv")
+    assert "AssertionError" in other.err
 
 
 @pytest.mark.parametrize(
