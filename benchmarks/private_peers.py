@@ -7,8 +7,9 @@ codes: a whole number of at most 72 values and every level as it is, any other n
 bins between the bounds of the schema, from which values are drawn uniformly. A column that may have
 missing values has one more code. Epsilon and delta are for the replacement of a row, as in
 dp-release. Every release has as many rows as the table; its scores are those of all of them and of
-1,000. The scores go to --out, and are NOT PRIVATE; what is there is not run again. A
-release that takes more than --time-limit of processor time has no scores, and is not tried again.
+1,000; `bins` are the rows of the table in the same bins. The scores go to --out, and are NOT
+PRIVATE; what is there is not run again. A release that takes more than --time-limit of processor
+time has no scores, and is not tried again.
 """
 
 import argparse
@@ -107,6 +108,21 @@ def released(python, name, method, epsilon, draw, time_limit):
     return coding.rows(codes, np.random.default_rng([7, draw])), float(lines[-1])
 
 
+def append(out, entries):
+    """Write rows at the end of the file of results."""
+    known = [pd.read_csv(out)] if out.exists() else []
+    pd.concat([*known, pd.DataFrame(entries)]).to_csv(out, index=False, float_format="%.6g")
+
+
+def binned(name):
+    """Scores of the table's own rows in the bins that the peers get: the least errors that they can
+    have.
+    """
+    private, coding = table(name).private, Coding(table(name).schema)
+    rows = coding.rows(coding.of(private), np.random.default_rng(7))
+    return {"table": name, "method": "bins", "draw": 0, "rows": len(rows)} | scores(name, rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=1, help="releases of each table by each method and epsilon")
@@ -117,6 +133,9 @@ def main():
     parser.add_argument("--methods", nargs="*", default=["MST", "AIM"], choices=["MST", "AIM"])
     options = parser.parse_args()
     out = options.out
+    for name in options.tables:
+        if not out.exists() or not ((known := pd.read_csv(out)).table.eq(name) & known.method.eq("bins")).any():
+            append(out, [binned(name)])
     for draw in range(options.draws):
         for method, epsilon in ORDER:
             for name in options.tables if method in options.methods else ():
@@ -129,8 +148,7 @@ def main():
                 parts = [] if rows is None else [rows, rows[:SOME]]
                 entries = [entry | {"rows": len(part), "seconds": seconds} | scores(name, part) for part in parts]
                 entries = entries or [entry | {"rows": None, "seconds": seconds}]
-                known = [found] if len(found) else []
-                pd.concat([*known, pd.DataFrame(entries)]).to_csv(out, index=False, float_format="%.6g")
+                append(out, entries)
                 print(f"{name}, {method}, epsilon {epsilon:g}, draw {draw}: {seconds:.0f} s", file=sys.stderr)
     found = pd.read_csv(out).drop(columns="draw")
     shown = found.groupby(["table", "epsilon", "method", "rows"], dropna=False, sort=False)
