@@ -105,8 +105,6 @@ def _noise(plan: Plan, count: int) -> list[tuple[str, str]]:
     """Noise against signal, and errors of shares and means, from the settings and N alone."""
     from thesis_cli.privacy.expected import expected
 
-    if plan.method not in ("features", "subspace", "exponential"):
-        return [("noise", f"no estimate for {plan.method}")]
     try:
         found = expected(plan, count)
     except InputError as error:
