@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from thesis_cli.privacy.release_record import Counted, Promise
     from thesis_cli.privacy.weighted_sample import WeightedSample
 
+SIMULATED = "copula", "features"
+"""Methods whose releases can be simulated (`privacy.replicates`)."""
 NO_FILE = "the scores are printed, and no file holds them"
 
 
@@ -85,7 +87,7 @@ class QueryResult(Result):
     counted : number of private rows, with noise if it is secret.
     rows : number of released rows.
     weights : a note on the weights; None if they are probabilities.
-    replicates : number of simulated releases behind the intervals.
+    method, replicates : method of the release, and number of simulated ones behind the intervals.
     """
 
     answers: Sequence[Answer]
@@ -93,6 +95,7 @@ class QueryResult(Result):
     counted: Counted
     rows: int
     weights: str | None
+    method: str
     replicates: int
 
     @presentation
@@ -115,7 +118,9 @@ class QueryResult(Result):
     def _intervals(self) -> str:
         if self.replicates:
             return f"95 %, from {self.replicates} simulated releases"
-        return "none; --replicates 10 computes them"
+        if self.method in SIMULATED:
+            return "none; --replicates 10 computes them"
+        return f"none; a release by {self.method} cannot be simulated"
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
@@ -183,6 +188,7 @@ def run(request: QueryRequest, progress: Progress) -> QueryResult:
         counted=release.record.count,
         rows=len(sample.weights),
         weights=None if sample.is_distribution() else _about_weights(sample),
+        method=release.record.method,
         replicates=count,
     )
 
