@@ -6,7 +6,7 @@ import pytest
 
 from thesis_cli.privacy.columns import Boolean, Category, Integer, Real
 from thesis_cli.privacy.copula import Plan
-from thesis_cli.privacy.copula_bins import Features, squared_diameter
+from thesis_cli.privacy.copula_bins import Features, _centre, squared_diameter
 from thesis_cli.privacy.copula_cells import schema_cells
 from thesis_cli.privacy.copula_kernels import sweep
 from thesis_cli.privacy.copula_pairs import all_pairs, bins_of
@@ -179,3 +179,10 @@ def test_small_and_constant_tables_have_rows(columns, rho):
     assert len(made) == 5
     assert ((made.reals >= 0) & (made.reals <= 1)).all()
     assert (made.codes < np.array(schema.cardinalities)).all()
+
+
+def test_the_centre_of_numbers_is_that_of_points_on_a_line_to_the_last_bit():
+    rng = np.random.default_rng(0)
+    for count in (2, 3, 7):
+        line = rng.normal(size=(count, 1))
+        assert _centre(line)[0] == _centre(np.hstack([line, np.zeros((count, 1))]))[0]

@@ -34,10 +34,10 @@ METHODS: tuple[tuple[Method, NoiseName | None], ...] = (
 """What is audited, in this order; the exponential mechanism adds no noise to a vector."""
 LEAST = 40
 """Fewest releases of a method."""
-COSTLY = {"copula": 6}
+COSTLY = {"copula": 2}
 """Methods of which so many times fewer releases are made: each takes so much longer."""
-GAUSSIAN, PURE, DELTA = 8.0, 3.0, 1e-6
-"""Claims at which bounds are tight: mu of Gaussian noise is 1.5, and rates that prove epsilon are
+GAUSSIAN, PURE, DELTA = 20.0, 3.0, 1e-6
+"""Claims at which bounds are tight: mu of Gaussian noise is 3.2, and rates that prove epsilon are
 not rare.
 """
 
@@ -68,7 +68,7 @@ class AuditRequest(Request):
         methods=("all", "copula", "features", "subspace"),
     )
     runs: int = option(
-        60_000, "Releases of each method, half of them for each of two tables; a sixth for copula.", least=LEAST
+        40_000, "Releases of each method, half of them for each of two tables; half as many for copula.", least=LEAST
     )
     command_runs: int = option(
         100, "Further releases of each method by dp-release itself, from a CSV file; 0 for none.", least=0
@@ -206,7 +206,7 @@ COMMAND = Command(
     AuditRequest,
     run,
     examples=(
-        "dp-audit --method features --epsilon 8 --runs 10000",
+        "dp-audit --method features --epsilon 20 --runs 10000",
         "dp-audit --epsilon 5 --seconds 60",
         "dp-audit --epsilon 3 --method exponential --json",
     ),

@@ -60,7 +60,7 @@ class Subject(ABC):
     budget: Budget
     pair: Pair
     mu: float | None = None
-    _reference: tuple[int, str] | None = None
+    _reference: tuple[int, Record] | None = None
 
     @abstractmethod
     def add(self, record: Record, side: int) -> None:
@@ -199,7 +199,7 @@ class StagedVectors(NoisyVectors):
             raise InputError("a release by copula has no stages", "it must have one or more")
         request = with_entropy(self.pair.request, record.entropy)
         both = [replayed(table, request, stages) for table in self.pair.tables]
-        self._texts = [public_part(found) for found, _ in both]
+        self._others = [public_part(found) for found, _ in both]
         one, other = (np.concatenate(vectors) for _, vectors in both)
         values = np.concatenate([stage.vector for stage in stages])
         sizes = [len(stage.vector) for stage in stages]
@@ -209,7 +209,8 @@ class StagedVectors(NoisyVectors):
 
     def difference(self, record: Record, side: int) -> str:
         """See `Subject.difference`; of the record last added."""
-        return next(filter(None, (different(public_part(record), text) for text in self._texts)), "")
+        own = public_part(record)
+        return next(filter(None, (different(own, other) for other in self._others)), "")
 
     def anew(self, request: ReleaseRequest) -> StagedVectors:
         return StagedVectors(self.name, self.budget, replace(self.pair, request=request), self.mu)
@@ -255,21 +256,24 @@ def _stacked(vectors: list[Floats], width: int, rest: float = 0.0) -> Floats:
     return found
 
 
-def public_part(record: Record) -> str:
-    """Text of a record without the vector or rows that the mechanism returned, and without how
-    rows were made from them.
+def public_part(record: Record) -> Record:
+    """A record without the vector or rows that the mechanism returned, and without how rows were
+    made from them.
     """
     length = None if record.vector is None else (float(len(record.vector)),)
     rows = None if record.rows is None else replace(record.rows, reals=(), codes=())
-    return replace(record, vector=length, rows=rows, objective=None, made=None).to_json()
+    return replace(record, vector=length, rows=rows, objective=None, made=None)
 
 
-def different(one: str, other: str) -> str:
-    """The first lines of two texts that differ; empty if none do."""
-    if one == other:
+def different(one: Record, other: Record) -> str:
+    """The first lines of the texts of two records that differ; empty if none do.
+
+    Their repr shows as many digits as their files, and is made in less time.
+    """
+    if repr(one) == repr(other):
         return ""
-    pairs = zip([*one.splitlines(), ""], [*other.splitlines(), ""], strict=False)
-    return next(f"{a.strip()} beside {b.strip()}" for a, b in pairs if a != b)
+    pairs = zip(*([*record.to_json().splitlines(), ""] for record in (one, other)), strict=False)
+    return next((f"{a.strip()} beside {b.strip()}" for a, b in pairs if a != b), f"{one} beside {other}")
 
 
 def subject(method: Method, noise: NoiseName, budget: Budget, runs: int, confidence: float) -> Subject:
