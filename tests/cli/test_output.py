@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import MODELS, ROOT
 
 MODEL = MODELS / "asia.uai"
-RECORD = ROOT / "data/releases/people.json"
+RECORD = ROOT / "data/releases/people-features.json"
 
 
 @pytest.mark.parametrize("taken", ["t.csv", "t.json"])

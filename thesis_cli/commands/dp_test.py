@@ -171,7 +171,7 @@ COMMAND = Command(
     PopulationTestRequest,
     run,
     examples=(
-        "dp-test data/releases/people.csv data/tables/people.csv",
-        "dp-test data/releases/people.csv data/tables/people.csv --level 0.01 --seed 1 --json",
+        "dp-test data/releases/people-features.csv data/tables/people.csv",
+        "dp-test data/releases/people-features.csv data/tables/people.csv --level 0.01 --seed 1 --json",
     ),
 )

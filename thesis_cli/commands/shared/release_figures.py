@@ -59,6 +59,9 @@ def _draw_column(ax: Axes, column: Column, values: Values, weights: Floats) -> N
         if isinstance(column, Integer):  # bins of as many whole numbers each
             step = math.ceil((column.high - column.low + 1) / BINS)
             edges = np.arange(column.low, column.high + step + 1, step) - 0.5
+        elif column.log:
+            edges = np.geomspace(column.low, column.high, BINS + 1)
+            ax.set_xscale("log")
         else:
             edges = np.linspace(column.low, column.high, BINS + 1)
         ax.hist(present.astype(np.float64), bins=edges.tolist(), weights=weights, color=COLOURS[0])
