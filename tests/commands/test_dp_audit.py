@@ -34,7 +34,9 @@ def planted(monkeypatch):
     return plant
 
 
-def test_few_runs_of_all_methods_tell_nothing(audit, tmp_path):
+def test_few_runs_of_all_methods_tell_nothing(audit, tmp_path, monkeypatch):
+    """Of either noise one method is enough."""
+    monkeypatch.setattr(dp_audit, "METHODS", (dp_audit.METHODS[0], *dp_audit.METHODS[3:]))
     result = audit("--runs", 40, "--confidence", 1 - 1e-7)
     assert (result.status, result.err) == (0, "wrote results/runs/dp-audit-all.csv\n")
     assert result.out.count("not contradicted: ") == len(dp_audit.METHODS)
@@ -107,7 +109,7 @@ def test_noise_that_breaks_its_promise_is_status_1(audit, planted, tmp_path):
 def test_the_claim_is_that_of_the_budget(audit, planted, monkeypatch):
     """Even if the code under audit reports a larger one."""
     right = mechanism.OpenDPGaussian.calibrate
-    wrong = lambda self, size, sensitivity, budget: right(self, size, sensitivity, mechanism.Budget(40.0, 1e-6))  # noqa: E731
+    wrong = lambda self, size, sensitivity, budget: right(self, size, sensitivity, mechanism.Budget(80.0, 1e-6))  # noqa: E731
     planted(1.0)
     monkeypatch.setattr(mechanism.OpenDPGaussian, "calibrate", wrong)
     result = audit("--epsilon", 20, "--runs", 600, "--confidence", 0.95)
