@@ -127,6 +127,32 @@ def test_what_a_promise_is_worth_is_reported_before_it_is_spent(cli, people):  #
     assert re.search(r"warning: the noise has norm [\d.]+ and drowns the signal", result.err)
 
 
+@pytest.mark.parametrize("method", ["copula", "marginals", "exponential"])
+def test_noise_of_every_method_is_reported(cli, people, method, monkeypatch):  # noqa: F811
+    (people / "small.csv").write_text("a,b\n" + "1,0\n" * 200)
+    columns = [f"[columns.{name}]\ntype = 'category'\nlevels = ['0', '1']" for name in "ab"]
+    (people / "small.toml").write_text("\n".join(columns))
+    plan = "small.csv", "--schema", "small.toml", "--method", method, "--epsilon", 0.001
+    plan += () if method == "exponential" else ("--delta", 0.005)
+    dry = cli("dp-release", *plan, "--dry-run")
+    assert "drowns the signal" in dry.out
+    assert "errors" in dry.out
+    assert ("delta 0.005 is 1/N or more" in dry.out) == (method != "exponential")
+    spent = []
+
+    def stop(*given, **options):
+        spent.append(given)
+        raise InputError("stopped", "here")
+
+    monkeypatch.setattr("thesis_cli.commands.shared.release_budget.Spending.spend", stop)
+    monkeypatch.setattr("thesis_cli.privacy.marginals.extra_packages", lambda: (None, None))
+    monkeypatch.setattr("thesis_cli.privacy.marginals.opendp_marginals", lambda *given: given[-1]())
+    result = cli("dp-release", *plan, "--quiet")
+    assert "drowns the signal" in result.err
+    assert ("delta 0.005 is 1/N or more" in result.err) == (method != "exponential")
+    assert len(spent) == 1
+
+
 def test_an_unforeseen_error_is_one_line_without_values(cli, people, monkeypatch):  # noqa: F811
     def fail(*given, **options):
         try:

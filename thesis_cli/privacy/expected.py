@@ -9,7 +9,7 @@ noise, the first what the embedding cannot resolve.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +51,17 @@ class ExpectedStage:
     noise: float
     bound: float = 1.0
 
+    @property
+    def drowned(self) -> bool:
+        """Whether the noise is as large as the signal, so that rows would show little of the
+        table.
+        """
+        return self.noise >= self.bound
+
+
+Errors = Callable[[], tuple[float, float | None]]
+"""Computes errors of shares and of means."""
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -66,13 +77,6 @@ class Expected:
     share: float
     mean: float | None
 
-    @property
-    def drowned(self) -> bool:
-        """Whether some stage has as much noise as signal, so that its rows would show little of the
-        table.
-        """
-        return any(stage.noise >= stage.bound for stage in self.stages)
-
 
 def expected(request: ReleaseRequest, count: int) -> Expected:
     """What a release of N = `count` rows would be like; they are the rows that count.
@@ -81,6 +85,16 @@ def expected(request: ReleaseRequest, count: int) -> Expected:
     ------
     InputError : a budget or a size that does not fit the method, as in `private_record`.
     """
+    stages, errors = _noise(request, count)
+    return Expected(stages, *errors())
+
+
+def expected_stages(request: ReleaseRequest, count: int) -> tuple[ExpectedStage, ...]:
+    """Noise of each stage, as in `expected`, in less time."""
+    return _noise(request, count)[0]
+
+
+def _noise(request: ReleaseRequest, count: int) -> tuple[tuple[ExpectedStage, ...], Errors]:
     if request.unit.secret:
         count = _effective(request, count)
     if request.method == "copula":
@@ -96,14 +110,19 @@ def expected(request: ReleaseRequest, count: int) -> Expected:
         # The chosen table is at most this much farther away than the nearest one, on average.
         noise = scale * math.log(candidates)
         stage = ExpectedStage("choice", candidates, sensitivity, scale, noise)
-        return _errors(request.schema, domain, request.schema.kernel().matrix(domain, domain), noise, (stage,))
+        products = request.schema.kernel().matrix(domain, domain)
+        return (stage,), lambda: _errors(request.schema, domain, products, noise)
     embedding = request.embedding()
     found = NOISES[request.noise]().calibrate(embedding.count, embedding.l2_sensitivity(count), request.budget)
     noise = found.deviation * math.sqrt(embedding.count)
     stage = ExpectedStage("embedding", embedding.count, found.sensitivity, found.scale, noise)
-    rows = _sample(request)
-    vectors = embedding.embed(rows)
-    return _errors(request.schema, rows, vectors @ vectors.T, found.deviation, (stage,))
+
+    def errors() -> tuple[float, float | None]:
+        rows = _sample(request)
+        vectors = embedding.embed(rows)
+        return _errors(request.schema, rows, vectors @ vectors.T, found.deviation)
+
+    return (stage,), errors
 
 
 def _effective(request: ReleaseRequest, count: int) -> int:
@@ -119,7 +138,7 @@ def _sample(request: ReleaseRequest) -> Rows:
     return schema.encode(schema.decode(uniform_rows(schema, SAMPLE, request.entropy)))
 
 
-def _copula(request: ReleaseRequest, count: int) -> Expected:
+def _copula(request: ReleaseRequest, count: int) -> tuple[tuple[ExpectedStage, ...], Errors]:
     """Later stages depend on the noisy vectors before them: those of uniform rows stand for them.
 
     Shares and means are estimated from the first stage, which counts the columns.
@@ -134,28 +153,35 @@ def _copula(request: ReleaseRequest, count: int) -> Expected:
         stages.append(ExpectedStage(stage.name, stage.count, sensitivity, scale, noise, sensitivity * count))
         maps.append(stage)
         vectors.append(stage.mean([rows]))
-    each = np.stack([maps[0].mean([rows[i : i + 1]]) for i in range(SAMPLE)])
-    return _errors(request.schema, rows, each @ each.T, stages[0].scale, tuple(stages))
+
+    def errors() -> tuple[float, float | None]:
+        each = np.stack([maps[0].mean([rows[i : i + 1]]) for i in range(SAMPLE)])
+        return _errors(request.schema, rows, each @ each.T, stages[0].scale)
+
+    return tuple(stages), errors
 
 
-def _marginals(request: ReleaseRequest, count: int) -> Expected:
+def _marginals(request: ReleaseRequest, count: int) -> tuple[tuple[ExpectedStage, ...], Errors]:
     """Half of rho is for the counts of single columns, and these are known; which pairs are counted
     is not.
     """
-    rows, rho = _sample(request), total_rho(request.budget)
-    cells = cells_of(marginals.marginal_cells(request.schema), rows)
+    rho = total_rho(request.budget)
     sizes = marginals.sizes_of(request.schema).values()
     sensitivity = marginals.REPLACED / count
     scale = sensitivity * math.sqrt(len(sizes) / rho)
     noise, bound = scale * math.sqrt(sum(sizes)), math.sqrt(len(sizes))
     stage = ExpectedStage("columns", sum(sizes), sensitivity, scale, noise, bound)
-    products = (cells[:, None] == cells[None]).sum(2).astype(np.float64)
-    return _errors(request.schema, rows, products, scale, (stage,))
+
+    def errors() -> tuple[float, float | None]:
+        rows = _sample(request)
+        cells = cells_of(marginals.marginal_cells(request.schema), rows)
+        products = (cells[:, None] == cells[None]).sum(2).astype(np.float64)
+        return _errors(request.schema, rows, products, scale)
+
+    return (stage,), errors
 
 
-def _errors(
-    schema: Schema, rows: Rows, products: Floats, deviation: float, stages: tuple[ExpectedStage, ...]
-) -> Expected:
+def _errors(schema: Schema, rows: Rows, products: Floats, deviation: float) -> tuple[float, float | None]:
     """Errors by the inner products of the rows' vectors, for noise of some deviation."""
     size = len(rows)
     values, vectors = np.linalg.eigh(products / size)
@@ -166,7 +192,7 @@ def _errors(
         return math.sqrt(float((left @ parts**2).mean()) / size)
 
     numbers = list(rows.reals.T)
-    return Expected(stages, error(list(_indicators(schema, rows))), error(numbers) if numbers else None)
+    return error(list(_indicators(schema, rows))), error(numbers) if numbers else None
 
 
 def _indicators(schema: Schema, rows: Rows) -> Iterator[Floats]:

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from thesis_cli.commands.shared.release_budget import resolved_file
 
 if TYPE_CHECKING:
     from thesis_cli.commands.dp_release import ReleaseRequest
+    from thesis_cli.privacy.expected import ExpectedStage
     from thesis_cli.privacy.release import ReleaseRequest as Plan
     from thesis_cli.privacy.release_record import Record
     from thesis_cli.privacy.table_base import Table
@@ -157,39 +157,33 @@ def warn_of_noise(plan: Plan, count: int) -> None:
     ------
     InputError : the noise is so large that no rows could be made.
     """
-    noise = noise_norm(plan, count)
-    if noise is not None and not noise < MOST_NOISE:
-        raise InputError(f"the noise would have norm {noise:.3g}, for a signal of norm 1", "give a larger --epsilon")
-    for text in drowned(plan, count):
+    from thesis_cli.privacy.expected import expected_stages
+
+    stages = expected_stages(plan, count)
+    for stage in stages:
+        if not stage.noise < MOST_NOISE:
+            problem = f"the noise would have norm {stage.noise:.3g}, for a signal of norm {stage.bound:.3g}"
+            raise InputError(problem, "give a larger --epsilon")
+    for text in drowned(plan, count, stages):
         logger.warning("%s", text)
 
 
-def drowned(plan: Plan, count: int) -> list[str]:
+def drowned(plan: Plan, count: int, stages: Iterable[ExpectedStage]) -> list[str]:
     """Warnings of a delta that allows publishing a row, and of noise that drowns the signal."""
+    from thesis_cli.privacy.release import SIZES
+
     found = []
     if plan.budget.delta * count >= 1:
         delta = f"delta {plan.budget.delta:g} is 1/N or more, for N = {count:,}"
         found.append(f"{delta}: such a promise allows publishing a row as it is")
-    noise = noise_norm(plan, count)
-    if noise is not None and noise >= 1:
-        found.append(
-            f"the noise has norm {noise:.3g} and drowns the signal, whose norm is at most 1: rows will show little of"
-            " the table; a larger --epsilon or a smaller --size has less noise"
-        )
+    less = "a larger --epsilon or a smaller --size has" if plan.method in SIZES else "a larger --epsilon has"
+    for stage in stages:
+        if stage.drowned:
+            of = f" of {stage.name}" if plan.method == "copula" else ""
+            noise = f"the noise{of} has norm {stage.noise:.3g}"
+            signal = f"drowns the signal, whose norm is at most {stage.bound:.3g}"
+            found.append(f"{noise} and {signal}: rows will show little of the table; {less} less noise")
     return found
-
-
-def noise_norm(plan: Plan, count: int) -> float | None:
-    """Expected norm of the noise on an embedding, scale x sqrt(J) for Gaussian noise; None for
-    methods of several stages or none.
-    """
-    from thesis_cli.privacy.release import NOISES
-
-    if plan.method not in ("features", "subspace"):
-        return None
-    size = plan.size if plan.public is None else len(plan.public)
-    found = NOISES[plan.noise]().calibrate(size, 2 / count, plan.budget)
-    return found.deviation * math.sqrt(size)
 
 
 def _reserve(record: Path) -> None:

@@ -118,4 +118,4 @@ def _noise(plan: Plan, count: int) -> list[tuple[str, str]]:
     ]
     means = "" if found.mean is None else f", means to {found.mean:.2g} of a range"
     lines.append(("errors", f"shares of rows to {found.share:.2g}{means}, root mean squares over the columns"))
-    return lines + [("warning", text) for text in ([] if plan.unit.secret else drowned(plan, count))]
+    return lines + [("warning", text) for text in drowned(plan, count, found.stages)]
