@@ -3,6 +3,7 @@ import os
 import re
 import sqlite3
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,9 @@ import pytest
 import thesis_cli
 from tests.privacy.test_query import PROMISE, release, table, write_release
 from thesis_cli.base.errors import InputError
+from thesis_cli.commands.shared.release_figures import columns_figure, histograms_figure
+from thesis_cli.privacy.columns import Real
+from thesis_cli.privacy.query import Answer, AnswerRow
 from thesis_cli.privacy.release_files import rows_text
 
 
@@ -184,3 +188,21 @@ def test_dates_are_printed_as_dates(tmp_path):
     table = found.table
     assert table["date"][0] == str(np.datetime64(round(table["value"][0]), "D"))
     assert set(table["date"][1:]) == {""}
+
+
+def test_figures_show_ratios_and_intervals():
+    bins = [AnswerRow("histogram(age)", "", "share", 0.5, 1.0, low=low, high=0.75) for low in (0.25, 0.375)]
+    (panel,) = histograms_figure([Answer("histogram(age)", tuple(bins), subject="age", edges=np.arange(3.0))]).axes
+    intervals = [line.tolist() for line in panel.collections[0].get_segments()]
+    assert intervals == [[[0.5, 0.25], [0.5, 0.75]], [[1.5, 0.375], [1.5, 0.75]]]
+    levels = histograms_figure([Answer("histogram(region)", tuple(bins), subject="region")]).axes[0]
+    assert [line[:, 0].tolist() for line in levels.collections[0].get_segments()] == [[0.25, 0.75], [0.375, 0.75]]
+
+    made = release()
+    wage = Real("wage", 10.0, 10_000.0, missing=True, log=True)
+    columns = tuple(wage if x.name == "wage" else x for x in made.schema.columns)
+    made = replace(made, schema=replace(made.schema, columns=columns))
+    (axes,) = [x for x in columns_figure(made).axes if x.get_xlabel().startswith("wage")]
+    assert axes.get_xscale() == "log"
+    starts = np.array([bar.get_x() for bar in axes.patches])
+    np.testing.assert_allclose(starts[1:] / starts[:-1], 1000 ** (1 / len(starts)))

@@ -53,6 +53,29 @@ def test_public_rows_that_the_table_has_are_to_be_confirmed(cli, people):  # noq
     assert cli(*PUBLIC, "--public", "mixed.csv", "--public-is-public").status == 0
 
 
+def test_no_file_is_both_read_and_written(cli, people):  # noqa: F811
+    os.symlink("people.csv", people / "link.csv")
+    before = {name: (people / name).read_bytes() for name in files_in(people)}
+    release = "dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--overwrite"
+    measure = "dp-measure", "people.csv", "mean(age)", "--schema", "schema.toml", "--epsilon", 1, "--overwrite"
+    ledger = "--limit", 9, 0.1, "--ledger"
+    for command in (release, measure):
+        for wrong in (
+            ("--out", "people.csv"),
+            ("--out", "link.csv"),
+            ("--out", "r.csv", *ledger, "r.json"),
+            ("--out", "r.csv", *ledger, "r.csv"),
+            (*ledger, "schema.toml"),
+            (*ledger, "people.csv"),
+        ):
+            result = cli(*command, *wrong)
+            assert (result.status, result.out) == (2, "")
+            assert re.fullmatch(
+                r"error: (--out|--ledger|the record) \S+ is (a file|the file) [^\n]* as well;[^\n]*\n", result.err
+            )
+            assert {name: (people / name).read_bytes() for name in files_in(people)} == before
+
+
 def test_the_promise_excludes_public_rows(cli, people):  # noqa: F811
     result = cli(*PUBLIC, "--public", "public.csv", "--out", "r.csv")
     assert (result.status, result.err) == (0, "")

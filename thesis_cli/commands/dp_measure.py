@@ -21,7 +21,7 @@ from thesis_cli.commands.core.kept import holds_release, unfinished
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.shared.release_budget import Spending, table_name
-from thesis_cli.commands.shared.release_guards import claimed, logger
+from thesis_cli.commands.shared.release_guards import check_apart, claimed, logger
 from thesis_cli.commands.shared.tables import TableSource, check_delimiter, delimiter_option
 
 if TYPE_CHECKING:
@@ -221,6 +221,7 @@ def run(request: MeasureRequest, progress: Progress) -> MeasureResult:
 
     assert request.schema is not None
     assert request.epsilon is not None
+    check_apart(request)
     schema = request.schema if isinstance(request.schema, Schema) else Schema.load(request.schema)
     plan = Plan(schema, Budget(request.epsilon, request.delta), request.queries, request.define or ())
     assert plan.parts

@@ -18,7 +18,7 @@ from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import argument, check_methods, fields_of, given, heeding, option, settings_of
 from thesis_cli.commands.core.kept import check_overwritten
 from thesis_cli.commands.core.request import Request
-from thesis_cli.commands.shared.release_guards import check_same, claimed
+from thesis_cli.commands.shared.release_guards import check_apart, check_same, claimed
 from thesis_cli.commands.shared.release_result import ReleaseResult
 from thesis_cli.commands.shared.release_run import (
     check_weighted_rows,
@@ -278,6 +278,7 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
     if request.init_schema is not None:
         return _init_schema(request)
     if request.again is None:
+        check_apart(request)
         plan = plan_of(request)
         spending = spending_of(request, plan)
         if request.dry_run:

@@ -85,7 +85,7 @@ def _show_dates(ax: Axes) -> None:
 
 
 def histograms_figure(answers: Sequence[Answer]) -> Figure:
-    """A panel for each histogram that was asked for."""
+    """A panel for each histogram that was asked for, with 95 % intervals if they are known."""
     from thesis_cli.base.figures import COLOURS, label, panels
 
     columns = min(2, len(answers))
@@ -93,12 +93,15 @@ def histograms_figure(answers: Sequence[Answer]) -> Figure:
     figure, grid = panels(rows, columns, squeeze=False)
     for axes, answer in zip(grid.flat, answers, strict=False):
         shares = [row.value for row in answer.rows]
+        low, high = [row.low for row in answer.rows], [row.high for row in answer.rows]
         if answer.edges is None:
             axes.barh([_shown(row.group) for row in answer.rows], shares, color=COLOURS[0])
+            axes.hlines(range(len(shares)), low, high, color="black", linewidth=1)
             axes.invert_yaxis()
             label(axes, "share", _shown(answer.subject), _shown(answer.condition))
         else:
             axes.stairs(shares, answer.edges, fill=True, color=COLOURS[0])
+            axes.vlines((answer.edges[:-1] + answer.edges[1:]) / 2, low, high, color="black", linewidth=1)
             if answer.dates:
                 _show_dates(axes)
             label(axes, _shown(answer.subject), "share", _shown(answer.condition))

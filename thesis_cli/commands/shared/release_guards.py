@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable
 from thesis_cli.base.locks import locked
+from thesis_cli.commands.core.fields import files_named
 from thesis_cli.commands.core.kept import PLACEHOLDER, check_overwritten, holds_release, unfinished
 from thesis_cli.commands.shared.release_budget import resolved_file
 
 if TYPE_CHECKING:
+    from thesis_cli.commands.dp_measure import MeasureRequest
     from thesis_cli.commands.dp_release import ReleaseRequest
     from thesis_cli.privacy.expected import ExpectedStage
     from thesis_cli.privacy.release import ReleaseRequest as Plan
@@ -32,6 +34,24 @@ logger.setLevel(logging.WARNING)  # --quiet does not silence what a promise is w
 
 MOST_NOISE = 1e50
 """Squares of more overflow when rows are made."""
+
+
+def check_apart(request: ReleaseRequest | MeasureRequest) -> None:
+    """Refuse to write the result or the ledger over a file that is read, or one over the other.
+
+    Raises
+    ------
+    InputError : naming the option and the file.
+    """
+    record = request.out and request.out.with_suffix(".json")
+    written = {"--ledger": request.ledger, "--out": request.out, "the record": record}
+    taken = {resolved_file(text): "a file that is read" for text in files_named(request)}
+    for option, path in written.items():
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise InputError(f"{option} {path} is {taken[path.resolve()]} as well", "give files of different names")
+        taken[path.resolve()] = f"the file of {option}"
 
 
 def check_unpaid(out: Path, overwrite: bool = False) -> None:
