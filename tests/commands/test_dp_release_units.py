@@ -11,6 +11,7 @@ from tests.privacy.test_unit_stages import Held
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy import release
 from thesis_cli.privacy.ledger import Ledger
+from thesis_cli.privacy.mechanism import Budget
 
 SCHEMA = """\
 [columns.score]
@@ -131,6 +132,20 @@ def test_the_ledger_is_charged_for_the_budget(cli, folder):
     (account,) = Ledger(folder / "l.json").accounts().values()
     assert [(spend.epsilon, spend.delta) for spend in account.spent] == [(1, 1e-3)]
     assert account.spent[0].rho is not None
+
+
+def test_budgets_of_two_units_do_not_add_up(cli, folder):
+    Ledger(folder / "l.json").spend("t", Budget(0.1), limit=Budget(9, 1e-3))
+    before = (folder / "l.json").read_bytes()
+    options = "--method", "features", "--size", 20, *PERSONS, "--ledger", "l.json", "--out", "r.csv", "-q"
+    refused = cli(*arguments(*options))
+    assert refused.status == 2
+    assert "is for the unit of privacy (row, replace), not (person who, replace)" in refused.err
+    assert (folder / "l.json").read_bytes() == before
+    assert cli(*arguments(*options, "--name", "persons", "--limit", 9, 1e-3)).status == 0
+    shown = cli("dp-ledger", "l.json", "--no-out")
+    assert (shown.status, shown.err) == (0, "")
+    assert "person who, replace" in shown.out
 
 
 @pytest.mark.parametrize(

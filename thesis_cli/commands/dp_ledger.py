@@ -74,6 +74,7 @@ class LedgerResult(Result):
         for account in self.accounts:
             counts = f"{_pair(account.limit)}, {account.rule} composition, {counted(len(account.spent), 'release')}"
             lines.append((account.name, f"limit {counts}"))
+            lines.append(("  unit", account.unit))
             lines += [(f"  {rule}", _total(total, account)) for rule, total in account.by_rule().items()]
             lines.append(("  left", account.left()))
         lines.append(("composition", HOLDS))
@@ -103,6 +104,7 @@ class LedgerResult(Result):
                     "table": account.name,
                     "limit": asdict(account.limit),
                     "rule": account.rule,
+                    "unit": account.unit,
                     "releases": len(account.spent),
                     "totals": {rule: _pair_of(total) for rule, total in account.by_rule().items()},
                     "spent": _pair_of(account.total()),

@@ -34,7 +34,7 @@ from pathlib import Path
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import default_mode
 from thesis_cli.base.locks import Lock, locked
-from thesis_cli.privacy.ledger_account import Account, Rule, Spend, Total, account_key
+from thesis_cli.privacy.ledger_account import UNIT, Account, Rule, Spend, Total, account_key
 from thesis_cli.privacy.ledger_chain import FORMAT, Book, Entry, parse, unique_keys
 from thesis_cli.privacy.mechanism import Budget
 
@@ -57,10 +57,12 @@ class Ledger:
     ----------
     path : path of the file, or of a symbolic link to it.
     wait : seconds to wait for a process that uses the ledger.
+    unit : unit of privacy of what is spent (`Unit.name`). Budgets of different units do not add up,
+        and an account takes those of its first release only.
     """
 
-    def __init__(self, path: str | Path, wait: float = WAIT) -> None:
-        self.path, self.wait = Path(path).resolve(), wait
+    def __init__(self, path: str | Path, wait: float = WAIT, unit: str = UNIT) -> None:
+        self.path, self.wait, self.unit = Path(path).resolve(), wait, unit
 
     def accounts(self) -> dict[str, Account]:
         """Account of every table of the file, by its name in lower case (`account_key`).
@@ -155,6 +157,9 @@ class Ledger:
             raise self._error("the name of the table is empty", "give a name with a letter or a digit")
         self._check_file(book, charge, table)
         account = accounts_of(book).get(account_key(table)) or self._opened(table, charge)
+        if account.unit != self.unit:
+            problem = f"the account of table {table} is for the unit of privacy ({account.unit}), not ({self.unit})"
+            raise self._error(problem, "budgets of two units do not add up; give another --name, or the same unit")
         if charge.limit not in (None, account.limit):
             raise self._error(f"the budget of table {table} is {_pair(account.limit)}", "it cannot be changed")
         if account.rule == "zCDP" and charge.spend.zcdp is None:
@@ -168,7 +173,7 @@ class Ledger:
                 f"{_pair(budget)} more would exceed the budget {_pair(account.limit)} of table {table}",
                 account.left(),
             )
-        extended = book.extended(Entry(table, account.limit, account.rule, charge.spend, charge.file))
+        extended = book.extended(Entry(table, account.limit, account.rule, charge.spend, charge.file, self.unit))
         return extended, replace(total, head=extended.head)
 
     def _check_file(self, book: Book, charge: _Charge, table: str) -> None:
@@ -185,7 +190,7 @@ class Ledger:
         if charge.limit is None:
             raise self._error(f"no budget is set for table {table}", "give its epsilon and delta")
         rule: Rule = "zCDP" if charge.limit.delta and charge.spend.zcdp is not None else "basic"
-        return Account(charge.limit, rule=rule, name=table)
+        return Account(charge.limit, rule=rule, name=table, unit=self.unit)
 
     def _error(self, problem: str, remedy: str) -> InputError:
         return InputError(problem, remedy, source=self.path)
@@ -259,7 +264,9 @@ def accounts_of(book: Book) -> dict[str, Account]:
     for entry in book.entries:
         entries.setdefault(entry.key, []).append(entry)
     return {
-        key: Account(found[0].limit, tuple(entry.spend for entry in found), found[0].rule, found[0].table)
+        key: Account(
+            found[0].limit, tuple(entry.spend for entry in found), found[0].rule, found[0].table, found[0].unit
+        )
         for key, found in entries.items()
     }
 

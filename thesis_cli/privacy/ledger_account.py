@@ -13,6 +13,8 @@ from typing import Literal, get_args
 from thesis_cli.privacy.mechanism import Budget, zcdp_epsilon
 
 Rule = Literal["basic", "zCDP"]
+UNIT = "row, replace"
+"""Unit of privacy of entries that name none, among them all of older ledgers."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,15 @@ class Total:
 
 @dataclass(frozen=True)
 class Account:
-    """Limit of a table, its spent budgets, and the rule that its first release fixed."""
+    """Limit of a table, its spent budgets, and the rule and the unit of privacy that its first
+    release fixed.
+    """
 
     limit: Budget
     spent: tuple[Spend, ...] = ()
     rule: Rule = "basic"
     name: str = ""
+    unit: str = UNIT
 
     def by_rule(self) -> dict[Rule, Total]:
         """Total by each rule that has one; only that of the account's rule bounds later releases

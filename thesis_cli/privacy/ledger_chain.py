@@ -15,7 +15,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast, get_args
 
-from thesis_cli.privacy.ledger_account import Rule, Spend, account_key, upgraded_rule
+from thesis_cli.privacy.ledger_account import UNIT, Rule, Spend, account_key, upgraded_rule
 from thesis_cli.privacy.mechanism import Budget
 
 FORMAT = "thesis-cli privacy ledger 2"
@@ -36,6 +36,7 @@ class Entry:
     rule : rule of composition of the table's account, the same in all its entries.
     spend : what was spent.
     file : digest of the identity of the table's file (device, number, time of change), or None.
+    unit : unit of privacy of the table's account, the same in all its entries (`Unit.name`).
     """
 
     table: str
@@ -43,6 +44,7 @@ class Entry:
     rule: Rule
     spend: Spend
     file: str | None = None
+    unit: str = UNIT
 
     @property
     def key(self) -> str:
@@ -132,13 +134,13 @@ def parse(content: Any) -> Book:
     known: dict[str, Entry] = {}
     for number, entry in enumerate(entries, start=1):
         first = known.setdefault(entry.key, entry)
-        if (first.limit, first.rule) != (entry.limit, entry.rule):
-            breaks.append(f"entry {number} has another limit or rule than the account of table {first.table}")
+        if (first.limit, first.rule, first.unit) != (entry.limit, entry.rule, entry.unit):
+            breaks.append(f"entry {number} has another limit, rule or unit than the account of table {first.table}")
     return Book(tuple(entries), tuple(digests), tuple(breaks))
 
 
 def _content(entry: Entry, number: int, previous: str) -> dict[str, Any]:
-    """What the digest of an entry covers."""
+    """What the digest of an entry covers; the default unit is left out, as in older ledgers."""
     return {
         "number": number,
         "table": entry.table,
@@ -146,6 +148,7 @@ def _content(entry: Entry, number: int, previous: str) -> dict[str, Any]:
         "limit": asdict(entry.limit),
         "rule": entry.rule,
         "file": entry.file,
+        **({} if entry.unit == UNIT else {"unit": entry.unit}),
         "previous": previous,
     }
 
@@ -160,12 +163,14 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _entry(table: str, limit: dict[str, float], rule: str, file: str | None, **spend: Any) -> Entry:
+def _entry(table: str, limit: dict[str, float], rule: str, file: str | None, unit: str = UNIT, **spend: Any) -> Entry:
+    if not isinstance(unit, str):
+        raise TypeError
     if not isinstance(table, str) or not account_key(table) or not isinstance(file, str | None):
         raise TypeError
     if rule not in get_args(Rule):
         raise ValueError
-    return Entry(table, Budget(**limit), cast("Rule", rule), _spend(**spend), file)
+    return Entry(table, Budget(**limit), cast("Rule", rule), _spend(**spend), file, unit)
 
 
 def _spend(epsilon: float, delta: float, rho: float | None, note: str, time: str) -> Spend:

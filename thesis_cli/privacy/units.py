@@ -88,6 +88,14 @@ class Unit:
         """Whether the number N of rows is secret."""
         return self.neighbours == "add-remove" or self.most is not None
 
+    def name(self, person: str | None) -> str:
+        """Name of the unit in a ledger; `person` is the column of persons, if there is one.
+
+        The largest number of rows that count is left out: each release protects all rows of a
+        person, whatever that number.
+        """
+        return f"{'row' if person is None else f'person {person}'}, {self.neighbours}"
+
     @property
     def text(self) -> str:
         """Which pairs of tables are neighbours, in words."""

@@ -42,6 +42,7 @@ class Spending:
     total : what all releases of the table have spent, this one included; None without a ledger.
     charging : whether the ledger is asked to charge the budget, and has not answered yet.
     record : file that the record with the noisy embedding goes to; None writes none.
+    unit : unit of privacy, for the ledger.
     """
 
     ledger: Path | None
@@ -55,6 +56,7 @@ class Spending:
     total: Total | None = None
     charging: bool = False
     record: Path | None = None
+    unit: str = "row, replace"
 
     @classmethod
     def of(
@@ -103,7 +105,9 @@ class Spending:
 
         about = OpenDPGaussian().calibrate(1, 1.0, budget).rho if budget.delta else None
         rho = about and about * (1 - 1e-6)  # of noise on another vector it is a little less or more
-        Ledger(self.ledger).check(self.table, budget, rho=rho, limit=self.limit, file=self.file, named=self.named)
+        Ledger(self.ledger, unit=self.unit).check(
+            self.table, budget, rho=rho, limit=self.limit, file=self.file, named=self.named
+        )
 
     def spend(self, budget: Budget, rho: float | None) -> None:
         """Charge the budget; rho if the noise is rho-zCDP.
@@ -115,7 +119,7 @@ class Spending:
         if self.ledger is not None:
             from thesis_cli.privacy.ledger import Ledger
 
-            ledger = Ledger(self.ledger)
+            ledger = Ledger(self.ledger, unit=self.unit)
             self.charging = True
             self.total = ledger.spend(
                 self.table, budget, self.note, rho=rho, limit=self.limit, file=self.file, named=self.named

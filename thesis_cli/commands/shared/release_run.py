@@ -56,6 +56,7 @@ def spending_of(request: ReleaseRequest, plan: Plan) -> Spending:
     note = plan.method if request.out is None else f"{plan.method}, {request.out.name}"
     found = Spending.of(request.ledger, request.table, request.name, request.limit, note)
     found.record = None if request.out is None else request.out.with_suffix(".json")
+    found.unit = plan.unit.name(request.person)
     return found
 
 
