@@ -150,6 +150,14 @@ def test_what_a_promise_is_worth_is_reported_before_it_is_spent(cli, people):  #
     assert re.search(r"warning: the noise has norm [\d.]+ and drowns the signal", result.err)
 
 
+def test_the_record_of_a_measurement_makes_no_rows(cli, people):  # noqa: F811
+    (people / "r.json").write_text('{\n "format": "thesis-cli private measurement 1"\n}')
+    result = cli("dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--out", "r.csv", "--overwrite")
+    assert result.status == 2
+    assert "r.json is the record of a measurement" in result.err
+    assert "--again" not in result.err
+
+
 @pytest.mark.parametrize("method", ["copula", "marginals", "exponential"])
 def test_noise_of_every_method_is_reported(cli, people, method, monkeypatch):  # noqa: F811
     (people / "small.csv").write_text("a,b\n" + "1,0\n" * 200)

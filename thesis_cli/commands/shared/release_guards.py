@@ -61,6 +61,9 @@ def check_unpaid(out: Path, overwrite: bool = False) -> None:
     record = out.with_suffix(".json")
     check_writable("--out", out, ".csv")
     if holds_release(record) and not unfinished(record):
+        if not holds_vector(record):
+            problem = f"{record} is the record of a measurement, or a ledger, and its budget was spent"
+            raise InputError(problem, "give another --out")
         if not out.exists():
             again = f"thesis-cli dp-release --again {record}"
             raise InputError(f"{record} is a release without rows", f"{again} makes them")
@@ -69,6 +72,12 @@ def check_unpaid(out: Path, overwrite: bool = False) -> None:
     check_overwritten("--out", out, overwrite)
     if not unfinished(record):
         check_overwritten("", record, overwrite)
+
+
+def holds_vector(record: Path) -> bool:
+    """Whether a record is that of a release, from which rows can be made again."""
+    with open(record, "rb") as file:
+        return b'"format": "thesis-cli private release' in file.read(200)
 
 
 @contextmanager
