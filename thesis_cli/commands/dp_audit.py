@@ -34,8 +34,6 @@ METHODS: tuple[tuple[Method, NoiseName | None], ...] = (
 """What is audited, in this order; the exponential mechanism adds no noise to a vector."""
 LEAST = 40
 """Fewest releases of a method."""
-COSTLY = {"copula": 2}
-"""Methods of which so many times fewer releases are made: each takes so much longer."""
 GAUSSIAN, PURE, DELTA = 20.0, 3.0, 1e-6
 """Claims at which bounds are tight: mu of Gaussian noise is 3.2, and rates that prove epsilon are
 not rare.
@@ -67,9 +65,7 @@ class AuditRequest(Request):
         below=1,
         methods=("all", "copula", "features", "subspace"),
     )
-    runs: int = option(
-        40_000, "Releases of each method, half of them for each of two tables; half as many for copula.", least=LEAST
-    )
+    runs: int = option(40_000, "Releases of each method, half of them for each of two tables.", least=LEAST)
     command_runs: int = option(
         100, "Further releases of each method by dp-release itself, from a CSV file; 0 for none.", least=0
     )
@@ -141,13 +137,11 @@ def run(request: AuditRequest, progress: Progress) -> AuditResult:
     parts = len(chosen) * (2 if request.command_runs else 1)
     seconds = None if request.seconds is None else request.seconds / parts
     reports = []
-    runs = {method: max(LEAST, request.runs // COSTLY.get(method, 1)) for method, _ in chosen}
-    total = sum(runs[method] + request.command_runs for method, _ in chosen)
-    with progress(total, "releases") as tick, TemporaryDirectory() as to:
+    with progress(len(chosen) * (request.runs + request.command_runs), "releases") as tick, TemporaryDirectory() as to:
         for method, noise in chosen:
-            found = subject(method, noise or "gaussian", _budget(request, noise), runs[method] // 2, request.confidence)
+            found = subject(method, noise or "gaussian", _budget(request, noise), request.runs // 2, request.confidence)
             options: dict[str, Any] = {"confidence": request.confidence, "seconds": seconds, "tick": tick}
-            reports.append(audit(found, runs[method], **options))
+            reports.append(audit(found, request.runs, **options))
             if request.command_runs:
                 drawn = found.anew(replace(found.pair.request, public=None))  # the command draws its points
                 entry = _by_command(Path(to, "table.csv"))
