@@ -142,7 +142,7 @@ def test_a_template_is_made_of_names_alone(cli, people):
 
 def test_a_ledger_adds_up_and_refuses(cli, people):
     arguments = "dp-release", "people.csv", "--schema", "schema.toml", *FAST, "--ledger", "ledger.json"
-    assert "give its epsilon and delta" in cli(*arguments, "--out", "a.csv").err
+    assert "give --limit EPSILON DELTA" in cli(*arguments, "--out", "a.csv").err
     first = cli(*arguments, "--out", "a.csv", "--limit", 1.7, 1e-2)
     assert "by all releases of the table so far" in first.out
     second = cli(*arguments, "--out", "b.csv", "--noise", "laplace", "--epsilon", 0.5, "--delta", 0)

@@ -200,8 +200,8 @@ COMMAND = Command(
     AuditRequest,
     run,
     examples=(
-        "dp-audit --method features --epsilon 20 --runs 10000",
-        "dp-audit --epsilon 5 --seconds 60",
-        "dp-audit --epsilon 3 --method exponential --json",
+        "dp-audit --method features --runs 2000",
+        "dp-audit --epsilon 5 --seconds 10",
+        "dp-audit --epsilon 3 --method exponential --runs 2000 --json",
     ),
 )

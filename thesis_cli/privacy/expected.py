@@ -185,7 +185,8 @@ def _errors(schema: Schema, rows: Rows, products: Floats, deviation: float) -> t
     """Errors by the inner products of the rows' vectors, for noise of some deviation."""
     size = len(rows)
     values, vectors = np.linalg.eigh(products / size)
-    left = deviation**2 / (np.maximum(values, 0) + deviation**2)  # of f^2 along each eigenvector
+    squared = min(deviation, 1e100) ** 2  # of noise beyond all signals
+    left = squared / (np.maximum(values, 0) + squared)  # of f^2 along each eigenvector
 
     def error(functions: list[Floats]) -> float:
         parts = vectors.T @ np.stack([f - f.mean() for f in functions], 1)

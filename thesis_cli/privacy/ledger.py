@@ -188,7 +188,7 @@ class Ledger:
 
     def _opened(self, table: str, charge: _Charge) -> Account:
         if charge.limit is None:
-            raise self._error(f"no budget is set for table {table}", "give its epsilon and delta")
+            raise self._error(f"no budget is set for table {table}", "give --limit EPSILON DELTA")
         rule: Rule = "zCDP" if charge.limit.delta and charge.spend.zcdp is not None else "basic"
         return Account(charge.limit, rule=rule, name=table, unit=self.unit)
 

@@ -15,8 +15,9 @@ REPORTING = (
     "reproduction",
     *("base.compilation", "base.errors", "base.figures", "base.presentation"),
     *("base.pool", "base.progress", "base.provenance", "base.wording"),
+    *("commands.core.command", "commands.core.registry"),
 )
-"""Packages and modules of this package that run, report or draw, but compute no result."""
+"""Packages and modules of this package that name, run, report or draw, but compute no result."""
 TEXTS = {"help", "metavar", "default_text"}
 """Keyword arguments that are only shown."""
 HELP_PLACE = {"option": 1, "argument": 0}

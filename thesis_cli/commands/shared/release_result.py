@@ -78,7 +78,7 @@ class ReleaseResult(Result):
         record, promise = self.record, self.record.promise
         lines = [
             ("promise", f"{_pair(promise)}-differential privacy {_protected(record)}{_except(record)}"),
-            ("method", f"{record.method}: {record.basis}, {record.size}"),
+            ("method", f"{record.method}: {record.basis}; size {record.size:,}"),
             ("mechanism", record.mechanism.mechanism),
         ]
         lines += _noise_lines(record)
