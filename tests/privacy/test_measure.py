@@ -10,7 +10,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.expressions import Formula, read_columns
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.measure import Plan, answers, expected, measured
-from thesis_cli.privacy.measure_intervals import LEVEL, Law, ratio_interval
+from thesis_cli.privacy.measure_intervals import LEVEL, Law, around, ratio_interval
 from thesis_cli.privacy.measure_plan import sample_of
 from thesis_cli.privacy.measure_quantiles import CHOICES, Quantile, choice_cost, choice_scale
 from thesis_cli.privacy.measure_ranges import bounded_range, column_ranges, range_of
@@ -259,6 +259,37 @@ def test_wide_intervals_are_no_better_than_guessing():
     plan = Plan(SCHEMA, Budget(1e4), ("mean(age)", "count(smoker)", "median(age)"))
     _, found = without_noise(plan, rows_of(50, 10))
     assert {row.note for row in answers(plan, found)} == {""}
+
+
+def with_vector(plan, found, vector):
+    """Answers if these are the noisy numbers."""
+    return answers(plan, dataclasses.replace(found, vector=tuple(vector)))
+
+
+@pytest.mark.parametrize("budget", [Budget(1e-4, 1e-9), Budget(1e-4)], ids=["Gaussian", "Laplace"])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_impossible_noisy_numbers_leave_the_whole_range(budget, sign):
+    """The interval around them lies beyond the possible values, at a scale far above N."""
+    queries = "count(smoker)", "mean(age)", "mean(income, by=smoker)", "prob(smoker, where=age > 30)"
+    plan = Plan(SCHEMA, budget, queries)
+    _, found = without_noise(plan, rows_of(50, 10))
+    rows = with_vector(plan, found, np.full(len(plan.factors), 10 * found.mechanism.scale * sign))
+    assert {row.note for row in rows} == {"no better than guessing"}
+    assert [(row.low, row.high) for row in rows[:2]] == [(0, 50), (18, 90)]
+
+
+def test_an_interval_of_an_impossible_number_is_that_of_the_nearest_possible_one():
+    assert around(-30.0, 4.0, (0.0, 100.0)) == (-4.0, 4.0)
+    assert around(101.0, 4.0, (0.0, 100.0)) == (96.0, 104.0)
+    assert around(7.0, 4.0, (0.0, 100.0)) == (3.0, 11.0)
+    plan = Plan(SCHEMA, Budget(1.0), ("count(smoker)", "prob(smoker, where=age > 30)"))
+    _, found = without_noise(plan, rows_of(400, 10))
+    far, factors = -10 * found.mechanism.scale, plan.factors
+    count, share = with_vector(plan, found, [far, far, 400 * factors[2]])
+    half = Law(1, found.mechanism.scale / factors[0]).half
+    assert (count.value, count.low, count.high, count.note) == (0, 0, pytest.approx(half), "")
+    half = Law(1, found.mechanism.scale / factors[2]).half
+    assert (share.low, share.high) == (0, pytest.approx(half / 400, rel=0.1))
 
 
 def test_scales_of_choices_are_the_least_that_the_map_of_opendp_allows():

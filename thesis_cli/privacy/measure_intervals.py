@@ -69,7 +69,7 @@ def ratio_interval(law: Law, form: Form, estimate: float, bounds: tuple[float, f
     """Interval for a ratio of two noisy numbers (Fieller 1954), within public bounds.
 
     It has all ratios theta for which the distance that `form` returns is no surprise under the
-    noise; if they are not connected, what is between them too.
+    noise; if they are not connected, what is between them too. If there are none, it has all.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def ratio_interval(law: Law, form: Form, estimate: float, bounds: tuple[float, f
 
     found = np.flatnonzero(accepted(points))
     if not found.size:
-        return inside, inside
+        return low, high
     first, last = int(found[0]), int(found[-1])
     ends = [float(points[first]), float(points[last])]
     if first:
@@ -106,6 +106,21 @@ def _edge(accepted: Callable[[Floats], np.ndarray], inside: float, outside: floa
     return outside
 
 
+def around(value: float, half: float, bounds: tuple[float, float]) -> tuple[float, float]:
+    """Interval around a noisy value, not yet cut to the possible values.
+
+    If the value itself is impossible, the interval is around the nearest possible one: it contains
+    all possible values of the first, and never shrinks to a point. Where it is as wide as the range
+    of possible values, it is that range.
+    """
+    inside = min(max(value, bounds[0]), bounds[1])
+    if inside != value and 2 * half >= bounds[1] - bounds[0]:
+        return bounds
+    return inside - half, inside + half
+
+
 def guessing(low: float, high: float, bounds: tuple[float, float]) -> str:
-    """`GUESS` if an interval is as wide as one without data would be, otherwise nothing."""
+    """`GUESS` if an interval, before it is cut to the bounds, is as wide as one without data would
+    be; otherwise nothing.
+    """
     return GUESS if high - low >= LEVEL * (bounds[1] - bounds[0]) else ""

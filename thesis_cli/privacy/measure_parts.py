@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.privacy.measure_intervals import Law, guessing, ratio_interval
+from thesis_cli.privacy.measure_intervals import Law, around, guessing, ratio_interval
 from thesis_cli.privacy.measure_ranges import Range
 from thesis_cli.privacy.query import Query
 from thesis_cli.privacy.weighted_sample import WeightedSample
@@ -114,7 +114,7 @@ class Part(ABC):
         """A number with its interval, both within public bounds."""
         low, high = (min(max(end, bounds[0]), bounds[1]) for end in ends)
         inside = min(max(value, bounds[0]), bounds[1]) if math.isfinite(value) else math.nan
-        return MeasuredRow(self.query.text, group, statistic, inside, low, high, guessing(low, high, bounds))
+        return MeasuredRow(self.query.text, group, statistic, inside, low, high, guessing(*ends, bounds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +161,7 @@ class Cells(Part):
     def answers(self, noisy: Floats, law: Law, rows: int) -> list[MeasuredRow]:
         bounds = 0.0, float(rows)
         return [
-            self.row(label, "count", value, (value - law.half, value + law.half), bounds)
+            self.row(label, "count", value, around(value, law.half, bounds), bounds)
             for label, value in zip(self.labels, noisy.tolist(), strict=True)
         ]
 
@@ -213,7 +213,7 @@ class Mean(Part):
     def answers(self, noisy: Floats, law: Law, rows: int) -> list[MeasuredRow]:
         value, half = self.centre + self.radius * float(noisy[0]) / rows, self.radius * law.half / rows
         bounds = self.range.low, self.range.high
-        return [self.row("", self.statistic, value, (value - half, value + half), bounds)]
+        return [self.row("", self.statistic, value, around(value, half, bounds), bounds)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,8 +260,10 @@ class GroupMeans(Mean):
         for label, (total, scaled_count) in zip(self.groups.labels, noisy.reshape(-1, 2).tolist(), strict=True):
             count = b * scaled_count
             ratio = total / count if count > 0 else math.nan
+            possible = min(max(count, 0.0), rows)
+            nearest = possible * min(max(ratio, -1.0), 1.0) if count > 0 else 0.0
 
-            def form(theta: Floats, total: float = total, count: float = count) -> Any:
+            def form(theta: Floats, total: float = nearest, count: float = possible) -> Any:
                 return total - theta * count, np.ones_like(theta), -b * theta
 
             ends = ratio_interval(law, form, ratio, (-1.0, 1.0))
@@ -295,8 +297,11 @@ class Shares(Part):
         found = []
         for label, (true, false) in zip(self.groups.labels, noisy.reshape(-1, 2).tolist(), strict=True):
             ratio = true / (true + false) if true + false > 0 else math.nan
+            positive = max(true, 0.0), max(false, 0.0)
+            shrink = min(1.0, rows / max(sum(positive), 1.0))
+            nearest = shrink * positive[0], shrink * positive[1]
 
-            def form(p: Floats, true: float = true, false: float = false) -> Any:
+            def form(p: Floats, true: float = nearest[0], false: float = nearest[1]) -> Any:
                 return (1 - p) * true - p * false, 1 - p, -p
 
             ends = ratio_interval(law, form, ratio, (0.0, 1.0))
