@@ -105,7 +105,7 @@ def plot(frame):
         for (name, rows), colour in zip(frame[frame.epsilon == epsilon].groupby("table"), COLOURS, strict=False):
             sums = rows.groupby("family")[["covered", "numbers"]].sum().reindex(FAMILIES)
             ax.plot(sums.covered / sums.numbers, places, "o", color=colour, markersize=4, label=name)
-        label(ax, "share of 95 % intervals that cover", "", rf"$\varepsilon = {epsilon:g}$")
+        label(ax, "coverage", "", rf"$\varepsilon = {epsilon:g}$")
         ax.set_yticks(places, FAMILIES)
         ax.set_ylim(len(FAMILIES) - 0.5, -0.5)
         ax.set_xlim(-0.03, 1.03)
@@ -118,7 +118,7 @@ def _claim(name, statement, choose):
         rows = frame[choose(frame)]
         return coverage(rows) if rows.numbers.sum() else None
 
-    return Claim(name, "beside Thesis 4.3.3", statement, 0.95, "=", measure, rounding=0.02)
+    return Claim(name, "beside Thesis 4.3.3", statement, 0.95, "=", measure, rounding=0.02, scale=0.1)
 
 
 EXPERIMENT = Experiment(

@@ -10,7 +10,7 @@ from thesis_cli.privacy.mechanism import Budget
 from thesis_cli.privacy.query import ask
 from thesis_cli.privacy.release import ReleaseRequest, private_record
 from thesis_cli.privacy.release_rows import copula_plan, synthetic
-from thesis_cli.privacy.replicates import INFLATION, RELATIONS, limits_of, replicates, simulated, with_errors
+from thesis_cli.privacy.replicates import INFLATION, limits_of, replicates, simulated, with_errors
 from thesis_cli.privacy.schema import Boolean, Integer, Real, Schema
 from thesis_cli.privacy.weighted_sample import WeightedSample
 
@@ -57,8 +57,7 @@ def test_a_simulated_record_has_the_settings_of_the_real_one_and_noise_of_its_sc
 def test_errors_are_root_mean_squares_of_simulated_errors():
     simulations, rows = answered(synthetic(record(1.0), 300))
     truth, *draws = [[row.value for answer in answers for row in answer.rows] for answers in simulations]
-    errors = np.sqrt(((np.array(draws) - truth) ** 2).mean(0))
-    errors *= [RELATIONS if row.statistic == "corr" else INFLATION for row in rows]
+    errors = INFLATION * np.sqrt(((np.array(draws) - truth) ** 2).mean(0))
     np.testing.assert_allclose([row.error for row in rows], errors, rtol=1e-12)
     for row in rows:
         assert row.low < row.value < row.high

@@ -31,9 +31,9 @@ from thesis_cli.privacy.schema import Date, Integer, Real, Schema
 
 LARGEST = 20_000
 """Largest number of rows of the table that stands for the private one."""
-RELATIONS, INFLATION = 2.0, 1.3
-"""Factors on the bootstrap's standard errors: of correlations and coefficients of models, and of
-other numbers. They were chosen for a coverage of 95 % on four real tables (docs/dp-query.md).
+INFLATION = 1.5
+"""Factor on the bootstrap's standard errors, from the coverage on four real tables
+(docs/dp-query.md).
 """
 NORMAL = 1.959963984540054
 """Quantile of the standard normal distribution at 97.5 %."""
@@ -109,8 +109,7 @@ def with_errors(answers: Sequence[Answer], simulations: Sequence[Sequence[Answer
         errors = errors[np.isfinite(errors)]
         if len(errors) < max(2, len(draws) / 2) or not math.isfinite(row.value):
             return row
-        factor = RELATIONS if row.statistic in ("corr", "coefficient") else INFLATION
-        error = factor * math.sqrt(float((errors**2).mean()))
+        error = INFLATION * math.sqrt(float((errors**2).mean()))
         least, most = limits(row)
         low, high = max(least, row.value - NORMAL * error), min(most, row.value + NORMAL * error)
         return replace(row, error=error, low=low, high=high, guess=error >= GUESS * (most - least))
