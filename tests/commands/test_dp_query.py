@@ -13,9 +13,10 @@ import thesis_cli
 from tests.privacy.test_query import PROMISE, release, table, write_release
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.shared.release_figures import columns_figure, histograms_figure
-from thesis_cli.privacy.columns import Real
-from thesis_cli.privacy.query import Answer, AnswerRow
+from thesis_cli.privacy.columns import Integer, Real
+from thesis_cli.privacy.query import Answer, AnswerRow, histogram_bins
 from thesis_cli.privacy.release_files import rows_text
+from thesis_cli.privacy.schema import Schema
 
 
 @pytest.fixture(autouse=True)
@@ -206,3 +207,9 @@ def test_figures_show_ratios_and_intervals():
     assert axes.get_xscale() == "log"
     starts = np.array([bar.get_x() for bar in axes.patches])
     np.testing.assert_allclose(starts[1:] / starts[:-1], 1000 ** (1 / len(starts)))
+
+
+def test_the_last_bin_of_whole_numbers_ends_at_the_bound():
+    edges, labels = histogram_bins(Schema((Integer("age", 18, 90),)), "age", np.array([18.0, 90.0]), 8, "")
+    assert (labels[0], labels[-1]) == ("18 to 27", "88 to 90")
+    assert edges.tolist() == [*np.arange(17.5, 88, 10), 90.5]

@@ -295,7 +295,7 @@ def _histogram(query: Query, sample: WeightedSample) -> Answer:
 
 def histogram_bins(schema: Schema, name: str | None, x: Floats, count: int, date: str) -> tuple[Floats, list[str]]:
     """Edges and labels of bins; for whole numbers and dates there may be fewer than `count`, all
-    equally wide.
+    equally wide but the last, which ends at the bound.
     """
     column = next((c for c in schema.columns if c.name == name), None)
     shown = partial(text_of_day, kind=date) if date else str
@@ -311,7 +311,7 @@ def histogram_bins(schema: Schema, name: str | None, x: Floats, count: int, date
         labels = [
             f"{shown(a)} to {shown(b)}" if width > 1 else shown(a) for a, b in zip(firsts.tolist(), ends, strict=True)
         ]
-        return np.append(firsts, firsts[-1] + width) - 0.5, labels
+        return np.append(firsts, int(high) + 1) - 0.5, labels
     edges = np.linspace(low, high if high > low else low + 1, count + 1)
     texts = [shown(edge) if date else f"{edge:.6g}" for edge in edges.tolist()]
     return edges, [f"{a} to {b}" for a, b in pairwise(texts)]
