@@ -79,3 +79,12 @@ def test_a_record_names_its_command_and_no_command_line(cli, tmp_path):
     assert record["command"] == "map"
     assert "argv" not in record
     assert Path(record["asked"]["model"]) == MODEL
+
+
+@pytest.mark.parametrize("option", ["--out", "--save"])
+def test_a_url_is_no_file_to_write_and_its_password_is_not_printed(cli, tmp_path, option):
+    result = cli("spin-glass", option, "postgresql://u:hidden@h/x.uai")
+    assert result.status == 2
+    assert f"{option} is a URL" in result.err
+    assert "hidden" not in result.out + result.err
+    assert list(tmp_path.iterdir()) == []

@@ -6,6 +6,7 @@ import filecmp
 import json
 import math
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -13,6 +14,9 @@ from pathlib import Path
 from typing import IO
 
 from thesis_cli.base.errors import InputError
+
+_URL = re.compile(r"[a-z][\w+.-]+:/|(sqlite|postgres\w*)(\+\w+)?:", re.IGNORECASE)
+"""Beginning of a URL, and of one that lost a slash as a `Path`."""
 
 
 def write_atomic(files: Mapping[Path, str | bytes]) -> None:
@@ -86,6 +90,17 @@ def default_mode() -> int:
     return 0o666 & ~mask
 
 
+def check_no_url(option: str, path: str | Path) -> None:
+    """Refuse a URL as a file to write; the message has nothing of it, for it may hold a password.
+
+    Raises
+    ------
+    InputError : it begins as the URL of a database or of a server does.
+    """
+    if _URL.match(str(path)):
+        raise InputError(f"{option} is a URL", "give the name of a file")
+
+
 def check_writable(option: str, path: Path, suffix: str = "") -> None:
     """Refuse a file to write that has another suffix, is no regular file, or is where nothing can
     be written.
@@ -97,8 +112,9 @@ def check_writable(option: str, path: Path, suffix: str = "") -> None:
 
     Raises
     ------
-    InputError : as above.
+    InputError : as above, or it is a URL.
     """
+    check_no_url(option, path)
     if suffix and path.suffix.lower() != suffix:
         raise InputError(f"{option} {path} does not end in {suffix}", f"give a name that ends in {suffix}")
     if path.exists() and not path.is_file():

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import check_no_url
 from thesis_cli.base.presentation import presentation
 from thesis_cli.base.wording import without_secrets
 
@@ -183,6 +184,8 @@ class OptionField:
                 return value
         elif self.kind is Path:
             if isinstance(value, str | Path) and str(value):
+                if self.about.names == "output":
+                    check_no_url(self.shell_name, value)
                 return Path(value)
         elif self.kind in (int, float):
             number = _number(self.kind, value)
