@@ -19,7 +19,7 @@ from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, T
 from thesis_cli.studies.privacy.real_releases import COPULA, HISTOGRAMS, SECOND, TABLE, THIRD, released
 from thesis_cli.studies.privacy.utility import SCORES, SOURCES, Judge, table
 
-PEERS = Path(__file__).parents[1] / "results" / "peers.csv"
+PEERS = Path(__file__).resolve().parents[1] / "results" / "peers.csv"
 DELTA = 1e-6
 BASELINES = SECOND, *HISTOGRAMS
 

@@ -200,8 +200,7 @@ COMMAND = Command(
     AuditRequest,
     run,
     examples=(
-        "dp-audit --method features --runs 2000",
-        "dp-audit --epsilon 5 --seconds 10",
-        "dp-audit --epsilon 3 --method exponential --runs 2000 --json",
+        "dp-audit --method features --runs 1000 --command-runs 10",
+        "dp-audit --method exponential --epsilon 3 --runs 1000 --command-runs 10 --json",
     ),
 )
