@@ -160,7 +160,7 @@ def _difference(score, first, second, name="cps1988"):
             own[(own.method == method) & (own.epsilon.isna() if epsilon is None else own.epsilon == epsilon)][score]
             for method, epsilon in (first, second)
         ]
-        if min(map(len, values)) < 2:
+        if min(map(len, values)) < 3:  # too few for a standard error
             return None
         a, b = values
         return Measurement(a.mean() - b.mean(), (a.var() / len(a) + b.var() / len(b)) ** 0.5)
