@@ -16,10 +16,10 @@ from thesis_cli.synthesis.corpus_maker import random_tasks
 from thesis_cli.synthesis.depth_first import Run
 from thesis_cli.synthesis.dsl import DEFAULT, LIST, OPERATIONS
 from thesis_cli.synthesis.solver import Limits
+from thesis_cli.synthesis.solvers import SOLVERS
 
 TASKS = {3: 300, 4: 60, 5: 30}
 """Random tasks of each length T."""
-EXACT = ("dfs", "sort-and-add", "bottom-up", "auto")
 SLOW = {"deductive": {3: 30, 4: 4, 5: 2}, "smt": {3: 4, 4: 2, 5: 2}}
 """The first of these tasks that solvers in plain Python, and z3, are given."""
 TIMEOUT = 5.0
@@ -69,7 +69,7 @@ def solved(order):
     print("seconds by which 20%, 40% and 60% of random tasks are solved")
     for length, count in TASKS.items():
         tasks = [labelled.task for labelled in random_tasks(length, count, np.random.default_rng(length))]
-        for name in (*EXACT, *SLOW):
+        for name in SOLVERS:
             chosen = tasks[: SLOW[name][length] if name in SLOW else count]
             seconds = []
             for task in chosen:

@@ -19,6 +19,7 @@ from thesis_cli.synthesis.dsl import LIST
 from thesis_cli.synthesis.program import search_space
 from thesis_cli.synthesis.program_codes import SIGNATURES
 from thesis_cli.synthesis.solver import Limits
+from thesis_cli.synthesis.solvers import COMPILED, SOLVERS
 
 LENGTHS = (1, 2, 3, 4, 5)
 GONE_THROUGH = 3
@@ -30,16 +31,9 @@ ENOUGH = 10
 RESAMPLES = 1000
 
 FULL, LAZY = "examined in full", "examined lazily"
-STYLES = {
-    "dfs": (COLOURS[0], "-"),
-    "sort-and-add": (COLOURS[1], "-"),
-    "bottom-up": (COLOURS[2], "-"),
-    "auto": (COLOURS[6], "-"),
-    "deductive": (COLOURS[3], "-"),
-    "smt": (COLOURS[4], "-"),
-    "dfs, unpruned": (COLOURS[0], ":"),
-    "sort-and-add, unpruned": (COLOURS[1], ":"),
-}
+UNPRUNED = ("dfs, unpruned", "sort-and-add, unpruned")
+STYLES = {name: (colour, "-") for name, colour in zip(SOLVERS, COLOURS, strict=False)}
+STYLES |= {name: (STYLES[name.removesuffix(", unpruned")][0], ":") for name in UNPRUNED}
 
 
 def tasks(settings):
@@ -206,10 +200,6 @@ def _orders(slow, fast, names, share, published):
     )
 
 
-EXACT = ("dfs", "sort-and-add", "bottom-up", "auto")
-UNPRUNED = ("dfs, unpruned", "sort-and-add, unpruned")
-
-
 def _not_repeatable(row):
     """Searches that find nothing have met their time limit: every task has an answer."""
     return NOT_REPEATABLE if row["part"] == "solve" and not row["answer"] else None
@@ -224,13 +214,13 @@ EXPERIMENT = Experiment(
         "quick": {
             "repeats": 1,
             "tasks": {"3": 12},
-            "solve": [[[*EXACT, *UNPRUNED], 3, 12, 1]],
+            "solve": [[[*COMPILED, *UNPRUNED], 3, 12, 1]],
         },
         "paper": {
             "repeats": 3,
             "tasks": {"3": 300, "4": 60, "5": 30},
             "solve": [
-                *([[name], *given] for name in EXACT for given in ((3, 300, 10), (4, 60, 10), (5, 30, 12))),
+                *([[name], *given] for name in COMPILED for given in ((3, 300, 10), (4, 60, 10), (5, 30, 12))),
                 *([["deductive"], *given] for given in ((3, 120, 10), (4, 10, 10), (5, 5, 10))),
                 *([["smt"], *given] for given in ((3, 12, 30), (4, 5, 10), (5, 5, 10))),
                 *([[name], 3, 300, 10] for name in UNPRUNED),

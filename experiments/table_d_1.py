@@ -16,15 +16,9 @@ from thesis_cli.studies.synthesis.timing import timed
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.program import run as run_program
 from thesis_cli.synthesis.solver import Limits
+from thesis_cli.synthesis.solvers import SOLVERS
 
-SOLVERS = {
-    "dfs": (COLOURS[0], "o"),
-    "sort-and-add": (COLOURS[1], "v"),
-    "bottom-up": (COLOURS[2], "s"),
-    "auto": (COLOURS[6], "x"),
-    "deductive": (COLOURS[3], "^"),
-    "smt": (COLOURS[4], "D"),
-}
+STYLES = dict(zip(SOLVERS, zip(COLOURS, "xovs^D*", strict=False), strict=False))
 BY_NAME = {shown.name: shown for shown in SHOWN}
 FINDINGS = {"exam": "D.1, Program 3", "sticks": "D.1, Program 5"}
 
@@ -69,9 +63,9 @@ def run(seed, program, solver, repeats, timeout):
 def plot(frame):
     figure, ax = panels(1, 1, height=3.4)
     names = list(frame.program.drop_duplicates())
-    for place, (solver, (colour, marker)) in enumerate(SOLVERS.items()):
+    for place, (solver, (colour, marker)) in enumerate(STYLES.items()):
         rows = frame[frame.solver == solver]
-        y = [names.index(name) + 0.11 * (place - (len(SOLVERS) - 1) / 2) for name in rows.program]
+        y = [names.index(name) + 0.11 * (place - (len(STYLES) - 1) / 2) for name in rows.program]
         found = rows.found.notna().to_numpy()
         for chosen, fill in ((found, colour), (~found, "none")):
             ax.scatter(

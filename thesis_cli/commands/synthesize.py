@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from thesis_cli import __version__
 from thesis_cli.base.columns import Columns
@@ -28,6 +28,7 @@ from thesis_cli.commands.shared.semantics import (
     semantics_of,
 )
 from thesis_cli.commands.shared.solutions import log_prior, rows, summary, summary_lines, task_lines
+from thesis_cli.synthesis.solvers import SolverName, solver
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.dsl import Semantics
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     Prior = str | Path | Order | Mapping[str, float]
 else:
     TaskSource = Prior = str
-
-SolverName = Literal["auto", "dfs", "sort-and-add", "bottom-up", "deductive", "smt"]
 
 LISTED = 10
 """Up to so many tasks are listed one by one; more are summed up."""
@@ -135,7 +134,7 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
     order = _order(request.prior)
     tasks = tasks_of(request.tasks, semantics)
     limits = Limits(request.max_length, request.timeout, request.memory, request.programs)
-    solve = partial(_solve, _solver(request.solver), order, limits, semantics)
+    solve = partial(_solve, solver(request.solver), order, limits, semantics)
     settings = settings_of(request)
     with ExitStack() as stack:
         journal = None
@@ -173,30 +172,6 @@ def _order(prior: Prior) -> Order:
     if prior == "corpus":
         return load()
     return Order.uniform() if prior == "uniform" else read(Path(prior))
-
-
-def _solver(name: SolverName) -> Solver:
-    """A solver, compiled or loaded from the cache."""
-    if name == "deductive":
-        from thesis_cli.synthesis.deductive_search import Deductive
-
-        return Deductive()
-    if name == "smt":
-        from thesis_cli.synthesis.smt_search import Smt
-
-        return Smt()
-    from thesis_cli.synthesis import auto, bottom_up, depth_first
-
-    depth_first.prepare()
-    if name in ("auto", "bottom-up"):
-        bottom_up.prepare()
-    solvers: dict[str, Solver] = {
-        "auto": auto.Auto(),
-        "bottom-up": bottom_up.BottomUp(),
-        "sort-and-add": depth_first.SortAndAdd(),
-        "dfs": depth_first.DepthFirst(),
-    }
-    return solvers[name]
 
 
 def _solve(search: Solver, order: Order, limits: Limits, semantics: Semantics, task: Task) -> Solution:

@@ -8,14 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.wording import counted
+from thesis_cli.synthesis.solvers import label
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.program import Program
     from thesis_cli.synthesis.solver import Limits, Order, Solution
     from thesis_cli.synthesis.task import Task
-
-LABELS = {"smt": "SMT (z3), instead of Sketch", "deductive": "deductive, instead of lambda^2"}
-"""Longer names of solvers."""
 
 
 def log_prior(program: Program, order: Order) -> float:
@@ -63,7 +61,7 @@ def task_lines(task: Task, found: Solution, limits: Limits) -> list[tuple[str, s
         reached = "as many as requested" if len(found.programs) == limits.count else "no more were found"
         lines.append(("found", f"{counted(len(found.programs), 'program')}, {reached}"))
     examined = f"{counted(found.nodes, 'program')} examined, {found.seconds:.3g} s"
-    lines.append(("search", f"{LABELS.get(found.solver, found.solver)}, {examined}"))
+    lines.append(("search", f"{label(found.solver)}, {examined}"))
     return lines
 
 

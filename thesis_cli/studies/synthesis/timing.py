@@ -11,26 +11,19 @@ from functools import cache
 
 import numpy as np
 
-from thesis_cli.synthesis.auto import Auto
-from thesis_cli.synthesis.bottom_up import BottomUp
-from thesis_cli.synthesis.deductive_search import Deductive
 from thesis_cli.synthesis.depth_first import NONE, DepthFirst, Examination, SortAndAdd, prepare
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Type, Value
-from thesis_cli.synthesis.smt_search import Smt
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
+from thesis_cli.synthesis.solvers import SOLVERS as REGISTERED
 from thesis_cli.synthesis.task import Example, Task
 
 SOLVERS: dict[str, Solver] = {
-    "dfs": DepthFirst(),
-    "sort-and-add": SortAndAdd(),
-    "bottom-up": BottomUp(),
-    "auto": Auto(),
-    "deductive": Deductive(),
-    "smt": Smt(),
+    **{name: entry.make() for name, entry in REGISTERED.items()},
     "dfs, unpruned": DepthFirst(NONE),
     "sort-and-add, unpruned": SortAndAdd(NONE),
 }
-"""Solvers by name; without pruning, two are exactly the searches that section 5.4.4 describes."""
+"""Solvers by name: all that are registered, and two without pruning, which are exactly the searches
+that section 5.4.4 describes."""
 
 SHARES = (0.2, 0.4, 0.6)
 """Shares of the tasks; Table 5.1 has the time within which each share is solved."""

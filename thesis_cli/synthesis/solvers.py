@@ -1,0 +1,82 @@
+"""All solvers by name: what the command offers, and what benchmarks and experiments time.
+
+Imports no solver before it is used, so that `--help` stays fast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.solver import Solver
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of the registry.
+
+    Attributes
+    ----------
+    module : module of this package.
+    maker : its class; without arguments, it makes the solver.
+    kernels : modules whose `prepare` compiles or loads what the solver calls; none if it is plain
+        Python.
+    label : what the answer calls it; empty for its name.
+    """
+
+    module: str
+    maker: str
+    kernels: tuple[str, ...] = ()
+    label: str = ""
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it runs compiled code."""
+        return bool(self.kernels)
+
+    def make(self) -> Solver:
+        """The solver; nothing is compiled yet."""
+        solver: Solver = getattr(_module(self.module), self.maker)()
+        return solver
+
+    def prepare(self) -> None:
+        """Compile what it calls, or load it, before any clock runs."""
+        for name in self.kernels:
+            _module(name).prepare()
+
+
+SOLVERS = {
+    "auto": Entry("auto", "Auto", ("depth_first", "bottom_up")),
+    "dfs": Entry("depth_first", "DepthFirst", ("depth_first",)),
+    "sort-and-add": Entry("depth_first", "SortAndAdd", ("depth_first",)),
+    "bottom-up": Entry("bottom_up", "BottomUp", ("depth_first", "bottom_up")),
+    "deductive": Entry("deductive_search", "Deductive", label="deductive, instead of lambda^2"),
+    "smt": Entry("smt_search", "Smt", label="SMT (z3), instead of Sketch"),
+}
+"""The solvers, in the order in which help texts name them."""
+
+COMPILED = tuple(name for name, entry in SOLVERS.items() if entry.compiled)
+"""Names of the solvers that run compiled code; the others are slow."""
+
+if TYPE_CHECKING:
+    SolverName = str
+else:
+    SolverName = Literal[tuple(SOLVERS)]
+
+
+def solver(name: SolverName) -> Solver:
+    """A solver whose code is compiled or loaded."""
+    entry = SOLVERS[name]
+    entry.prepare()
+    return entry.make()
+
+
+def label(name: str) -> str:
+    """What an answer calls a solver, or a part of one such as the turns of `auto`."""
+    return SOLVERS[name].label or name if name in SOLVERS else name
+
+
+def _module(name: str) -> Any:
+    return import_module(f"{__package__}.{name}")
