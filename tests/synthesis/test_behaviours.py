@@ -65,10 +65,11 @@ def test_programs_are_drawn_uniformly(inputs):
     assert abs(((counts - expected) ** 2 / expected).sum() - freedom) < 5 * np.sqrt(2 * freedom)
 
 
+@pytest.mark.parametrize("length", [5, 10])
 @pytest.mark.parametrize("inputs", SIGNATURES[:3])
-def test_longer_programs_are_well_typed_and_use_all(inputs):
-    codes = np.zeros((300, 5), dtype=np.int32)
-    sample(count_completions(5), np.array([kind is INT for kind in inputs]), np.array([3], dtype=np.uint64), codes)
+def test_longer_programs_are_well_typed_and_use_all(inputs, length):
+    codes = np.zeros((300, length), dtype=np.int32)
+    sample(count_completions(length), np.array([kind is INT for kind in inputs]), np.array([3], dtype=np.uint64), codes)
     programs = [decode(inputs, row) for row in codes]
     assert not any(program.unused for program in programs)
     assert all((encode(program) == row).all() for program, row in zip(programs, codes, strict=True))

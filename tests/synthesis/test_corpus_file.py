@@ -33,6 +33,16 @@ def test_what_is_written_is_read(tmp_path, made):
     assert dump_corpus(found) == dump_corpus(made)
 
 
+def test_files_of_format_1_have_three_bits_a_variable(tmp_path, made):
+    with np.load(io.BytesIO(dump_corpus(made))) as file:
+        arrays = dict(file)
+    codes = arrays["codes"]
+    arrays["codes"] = np.where(codes < 0, codes, codes >> 8 << 6 | (codes >> 4 & 15) << 3 | codes & 15)
+    arrays["about"] = np.frombuffer(arrays["about"].tobytes().replace(b"corpus 2", b"corpus 1"), np.uint8)
+    np.savez(tmp_path / "c.npz", **arrays)
+    assert load_corpus(tmp_path / "c.npz").labelled() == made.labelled()
+
+
 def test_damage_is_refused_in_one_line(tmp_path, made):
     data = dump_corpus(made)
     path = tmp_path / "c.npz"
@@ -71,7 +81,7 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, made, change):
     assert_refused(tmp_path / "c.npz")
 
 
-@pytest.mark.parametrize(("name", "value"), [("codes", 3000), ("types", 3), ("numbers", 100), ("sizes", 13)])
+@pytest.mark.parametrize(("name", "value"), [("codes", 10_000), ("types", 3), ("numbers", 100), ("sizes", 13)])
 def test_values_out_of_bounds_are_refused(tmp_path, made, name, value):
     with np.load(io.BytesIO(dump_corpus(made))) as file:
         arrays = dict(file)

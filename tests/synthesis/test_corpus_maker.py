@@ -23,7 +23,7 @@ def rng(seed=0):
 
 
 @pytest.mark.parametrize("semantics", [DEFAULT, Semantics("floor", -40, 60, 7)])
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 10])
 def test_examples_are_right_and_tell_something(length, semantics):
     count = 30 if length == 1 else 80
     made = make_corpus(CorpusPlan(length, count, examples=4, semantics=semantics), rng(length))
@@ -165,8 +165,8 @@ def test_random_tasks_are_tasks_of_distinct_programs():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"length": 0, "count": 5}, "the length is 0; it must be 1 to 5"),
-        ({"length": 6, "count": 5}, "the length is 6"),
+        ({"length": 0, "count": 5}, "the length is 0; it must be 1 to 10"),
+        ({"length": 11, "count": 5}, "the length is 11"),
         ({"length": 2, "count": 0}, "the number of programs is 0"),
         ({"length": 2, "count": 5, "examples": 0}, "the number of examples is 0"),
         ({"length": 2, "count": 5, "semantics": Semantics(longest=32)}, "the length of lists is 32"),

@@ -47,11 +47,11 @@ class MakeCorpusRequest(Request):
     No two programs do the same, and none does what a shorter one does.
     """
 
-    length: int = option(dataclasses.MISSING, "Lines of each program.", least=1, most=5)
+    length: int = option(dataclasses.MISSING, "Lines of each program.", least=1, most=10)
     count: int = option(10_000, "Programs of each length to train on.", least=0, most=10**7)
     test: int = option(0, "Programs of each length to test on; none does what another one does.", least=0, most=10**7)
     all_lengths: bool = option(False, "Make as many programs of each shorter length, or all that there are.")
-    exhaustive: bool = option(False, "Compare programs of 5 lines with all of 4 lines, which takes a minute.")
+    exhaustive: bool = option(False, "Compare longer programs with all of 4 lines, which takes a minute.")
     examples: int = option(5, "Examples of each program.", least=1, most=100)
     inputs: tuple[str, ...] | None = option(
         None, "Types of inputs, such as int,[int].", default_text="all of 1 to 3 inputs", metavar="TYPES"

@@ -18,7 +18,7 @@ import numpy as np
 from thesis_cli.base.arrays import Ints, Words
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.dsl import WIDEST
-from thesis_cli.synthesis.input_range_kernels import Codes
+from thesis_cli.synthesis.input_range_kernels import Codes, arguments_in, code_in, operation_in
 from thesis_cli.synthesis.lanes import NULL, WIDTH, Flags, Lanes
 from thesis_cli.synthesis.operation_kernels import COMMUTES, GIVES_INT, INT_LIST, LIST, TAKES, Bounds, apply
 from thesis_cli.synthesis.sampling_kernels import mix
@@ -40,7 +40,8 @@ ALIVE, VALID, KEY = range(3)
 its values."""
 
 _ALL = np.uint64(2**PROBES - 1)
-_LENGTH = np.uint64(7)
+_LENGTH = np.uint64(15)
+"""Bits of an entry that hold the length of the program."""
 
 
 @helper()
@@ -66,7 +67,7 @@ def _hash(words, row, is_int, alive, valid):
 def _run(code, line, pool, words, marks, bounds):
     """Run a line on all probes and mark its result; the hash of what is in range."""
     wide = Bounds(np.int16(-WIDEST), np.int16(WIDEST), bounds.floor)
-    id, x, y = np.int64(code >> 6), np.int64(code >> 3 & 7), np.int64(code & 7)
+    id, (x, y) = operation_in(np.int64(code)), arguments_in(np.int64(code))
     both = marks[ALIVE, x] & marks[ALIVE, y]
     alive = np.uint64(0)
     m, step = np.int64(0), np.int64(PROBES if both == _ALL else 1)
@@ -163,7 +164,7 @@ def _list_lines(state, number, depth):
                 if number[y]:
                     continue
                 taken = np.int64(x >= inputs and uses[x] == 0) + np.int64(y != x and y >= inputs and uses[y] == 0)
-                code = id << 6 | x << 3 | y
+                code = code_in(id, x, y)
                 follows = depth == 0 or x == line - 1 or y == line - 1
                 if taken >= need and (follows or code > choices[depth - 1, cursor[depth - 1] - 1]):
                     choices[depth, n] = code
@@ -235,7 +236,7 @@ def enumerate_behaviours(
     Parameters
     ----------
     room, state : where values stand, and how far the enumeration has come.
-    table : hashes of behaviours, with the length of the program in the 3 lowest bits; 0 is empty;
+    table : hashes of behaviours, with the length of the program in the 4 lowest bits; 0 is empty;
         updated.
     keys : entries of the table in use.
     found : lines of the first program of each new behaviour that uses all inputs, shape (., T);
@@ -270,7 +271,7 @@ def enumerate_behaviours(
         cursor[depth] += 1
         line = inputs + depth
         narrow = _run(code, line, pool, words, marks, bounds)
-        kinds[line] = GIVES_INT[code >> 6]
+        kinds[line] = GIVES_INT[operation_in(code)]
         last = depth == length - 1
         counts[1] += last
         if not marks[ALIVE, line] or (not last and _repeats(marks, ZERO, line)):
@@ -306,8 +307,9 @@ def _repeats(marks, first, line):
 
 @helper()
 def _take(uses, code, times):
-    uses[code >> 3 & 7] += times
-    uses[code & 7] += times
+    x, y = arguments_in(code)
+    uses[x] += times
+    uses[y] += times
 
 
 @helper()
@@ -319,8 +321,8 @@ def _serving(codes, inputs, line):
     for v in range(needed.size - 1, inputs - 1, -1):
         if needed[v] and v != line:
             rest += 1
-            code = codes[v - inputs]
-            needed[code >> 3 & 7] = needed[code & 7] = True
+            x, y = arguments_in(codes[v - inputs])
+            needed[x] = needed[y] = True
     return codes.size - rest
 
 

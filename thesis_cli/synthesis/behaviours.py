@@ -15,7 +15,7 @@ from thesis_cli.synthesis.dsl import INT, OPERATIONS, Semantics, Type, Value
 from thesis_cli.synthesis.program_codes import MOST_LINES, Signature
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints, Words
+    from thesis_cli.base.arrays import Floats, Words
     from thesis_cli.synthesis.input_range_kernels import Codes
     from thesis_cli.synthesis.lanes import Flags, Lanes
 
@@ -199,8 +199,8 @@ class Behaviours:
         return good, hashes
 
     def without_shorter(self, codes: Codes, hashes: Words) -> Codes:
-        """Programs of one length that differ from all programs of one line less, all of which are
-        examined."""
+        """Programs of one length that differ from all programs of one line more than `ENUMERATED`,
+        all of which are examined."""
         from thesis_cli.synthesis.behaviour_kernels import enter_keys, lengths_of
 
         length = codes.shape[1]
@@ -208,7 +208,7 @@ class Behaviours:
         other._keys = 2 * len(codes)
         other._table = np.zeros(2 ** max(4, (4 * other._keys).bit_length()), dtype=np.uint64)
         enter_keys(other._table, hashes.ravel(), length)
-        other._search(length - 1, add=False)
+        other._search(ENUMERATED + 1, add=False)
         lengths = np.zeros(hashes.size, dtype=np.int64)
         lengths_of(other._table, hashes.ravel(), lengths)
         none = (lengths.reshape(hashes.shape) == length).all(axis=1)
@@ -236,7 +236,7 @@ def _enumerated(inputs: Signature, semantics: Semantics, length: int) -> Behavio
 
 
 @cache
-def _completions() -> Ints:
+def _completions() -> Floats:
     from thesis_cli.synthesis.sampling_kernels import count_completions
 
     return count_completions(MOST_LINES)
@@ -253,7 +253,7 @@ def distinct(
 
     Parameters
     ----------
-    exhaustive : whether it must differ from all shorter programs.
+    exhaustive : whether it must also differ from all programs of one line more.
     """
     from thesis_cli.synthesis.sampling_kernels import sample
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from thesis_cli.synthesis.dsl import ATTRIBUTES, INT, LIST, MOST_INPUTS, OPERATIONS, Semantics, Value
 from thesis_cli.synthesis.program import Program
-from thesis_cli.synthesis.program_codes import decode
+from thesis_cli.synthesis.program_codes import decode, operation_of
 from thesis_cli.synthesis.task import Example, Task
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Corpus:
         34)."""
         found: Flags = np.zeros((len(self), len(ATTRIBUTES)), dtype=np.bool_)
         for column in self.codes.T:
-            found |= _ATTRIBUTES[column >> 6]
+            found |= _ATTRIBUTES[operation_of(column)]
         return found
 
     @property

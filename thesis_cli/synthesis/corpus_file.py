@@ -14,8 +14,12 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.npy import arrays_of
 from thesis_cli.synthesis.corpus import TYPES, Corpus
 from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS, Semantics
+from thesis_cli.synthesis.program_codes import VARIABLE_BITS, arguments_of, code_of, operation_of
 
-FORMAT = "thesis-cli corpus 1"
+FORMAT = "thesis-cli corpus 2"
+
+_BITS = {"thesis-cli corpus 1": 3, FORMAT: VARIABLE_BITS}
+"""Bits of a variable in the codes of a format; files of both are read."""
 
 _MEMBERS = {"codes": np.int16, "types": np.int8, "sizes": np.int8, "numbers": np.int16, "test": np.bool_}
 """Arrays of a file. `numbers` holds all values without padding, `sizes` their lengths."""
@@ -89,7 +93,8 @@ def _corpus(
     """
     from thesis_cli.synthesis.lanes import NULL
 
-    if not isinstance(about, dict) or about.pop("format", None) != FORMAT:
+    bits = _BITS.get(str(about.pop("format", None))) if isinstance(about, dict) else None
+    if not isinstance(about, dict) or bits is None:
         raise InputError(f"it is not a {FORMAT}", _REMEDY)
     try:
         made = {what: {int(length): n for length, n in counts.items()} for what, counts in about.pop("made").items()}
@@ -112,7 +117,7 @@ def _corpus(
         and types.min(initial=0) >= 0
         and types.max(initial=0) < len(TYPES)
         and codes.min(initial=0) >= -1
-        and codes.max(initial=0) >> 6 < len(OPERATIONS)
+        and operation_of(codes.max(initial=0), bits) < len(OPERATIONS)
         and numbers.min(initial=semantics.high) >= semantics.low
         and numbers.max(initial=semantics.low) <= semantics.high
     )
@@ -120,4 +125,6 @@ def _corpus(
         raise InputError("its arrays do not fit each other", _REMEDY)
     padded = np.full((*sizes.shape, semantics.longest), NULL)
     padded[np.arange(semantics.longest) < sizes[..., None]] = numbers
-    return Corpus(codes.astype(np.int32), types, padded, test, semantics, made)
+    lines = codes.astype(np.int32)
+    lines[codes >= 0] = code_of(operation_of(lines, bits), *arguments_of(lines, bits))[codes >= 0]
+    return Corpus(lines, types, padded, test, semantics, made)

@@ -32,7 +32,7 @@ from thesis_cli.synthesis.behaviours import Behaviours, distinct, enumerated
 from thesis_cli.synthesis.corpus import TYPES, Corpus, Labelled, join
 from thesis_cli.synthesis.dsl import DEFAULT, MOST_INPUTS, OPERATIONS, Semantics
 from thesis_cli.synthesis.program import Program
-from thesis_cli.synthesis.program_codes import MOST_LINES, SIGNATURES, Signature, arrangements, encode
+from thesis_cli.synthesis.program_codes import MOST_LINES, SIGNATURES, Signature, arrangements, encode, operation_of
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.input_range_kernels import Codes
@@ -49,8 +49,8 @@ class CorpusPlan:
     length : T, lines of each program.
     count, test : programs to train on, and to test on.
     shorter : whether to make as many programs of each length below T, or all that there are.
-    exhaustive : whether to compare programs of 5 lines with all of 4 lines, which takes a minute.
-        Otherwise about one in seven has an equivalent of 4 lines.
+    exhaustive : whether to compare longer programs with all of 4 lines, which takes a minute.
+        Otherwise about one in seven of 5 lines has an equivalent of 4 lines.
     examples : M, for each program.
     signatures : types of inputs.
     semantics : of the language.
@@ -225,7 +225,7 @@ class _Source:
             list(threads.map(draw, parts))
         types = np.zeros((len(codes), MOST_INPUTS + 1), dtype=np.int8)
         types[:, : len(inputs)] = [TYPES.index(kind) for kind in inputs]
-        types[:, MOST_INPUTS] = _OUTPUTS[codes[:, -1] >> 6]
+        types[:, MOST_INPUTS] = _OUTPUTS[operation_of(codes[:, -1])]
         test = np.zeros(len(codes), dtype=np.bool_)
         return Corpus(codes, types, numbers, test, semantics).subset(done)
 

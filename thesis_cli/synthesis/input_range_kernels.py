@@ -22,11 +22,17 @@ from thesis_cli.synthesis.dispatch import by_operation
 from thesis_cli.synthesis.dsl import OPERATIONS, check_rules
 from thesis_cli.synthesis.lanes import inlined
 from thesis_cli.synthesis.operation_kernels import INT_LIST, TAKES, Bounds
+from thesis_cli.synthesis.program_codes import arguments_of, code_of, operation_of
 
 Codes = npt.NDArray[np.int32]
 
 BY = np.array([o.f.by if o.f else 0 for o in OPERATIONS])
 """Constants of the lambdas of all operations."""
+
+code_in = inlined(code_of)
+operation_in = inlined(operation_of)
+arguments_in = inlined(arguments_of)
+"""Compiled packing of codes."""
 
 TWO = np.int64(2)
 EMPTY = (np.int64(1), np.int64(0))
@@ -202,7 +208,7 @@ def propagate(codes: Codes, inputs: int, longest: int, bounds: Bounds, least: In
         if least[line] > most[line]:
             return False
         code = np.int64(codes[line - inputs])
-        id, x, y = code >> 6, code >> 3 & 7, code & 7
+        id, (x, y) = operation_in(code), arguments_in(code)
         first, second = _before(id, least[line], most[line], longest, bounds)
         if TAKES[id] != INT_LIST:  # the number that goes with a list may be any
             least[x], most[x] = max(least[x], first[0]), min(most[x], first[1])

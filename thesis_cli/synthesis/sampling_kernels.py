@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
-from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.base.arrays import Floats, Words
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS
-from thesis_cli.synthesis.input_range_kernels import Codes, propagate
+from thesis_cli.synthesis.input_range_kernels import Codes, arguments_in, code_in, operation_in, propagate
 from thesis_cli.synthesis.lanes import NULL, WIDTH, Flags, Lanes, row_size
 from thesis_cli.synthesis.operation_kernels import GIVES_INT, INT_LIST, LIST, LIST_LIST, TAKES, Bounds, apply
 from thesis_cli.synthesis.program_codes import MOST_LINES
@@ -23,6 +25,10 @@ MEMBERS = [[o.id for o in OPERATIONS if TAKES[o.id] == t and GIVES_INT[o.id] == 
 SIZES = np.array([len(ids) for ids in MEMBERS])
 IDS = np.array([ids + [0] * (len(OPERATIONS) - len(ids)) for ids in MEMBERS])
 """Numbers of operations of the groups, and their ids."""
+
+EXACT = 2.0**45
+"""Totals below it are drawn from as whole numbers; a remainder of 63 random bits is then uniform
+enough."""
 
 FREE, FRESH, MOST = 6, 16, 32
 """Attempts at an example: those that draw inputs without regard to ranges, those that refuse
@@ -51,28 +57,43 @@ def _below(state, n):
     return np.int64(mix(state[0]) >> np.uint64(1)) % n
 
 
-def count_completions(length: int) -> Ints:
+@helper()
+def _share(state, total):
+    """A random part of a total of at least 1, below it; a whole number while the total is small."""
+    if total < EXACT:
+        return np.float64(_below(state, np.int64(total)))
+    state[0] += _GOLDEN
+    return np.float64(mix(state[0]) >> np.uint64(11)) * 2.0**-53 * total
+
+
+def count_completions(length: int) -> Floats:
     """Number of ways to complete a program, by what it has so far.
+
+    There are more programs of 9 lines than 64 bits count, so these are floats: exact below 2^53, and
+    otherwise right to some 15 digits.
 
     Returns
     -------
     [r, i, n, j, k]: ways to add r lines to i numbers and n lists, of which j and k are unused so
     far, so that all but the last result are used. Shape (length + 1, V, V, V, V), V = MOST_INPUTS +
-    MOST_LINES + 1.
+    MOST_LINES + 1; only those with i + n <= V - 1 - r count.
     """
-    most = MOST_INPUTS + MOST_LINES
-    ways = np.zeros((length + 1, most + 1, most + 1, most + 1, most + 1), dtype=np.int64)
+    size = MOST_INPUTS + MOST_LINES + 1
+    ways = np.zeros((length + 1, *(size,) * 4))
     ways[0, :, :, 0, 1] = 1
     ways[0, :, :, 1, 0] = 1
-    for r in range(1, length + 1):
-        for i, n in np.ndindex(most - r + 1, most - r + 1):
-            for j, k in np.ndindex(i + 1, n + 1 if i + n <= most - r else 0):
-                for (takes, number), size in zip(GROUPS, SIZES, strict=True):
-                    a_list = not number
-                    for a, b in np.ndindex(2 if takes == INT_LIST else 1, 3 if takes == LIST_LIST else 2):
-                        if fits := _fits(takes, i, n, j, k, a, b):
-                            after = i + number, n + a_list, j - a + number, k - b + a_list
-                            ways[r, i, n, j, k] += size * fits * ways[r - 1, *after]
+    i, n = np.ogrid[:size, :size]
+    for r, (j, k) in product(range(1, length + 1), np.ndindex(size, size)):
+        if j + k > r + 1:  # a line leaves at most one fewer unused
+            continue
+        for (takes, number), operations in zip(GROUPS, SIZES, strict=True):
+            a_list = 1 - number
+            for a, b in np.ndindex(2 if takes == INT_LIST else 1, 3 if takes == LIST_LIST else 2):
+                if a <= j and b <= k:
+                    later = np.zeros((size, size))
+                    left = ways[r - 1, number:, a_list:, j - a + number, k - b + a_list]
+                    later[: size - number, : size - a_list] = left
+                    ways[r, :, :, j, k] += operations * _fits(takes, i, n, j, k, a, b) * later
     return ways
 
 
@@ -86,7 +107,7 @@ def _fits(takes, i, n, j, k, a, b):
 
 
 @kernel()
-def sample(ways: Ints, kinds: Flags, state: Words, codes: Codes) -> None:
+def sample(ways: Floats, kinds: Flags, state: Words, codes: Codes) -> None:
     """Draw programs without unused variables, uniformly, each of as many lines as `codes` has
     columns.
 
@@ -112,7 +133,7 @@ def sample(ways: Ints, kinds: Flags, state: Words, codes: Codes) -> None:
                 j += number[v] and not used[v]
                 k += not number[v] and not used[v]
             left = length - depth - 1
-            draw = _below(state, ways[left + 1, i, line - i, j, k])
+            draw = _share(state, ways[left + 1, i, line - i, j, k])
             for g in range(SIZES.size):
                 takes, gives = GROUPS[g]
                 for x in range(line):
@@ -124,12 +145,13 @@ def sample(ways: Ints, kinds: Flags, state: Words, codes: Codes) -> None:
                         a = np.int64(number[x] and not used[x])
                         b = np.int64(not used[y]) + np.int64(x != y and not number[x] and not used[x])
                         each = ways[left, i + gives, line - i + 1 - gives, j - a + gives, k - b + 1 - gives]
-                        if draw < SIZES[g] * each:
-                            codes[p, depth] = IDS[g, draw // each] << 6 | x << 3 | y
+                        if each > 0:  # the last one that is reached, whatever the rounding
+                            place = min(np.int64(draw // each), SIZES[g] - 1)
+                            codes[p, depth] = code_in(IDS[g, place], x, y)
                         draw -= SIZES[g] * each
-            code = codes[p, depth]
-            used[code >> 3 & 7] = used[code & 7] = True
-            number[line] = GIVES_INT[code >> 6]
+            x, y = arguments_in(codes[p, depth])
+            used[x] = used[y] = True
+            number[line] = GIVES_INT[operation_in(codes[p, depth])]
 
 
 @helper()
@@ -162,7 +184,8 @@ def _run(codes, inputs, pool, bounds):
     """Whether all lines give values in range, on one example."""
     for d in range(codes.size):
         code = np.int64(codes[d])
-        if not apply(code >> 6, pool, code >> 3 & 7, code & 7, inputs + d, (ZERO, ONE), bounds):
+        x, y = arguments_in(code)
+        if not apply(operation_in(code), pool, x, y, inputs + d, (ZERO, ONE), bounds):
             return False
     return True
 
@@ -205,7 +228,7 @@ def _find_examples(codes, kinds, pool, state, bounds, longest, ranges, numbers):
         if not found:
             return False
     for v in range(inputs):
-        alike = kinds[v] == GIVES_INT[codes[-1] >> 6]
+        alike = kinds[v] == GIVES_INT[operation_in(codes[-1])]
         for m in range(examples):
             alike &= _same(numbers, m, v, m, _OUTPUT)
         varied &= not alike
