@@ -9,9 +9,9 @@ import pytest
 
 from tests.synthesis.test_behaviours import behaviour, every
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis import behaviours
-from thesis_cli.synthesis.corpus import TYPES
-from thesis_cli.synthesis.corpus_maker import CorpusPlan, make_corpus, random_tasks
+from thesis_cli.synthesis import behaviours, corpus_maker
+from thesis_cli.synthesis.corpus import TYPES, join
+from thesis_cli.synthesis.corpus_maker import CorpusPlan, make_corpus, parts, random_tasks
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, Semantics, type_of
 from thesis_cli.synthesis.program import Program, run
 from thesis_cli.synthesis.program_codes import SIGNATURES
@@ -125,6 +125,21 @@ def test_same_seed_same_corpus_whatever_the_threads():
         one, same, other = (getattr(corpus, name) for corpus in made)
         assert np.array_equal(one, same)
         assert name == "test" or not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("done", [1, 5])
+def test_a_corpus_goes_on_from_its_first_parts(monkeypatch, done):
+    monkeypatch.setattr(corpus_maker, "PART", 64)
+    plan = CorpusPlan(4, 150, 31, shorter=True, signatures=[(LIST,), (INT, LIST)])
+    whole = list(parts(plan, rng()))
+    assert [len(part) for part in whole[3:]] == [64, 64, 53]
+    assert [int(part.test.sum()) for part in whole[3:]] == [11, 11, 9]
+    rest = list(parts(plan, rng(), made=whole[:done]))
+    for part, same in zip(rest, whole[done:], strict=True):
+        assert part.labelled() == same.labelled()
+        assert part.made == same.made
+    programs = join(whole).programs()
+    assert len({(p.inputs, p.output, behaviour(p, DEFAULT)) for p in programs}) == len(programs)
 
 
 def test_all_shorter_programs_can_be_gone_through(monkeypatch):

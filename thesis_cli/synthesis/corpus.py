@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -127,7 +128,11 @@ def _value(code: int, numbers: Lanes) -> Value:
 
 def join(parts: Sequence[Corpus]) -> Corpus:
     """Corpora one after the other; programs of fewer lines than the longest have -1 after their
-    last."""
+    last, and counts of programs made add up."""
+    made: dict[str, Counter[int]] = {}
+    for part in parts:
+        for what, counts in part.made.items():
+            made.setdefault(what, Counter()).update(counts)
     length = max(part.codes.shape[1] for part in parts)
     codes = [np.pad(part.codes, ((0, 0), (0, length - part.codes.shape[1])), constant_values=-1) for part in parts]
     return Corpus(
@@ -136,4 +141,5 @@ def join(parts: Sequence[Corpus]) -> Corpus:
         np.concatenate([part.numbers for part in parts]),
         np.concatenate([part.test for part in parts]),
         parts[0].semantics,
+        made,
     )

@@ -28,7 +28,7 @@ import numpy as np
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
-from thesis_cli.synthesis.behaviours import Behaviours, distinct, enumerated
+from thesis_cli.synthesis.behaviours import ENUMERATED, Behaviours, distinct, enumerated
 from thesis_cli.synthesis.corpus import TYPES, Corpus, Labelled, join
 from thesis_cli.synthesis.dsl import DEFAULT, MOST_INPUTS, OPERATIONS, Semantics
 from thesis_cli.synthesis.program import Program
@@ -36,6 +36,10 @@ from thesis_cli.synthesis.program_codes import MOST_LINES, SIGNATURES, Signature
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.input_range_kernels import Codes
+    from thesis_cli.synthesis.lanes import Flags
+
+PART = 2**16
+"""Programs of the longest lengths that are made at a time."""
 
 _OUTPUTS = np.array([TYPES.index(o.output) for o in OPERATIONS], dtype=np.int8)
 
@@ -85,7 +89,23 @@ def make_corpus(
     jobs: int = 1,
     progress: Tick = lambda done: None,
 ) -> Corpus:
-    """Make a corpus; the module describes its programs.
+    """Make a corpus in memory: all its `parts`, one after the other."""
+    return join(list(parts(plan, rng, apart_from, jobs, progress)))
+
+
+def parts(
+    plan: CorpusPlan,
+    rng: np.random.Generator,
+    apart_from: Iterable[Program] = (),
+    jobs: int = 1,
+    progress: Tick = lambda done: None,
+    made: Iterable[Corpus] = (),
+) -> Iterator[Corpus]:
+    """Make a corpus, a part of up to `PART` programs of one length at a time; the module describes
+    its programs.
+
+    A part depends on the plan, its own child of `rng`, and the programs of the parts before it, and
+    on nothing else. So a corpus goes on from the parts that there are.
 
     Parameters
     ----------
@@ -95,11 +115,13 @@ def make_corpus(
         order.
     jobs : threads; the result does not depend on it.
     progress : called with the number of programs just made.
+    made : the first parts, if they are made already; only the parts after them are yielded.
 
-    Returns
-    -------
-    Programs by length, and within a length in random order, those to test on first. No two programs
-    do the same. If a length has too few programs, the part to test on keeps its share.
+    Yields
+    ------
+    Programs by length, and within a part in random order, those to test on first. Each part has its
+    share of them. No two programs of the corpus do the same. If a length has too few programs, its
+    last part is shorter.
 
     Raises
     ------
@@ -107,27 +129,70 @@ def make_corpus(
     """
     known = [enumerated(signature, plan.semantics, plan.length) for signature in plan.signatures]
     _exclude(known, apart_from)
-    parts = []
+    earlier = iter(made)
     needed = plan.count + plan.test
     for lines in range(1 if plan.shorter else plan.length, plan.length + 1):
-        batch = max(needed, 2**8)
-        batch = batch + batch // 4 if plan.exhaustive else min(batch, 2**12)
-        sources = [
-            _Source(behaviours, distinct(behaviours, lines, child, batch, plan.exhaustive), lines, plan, child, jobs)
-            for behaviours, child in zip(known, rng.spawn(len(known)), strict=True)
-        ]
-        found = _take(sources, needed, rng, progress)
-        if len(found) < needed and not plan.shorter:
-            problem = f"{needed:,} distinct programs of length {plan.length} are requested"
-            raise InputError(problem, f"there are {len(found):,} that can be given examples")
-        found = found.subset(rng.permutation(len(found)))
-        found.test[: -(-len(found) * plan.test // needed)] = True
-        parts.append(found)
-    made = {"looked_at": Counter[int](), "distinct": Counter[int]()}
+        start, full = 0, True
+        while full and start < needed:
+            child = rng.spawn(1)[0]
+            size = needed if lines <= ENUMERATED else min(needed - start, PART)
+            part = next(earlier, None)
+            new = part is None
+            if part is None:
+                part = _part(known, plan, lines, size, child, jobs, progress)
+                part.test[: _share(plan, start + len(part)) - _share(plan, start)] = True
+            start, full = start + len(part), len(part) == size
+            if not full and not plan.shorter:
+                problem = f"{needed:,} distinct programs of length {plan.length} are requested"
+                raise InputError(problem, f"there are {start:,} that can be given examples")
+            if new:
+                yield part
+            if start < needed or lines < plan.length:
+                _enter(known, part, lines)
+
+
+def _share(plan: CorpusPlan, programs: int) -> int:
+    """How many of the first programs of a length are to test on."""
+    return -(-programs * plan.test // (plan.count + plan.test))
+
+
+def _part(
+    known: Sequence[Behaviours],
+    plan: CorpusPlan,
+    lines: int,
+    size: int,
+    rng: np.random.Generator,
+    jobs: int,
+    progress: Tick,
+) -> Corpus:
+    """Programs of one length, all to train on, that differ from the known ones; fewer than `size`
+    if there are no more."""
+    batch = max(size, 2**8)
+    batch = batch + batch // 4 if plan.exhaustive else min(batch, 2**12)
+    found = [behaviours.copy() for behaviours in known]
+    sources = [
+        _Source(behaviours, distinct(behaviours, lines, child, batch, plan.exhaustive), lines, plan, child, jobs)
+        for behaviours, child in zip(found, rng.spawn(len(found)), strict=True)
+    ]
+    part = _take(sources, size, rng, progress)
+    counts = {"looked_at": Counter[int](), "distinct": Counter[int]()}
+    for behaviours in found:
+        counts["looked_at"] += behaviours.looked_at
+        counts["distinct"] += behaviours.kept
+    return replace(part.subset(rng.permutation(len(part))), made=counts)
+
+
+def _enter(known: Sequence[Behaviours], part: Corpus, lines: int) -> None:
+    """Know programs of so many lines, so that no later one does the same."""
     for behaviours in known:
-        made["looked_at"] += behaviours.looked_at
-        made["distinct"] += behaviours.kept
-    return replace(join(parts), made=made)
+        codes = part.codes[_rows_on(behaviours.inputs, part), :lines]
+        behaviours.select(np.ascontiguousarray(codes), fresh=True)
+
+
+def _rows_on(inputs: Signature, part: Corpus) -> Flags:
+    """Which programs take inputs of these types."""
+    types = [TYPES.index(kind) for kind in inputs] + [0] * (MOST_INPUTS - len(inputs))
+    return np.asarray((part.types[:, :MOST_INPUTS] == types).all(axis=1))
 
 
 def _check(name: str, number: int, least: int, most: int | None = None) -> None:
