@@ -17,14 +17,16 @@ import pytest
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.synthesis.batch import journal_beside, solve_batch
 from thesis_cli.synthesis.dsl import DEFAULT
+from thesis_cli.synthesis.guide import digest
 from thesis_cli.synthesis.program import parse
-from thesis_cli.synthesis.solver import Solution
+from thesis_cli.synthesis.solver import Order, Solution
 from thesis_cli.synthesis.task import Example, Task
 
 ROOT = Path(__file__).resolve().parents[2]
 SORT = parse("a <- [int]; b <- SORT a")
-SETTINGS = {"solver": "dfs", "timeout": float("inf"), "prior": (0.1, 0.2)}
+SETTINGS = {"solver": "dfs", "timeout": float("inf"), "prior": "fixed 12"}
 TASKS = [Task(f"täsk {i}", (Example(((3, 1, i),), tuple(sorted((3, 1, i)))),)) for i in range(5)]
+ORDERS = [Order.uniform(), Order((0.25,) * 34), *[Order.uniform()] * 3]
 FOUND = [
     Solution((SORT,), "dfs", 7, 0.125, 0),
     Solution((), "bottom-up", 9, 2.0, 3, "timeout"),
@@ -32,8 +34,8 @@ FOUND = [
 ]
 
 
-def journal(folder, tasks=TASKS, settings=SETTINGS):
-    return journal_beside(folder / "t.csv", tasks, settings, DEFAULT)
+def journal(folder, tasks=TASKS, settings=SETTINGS, orders=ORDERS):
+    return journal_beside(folder / "t.csv", tasks, orders, settings, DEFAULT)
 
 
 def files(folder):
@@ -85,6 +87,12 @@ def test_a_journal_cut_anywhere_keeps_its_whole_lines_and_goes_on(tmp_path):
             raise KeyboardInterrupt
 
 
+def damaged(place, programs):
+    """A line of a journal that does not belong there."""
+    row = {"place": place, "order": digest(ORDERS[1]), "solution": {**vars(FOUND[0]), "programs": programs}}
+    return json.dumps(row).encode()
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -92,9 +100,10 @@ def test_a_journal_cut_anywhere_keeps_its_whole_lines_and_goes_on(tmp_path):
         b"\xff",
         b"{}",
         b"[0, {}]",
-        b'{"place": 99, "solution": ' + json.dumps({**vars(FOUND[0]), "programs": [SORT.one_line]}).encode() + b"}",
-        b'{"place": 1, "solution": ' + json.dumps({**vars(FOUND[0]), "programs": ["a <- [int]"]}).encode() + b"}",
-        b'{"place": 1, "solution": {"programs": []}}',
+        damaged(99, [SORT.one_line]),
+        damaged(1, ["a <- [int]"]),
+        damaged(1, [SORT.one_line]).replace(b'"order"', b'"other"'),
+        b'{"place": 1, "order": "", "solution": {"programs": []}}',
     ],
 )
 def test_damaged_lines_are_left_out(tmp_path, line):
@@ -112,13 +121,19 @@ def test_a_kept_program_that_does_not_fit_is_left_out(tmp_path):
     assert list(interrupted(tmp_path)) == [0, 1]
 
 
+def test_a_solution_by_another_order_is_left_out(tmp_path):
+    interrupted(tmp_path)
+    others = [ORDERS[0], Order((0.25,) * 33 + (0.75,)), *ORDERS[2:]]
+    assert interrupted(tmp_path, orders=others) == {0: FOUND[0], 2: FOUND[2]}
+
+
 @pytest.mark.parametrize(
     "other",
     [
         {"tasks": TASKS[::-1]},
         {"tasks": TASKS[:-1]},
         {"settings": {**SETTINGS, "solver": "smt"}},
-        {"settings": {**SETTINGS, "prior": (0.1, 0.3)}},
+        {"settings": {**SETTINGS, "prior": "fixed 13"}},
     ],
 )
 def test_another_batch_is_never_mixed_in(tmp_path, caplog, other):
@@ -153,11 +168,11 @@ def test_a_full_disk_loses_nothing_of_what_was_there(tmp_path):
     assert interrupted(tmp_path) == dict(enumerate(FOUND))
 
 
-def solve(task):
+def solve(task, order):
     """Solve the task or die, depending on its name."""
     if task.name == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
-    return Solution((), task.name, 1, 0.0, 0)
+    return Solution((), f"{task.name} {order.probabilities[0]}", 1, 0.0, 0)
 
 
 def named(*names):
@@ -165,18 +180,18 @@ def named(*names):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_solutions_come_in_the_order_of_the_tasks(jobs):
+def test_tasks_are_solved_by_their_orders_and_solutions_come_in_the_order_of_the_tasks(jobs):
     ticks = []
-    found = solve_batch(solve, named("a", "b", "c"), jobs, ticks.append)
-    assert [solution.solver for solution in found] == ["a", "b", "c"]
+    found = solve_batch(solve, named("a", "b", "c"), ORDERS[:3], jobs, ticks.append)
+    assert [solution.solver for solution in found] == ["a 0.5", "b 0.25", "c 0.5"]
     assert ticks == [1, 1, 1]
 
 
 def test_a_task_that_kills_its_process_fails_after_all_others(tmp_path):
     tasks = named("a", "dies", "c", "d")
-    with pytest.raises(WorkFailed, match=r"task dies: .* 3 times"), journal(tmp_path, tasks) as run:
-        solve_batch(solve, tasks, 2, lambda done: None, run)
-    with journal(tmp_path, tasks) as run:
+    with pytest.raises(WorkFailed, match=r"task dies: .* 3 times"), journal(tmp_path, tasks, orders=ORDERS[:4]) as run:
+        solve_batch(solve, tasks, ORDERS[:4], 2, lambda done: None, run)
+    with journal(tmp_path, tasks, orders=ORDERS[:4]) as run:
         assert sorted(run.kept) == [0, 2, 3]
 
 

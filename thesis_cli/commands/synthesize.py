@@ -32,12 +32,14 @@ from thesis_cli.synthesis.solvers import SolverName, solver
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.dsl import Semantics
+    from thesis_cli.synthesis.guide import Guide
     from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
     from thesis_cli.synthesis.task import Task
 
     TaskSource = str | Path | Task | Mapping[str, Any] | list[Any] | tuple[Any, ...]
     """A file, a task, a list of tasks, or examples; see `task.tasks_of`."""
-    Prior = str | Path | Order | Mapping[str, float]
+    Prior = str | Path | Order | Mapping[str, float] | Guide
+    """A name, a file, probabilities, or a guide, which gives each task an order of its own."""
 else:
     TaskSource = Prior = str
 
@@ -126,25 +128,29 @@ class SynthesizeResult(Result):
 def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
     """Solve the tasks; with `out`, keep a journal meanwhile and write the table."""
     from thesis_cli.synthesis.batch import journal_beside, solve_batch
+    from thesis_cli.synthesis.guide import orders_of
     from thesis_cli.synthesis.solver import Limits
     from thesis_cli.synthesis.task import tasks_of
 
     watch = Stopwatch()
     semantics = semantics_of(request.division, request.range)
-    order = _order(request.prior)
+    guide = _guide(request.prior)
     tasks = tasks_of(request.tasks, semantics)
+    orders = orders_of(guide, tasks)
     limits = Limits(request.max_length, request.timeout, request.memory, request.programs)
-    solve = partial(_solve, solver(request.solver), order, limits, semantics)
-    settings = settings_of(request)
+    solve = partial(_solve, solver(request.solver), limits, semantics)
+    named = isinstance(request.prior, str | Path)
+    settings = settings_of(request, **({} if named else {"prior": guide.identity}))
     with ExitStack() as stack:
         journal = None
         if request.out is not None and len(tasks) > 1:
             key = {name: value for name, value in settings.items() if name not in ("tasks", "jobs", "out")}
-            key |= {"prior": order.probabilities, "version": __version__}
-            journal = stack.enter_context(journal_beside(request.out, tasks, key, semantics))
+            key |= {"prior": guide.identity, "version": __version__}
+            journal = stack.enter_context(journal_beside(request.out, tasks, orders, key, semantics))
         tick = stack.enter_context(progress(len(tasks), "tasks"))
-        solutions = solve_batch(solve, tasks, jobs_or_all(request.jobs), tick, journal)
-        found = [row for task, s in zip(tasks, solutions, strict=True) for row in rows(task, s, order, limits)]
+        solutions = solve_batch(solve, tasks, orders, jobs_or_all(request.jobs), tick, journal)
+        parts = zip(tasks, solutions, orders, strict=True)
+        found = [row for task, s, order in parts for row in rows(task, s, order, limits)]
         result = SynthesizeResult(
             columns=Columns(found, whole=("rank", "length")),
             request=request,
@@ -160,21 +166,27 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
     return result
 
 
-def _order(prior: Prior) -> Order:
-    """Probabilities by name, from a file, or from a mapping."""
+def _guide(prior: object) -> Guide:
+    """Probabilities by name, from a file, or from a mapping, for all tasks; or a guide as it is."""
+    from thesis_cli.synthesis.guide import Fixed, Guide
     from thesis_cli.synthesis.prior import from_mapping, load, read
     from thesis_cli.synthesis.solver import Order
 
-    if isinstance(prior, Order):
+    if isinstance(prior, Guide):
         return prior
+    if isinstance(prior, Order):
+        return Fixed(prior)
     if isinstance(prior, Mapping):
-        return from_mapping(prior)
+        return Fixed(from_mapping(prior))
+    if not isinstance(prior, str | Path):
+        remedy = "it must be corpus, uniform, a CSV file, probabilities by name, an Order or a Guide"
+        raise InputError(f"--prior is an object of type {type(prior).__name__}", remedy)
     if prior == "corpus":
-        return load()
-    return Order.uniform() if prior == "uniform" else read(Path(prior))
+        return Fixed(load())
+    return Fixed(Order.uniform() if prior == "uniform" else read(Path(prior)))
 
 
-def _solve(search: Solver, order: Order, limits: Limits, semantics: Semantics, task: Task) -> Solution:
+def _solve(search: Solver, limits: Limits, semantics: Semantics, task: Task, order: Order) -> Solution:
     """Search, and rank the programs: shorter first, then by prior."""
     with about(task.name):
         found = search.solve(task, order, limits, semantics)

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from thesis_cli.base.errors import WorkFailed, describe
@@ -17,20 +18,26 @@ from thesis_cli.base.locks import locked
 from thesis_cli.base.pool import Killed, answers
 from thesis_cli.base.progress import Tick
 from thesis_cli.synthesis.dsl import Semantics
+from thesis_cli.synthesis.guide import digest
 from thesis_cli.synthesis.program import parse
-from thesis_cli.synthesis.solver import Solution
+from thesis_cli.synthesis.solver import Order, Solution
 from thesis_cli.synthesis.task import Task, check
 
 logger = logging.getLogger("thesis_cli")
 
-Solve = Callable[[Task], Solution]
+Solve = Callable[[Task, Order], Solution]
 
 
 def solve_batch(
-    solve: Solve, tasks: Sequence[Task], jobs: int, tick: Tick, journal: Journal | None = None
+    solve: Solve,
+    tasks: Sequence[Task],
+    orders: Sequence[Order],
+    jobs: int,
+    tick: Tick,
+    journal: Journal | None = None,
 ) -> list[Solution]:
-    """Solve tasks, except those that a journal holds already; returns the solutions of all, in
-    order.
+    """Solve tasks, each with its order, except those that a journal holds already; returns the
+    solutions of all, in order.
 
     Raises
     ------
@@ -44,7 +51,9 @@ def solve_batch(
         tick(len(kept))
     missing = [place for place in range(len(tasks)) if place not in kept]
     killed = []
-    for place, found in answers(solve, lambda places: (tasks[i] for i in places), missing, jobs):
+    for place, found in answers(
+        partial(_apply, solve), lambda places: ((tasks[i], orders[i]) for i in places), missing, jobs
+    ):
         if isinstance(found, Killed):
             killed.append((place, found))
             continue
@@ -59,6 +68,10 @@ def solve_batch(
     return [kept[place] for place in range(len(tasks))]
 
 
+def _apply(solve: Solve, pair: tuple[Task, Order]) -> Solution:
+    return solve(*pair)
+
+
 class Journal:
     """Solutions of a batch that has no table yet: a file beside the future table, with one solution
     a line.
@@ -70,6 +83,7 @@ class Journal:
     ----------
     table : the CSV file.
     tasks : in order.
+    orders : of the tasks; a solution that was found with another order is not kept.
     settings : whatever else a solution depends on, such as the version of this package, in types of
         JSON.
     semantics : programs that are read must fit their task under it.
@@ -84,10 +98,15 @@ class Journal:
     """
 
     def __init__(
-        self, table: Path, tasks: Sequence[Task], settings: Mapping[str, object], semantics: Semantics
+        self,
+        table: Path,
+        tasks: Sequence[Task],
+        orders: Sequence[Order],
+        settings: Mapping[str, object],
+        semantics: Semantics,
     ) -> None:
         self.path = table.with_name(f"{table.name}.journal")
-        self._tasks, self._semantics = tasks, semantics
+        self._tasks, self._orders, self._semantics = tasks, orders, semantics
         digest = hashlib.sha256("\n".join(task.to_json() for task in tasks).encode()).hexdigest()
         head = json.dumps({**settings, "tasks": digest}).encode()
         self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
@@ -105,7 +124,13 @@ class Journal:
         """Keep a solution. It survives the end of this process at once, and a power failure after a
         second or so."""
         programs = [program.one_line for program in found.programs]
-        line = json.dumps({"place": place, "solution": {**vars(found), "programs": programs}}).encode()
+        line = json.dumps(
+            {
+                "place": place,
+                "order": digest(self._orders[place]),
+                "solution": {**vars(found), "programs": programs},
+            }
+        ).encode()
         try:
             self._file.write(self._due + line + b"\n")
             self._file.flush()
@@ -118,12 +143,13 @@ class Journal:
         self.kept[place] = found
 
     def _read(self, line: bytes) -> tuple[int, Solution] | None:
-        """What `add` wrote; None if the line is damaged."""
+        """What `add` wrote; None if the line is damaged, or the order is another one now."""
         try:
             row = json.loads(line)
             place, found = row["place"], row["solution"]
             solution = Solution(**{**found, "programs": tuple(map(parse, found["programs"]))})
-            fits = all(check(program, self._tasks[place], self._semantics) for program in solution.programs)
+            fits = row["order"] == digest(self._orders[place])
+            fits &= all(check(program, self._tasks[place], self._semantics) for program in solution.programs)
         except (ValueError, TypeError, LookupError):
             return None
         return (place, solution) if fits else None
@@ -148,14 +174,18 @@ class Journal:
 
 @contextmanager
 def journal_beside(
-    table: Path, tasks: Sequence[Task], settings: Mapping[str, object], semantics: Semantics
+    table: Path,
+    tasks: Sequence[Task],
+    orders: Sequence[Order],
+    settings: Mapping[str, object],
+    semantics: Semantics,
 ) -> Iterator[Journal]:
     """The journal of a batch, for this run alone; whatever stops the batch is reported with what is
     kept.
 
     Parameters
     ----------
-    table, tasks, settings, semantics : as `Journal` takes them.
+    table, tasks, orders, settings, semantics : as `Journal` takes them.
 
     Raises
     ------
@@ -163,7 +193,7 @@ def journal_beside(
     WorkFailed : the work failed.
     """
     table.parent.mkdir(parents=True, exist_ok=True)
-    with locked(table, "give another --out"), Journal(table, tasks, settings, semantics) as journal:
+    with locked(table, "give another --out"), Journal(table, tasks, orders, settings, semantics) as journal:
         try:
             yield journal
         except (WorkFailed, OSError, MemoryError) as error:
