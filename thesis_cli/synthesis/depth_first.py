@@ -264,6 +264,7 @@ class Run:
     programs : those found, in order; all fit.
     nodes : programs examined.
     exhausted : every program of at most this length was examined, or could be left out.
+    found_after : seconds after which the shortest program was found; None if there is none.
 
     Raises
     ------
@@ -279,6 +280,7 @@ class Run:
         self.programs: list[Program] = []
         self.nodes = 0
         self.exhausted = 0
+        self.found_after: float | None = None
 
     def over(self, sets: Sequence[tuple[int, ...]], first: int, last: int, stopped: Stop = "") -> Solution:
         """Search depth first over sets of operations, each with those before it, until enough
@@ -321,11 +323,15 @@ class Run:
     def solution(self, stopped: Stop) -> Solution:
         """What was found: the shortest programs, as many as the limits allow."""
         programs = tuple(sorted(self.programs, key=len)[: self._limits.count])
-        return Solution(programs, self.name, self.nodes, self.clock.seconds, self.exhausted, stopped)
+        seconds = self.clock.seconds
+        return Solution(programs, self.name, self.nodes, seconds, self.exhausted, stopped, self.found_after)
 
     def add(self, programs: Sequence[Program]) -> None:
         """Add programs that compiled code found, if the plain interpreter agrees that they fit."""
+        before = self.shortest
         self.programs += [p for p in programs if check(p, self._task, self._semantics)]
+        if self.shortest < before:
+            self.found_after = self.clock.seconds
 
     def examine(self, length: int, operations: Sequence[int], fresh: Sequence[bool], count: int) -> bool:
         """Search one length for up to `count` programs; returns whether it ended in time."""

@@ -65,12 +65,14 @@ class LengthByLength(ABC):
         every program."""
         found: list[Program] = []
         exhausted = 0
+        found_after: float | None = None
         stopped: Stop = ""
         try:
             for length in range(1, self.limits.max_length + 1):
                 every = (p for active, fresh in doubling_sets(order) for p in self.programs(length, active, fresh))
                 fitting = (program for program in every if check(program, self.task, self.semantics))
                 for program in islice(fitting, self.limits.count - len(found)):
+                    found_after = self.clock.seconds if found_after is None else found_after
                     found.append(program)
                 if len(found) == self.limits.count:
                     break
@@ -81,7 +83,7 @@ class LengthByLength(ABC):
             stopped = "memory"
         except KeyboardInterrupt:
             stopped = "interrupted"
-        return Solution(tuple(found), name, self.nodes, self.clock.seconds, exhausted, stopped)
+        return Solution(tuple(found), name, self.nodes, self.clock.seconds, exhausted, stopped, found_after)
 
     def look(self) -> None:
         """Look at the clock.

@@ -112,6 +112,7 @@ class Solution:
     exhausted : every program of at most this length was examined, or another one provably fits as
         well.
     stopped : what stopped the search early, if anything.
+    found_after : seconds after which the first program was found; None if there is none.
     """
 
     programs: tuple[Program, ...]
@@ -120,6 +121,7 @@ class Solution:
     seconds: float
     exhausted: int
     stopped: Stop = ""
+    found_after: float | None = None
 
     @property
     def program(self) -> Program | None:
