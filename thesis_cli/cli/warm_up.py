@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,10 +31,12 @@ class Part(NamedTuple):
     ----------
     name : for messages.
     calls : the commands, in order.
+    modules : further modules of which no command calls the kernels yet; their `prepare` does.
     """
 
     name: str
     calls: tuple[Call, ...]
+    modules: tuple[str, ...] = ()
 
 
 GRID, COLOURS, PEOPLE = "{folder}/grid.uai", "{folder}/colours.uai", "{folder}/people.csv"
@@ -77,7 +80,11 @@ PARTS = (
             ("map", {"model": COLOURS, "solver": "max-product"}),
         ),
     ),
-    Part("programs", (("synthesize", {"tasks": "{folder}/task.json", "timeout": 60}),)),
+    Part(
+        "programs",
+        (("synthesize", {"tasks": "{folder}/task.json", "timeout": 60}),),
+        ("thesis_cli.synthesis.execution",),
+    ),
     Part("enumerations", (("estimate-z", {"model": "{folder}/vector.csv", "samples": 4}),)),
     Part("entropies", (("renyi", {"model": GRID, "shannon": True, "bounds": True, "samples": 4}),)),
     Part("marginals", (("marginals", {"model": GRID, "method": "bethe"}),)),
@@ -138,6 +145,8 @@ def carry_out(part: Part, folder: Path) -> str | None:
                 found = {key: v.format(folder=folder) if isinstance(v, str) else v for key, v in values.items()}
                 found |= {key: 1 for key in ("seed", "jobs") if key in command.fields}
                 command.execute(command.request(**found))
+            for name in part.modules:
+                import_module(name).prepare()
     except (InputError, WorkFailed, OSError, RuntimeError, MemoryError) as error:
         return f"{name}: {' '.join(describe(error).split())}"
     finally:
