@@ -156,7 +156,7 @@ def test_a_full_bank_hands_over_to_depth_first_search() -> None:
 def test_a_bank_keeps_within_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bottom_up, "FIRST", 16)
     bank = Bank(shared(), UNIFORM, Limits(5, memory=0.001), DEFAULT)
-    while bank._enlarge():
+    while bank.enlarge():
         pass
     kept = (bank._pool, bank._origins, bank._kinds, bank._hashes, bank._table)
     total = sum(array.nbytes for array in kept)

@@ -9,12 +9,16 @@ operations, and a program with a larger tree can have even fewer lines. Depth-fi
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.depth_first import SLICE, Clock, Run, pack
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics
 from thesis_cli.synthesis.program import Line, Program
@@ -24,8 +28,12 @@ from thesis_cli.synthesis.task import Example, Task
 if TYPE_CHECKING:
     from thesis_cli.synthesis.bottom_up_kernels import BankRows
 
-FIRST = 2**12
-"""Rows of the bank at first; it doubles."""
+
+FIRST, SECOND = 2**12, 2**16
+"""Rows of the bank at first, and when these are full; then it has all that the memory allows."""
+
+GROWTH = 4
+"""Factor by which the table of the rows grows."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +43,14 @@ class BottomUp:
     With T = `Limits.max_length`, the bank misses no program whose tree has at most T operations. If
     it finds a program of n lines, depth-first search looks for one of fewer lines, which takes a
     result twice; if it finds none, for one of up to T lines. A bank that reaches `Limits.memory`
-    finishes its size without growing, and depth-first search takes over; `Solution.stopped` is then
-    "memory", whatever that search finds.
+    finishes its level without growing, and depth-first search takes over; `Solution.stopped` is
+    then "memory", whatever that search finds.
 
     Parameters
     ----------
     prove : whether depth-first search follows. Without it, the first program has the fewest
-        operations as a tree.
+        operations as a tree, or the least cost.
+    costs : "size", each operation costs 1, or "prior", probable operations cost less (`levels_of`).
 
     Notes
     -----
@@ -50,16 +59,17 @@ class BottomUp:
     """
 
     prove: bool = True
+    costs: Literal["size", "prior"] = "size"
     name: str = "bottom-up"
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
         """See `solver.Solver`."""
         prepare()
         run = Run(self.name, task, limits, semantics)
-        bank = Bank(task, order, limits, semantics)
+        bank = Bank(task, order, limits, semantics, levels_of(order) if self.costs == "prior" else SIZES)
         short: Stop = ""
         try:
-            while bank.size < limits.max_length and not (short or run.complete):
+            while bank.size < bank.last and not (short or run.complete):
                 short = bank.grow(run)
             if short == "timeout" or not self.prove:
                 return run.solution(short)
@@ -68,52 +78,92 @@ class BottomUp:
             return run.solution("interrupted")
 
 
+SIZES = (1,) * len(OPERATIONS)
+"""Costs by which the level of a tree is its number of operations."""
+
+UNIT, HIGHEST = 1.0, 12
+"""Logarithms of probabilities in a unit of cost, and the highest cost of an operation."""
+
+
+def levels_of(order: Order, unit: float = UNIT) -> tuple[int, ...]:
+    """Costs of operations: -ln p in whole units, from 1 to `HIGHEST`, p being the probability by
+    which an order ranks them.
+
+    Raises
+    ------
+    InputError : the unit is not above 0.
+    """
+    if not unit > 0:
+        raise InputError(f"the unit of costs is {unit:g}", "it must be above 0")
+    least = math.exp(-HIGHEST * unit)
+    return tuple(max(1, round(-math.log(max(p, least)) / unit)) for p in order.of_operations)
+
+
 @cache
 def prepare() -> None:
     """Compile the growth of a bank, or load it, before any clock runs."""
     task = Task("any", (Example(((0,),), 0),))
-    Bank(task, Order.uniform(), Limits(1), DEFAULT).make(Clock(None))
+    bank = Bank(task, Order.uniform(), Limits(1), DEFAULT)
+    bank.make(Clock(None))
+    bank.enlarge()
+
+
+def _empty_table(rows: int) -> npt.NDArray[np.int32]:
+    """A table for so many rows, at most half full."""
+    return np.full(1 << (2 * rows - 1).bit_length(), -1, dtype=np.int32)
 
 
 class Bank:
-    """Values by size, in rows that grow.
+    """Values by level, in rows that grow. The level of a tree is the sum of the costs of its
+    operations.
+
+    Parameters
+    ----------
+    task, order, limits, semantics : as a solver takes them.
+    costs : of the operations by id, whole numbers, at least 1.
 
     Attributes
     ----------
-    size : operations of the largest trees that were made.
+    size : highest level of the trees that were made; if each operation costs 1, their size.
+    last : level by which all trees of at most T = `Limits.max_length` operations are made.
     """
 
-    def __init__(self, task: Task, order: Order, limits: Limits, semantics: Semantics) -> None:
-        from thesis_cli.synthesis.bottom_up_kernels import TARGET, enter
+    def __init__(
+        self, task: Task, order: Order, limits: Limits, semantics: Semantics, costs: Sequence[int] = SIZES
+    ) -> None:
+        from thesis_cli.synthesis.bottom_up_kernels import AHEAD, enter
         from thesis_cli.synthesis.lanes import WIDTH
         from thesis_cli.synthesis.operation_kernels import bounds_of
 
         self._task = task
-        self.size = 0
+        self.size, self.last = 0, limits.max_length * max(costs)
         inputs = len(task.inputs)
         columns = [[example.output for example in task.examples]]
         columns += [[example.inputs[i] for example in task.examples] for i in range(inputs)]
-        rows = max(FIRST, inputs + 3)
-        self._pool = pack(columns, rows)
+        self._pool = pack(columns, len(columns))
         width = self._pool.shape[1]
         self._most = int(limits.memory * GIB / (2 * width + 1 + 12 + 8 + 16))
-        self._kinds = np.zeros(rows, dtype=np.bool_)
-        self._kinds[TARGET + 1 : TARGET + 1 + inputs] = [kind is INT for kind in task.inputs]
-        self._origins = np.full((rows, 3), -1, dtype=np.int32)
-        self._hashes = np.zeros(rows, dtype=np.uint64)
+        self._kinds = np.array([task.output is INT, *(kind is INT for kind in task.inputs)])
+        self._origins = np.full((len(columns), 3), -1, dtype=np.int32)
+        self._hashes = np.zeros(len(columns), dtype=np.uint64)
         self._multipliers = np.random.default_rng(0).integers(
             2**64, size=WIDTH * len(task.examples) // 4, dtype=np.uint64
         ) | np.uint64(1)
-        self._table = np.full(2 * rows, -1, dtype=np.int32)
-        self._starts = np.zeros(limits.max_length + 2, dtype=np.int64)
-        self._starts[:2] = 1, 1 + inputs
+        self._starts = np.zeros(self.last + 2, dtype=np.int64)
+        self._starts[:2] = 1, len(columns)
         self._state = np.zeros(7, dtype=np.int64)
-        self._state[4] = 1 + inputs
+        self._state[4] = len(columns)
         self._found = np.zeros((limits.count, 3), dtype=np.int64)
-        self._last = limits.max_length
+        self._programs: list[Program] = []
+        self._limits = limits
         self._order = np.array(order.operations, dtype=np.int64)
+        self._costs = np.array(costs, dtype=np.int64)
         self._bounds = bounds_of(semantics)
-        enter(self._rows, 1, 1 + inputs)
+        rows = max(FIRST, len(columns) + AHEAD + 1)
+        self._most = max(self._most, rows)
+        self._reserve(rows)
+        self._table = _empty_table(rows)
+        enter(self._rows, 1, len(columns))
 
     @property
     def kept(self) -> int:
@@ -128,51 +178,80 @@ class Bank:
         return BankRows(self._pool, words, self._multipliers, self._kinds, self._origins, self._hashes, self._table)
 
     def grow(self, run: Run) -> Stop:
-        """Make the values of the next size, and report programs and nodes to a search."""
+        """Make the values of the next level, and report programs and nodes to a search."""
         try:
             short = self.make(run.clock)
         finally:
             run.nodes += self.take_nodes()
             run.add(self.programs())
-        if short != "timeout" and not run.complete:  # n lines are at most 2^n - 1 operations
-            run.exhausted = max(run.exhausted, (self.size + 1).bit_length() - 1)
+        if short != "timeout" and not run.complete:
+            run.exhausted = max(run.exhausted, self.covered)
         return short
 
+    @property
+    def covered(self) -> int:
+        """The greatest n so that all programs of n lines have a tree of at most this level.
+
+        The tree of a program of n lines is largest if each line takes the one above it twice.
+        """
+        lines, cost = 0, int(self._costs.max())
+        twice = int(self._costs[[len(operation.inputs) == 2 for operation in OPERATIONS]].max())
+        while cost <= self.size:
+            lines, cost = lines + 1, 2 * cost + twice
+        return lines
+
     def make(self, clock: Clock) -> Stop:
-        """Make the values of the next size, from those of all smaller ones."""
+        """Make the values of the next level, from those of all lower ones."""
         from thesis_cli.synthesis.bottom_up_kernels import DONE, ENOUGH, FULL, Level, grow
 
         self.size += 1
-        size = self.size
         self._state[:4] = 0, -1, 0, 0
-        keep = size < self._last
+        keep = self.size + int(self._costs.min()) <= self.last
+        budget = max(1, SLICE // len(self._task.examples))
         short: Stop = ""
-        while True:
-            level = Level(self._starts, size, keep, self._bounds, self._task.output is INT, self._order)
-            reason = grow(self._rows, level, SLICE, self._state, self._found)
-            if reason == FULL and not self._enlarge():
+        reason = FULL
+        while reason != DONE:
+            level = Level(
+                self._starts, self.size, keep, self._bounds, self._task.output is INT, self._order, self._costs
+            )
+            reason = grow(self._rows, level, budget, self._state, self._found)
+            if reason == FULL and not self.enlarge():
                 keep, short = False, "memory"
-            if reason in (DONE, ENOUGH):
+            if reason == ENOUGH and self._collect():
                 break
             if clock.is_up:
                 return "timeout"
-        self._starts[size + 1] = self._state[4]
+        self._starts[self.size + 1] = self._state[4]
         return short
 
-    def _enlarge(self) -> bool:
-        """Double the rows, within the memory; returns whether there was room."""
-        from thesis_cli.synthesis.bottom_up_kernels import enter
+    def enlarge(self) -> bool:
+        """Make room for more values, within the memory; returns whether there was any."""
+        from thesis_cli.synthesis.bottom_up_kernels import rebuild
 
-        rows = min(2 * len(self._pool), self._most)
-        if rows <= len(self._pool):
+        rows = len(self._pool)
+        if len(self._table) >= 2 * rows and not self._reserve(SECOND if rows < SECOND else self._most):
             return False
-        self._pool.resize((rows, self._pool.shape[1]), refcheck=False)
-        self._origins.resize((rows, 3), refcheck=False)
-        self._kinds.resize(rows, refcheck=False)
-        self._hashes.resize(rows, refcheck=False)
-        self._table = np.full(1 << (2 * rows - 1).bit_length(), -1, dtype=np.int32)
-        enter(self._rows, 1, int(self._state[4]))
+        rows = min(GROWTH * len(self._table) // 2, len(self._pool))
+        self._table = _empty_table(rows)
+        rebuild(self._hashes, self._table, 1, int(self._state[4]))
         return True
+
+    def _reserve(self, rows: int) -> bool:
+        """Copy all values to as many rows, or fewer if the system refuses; returns whether there is
+        more room. The system gives memory to rows when they are used, and only then."""
+        used, rows = int(self._state[4]), min(rows, self._most)
+        arrays = self._pool, self._kinds, self._origins, self._hashes
+        while rows > len(self._pool):
+            try:
+                longer: list[Any] = [np.empty((rows, *array.shape[1:]), array.dtype) for array in arrays]
+            except MemoryError:
+                rows //= 2
+                continue
+            for array, copy in zip(arrays, longer, strict=True):
+                copy[:used] = array[:used]
+            self._pool, self._kinds, self._origins, self._hashes = longer
+            return True
+        return False
 
     def take_nodes(self) -> int:
         """Expressions examined since the last call."""
@@ -181,9 +260,17 @@ class Bank:
 
     def programs(self) -> list[Program]:
         """Programs of the expressions found since the last call, in order."""
-        rows = self._found[: self._state[6]]
+        self._collect()
+        programs, self._programs = self._programs, []
+        return programs
+
+    def _collect(self) -> bool:
+        """Make programs of the expressions found, unless they are too long; returns whether there
+        are enough."""
+        made = (self._program(*map(int, row)) for row in self._found[: self._state[6]])
+        self._programs += [program for program in made if len(program) <= self._limits.max_length]
         self._state[6] = 0
-        return [self._program(*map(int, row)) for row in rows]
+        return len(self._programs) >= self._limits.count
 
     def _program(self, id: int, x: int, y: int) -> Program:
         inputs = len(self._task.inputs)

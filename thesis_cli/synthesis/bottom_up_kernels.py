@@ -1,4 +1,4 @@
-"""Compiled growth of a bank of values, one size at a time; `dsl` is the plain reference."""
+"""Compiled growth of a bank of values, one level at a time; `dsl` is the plain reference."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -19,6 +19,13 @@ Places = npt.NDArray[np.int32]
 DONE, PAUSED, ENOUGH, FULL = range(4)
 """Why the growth returned."""
 
+AHEAD = 32
+"""Rows that are made before they are compared with the bank; a pool needs so many free ones, and
+one more."""
+
+LINE = 8
+"""Words that the processor reads from memory together."""
+
 TARGET = 0
 """Row of the required output; the inputs follow it."""
 
@@ -28,7 +35,7 @@ class BankRows(NamedTuple):
 
     Attributes
     ----------
-    pool : values, shape (V, `row_size(M)`): the required output, the inputs, then values by size.
+    pool : values, shape (V, `row_size(M)`): the required output, the inputs, then values by level.
     words : the same memory, shape (V, `row_size(M)` / 4).
     multipliers : odd, for the hash, shape (WIDTH M / 4,): lengths are left out.
     kinds : whether a value is a number, shape (V,).
@@ -52,13 +59,14 @@ class Level(NamedTuple):
 
     Attributes
     ----------
-    starts : first row of each size up to `size`, shape (at least size + 1,).
-    size : operations of the trees that are made now.
+    starts : first row of each level up to `size`, shape (at least size + 1,).
+    size : level of the trees that are made now: the sum of the costs of their operations.
     keep : whether new values are kept; if not, they are only compared with the output, example by
         example.
     bounds : as `operation_kernels.apply` takes them.
     result_is_int : whether the output is a number.
     order : ids of the operations, as they are to be tried.
+    costs : of all operations, by id, at least 1.
     """
 
     starts: Ints
@@ -67,6 +75,7 @@ class Level(NamedTuple):
     bounds: Bounds
     result_is_int: bool
     order: Ints
+    costs: Ints
 
 
 # These take arrays, not the tuple: a tuple of arrays is copied by each call that is not inlined.
@@ -96,8 +105,61 @@ def _find(table, hashes, pool, kinds, row):
 
 
 @kernel()
+def rebuild(hashes: Words, table: Places, first: int, last: int) -> None:
+    """Enter rows `first` to `last` - 1, all distinct, into an empty table by their hashes alone."""
+    mask = table.size - 1
+    for row in range(first, last):
+        place = np.int64(hashes[row] >> np.uint64(20)) & mask
+        while table[place] >= 0:
+            place = (place + 1) & mask
+        table[place] = row
+
+
+@helper()
+def _settle(bank, first, last, near):
+    """Enter rows `first` to `last` - 1, which were made together; those of known values are
+    dropped, and later ones move up.
+
+    The first two loops read what the third needs, so that the processor waits for memory once, not
+    once a row.
+
+    Parameters
+    ----------
+    near : scratch, shape (at least last - first,).
+
+    Returns
+    -------
+    The row after the last that is kept.
+    """
+    pool, words, _, kinds, origins, hashes, table = bank
+    mask = table.size - 1
+    for row in range(first, last):
+        near[row - first] = table[np.int64(hashes[row] >> np.uint64(20)) & mask]
+    touched = np.uint64(0)
+    for row in range(first, last):
+        other = near[row - first]
+        if other >= 0 and hashes[other] == hashes[row]:
+            for i in range(0, words.shape[1], LINE):
+                touched |= words[other, i]
+    near[0] = np.int64(touched)
+    kept = first
+    for row in range(first, last):
+        place = _find(table, hashes, pool, kinds, row)
+        if table[place] < 0:
+            table[place] = kept
+            if kept < row:
+                for i in range(words.shape[1]):
+                    words[kept, i] = words[row, i]
+                kinds[kept], hashes[kept] = kinds[row], hashes[row]
+                for i in range(3):
+                    origins[kept, i] = origins[row, i]
+            kept += 1
+    return kept
+
+
+@kernel()
 def enter(bank: BankRows, first: int, last: int) -> None:
-    """Enter the values of rows `first` to `last` - 1 into the table; of equal ones the first."""
+    """Hash the values of rows `first` to `last` - 1 and enter them; of equal ones the first."""
     pool, words, multipliers, kinds, _, hashes, table = bank
     for row in range(first, last):
         hashes[row] = _hash(words, row, kinds[row], multipliers)
@@ -108,59 +170,61 @@ def enter(bank: BankRows, first: int, last: int) -> None:
 
 @kernel()
 def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) -> int:
-    """Make the values of one size from those of smaller ones; go on from where the last call
+    """Make the values of one level from those of lower ones; go on from where the last call
     stopped.
 
     Parameters
     ----------
     bank, level : values so far, and what to make.
-    budget : trees to try in this call.
-    state : place in the order, size of the first argument, arguments, rows in use, trees tried,
+    budget : steps of this call: trees tried, and arguments passed over.
+    state : place in the order, level of the first argument, arguments, rows in use, trees tried,
         trees found; updated.
     found : operation and arguments of trees that give the output, shape (count, 3); written.
 
     Returns
     -------
-    DONE, PAUSED (the budget is spent), ENOUGH (`found` is full) or FULL (the pool is).
+    DONE, PAUSED (the budget is spent), ENOUGH (`found` is full) or FULL (the pool or the table is).
     """
     pool, words, multipliers, kinds, origins, hashes, table = bank
-    starts, size, keep, bounds, result_is_int, order = level
+    starts, size, keep, bounds, result_is_int, order, costs = level
     examples, target = examples_of(pool), np.int64(TARGET)
     step = examples if keep else 1
-    stop = state[5] + budget
     place, part, x, y = state[0], state[1], state[2], state[3]
-    reason = PAUSED
-    while state[5] < stop:
+    near = np.empty(AHEAD, np.int64)
+    first = row = state[4]  # rows from the first to this one are made, and not yet entered
+    room = min(pool.shape[0], table.size // 2) - AHEAD
+    reason = FULL if keep and row >= room else PAUSED
+    while reason == PAUSED and budget > 0:
+        budget -= 1
         if place == order.size:
             reason = DONE
             break
         id = order[place]
-        takes = TAKES[id]
-        if part < 0:  # a new operation: a list alone is of the size before this one
-            part = size - 1 if takes == LIST else 0
+        takes, rest = TAKES[id], size - costs[id]
+        hit = GIVES_INT[id] == result_is_int
+        if part < 0:  # a new operation: a list alone has all the rest of the cost
+            part = max(rest, 0) if takes == LIST else 0
             x, y = starts[part], -1
-        if part == size:
+        if part > rest or (COMMUTES[id] and 2 * part > rest) or not (keep or hit):
             place, part = place + 1, -1
             continue
         if x == starts[part + 1]:
             part += 1
-            x, y = starts[min(part, size)], -1
+            x, y = starts[part], -1
             continue
         if y < 0:
-            y = x if takes == LIST else starts[size - 1 - part]
+            y = x if takes == LIST else starts[rest - part]
             if COMMUTES[id]:
                 y = max(x, y)
-        end = x + 1 if takes == LIST else starts[size - part]
+        end = x + 1 if takes == LIST else starts[rest - part + 1]
         if kinds[x] != (takes == INT_LIST) or y >= end:
             x, y = x + 1, -1
             continue
         other = y
         y += 1
-        if kinds[other] or not (keep or GIVES_INT[id] == result_is_int):
+        if kinds[other]:
             continue
-        row = state[4]
         state[5] += 1
-        hit = GIVES_INT[id] == result_is_int
         ok = keep or has_room(id, pool, x, other, target)
         for m in range(0, examples, step):
             if ok:
@@ -172,17 +236,15 @@ def grow(bank: BankRows, level: Level, budget: int, state: Ints, found: Ints) ->
             state[6] += 1
             if state[6] == found.shape[0]:
                 reason = ENOUGH
-                break
         if ok and keep:
             kinds[row] = GIVES_INT[id]
             hashes[row] = _hash(words, row, kinds[row], multipliers)
-            entry = _find(table, hashes, pool, kinds, row)
-            if table[entry] < 0:
-                table[entry] = row
-                origins[row, 0], origins[row, 1], origins[row, 2] = id, x, other
-                state[4] += 1
-                if state[4] == pool.shape[0] - 1:
+            origins[row, 0], origins[row, 1], origins[row, 2] = id, x, other
+            row += 1
+            if row - first == AHEAD:
+                first = row = _settle(bank, first, row, near)
+                if reason == PAUSED and row >= room:
                     reason = FULL
-                    break
+    state[4] = _settle(bank, first, row, near)
     state[0], state[1], state[2], state[3] = place, part, x, y
     return reason

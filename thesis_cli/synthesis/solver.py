@@ -88,13 +88,18 @@ class Order:
         return tuple(sorted(range(len(ATTRIBUTES)), key=lambda a: -self.probabilities[a]))
 
     @property
-    def operations(self) -> tuple[int, ...]:
-        """Ids of the operations, most probable first; ties by id.
+    def of_operations(self) -> tuple[float, ...]:
+        """Probabilities of the operations by id.
 
         A higher-order function with its lambda counts as the less probable of the two (appendix
         D.4).
         """
-        probability = [min(self.probabilities[a] for a in operation.attributes) for operation in OPERATIONS]
+        return tuple(min(self.probabilities[a] for a in operation.attributes) for operation in OPERATIONS)
+
+    @property
+    def operations(self) -> tuple[int, ...]:
+        """Ids of the operations, most probable first; ties by id."""
+        probability = self.of_operations
         return tuple(sorted(range(len(OPERATIONS)), key=lambda id: -probability[id]))
 
 
