@@ -11,7 +11,7 @@ from thesis_cli.synthesis.behaviour_kernels import lengths_of
 from thesis_cli.synthesis.behaviours import Behaviours, distinct, enumerated, probes
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, WIDEST, Semantics
 from thesis_cli.synthesis.program import Line, Program, run, search_space
-from thesis_cli.synthesis.program_codes import SIGNATURES, arrangements, decode, encode
+from thesis_cli.synthesis.program_codes import SIGNATURES, arrangements, decode, encode, operation_of
 from thesis_cli.synthesis.sampling_kernels import count_completions, sample
 
 WIDE = Semantics(low=-WIDEST, high=WIDEST)
@@ -43,7 +43,7 @@ def behaviour(program, semantics, columns=None):
 
 @pytest.mark.parametrize("inputs", SIGNATURES)
 def test_the_number_of_programs_without_unused_variables(inputs):
-    ways = count_completions(2)
+    ways = count_completions(2).ways
     numbers = inputs.count(INT)
     lists = len(inputs) - numbers
     for length in (1, 2):
@@ -62,6 +62,18 @@ def test_programs_are_drawn_uniformly(inputs):
     assert {decode(inputs, row) for row in found} == set(programs)
     expected = len(codes) / len(programs)
     freedom = len(programs) - 1
+    assert abs(((counts - expected) ** 2 / expected).sum() - freedom) < 5 * np.sqrt(2 * freedom)
+
+
+def test_programs_are_drawn_by_weight():
+    weights = np.arange(1, len(OPERATIONS) + 1) % 7 + 1
+    completions = count_completions(2, weights)
+    codes = np.zeros((200_000, 2), dtype=np.int32)
+    sample(completions, np.array([True, False]), np.array([7], dtype=np.uint64), codes)
+    found, counts = np.unique(codes, axis=0, return_counts=True)
+    expected = weights[operation_of(found)].prod(axis=1) / completions.ways[2, 1, 1, 1, 1] * len(codes)
+    assert expected.sum() == pytest.approx(len(codes))
+    freedom = len(found) - 1
     assert abs(((counts - expected) ** 2 / expected).sum() - freedom) < 5 * np.sqrt(2 * freedom)
 
 

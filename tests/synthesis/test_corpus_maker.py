@@ -51,6 +51,17 @@ def test_inputs_differ_even_where_there_are_few():
         assert len({example.inputs for example in labelled.task.examples}) == 5
 
 
+def test_degenerate_tasks_can_be_refused():
+    usual = make_corpus(CorpusPlan(3, 300), rng())
+    strict = make_corpus(CorpusPlan(3, 300, distinct=4, empty=1), rng())
+    for made, refused in ((usual, False), (strict, True)):
+        outputs = [[example.output for example in made.task(row).examples] for row in range(300)]
+        assert refused == all(len(set(row)) >= 4 and row.count(()) <= 1 for row in outputs)
+        assert all(len(set(row)) >= 2 for row in outputs)
+    constant = make_corpus(CorpusPlan(2, 600, distinct=1), rng())
+    assert any(len({example.output for example in constant.task(row).examples}) == 1 for row in range(600))
+
+
 def test_large_and_small_numbers_and_long_and_short_lists_occur():
     made = make_corpus(CorpusPlan(3, 500), rng())
     lists = made.inputs[(made.types[:, 0] == TYPES.index(LIST))][:, :, 0]
@@ -184,6 +195,8 @@ def test_random_tasks_are_tasks_of_distinct_programs():
         ({"length": 11, "count": 5}, "the length is 11"),
         ({"length": 2, "count": 0}, "the number of programs is 0"),
         ({"length": 2, "count": 5, "examples": 0}, "the number of examples is 0"),
+        ({"length": 2, "count": 5, "distinct": 6}, "the number of different outputs is 6; it must be 1 to 5"),
+        ({"length": 2, "count": 5, "empty": -1}, "the number of empty outputs is -1"),
         ({"length": 2, "count": 5, "semantics": Semantics(longest=32)}, "the length of lists is 32"),
         ({"length": 1, "count": 500}, "500 distinct programs of length 1 are requested; there are 40"),
         ({"length": 1, "count": 5, "signatures": [(LIST, LIST, LIST)]}, "there are 0"),

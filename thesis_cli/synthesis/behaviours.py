@@ -15,9 +15,10 @@ from thesis_cli.synthesis.dsl import INT, OPERATIONS, Semantics, Type, Value
 from thesis_cli.synthesis.program_codes import MOST_LINES, Signature
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Floats, Words
+    from thesis_cli.base.arrays import Words
     from thesis_cli.synthesis.input_range_kernels import Codes
     from thesis_cli.synthesis.lanes import Flags, Lanes
+    from thesis_cli.synthesis.sampling_kernels import Completions
 
 ENUMERATED = 3
 """Length of the longest programs that are enumerated; longer ones are drawn."""
@@ -236,7 +237,7 @@ def _enumerated(inputs: Signature, semantics: Semantics, length: int) -> Behavio
 
 
 @cache
-def _completions() -> Floats:
+def _completions() -> Completions:
     from thesis_cli.synthesis.sampling_kernels import count_completions
 
     return count_completions(MOST_LINES)

@@ -37,6 +37,7 @@ from thesis_cli.synthesis.program_codes import MOST_LINES, SIGNATURES, Signature
 if TYPE_CHECKING:
     from thesis_cli.synthesis.input_range_kernels import Codes
     from thesis_cli.synthesis.lanes import Flags
+    from thesis_cli.synthesis.sampling_kernels import Limits
 
 PART = 2**16
 """Programs of the longest lengths that are made at a time."""
@@ -56,6 +57,9 @@ class CorpusPlan:
     exhaustive : whether to compare longer programs with all of 4 lines, which takes a minute.
         Otherwise about one in seven of 5 lines has an equivalent of 4 lines.
     examples : M, for each program.
+    distinct : different outputs that the examples of a program have at least; by default 2, or 1 if
+        there is one example.
+    empty : examples of a program that may have an empty list as output; by default all.
     signatures : types of inputs.
     semantics : of the language.
 
@@ -70,6 +74,8 @@ class CorpusPlan:
     shorter: bool = False
     exhaustive: bool = False
     examples: int = 5
+    distinct: int | None = None
+    empty: int | None = None
     signatures: Sequence[Signature] = SIGNATURES
     semantics: Semantics = DEFAULT
 
@@ -79,7 +85,18 @@ class CorpusPlan:
         _check("length", self.length, 1, MOST_LINES)
         _check("number of programs", self.count + self.test, 1)
         _check("number of examples", self.examples, 1)
+        _check("number of different outputs", self.distinct, 1, self.examples)
+        _check("number of empty outputs", self.empty, 0)
         _check("length of lists", self.semantics.longest, 1, WIDTH - 1)
+
+    @property
+    def limits(self) -> Limits:
+        """What the examples of a program may be."""
+        from thesis_cli.synthesis.sampling_kernels import Limits
+
+        distinct = min(2, self.examples) if self.distinct is None else self.distinct
+        empty = self.examples if self.empty is None else self.empty
+        return Limits(self.semantics.longest, self.examples - distinct, empty)
 
 
 def make_corpus(
@@ -195,9 +212,9 @@ def _rows_on(inputs: Signature, part: Corpus) -> Flags:
     return np.asarray((part.types[:, :MOST_INPUTS] == types).all(axis=1))
 
 
-def _check(name: str, number: int, least: int, most: int | None = None) -> None:
-    """Refuse a number that is out of bounds."""
-    if number < least or (most is not None and number > most):
+def _check(name: str, number: int | None, least: int, most: int | None = None) -> None:
+    """Refuse a number that is out of bounds; None is not."""
+    if number is not None and (number < least or (most is not None and number > most)):
         allowed = f"at least {least}" if most is None else f"{least} to {most}"
         raise InputError(f"the {name} is {number}", f"it must be {allowed}")
 
@@ -279,7 +296,7 @@ class _Source:
                 self._behaviours.kinds,
                 seeds[part],
                 bounds_of(semantics),
-                semantics.longest,
+                self._plan.limits,
                 numbers[part],
                 done[part],
             )

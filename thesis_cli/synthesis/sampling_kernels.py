@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats, Words
+from thesis_cli.base.arrays import Floats, Ints, Words
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS
 from thesis_cli.synthesis.input_range_kernels import Codes, arguments_in, code_in, operation_in, propagate
@@ -26,6 +27,9 @@ SIZES = np.array([len(ids) for ids in MEMBERS])
 IDS = np.array([ids + [0] * (len(OPERATIONS) - len(ids)) for ids in MEMBERS])
 """Numbers of operations of the groups, and their ids."""
 
+EVEN = np.ones(len(OPERATIONS), dtype=np.int64)
+"""Weights of operations that are all alike."""
+
 EXACT = 2.0**45
 """Totals below it are drawn from as whole numbers; a remainder of 63 random bits is then uniform
 enough."""
@@ -40,6 +44,37 @@ TWO, FOUR, EIGHT = np.int64(2), np.int64(4), np.int64(8)
 _OUTPUT = np.int64(MOST_INPUTS)
 _ROW = row_size(1)
 _GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+class Completions(NamedTuple):
+    """What `sample` draws from: all programs, each with the product of the weights of its
+    operations.
+
+    Attributes
+    ----------
+    ways : [r, i, n, j, k]: total weight of the ways to add r lines to i numbers and n lists, of
+        which j and k are unused so far, so that all but the last result are used. Shape (length +
+        1, V, V, V, V), V = MOST_INPUTS + MOST_LINES + 1; only those with i + n <= V - 1 - r count.
+    sums : running sums of the weights in each group of operations, shape (6, operations).
+    """
+
+    ways: Floats
+    sums: Floats
+
+
+class Limits(NamedTuple):
+    """What the examples of a program may be.
+
+    Attributes
+    ----------
+    longest : numbers of the longest list.
+    repeats : examples whose output may be that of an earlier one.
+    empty : examples whose output may be the empty list.
+    """
+
+    longest: int
+    repeats: int
+    empty: int
 
 
 @helper(cache=True)
@@ -66,18 +101,19 @@ def _share(state, total):
     return np.float64(mix(state[0]) >> np.uint64(11)) * 2.0**-53 * total
 
 
-def count_completions(length: int) -> Floats:
-    """Number of ways to complete a program, by what it has so far.
+def count_completions(length: int, weights: Ints = EVEN) -> Completions:
+    """Number of ways to complete a program, by what it has so far; with weights, their total
+    weight.
 
     There are more programs of 9 lines than 64 bits count, so these are floats: exact below 2^53, and
     otherwise right to some 15 digits.
 
-    Returns
-    -------
-    [r, i, n, j, k]: ways to add r lines to i numbers and n lists, of which j and k are unused so
-    far, so that all but the last result are used. Shape (length + 1, V, V, V, V), V = MOST_INPUTS +
-    MOST_LINES + 1; only those with i + n <= V - 1 - r count.
+    Parameters
+    ----------
+    length : lines to add, at most.
+    weights : whole numbers from 1, by operation.
     """
+    members = [weights[ids] for ids in MEMBERS]
     size = MOST_INPUTS + MOST_LINES + 1
     ways = np.zeros((length + 1, *(size,) * 4))
     ways[0, :, :, 0, 1] = 1
@@ -86,15 +122,16 @@ def count_completions(length: int) -> Floats:
     for r, (j, k) in product(range(1, length + 1), np.ndindex(size, size)):
         if j + k > r + 1:  # a line leaves at most one fewer unused
             continue
-        for (takes, number), operations in zip(GROUPS, SIZES, strict=True):
+        for (takes, number), group in zip(GROUPS, members, strict=True):
             a_list = 1 - number
             for a, b in np.ndindex(2 if takes == INT_LIST else 1, 3 if takes == LIST_LIST else 2):
                 if a <= j and b <= k:
                     later = np.zeros((size, size))
                     left = ways[r - 1, number:, a_list:, j - a + number, k - b + a_list]
                     later[: size - number, : size - a_list] = left
-                    ways[r, :, :, j, k] += operations * _fits(takes, i, n, j, k, a, b) * later
-    return ways
+                    ways[r, :, :, j, k] += group.sum() * _fits(takes, i, n, j, k, a, b) * later
+    sums = np.array([np.cumsum(np.pad(group, (0, len(weights) - len(group)))) for group in members])
+    return Completions(ways, sums.astype(np.float64))
 
 
 def _fits(takes, i, n, j, k, a, b):
@@ -107,17 +144,18 @@ def _fits(takes, i, n, j, k, a, b):
 
 
 @kernel()
-def sample(ways: Floats, kinds: Flags, state: Words, codes: Codes) -> None:
-    """Draw programs without unused variables, uniformly, each of as many lines as `codes` has
+def sample(completions: Completions, kinds: Flags, state: Words, codes: Codes) -> None:
+    """Draw programs without unused variables, by weight, each of as many lines as `codes` has
     columns.
 
     Parameters
     ----------
-    ways : from `count_completions`, of at least that length.
+    completions : from `count_completions`, of at least that length.
     kinds : whether an input is a number, shape (inputs,).
     state : of the random numbers, shape (1,); updated.
     codes : lines, shape (P, T); written.
     """
+    ways, sums = completions
     inputs, length = kinds.size, codes.shape[1]
     number = np.zeros(inputs + length, dtype=np.bool_)
     used = np.zeros(inputs + length, dtype=np.bool_)
@@ -146,9 +184,11 @@ def sample(ways: Floats, kinds: Flags, state: Words, codes: Codes) -> None:
                         b = np.int64(not used[y]) + np.int64(x != y and not number[x] and not used[x])
                         each = ways[left, i + gives, line - i + 1 - gives, j - a + gives, k - b + 1 - gives]
                         if each > 0:  # the last one that is reached, whatever the rounding
-                            place = min(np.int64(draw // each), SIZES[g] - 1)
+                            place = 0
+                            while place < SIZES[g] - 1 and draw >= sums[g, place] * each:
+                                place += 1
                             codes[p, depth] = code_in(IDS[g, place], x, y)
-                        draw -= SIZES[g] * each
+                        draw -= sums[g, -1] * each
             x, y = arguments_in(codes[p, depth])
             used[x] = used[y] = True
             number[line] = GIVES_INT[operation_in(codes[p, depth])]
@@ -200,10 +240,10 @@ def _same(numbers, m, v, other, w):
 
 
 @helper(inline="always")
-def _find_examples(codes, kinds, pool, state, bounds, longest, ranges, numbers):
-    """Write examples for one program; whether there are enough and they vary."""
-    inputs, examples = kinds.size, numbers.shape[0]
-    varied = examples == 1
+def _find_examples(codes, kinds, pool, state, bounds, limits, ranges, numbers):
+    """Write examples for one program; whether there are enough within the limits."""
+    inputs, examples, longest = kinds.size, numbers.shape[0], limits.longest
+    repeated, empties = 0, 0
     for m in range(examples):
         found = False
         for attempt in range(MOST):
@@ -221,12 +261,16 @@ def _find_examples(codes, kinds, pool, state, bounds, longest, ranges, numbers):
                     alike &= _same(numbers, m, v, other, v)
                 known |= alike
                 repeats |= _same(numbers, m, _OUTPUT, other, _OUTPUT)
-            if not known and (attempt >= FRESH or not repeats):
-                varied |= m > 0 and not repeats
+            empty = numbers[m, _OUTPUT, 0] == NULL
+            fits = not repeats or (attempt >= FRESH and repeated < limits.repeats)
+            if fits and not known and empties + empty <= limits.empty:
+                repeated += repeats
+                empties += empty
                 found = True
                 break
         if not found:
             return False
+    varied = True
     for v in range(inputs):
         alike = kinds[v] == GIVES_INT[operation_in(codes[-1])]
         for m in range(examples):
@@ -237,7 +281,7 @@ def _find_examples(codes, kinds, pool, state, bounds, longest, ranges, numbers):
 
 @kernel()
 def draw_examples(
-    codes: Codes, kinds: Flags, seeds: Words, bounds: Bounds, longest: int, numbers: Lanes, done: Flags
+    codes: Codes, kinds: Flags, seeds: Words, bounds: Bounds, limits: Limits, numbers: Lanes, done: Flags
 ) -> None:
     """Draw examples for programs; `corpus_maker` describes them.
 
@@ -246,7 +290,7 @@ def draw_examples(
     codes : lines, shape (P, T).
     kinds : whether an input is a number, shape (inputs,).
     seeds : a number for each program, shape (P,).
-    bounds, longest : semantics.
+    bounds, limits : what values and examples may be.
     numbers : inputs, from 0, and output, last, of the examples, shape (P, M, 4, longest); NULL at
         first; written.
     done : whether the program has all its examples, shape (P,); written.
@@ -257,6 +301,6 @@ def draw_examples(
     state = np.zeros(1, dtype=np.uint64)
     for p in range(codes.shape[0]):
         state[0] = mix(seeds[p])
-        done[p] = propagate(codes[p], kinds.size, longest, bounds, least, most) and _find_examples(
-            codes[p], kinds, pool, state, bounds, longest, (least, most), numbers[p]
+        done[p] = propagate(codes[p], kinds.size, limits.longest, bounds, least, most) and _find_examples(
+            codes[p], kinds, pool, state, bounds, limits, (least, most), numbers[p]
         )
