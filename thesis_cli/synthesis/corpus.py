@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from thesis_cli.synthesis.program_codes import decode, operation_of
 from thesis_cli.synthesis.task import Example, Task
 
 if TYPE_CHECKING:
+    from thesis_cli.base.arrays import Floats
     from thesis_cli.synthesis.input_range_kernels import Codes
     from thesis_cli.synthesis.lanes import Flags, Lanes
 
@@ -51,6 +52,8 @@ class Corpus:
     test : whether a program is for testing, shape (P,).
     semantics : of the language.
     made : numbers of programs by length: those `looked_at`, and the `distinct` ones among them.
+    weights : of the programs, shape (P,): shares by weight estimate those of programs drawn
+        uniformly (`balance`). One number stands for equal weights.
     """
 
     codes: Codes
@@ -59,6 +62,10 @@ class Corpus:
     test: Flags
     semantics: Semantics
     made: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    weights: Floats = field(default_factory=partial(np.ones, 1))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", np.broadcast_to(self.weights, len(self)))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -117,7 +124,14 @@ class Corpus:
 
     def subset(self, rows: Flags | npt.NDArray[np.int64] | slice) -> Corpus:
         """Some of the programs, in the order of `rows`."""
-        return Corpus(self.codes[rows], self.types[rows], self.numbers[rows], self.test[rows], self.semantics)
+        return Corpus(
+            self.codes[rows],
+            self.types[rows],
+            self.numbers[rows],
+            self.test[rows],
+            self.semantics,
+            weights=self.weights[rows],
+        )
 
 
 def _value(code: int, numbers: Lanes) -> Value:
@@ -142,4 +156,5 @@ def join(parts: Sequence[Corpus]) -> Corpus:
         np.concatenate([part.test for part in parts]),
         parts[0].semantics,
         made,
+        np.concatenate([part.weights for part in parts]),
     )
