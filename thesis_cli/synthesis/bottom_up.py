@@ -163,7 +163,7 @@ class Bank:
         self._most = max(self._most, rows)
         self._reserve(rows)
         self._table = _empty_table(rows)
-        enter(self._rows, 1, len(columns))
+        enter(self.rows, 1, len(columns))
 
     @property
     def kept(self) -> int:
@@ -171,7 +171,15 @@ class Bank:
         return int(self._state[4]) - 1
 
     @property
-    def _rows(self) -> BankRows:
+    def sizes(self) -> Ints:
+        """Size of each value, from the first row on; 0 for the output and the inputs."""
+        used = np.arange(self.kept + 1)
+        found: Ints = np.maximum(np.searchsorted(self._starts[: self.size + 2], used, side="right") - 1, 0)
+        return found
+
+    @property
+    def rows(self) -> BankRows:
+        """The values and their origins; only the first 1 + `kept` rows are in use."""
         from thesis_cli.synthesis.bottom_up_kernels import BankRows
 
         words = self._pool.view(np.uint64)
@@ -214,7 +222,7 @@ class Bank:
             level = Level(
                 self._starts, self.size, keep, self._bounds, self._task.output is INT, self._order, self._costs
             )
-            reason = grow(self._rows, level, budget, self._state, self._found)
+            reason = grow(self.rows, level, budget, self._state, self._found)
             if reason == FULL and not self.enlarge():
                 keep, short = False, "memory"
             if reason == ENOUGH and self._collect():
