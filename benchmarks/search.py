@@ -1,15 +1,28 @@
-"""Searches for programs: programs a second beside the plain interpreter, and the time to solve
-random tasks.
+"""Searches for programs: programs a second beside the plain interpreter, the time to solve random
+tasks, and the goals for programs of 5 lines and more.
 
-Prints processor seconds and ratios, in one process on one core; `make bench` runs it.
+Prints processor seconds and ratios, in one process on one core; `make bench` runs it, and
+`--parts`, `--lengths`, `--tasks`, `--timeout` and `--solvers` choose some of it.
+
+`--peer PATH` runs another search on the same tasks, for the part `goals`. PATH is called with three
+arguments: 0 (quotients are truncated), seconds a task, and T, the most lines of a program that it
+need find. It reads tasks from standard input, all in words separated by white space: `name inputs
+examples 0`, then for each example its inputs and its output, each as `0 n numbers...` for a list of
+n numbers or `1 1 number` for a number. It prints a line for each task, in order: its name, lines of
+the program found (0 if there is none), seconds until that was found, seconds in all, and whatever
+else. The seconds are wall-clock ones, which count here in the share of processor time that the whole
+run got.
 """
 
+import argparse
+import resource
+import subprocess
 import time
 from itertools import product
 
 import numpy as np
 
-from thesis_cli.studies.synthesis.timing import examine, solver, time_limits, timed, unsolvable
+from thesis_cli.studies.synthesis.timing import examine, solver, time_limits, timed, unsolvable, until_found
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.bottom_up import Bank
 from thesis_cli.synthesis.corpus_maker import random_tasks
@@ -26,6 +39,9 @@ TIMEOUT = 5.0
 """Seconds a task."""
 BANKS = 4
 """Size of the trees in a bank."""
+GOALS = {5: (0.03, 0.98), 6: (0.1, 0.9), 7: (1.0, 0.8)}
+"""By length T: the median seconds to a program, and the share of tasks that are solved in time."""
+TOWARD_GOALS = [name for name in ("auto", "join") if name in SOLVERS]
 
 
 def interpreted(task, length):
@@ -91,11 +107,74 @@ def bank(order):
     print(f"{time.process_time() - began:.2f} s")
 
 
+def goals(order, lengths, count, timeout, solvers, peer):
+    print("random tasks, a program of at most T lines: seconds until it is found, and until it is proven shortest")
+    print(f"  {'T':>3} {'solver':<14} {'in time':>8} {'median':>9} {'90%':>9} {'proven':>8} {'median':>9} {'90%':>9}")
+    for length in lengths:
+        tasks = [labelled.task for labelled in random_tasks(length, count, np.random.default_rng(length))]
+        for name in solvers:
+            found, proven = [], []
+            for task in tasks:
+                solution, took = timed(name, task, order, Limits(length, timeout))
+                found.append(until_found(solution, took))
+                proven.append(took if solution.proven else np.inf)
+            print(f"  {length:3} {name:<14} {_times(found)} {_times(proven)}", flush=True)
+        if peer:
+            print(f"  {length:3} {'the peer':<14} {_times(by_peer(peer, tasks, length, timeout))}", flush=True)
+        if length in GOALS:
+            median, share = GOALS[length]
+            print(f"  {length:3} {'goal':<14} {share:8.1%} {median:9.4f}", flush=True)
+
+
+def _times(seconds):
+    """Share of the tasks with a time, and the times in which half and 90 % are done."""
+    half, most = time_limits(seconds, (0.5, 0.9))
+    return f"{np.isfinite(seconds).mean():8.1%} {half:9.4f} {most:9.4f}"
+
+
+def by_peer(peer, tasks, length, timeout):
+    """Seconds until another search finds programs; inf where it finds none of so few lines."""
+    text = "\n".join(map(_words, tasks)) + "\n"
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    command = [peer, "0", str(timeout), str(length)]
+    lines = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+    wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    share = min((after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / wall, 1.0)
+    assert len(lines) == len(tasks), "the peer answers each task in a line"
+    answers = [(int(words[1]), float(words[2])) for words in map(str.split, lines)]
+    return [share * seconds if 0 < found <= length else np.inf for found, seconds in answers]
+
+
+def _words(task):
+    """A task as a peer reads it."""
+
+    def words(value):
+        numbers = (1, 1, value) if isinstance(value, int) else (0, len(value), *value)
+        return " ".join(map(str, numbers))
+
+    rows = [words(value) for example in task.examples for value in (*example.inputs, example.output)]
+    return "\n".join([f"{task.name} {len(task.inputs)} {len(task.examples)} 0", *rows])
+
+
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = "rates", "bank", "solvers", "goals"
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
+    parser.add_argument("--lengths", nargs="+", type=int, default=[5, 6, 7, 8], help="T of the part goals")
+    parser.add_argument("--tasks", type=int, default=100, help="random tasks of each T of the part goals")
+    parser.add_argument("--timeout", type=float, default=10.0, help="seconds a task of the part goals")
+    parser.add_argument("--solvers", nargs="+", choices=tuple(SOLVERS), default=TOWARD_GOALS, help="of the part goals")
+    parser.add_argument("--peer", help="another search, for the part goals")
+    given = parser.parse_args()
     order = prior.load()
-    rates()
-    bank(order)
-    solved(order)
+    if "rates" in given.parts:
+        rates()
+    if "bank" in given.parts:
+        bank(order)
+    if "solvers" in given.parts:
+        solved(order)
+    if "goals" in given.parts:
+        goals(order, given.lengths, given.tasks, given.timeout, given.solvers, given.peer)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN
-from thesis_cli.studies.synthesis.timing import SOLVERS, examine, solver, time_limits, timed, unsolvable
+from thesis_cli.studies.synthesis.timing import SOLVERS, examine, solver, time_limits, timed, unsolvable, until_found
 from thesis_cli.synthesis.dsl import INT, LIST
 from thesis_cli.synthesis.program import search_space
 from thesis_cli.synthesis.program_codes import SIGNATURES
-from thesis_cli.synthesis.solver import Limits, Order
+from thesis_cli.synthesis.solver import Limits, Order, Solution
 from thesis_cli.synthesis.task import check
 
 MIRROR = next(shown for shown in SHOWN if shown.name == "mirror")
@@ -22,6 +22,12 @@ def test_time_limits_are_those_of_the_thesis():
 def test_what_is_not_solved_takes_for_ever():
     assert time_limits([np.inf, 1, np.inf, 2, 3]) == [1, 2, 3]
     assert time_limits([np.inf, 1, np.inf]) == [1, np.inf, np.inf]
+
+
+def test_the_time_to_a_program_is_its_share_of_the_processor_time():
+    program = MIRROR.program
+    assert until_found(Solution((program,), "dfs", 1, 4.0, 0, "", 1.0), 2.0) == 0.5
+    assert until_found(Solution((), "dfs", 1, 4.0, 0), 2.0) == np.inf
 
 
 @pytest.mark.parametrize("inputs", SIGNATURES, ids=", ".join)

@@ -45,6 +45,20 @@ def timed(name: str, task: Task, order: Order, limits: Limits) -> tuple[Solution
     return solution, time.process_time() - began
 
 
+def until_found(solution: Solution, seconds: float) -> float:
+    """Processor seconds until a solver had its first program; inf if it has none.
+
+    Parameters
+    ----------
+    solution : what the solver found.
+    seconds : processor seconds of the search, of which the first program took the same share as of
+        the wall-clock ones.
+    """
+    if solution.found_after is None:
+        return float("inf")
+    return seconds * (solution.found_after / solution.seconds if solution.seconds else 1.0)
+
+
 def time_limits(seconds: Sequence[float], shares: Sequence[float] = SHARES) -> list[float]:
     """The least time in which each share of tasks is solved.
 
