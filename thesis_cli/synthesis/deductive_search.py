@@ -141,7 +141,7 @@ class _Search(LengthByLength):
                 return
             values.append(value)
         last = len(self.lines) + 1 == self.length
-        if not last and tuple(values) in self.variables:
+        if not (last or self.limits.distinct) and tuple(values) in self.variables:
             return
         self.lines.append(Line(operation.id, arguments))
         self.variables.append(tuple(values))

@@ -15,6 +15,7 @@ from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics, Value
 from thesis_cli.synthesis.program import Line, Program
+from thesis_cli.synthesis.sameness import Kept
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Example, Task, check
 
@@ -22,6 +23,10 @@ Lanes = npt.NDArray[np.int16]
 
 SLICE = 2**16
 """Lines tried before the clock is looked at again: some milliseconds."""
+
+
+ROOM = 2**8
+"""Programs that are found before those that do the same are sorted out."""
 
 
 class Pruning(IntFlag):
@@ -180,8 +185,19 @@ class Examination:
         return int(self._state.counts[2])
 
     @property
+    def full(self) -> bool:
+        """Whether it ended because it had found enough; `take` makes room to go on."""
+        return bool(self._state.counts[3] == len(self._state.found))
+
+    def take(self) -> list[Program]:
+        """Programs found since they were taken last."""
+        found = self.programs
+        self._state.counts[3] = 0
+        return found
+
+    @property
     def programs(self) -> list[Program]:
-        """Programs found so far, in order."""
+        """Programs found and not taken, in order."""
         return [
             Program(self._task.inputs, tuple(_line(*map(int, row)) for row in rows))
             for rows in self._state.found[: self._state.counts[3]]
@@ -276,8 +292,11 @@ class Run:
         prepare()
         self.name, self._task, self._limits = name, task, limits
         self._semantics, self._pruning = semantics, pruning
+        if limits.distinct and not limits.shortest:  # a shorter program fits where a line repeats a value
+            self._pruning &= ~Pruning.REPEATED
         self.clock = Clock(limits.timeout)
-        self.programs: list[Program] = []
+        self._kept = Kept(task.inputs, semantics, limits.distinct)
+        self.programs = self._kept.programs
         self.nodes = 0
         self.exhausted = 0
         self.found_after: float | None = None
@@ -300,10 +319,12 @@ class Run:
                 for length in range(first, last + 1):
                     if self.clock.is_up or not self.examine(length, operations, fresh, enough - len(self.programs)):
                         return self.solution("memory, then timeout" if stopped == "memory" else "timeout")
-                    if len(self.programs) == enough:
+                    if len(self.programs) >= enough:
                         return self.solution(stopped)
                     if len(operations) == len(OPERATIONS):
                         self.exhausted = length
+                    if self._limits.shortest and self.programs:
+                        return self.solution(stopped)
                 known = frozenset(operations)
         except KeyboardInterrupt:
             return self.solution("interrupted")
@@ -322,25 +343,41 @@ class Run:
 
     def solution(self, stopped: Stop) -> Solution:
         """What was found: the shortest programs, as many as the limits allow."""
-        programs = tuple(sorted(self.programs, key=len)[: self._limits.count])
-        seconds = self.clock.seconds
-        return Solution(programs, self.name, self.nodes, seconds, self.exhausted, stopped, self.found_after)
+        places = sorted(range(len(self.programs)), key=lambda place: len(self.programs[place]))[: self._limits.count]
+        return Solution(
+            programs=tuple(self.programs[place] for place in places),
+            solver=self.name,
+            nodes=self.nodes,
+            seconds=self.clock.seconds,
+            exhausted=self.exhausted,
+            stopped=stopped,
+            found_after=self.found_after,
+            same=tuple(self._kept.same[place] for place in places) if self._limits.distinct else (),
+        )
 
     def add(self, programs: Sequence[Program]) -> None:
         """Add programs that compiled code found, if the plain interpreter agrees that they fit."""
         before = self.shortest
-        self.programs += [p for p in programs if check(p, self._task, self._semantics)]
+        for program in programs:
+            if check(program, self._task, self._semantics):
+                self._kept.add(program)
         if self.shortest < before:
             self.found_after = self.clock.seconds
 
     def examine(self, length: int, operations: Sequence[int], fresh: Sequence[bool], count: int) -> bool:
         """Search one length for up to `count` programs; returns whether it ended in time."""
-        examination = Examination(self._task, self._semantics, length, operations, fresh, count, self._pruning)
+        room = ROOM if self._limits.distinct else count
+        examination = Examination(self._task, self._semantics, length, operations, fresh, room, self._pruning)
+        enough = len(self.programs) + count
         try:
-            while examination.advance():
+            while examination.advance() or examination.full:
+                if examination.full:
+                    self.add(examination.take())
+                    if len(self.programs) >= enough:
+                        break
                 if self.clock.is_up:
                     return False
         finally:
             self.nodes += examination.nodes
-            self.add(examination.programs)
+            self.add(examination.take())
         return True

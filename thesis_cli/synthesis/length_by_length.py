@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from thesis_cli.synthesis.depth_first import Clock
 from thesis_cli.synthesis.dsl import Semantics
 from thesis_cli.synthesis.program import Program
+from thesis_cli.synthesis.sameness import Kept
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Task, check
 
@@ -63,7 +63,7 @@ class LengthByLength(ABC):
     def solve(self, name: str, order: Order) -> Solution:
         """Search; a search that is cut short keeps what it found. The plain interpreter checks
         every program."""
-        found: list[Program] = []
+        kept = Kept(self.task.inputs, self.semantics, self.limits.distinct)
         exhausted = 0
         found_after: float | None = None
         stopped: Stop = ""
@@ -71,10 +71,12 @@ class LengthByLength(ABC):
             for length in range(1, self.limits.max_length + 1):
                 every = (p for active, fresh in doubling_sets(order) for p in self.programs(length, active, fresh))
                 fitting = (program for program in every if check(program, self.task, self.semantics))
-                for program in islice(fitting, self.limits.count - len(found)):
+                for program in fitting:
                     found_after = self.clock.seconds if found_after is None else found_after
-                    found.append(program)
-                if len(found) == self.limits.count:
+                    kept.add(program)
+                    if len(kept.programs) == self.limits.count:
+                        break
+                if len(kept.programs) == self.limits.count:
                     break
                 exhausted = length
         except TimeoutError:
@@ -83,7 +85,8 @@ class LengthByLength(ABC):
             stopped = "memory"
         except KeyboardInterrupt:
             stopped = "interrupted"
-        return Solution(tuple(found), name, self.nodes, self.clock.seconds, exhausted, stopped, found_after)
+        programs, seconds = tuple(kept.programs), self.clock.seconds
+        return Solution(programs, name, self.nodes, seconds, exhausted, stopped, found_after, tuple(kept.same))
 
     def look(self) -> None:
         """Look at the clock.

@@ -30,6 +30,9 @@ class Limits:
     timeout : seconds; None for no limit.
     memory : GiB for what a solver keeps.
     count : programs to find.
+    distinct : whether a program that does the same as one found before is counted, not returned;
+        depth-first search then leaves out nothing that may differ off the examples.
+    shortest : whether to find programs of the shortest length alone.
 
     Raises
     ------
@@ -40,6 +43,8 @@ class Limits:
     timeout: float | None = None
     memory: float = 2.0
     count: int = 1
+    distinct: bool = False
+    shortest: bool = False
 
     def __post_init__(self) -> None:
         for name, what in (("max_length", "longest length"), ("count", "number of programs")):
@@ -118,6 +123,8 @@ class Solution:
         well.
     stopped : what stopped the search early, if anything.
     found_after : seconds after which the first program was found; None if there is none.
+    same : for each program, how many others were found that do the same; empty unless
+        `Limits.distinct`.
     """
 
     programs: tuple[Program, ...]
@@ -127,6 +134,7 @@ class Solution:
     exhausted: int
     stopped: Stop = ""
     found_after: float | None = None
+    same: tuple[int, ...] = ()
 
     @property
     def program(self) -> Program | None:
