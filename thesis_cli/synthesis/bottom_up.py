@@ -26,6 +26,7 @@ from thesis_cli.synthesis.solver import GIB, Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Example, Task
 
 if TYPE_CHECKING:
+    from thesis_cli.base.arrays import Ints
     from thesis_cli.synthesis.bottom_up_kernels import BankRows
 
 
