@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,12 +13,13 @@ from hypothesis import strategies as st
 
 from tests.synthesis.test_depth_first import ORDERS, UNIFORM, impossible, tasks
 from tests.tiers import examples
+from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis import bottom_up
-from thesis_cli.synthesis.bottom_up import Bank, BottomUp
-from thesis_cli.synthesis.depth_first import Clock, DepthFirst, pack
-from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, Value, type_of
+from thesis_cli.synthesis.bottom_up import HIGHEST, SIZES, Bank, BottomUp, levels_of
+from thesis_cli.synthesis.depth_first import NONE, Clock, DepthFirst, Run, pack
+from thesis_cli.synthesis.dsl import ATTRIBUTES, DEFAULT, INT, LIST, OPERATIONS, Value, type_of
 from thesis_cli.synthesis.program import Program, parse
-from thesis_cli.synthesis.solver import Limits, Order
+from thesis_cli.synthesis.solver import MOST_MEMORY, Limits, Order
 from thesis_cli.synthesis.task import Example, Task, check
 
 Column = tuple[Value, ...]
@@ -30,17 +33,17 @@ def operations_of(program: Program) -> int:
     return sizes[-1]
 
 
-def grown(task: Task, largest: int) -> list[dict[Column, None]]:
-    """Values over all examples by size, each at its smallest, in plain Python."""
+def grown(task: Task, last: int, costs: Sequence[int] = SIZES) -> list[dict[Column, None]]:
+    """Values over all examples by level, each at its lowest, in plain Python."""
     levels = [dict.fromkeys(zip(*(example.inputs for example in task.examples), strict=True))]
     known = set(levels[0])
-    for size in range(1, largest + 1):
+    for number in range(1, last + 1):
         level: dict[Column, None] = {}
         for operation in OPERATIONS:
-            for sizes in product(range(size), repeat=len(operation.inputs)):
-                if sum(sizes) != size - 1:
+            for parts in product(range(number), repeat=len(operation.inputs)):
+                if sum(parts) != number - costs[operation.id]:
                     continue
-                for columns in product(*(levels[s] for s in sizes)):
+                for columns in product(*(levels[part] for part in parts)):
                     if tuple(type_of(column[0]) for column in columns) != operation.inputs:
                         continue
                     made = [DEFAULT.apply(operation, *values) for values in zip(*columns, strict=True)]
@@ -52,22 +55,72 @@ def grown(task: Task, largest: int) -> list[dict[Column, None]]:
     return levels
 
 
-@pytest.mark.parametrize("first_rows", [8, 2**12])
-def test_the_bank_holds_each_value_once_at_its_least_size(first_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+MIXED = tuple(2 + id % 3 for id in range(len(OPERATIONS)))
+
+
+@pytest.mark.parametrize(("first_rows", "costs", "last"), [(8, SIZES, 2), (2**12, SIZES, 2), (8, MIXED, 5)])
+def test_the_bank_holds_each_value_once_at_its_lowest_level(
+    first_rows: int, costs: Sequence[int], last: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from thesis_cli.synthesis.lanes import WIDTH
 
     monkeypatch.setattr(bottom_up, "FIRST", first_rows)
     task = Task("bank", tuple(Example((n, xs), (7, -77)) for n, xs in [(1, (3, 1, -2)), (2, (0, 5)), (1, (4, 4, 9))]))
-    bank = Bank(task, UNIFORM, Limits(3), DEFAULT)
-    for _ in range(2):
+    bank = Bank(task, UNIFORM, Limits(3), DEFAULT, costs)
+    for _ in range(last):
         assert bank.make(Clock(None)) == ""
     starts, pool, kinds = bank._starts, bank._pool, bank._kinds
     used = (WIDTH + 1) * len(task.examples)
-    for size, level in enumerate(grown(task, 2)):
+    for size, level in enumerate(grown(task, last, costs)):
         rows = slice(starts[size], starts[size + 1])
         made = {(bool(kind), row[:used].tobytes()) for kind, row in zip(kinds[rows], pool[rows], strict=True)}
         assert len(made) == starts[size + 1] - starts[size]
         assert made == {(type_of(value[0]) is INT, pack([value], 1)[0, :used].tobytes()) for value in level}
+
+
+def test_costs_follow_probabilities() -> None:
+    order = Order(tuple(0.0 if name == "SUM" else 0.9 if name == "SORT" else 0.1 for name in ATTRIBUTES))
+    costs = {operation.name: cost for operation, cost in zip(OPERATIONS, levels_of(order, 0.5), strict=True)}
+    assert (costs["SORT"], costs["MAP (+1)"], costs["SUM"]) == (1, 5, HIGHEST)  # ln 10 = 4.6 / 2
+    assert levels_of(UNIFORM) == SIZES
+    with pytest.raises(InputError, match="above 0"):
+        levels_of(UNIFORM, 0)
+
+
+@settings(max_examples=examples(20))
+@given(tasks(longest=3), st.lists(st.integers(1, 3), min_size=len(OPERATIONS), max_size=len(OPERATIONS)))
+def test_levels_of_cost_prove_no_more_than_they_cover(task: Task, costs: list[int]) -> None:
+    """A program that is cheap enough is found, or another one; none is shorter than claimed."""
+    limits = Limits(2)
+    run, bank = Run("bank", task, limits, DEFAULT), Bank(task, UNIFORM, limits, DEFAULT, costs)
+    exact = DepthFirst(NONE).solve(task, UNIFORM, limits).program
+    while bank.size < bank.last and not run.complete:
+        bank.grow(run)
+        assert exact is None or len(exact) > run.exhausted or run.complete
+    assert all(check(program, task) and len(program) <= 2 for program in run.programs)
+    with patch.object(bottom_up, "levels_of", lambda order: costs):
+        found = BottomUp(costs="prior").solve(task, UNIFORM, limits)
+    assert (found.program is None) == (exact is None)
+    assert found.program is None or (found.proven and len(found.program) == len(exact or ()))
+
+
+def test_a_cheap_program_that_is_too_long_proves_nothing() -> None:
+    """The only list that gives 4 is cheapest as 1 + 1 + 1 + 1, in too many lines."""
+    costs = [1 if operation.name == "MAP (+1)" else 4 for operation in OPERATIONS]
+    task, limits = Task("four", (Example(((1,),), 4),)), Limits(3)
+    run, bank = Run("bank", task, limits, DEFAULT), Bank(task, UNIFORM, limits, DEFAULT, costs)
+    covered = []
+    while bank.size < bank.last:
+        assert bank.grow(run) == ""
+        covered.append(bank.covered)
+    assert covered == [*[0] * 3, *[1] * 8, 2]  # up to 4, or 4 + 2 x 4
+    assert (run.programs, run.exhausted) == ([], 1)
+    assert np.diff(bank._starts[:10]).tolist() == [len(level) for level in grown(task, 8, costs)]
+    with patch.object(bottom_up, "levels_of", lambda order: costs):
+        found = BottomUp(costs="prior").solve(task, UNIFORM, limits)
+    assert found.proven
+    assert found.program is not None
+    assert len(found.program) == 2
 
 
 @settings(max_examples=examples(20))
@@ -162,6 +215,29 @@ def test_a_bank_keeps_within_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     total = sum(array.nbytes for array in kept)
     assert 0.3 * 0.001 * 2**30 < total <= 0.001 * 2**30
     assert np.count_nonzero(bank._table >= 0) == 1
+
+
+def test_a_bank_takes_what_the_system_gives() -> None:
+    bank = Bank(shared(), UNIFORM, Limits(2, memory=MOST_MEMORY), DEFAULT)  # beyond any address space
+    while len(bank._pool) <= bottom_up.SECOND:
+        assert bank.enlarge()
+    assert bank.make(Clock(None)) == ""
+
+
+def test_the_clock_is_read_between_few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The more examples, the fewer; arguments of wrong types count too."""
+    task, seen = shared(), [0]
+    bank = Bank(task, UNIFORM, Limits(2), DEFAULT)
+
+    def is_up(_: Clock) -> bool:
+        seen.append(int(bank._state[5]))
+        return False
+
+    monkeypatch.setattr(bottom_up, "SLICE", 40)
+    monkeypatch.setattr(Clock, "is_up", property(is_up))
+    assert (bank.make(Clock(None)), bank.make(Clock(None))) == ("", "")
+    assert 0 < np.diff(seen).max() <= 40 // len(task.examples)
+    assert np.diff(seen).min() == 0
 
 
 def test_a_timeout_and_an_interrupt_say_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,14 @@ from thesis_cli.synthesis.smt_search import Smt
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
 from thesis_cli.synthesis.task import Example, Task, check
 
-COMPILED: list[Solver] = [DepthFirst(), SortAndAdd(), BottomUp(), BottomUp(prove=False), Auto()]
+COMPILED: list[Solver] = [
+    DepthFirst(),
+    SortAndAdd(),
+    BottomUp(),
+    BottomUp(prove=False),
+    BottomUp(costs="prior"),
+    Auto(),
+]
 
 
 def cases_of(number: int) -> settings:

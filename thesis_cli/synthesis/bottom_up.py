@@ -5,6 +5,9 @@ An expression (tree) of size s has s operations. If two expressions give the sam
 examples, the bank keeps the first: larger expressions cannot distinguish them. That finds the
 fewest operations. A program may take one result twice, so it can have fewer lines than its tree has
 operations, and a program with a larger tree can have even fewer lines. Depth-first search decides.
+
+Sizes are a special case of levels: operations may have other costs than 1, such as lower ones where
+a guide finds them probable, and the level of an expression is the sum of its costs.
 """
 
 from __future__ import annotations
@@ -156,6 +159,7 @@ class Bank:
         self._state[4] = len(columns)
         self._found = np.zeros((limits.count, 3), dtype=np.int64)
         self._programs: list[Program] = []
+        self._hit = False
         self._limits = limits
         self._order = np.array(order.operations, dtype=np.int64)
         self._costs = np.array(costs, dtype=np.int64)
@@ -193,7 +197,7 @@ class Bank:
         finally:
             run.nodes += self.take_nodes()
             run.add(self.programs())
-        if short != "timeout" and not run.complete:
+        if short != "timeout" and not self._hit:
             run.exhausted = max(run.exhausted, self.covered)
         return short
 
@@ -278,6 +282,7 @@ class Bank:
         are enough."""
         made = (self._program(*map(int, row)) for row in self._found[: self._state[6]])
         self._programs += [program for program in made if len(program) <= self._limits.max_length]
+        self._hit |= bool(self._state[6])
         self._state[6] = 0
         return len(self._programs) >= self._limits.count
 
