@@ -22,6 +22,7 @@ from itertools import product
 
 import numpy as np
 
+from thesis_cli.studies.synthesis.goals import GOALS, TOWARD_GOALS
 from thesis_cli.studies.synthesis.timing import examine, solver, time_limits, timed, unsolvable, until_found
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.bottom_up import Bank
@@ -39,9 +40,6 @@ TIMEOUT = 5.0
 """Seconds a task."""
 BANKS = 4
 """Size of the trees in a bank."""
-GOALS = {5: (0.03, 0.98), 6: (0.1, 0.9), 7: (1.0, 0.8)}
-"""By length T: the median seconds to a program, and the share of tasks that are solved in time."""
-TOWARD_GOALS = [name for name in ("auto", "join") if name in SOLVERS]
 
 
 def interpreted(task, length):

@@ -2,7 +2,8 @@
 solve random tasks.
 
 All searches use only the prior, how often each function occurs in a corpus. Times are processor
-seconds of the machine named in the record; another machine gives other times.
+seconds of the machine named in the record; another machine gives other times. The thesis has its
+times for T = 3 alone (Table 5.1), of other tasks on another machine.
 """
 
 from functools import cache
@@ -12,7 +13,8 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement
-from thesis_cli.studies.synthesis.timing import SHARES, examine, time_limits, timed, unsolvable
+from thesis_cli.studies.synthesis.goals import GOALS, PUBLISHED, RESAMPLES, TOWARD_GOALS, median, published, share
+from thesis_cli.studies.synthesis.timing import SHARES, examine, time_limits, timed, unsolvable, until_found
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.corpus_maker import random_tasks
 from thesis_cli.synthesis.dsl import LIST
@@ -28,12 +30,16 @@ BATCH = 20
 """Number of random tasks in one task of the experiment."""
 ENOUGH = 10
 """Least number of random tasks for a comparison of two solvers."""
-RESAMPLES = 1000
 
+GOAL = "goal of this project"
 FULL, LAZY = "examined in full", "examined lazily"
 UNPRUNED = ("dfs, unpruned", "sort-and-add, unpruned")
 STYLES = {name: (colour, "-") for name, colour in zip(SOLVERS, COLOURS, strict=False)}
 STYLES |= {name: (STYLES[name.removesuffix(", unpruned")][0], ":") for name in UNPRUNED}
+
+
+ENOUGH_FOR_GOALS = 100
+"""Least number of random tasks that decides on a goal."""
 
 
 def tasks(settings):
@@ -57,13 +63,14 @@ def tasks(settings):
 def run(seed, part, **parameters):
     """A row for each size that was counted (`counted`) or enumerated, or for each random task.
 
-    `programs` is the number of programs counted or examined, `answer` the length of the program
-    found, empty if there is none, and `proven` whether no shorter one fits. Random tasks do not
-    depend on `seed`: all solvers get the same.
+    `programs` is the number of programs counted or examined, `seconds` the time of the whole
+    search, `found` the part of it before the program was found, `answer` the length of that
+    program, both empty if there is none, and `proven` whether no shorter one fits. Random tasks do
+    not depend on `seed`: all solvers get the same.
     """
     rows = _sizes(**parameters) if part == "size" else _solved(**parameters)
     return pd.DataFrame(
-        rows, columns=["part", "inputs", "length", "method", "task", "programs", "seconds", "answer", "proven"]
+        rows, columns=["part", "inputs", "length", "method", "task", "programs", "seconds", "found", "answer", "proven"]
     ).astype({"programs": "int64"})
 
 
@@ -76,7 +83,7 @@ def _sizes(signature, repeats):
             found = [examine(task, length, method is LAZY) for _ in range(repeats)]
             seconds = min(seconds for _, seconds in found)
             rows.append(("size", _text(inputs), length, method, "", found[0][0], _rounded(seconds)))
-    return [(*row, *[""] * (9 - len(row))) for row in rows]
+    return [(*row, *[""] * (10 - len(row))) for row in rows]
 
 
 def _solved(length, solvers, tasks, first, last, timeout):
@@ -87,7 +94,8 @@ def _solved(length, solvers, tasks, first, last, timeout):
             solution, seconds = timed(name, task, order, limits)
             answer = len(solution.program) if solution.program else ""
             what = ("solve", _text(task.inputs), length, name, number)
-            rows.append((*what, solution.nodes, _rounded(seconds), answer, int(solution.proven)))
+            found = _rounded(until_found(solution, seconds)) if solution.program else ""
+            rows.append((*what, solution.nodes, _rounded(seconds), found, answer, int(solution.proven)))
     return rows
 
 
@@ -106,26 +114,61 @@ def _rounded(seconds):
 
 def plot(frame):
     solved, sizes = frame[frame.part == "solve"], frame[frame.method == "counted"]
-    figure, axes = panels((solved.length.nunique() + 2) // 2, 2, squeeze=False)
-    ax, *others = axes.flat
+    figure, axes = panels((solved.length.nunique() + 3) // 2, 2, squeeze=False)
+    ax, medians, *others = axes.flat
     for colour, (inputs, rows) in zip(COLOURS, sizes.groupby("inputs", sort=False), strict=False):
         ax.semilogy(rows.length, rows.programs, "o-", color=colour, label=inputs)
     ax.semilogy([3, 5], [2e6, 1e10], "kx", markersize=5, label="the thesis")
     ax.set_xticks(LENGTHS)
     label(ax, "length $T$", "programs", "size of the space, by types of inputs")
     ax.legend(loc="upper left", handlelength=1.2, fontsize=6)
+    _plot_medians(medians, solved)
     for ax, (length, rows) in zip(others, solved.groupby("length"), strict=False):
         for method, of in rows.groupby("method", sort=False):
             colour, style = STYLES[method]
-            seconds = np.sort(of.seconds[of.answer.notna()])
+            seconds = np.sort(of.found[of.answer.notna()])
             share = np.arange(len(seconds) + 1) / len(of)
             x = np.append(seconds, of.seconds.max())
             ax.step(x, share, where="pre", color=colour, linestyle=style, label=method)
+        if length == 3:
+            _plot_published(ax)
+        if length in GOALS:
+            ax.plot([GOALS[length][0], 10], [0.5, GOALS[length][1]], "k+", markersize=7)
         ax.set_xscale("log")
         ax.set_ylim(0, 1.02)
         label(ax, "processor seconds", "share of tasks solved", f"random tasks of length $T = {length}$")
-    figure.legend(*others[0].get_legend_handles_labels(), loc="outside lower center", ncol=4)
+    for ax in others[solved.length.nunique() :]:
+        ax.set_axis_off()
+    shown = dict(zip(*reversed(medians.get_legend_handles_labels()), strict=True))
+    for ax in others:
+        shown |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncol=4)
     return figure
+
+
+def _plot_medians(ax, solved):
+    """By length, the seconds by which half of the tasks are solved; bars are the thesis's 40 % to
+    60 %."""
+    for method, rows in solved.groupby("method", sort=False):
+        colour, style = STYLES[method]
+        lengths = rows.length.unique()
+        half = [time_limits(rows.found[rows.length == length].fillna(np.inf), [0.5])[0] for length in lengths]
+        ax.plot(lengths, np.where(np.isfinite(half), half, np.nan), "o", color=colour, linestyle=style, markersize=3)
+    for method in PUBLISHED:
+        for _, guided, points in published(method):
+            seconds = [limit for limit, share in points if share > 0.2]
+            x, fill = (2.93, STYLES[method][0]) if guided else (2.86, "none")
+            ax.plot([x] * len(seconds), seconds, "^-", color=STYLES[method][0], mfc=fill, markersize=3)
+    ax.plot(list(GOALS), [seconds for seconds, _ in GOALS.values()], "k+", markersize=7, label="goal")
+    ax.set_yscale("log")
+    label(ax, "length $T$", "processor seconds", "half of the tasks are solved")
+
+
+def _plot_published(ax):
+    for method in PUBLISHED:
+        for name, guided, points in published(method):
+            colour = STYLES[method][0]
+            ax.plot(*zip(*points, strict=True), "^", color=colour, mfc=colour if guided else "none", ms=4, label=name)
 
 
 def _size(inputs, length, method="counted"):
@@ -189,6 +232,26 @@ def _slower(slow, fast, share):
     return measure
 
 
+def _goal(length, measure):
+    """A measurement of the rows of a length by the solver that decides; None if they are too few."""
+
+    def of(frame):
+        rows = frame[(frame.part == "solve") & (frame.length == length) & (frame.method == TOWARD_GOALS[0])]
+        return Measurement(*measure(rows)) if len(rows) >= ENOUGH_FOR_GOALS else None
+
+    return of
+
+
+def _goals():
+    for length, (seconds, solved) in GOALS.items():
+        what = f"of random tasks of T = {length}, by {TOWARD_GOALS[0]}"
+        by_median = _goal(length, lambda rows: median(rows.found.fillna(rows.seconds)))
+        by_share = _goal(length, lambda rows: share(int(rows.answer.notna().sum()), len(rows)))
+        statement = f"median seconds to a program {what}"
+        yield Claim(f"median, T = {length}", GOAL, statement, seconds, "<", by_median)
+        yield Claim(f"solved, T = {length}", GOAL, f"share {what}, solved in 10 s", solved, ">", by_share)
+
+
 def _orders(slow, fast, names, share, published):
     return Claim(
         id=f"{slow} and {fast}, {share:.0%}",
@@ -209,20 +272,23 @@ EXPERIMENT = Experiment(
     id="search-space",
     title="Size of the space of programs, programs a second, time to solve random tasks without a network",
     source="Thesis 5.5.1, Table 5.1 (baseline), D.4",
-    version=1,
+    version=2,
     presets={
         "quick": {
             "repeats": 1,
-            "tasks": {"3": 12},
-            "solve": [[[*COMPILED, *UNPRUNED], 3, 12, 1]],
+            "tasks": {"3": 12, "5": 6},
+            "solve": [[[*COMPILED, *UNPRUNED], 3, 12, 1], [[TOWARD_GOALS[0]], 5, 6, 1]],
         },
         "paper": {
             "repeats": 3,
-            "tasks": {"3": 300, "4": 60, "5": 30},
+            "tasks": {"3": 300, "4": 60, "5": 100, "6": 100, "7": 100, "8": 40},
             "solve": [
-                *([[name], *given] for name in COMPILED for given in ((3, 300, 10), (4, 60, 10), (5, 30, 12))),
-                *([["deductive"], *given] for given in ((3, 120, 10), (4, 10, 10), (5, 5, 10))),
-                *([["smt"], *given] for given in ((3, 12, 30), (4, 5, 10), (5, 5, 10))),
+                *([[name], *given] for name in COMPILED for given in ((3, 300, 10), (4, 60, 10))),
+                *([[name], 5, 20, 10] for name in COMPILED if name not in TOWARD_GOALS),
+                *([[TOWARD_GOALS[0]], *given, 10] for given in ((5, 100), (6, 100), (7, 100), (8, 40))),
+                *([["auto"], *given, 10] for given in ((5, 100), (6, 30), (7, 20), (8, 10)) if len(TOWARD_GOALS) > 1),
+                *([["deductive"], *given] for given in ((3, 60, 10), (4, 10, 5))),
+                *([["smt"], *given] for given in ((3, 12, 30), (4, 5, 5))),
                 *([[name], 3, 300, 10] for name in UNPRUNED),
             ],
         },
@@ -230,9 +296,10 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     run=run,
     plot=plot,
-    tolerances={"seconds": NOT_REPEATABLE},
+    tolerances={"seconds": NOT_REPEATABLE, "found": NOT_REPEATABLE},
     rows=_not_repeatable,
     claims=[
+        *_goals(),
         Claim(
             id="size, T = 3",
             source="Thesis 5.5.1",
