@@ -350,5 +350,8 @@ def make_corpus(
     range: tuple[int, int] = ...,
     seed: int | None = ...,
     jobs: int | None = ...,
+    out: str | Path | None = ...,
+    tasks: bool = ...,
+    overwrite: bool = ...,
     progress: bool = ...,
 ) -> MakeCorpusResult: ...

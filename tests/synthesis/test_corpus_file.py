@@ -1,7 +1,8 @@
-"""Corpora in files: whole, damaged, and of other kinds."""
+"""Files of corpora: NPZ files of the first format, whole and damaged, and tasks as JSON Lines."""
 
 import contextlib
 import io
+import json
 
 import numpy as np
 import pytest
@@ -9,9 +10,12 @@ import pytest
 from tests.fuzzing import damaged
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.corpus_file import dump_corpus, load_corpus
+from thesis_cli.synthesis.corpus_file import load_corpus, write_tasks
 from thesis_cli.synthesis.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.dsl import Semantics
+from thesis_cli.synthesis.lanes import NULL
+from thesis_cli.synthesis.program_codes import arguments_of, operation_of
+from thesis_cli.synthesis.task import load_tasks
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +25,32 @@ def made():
     )
 
 
-def test_what_is_written_is_read(tmp_path, made):
-    (tmp_path / "c.npz").write_bytes(dump_corpus(made))
+def format_1(corpus):
+    """A file of the first format: three bits a variable, values without padding."""
+    there = corpus.numbers != NULL
+    semantics = corpus.semantics
+    about = {
+        "format": "thesis-cli corpus 1",
+        **{name: getattr(semantics, name) for name in ("division", "low", "high", "longest")},
+        "made": corpus.made,
+    }
+    x, y = arguments_of(corpus.codes)
+    codes = np.where(corpus.codes < 0, -1, operation_of(corpus.codes) << 6 | x << 3 | y)
+    file = io.BytesIO()
+    np.savez_compressed(
+        file,
+        about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
+        codes=codes.astype(np.int16),
+        types=corpus.types,
+        sizes=np.count_nonzero(there, axis=-1).astype(np.int8),
+        numbers=corpus.numbers[there],
+        test=corpus.test,
+    )
+    return file.getvalue()
+
+
+def test_files_of_the_first_format_are_read(tmp_path, made):
+    (tmp_path / "c.npz").write_bytes(format_1(made))
     found = load_corpus(tmp_path / "c.npz")
     for name in ("codes", "types", "numbers", "test"):
         array = getattr(found, name)
@@ -30,21 +58,18 @@ def test_what_is_written_is_read(tmp_path, made):
         assert array.dtype == getattr(made, name).dtype
     assert (found.semantics, found.made) == (made.semantics, made.made)
     assert found.labelled() == made.labelled()
-    assert dump_corpus(found) == dump_corpus(made)
 
 
-def test_files_of_format_1_have_three_bits_a_variable(tmp_path, made):
-    with np.load(io.BytesIO(dump_corpus(made))) as file:
-        arrays = dict(file)
-    codes = arrays["codes"]
-    arrays["codes"] = np.where(codes < 0, codes, codes >> 8 << 6 | (codes >> 4 & 15) << 3 | codes & 15)
-    arrays["about"] = np.frombuffer(arrays["about"].tobytes().replace(b"corpus 2", b"corpus 1"), np.uint8)
-    np.savez(tmp_path / "c.npz", **arrays)
-    assert load_corpus(tmp_path / "c.npz").labelled() == made.labelled()
+def test_tasks_are_written_as_json_lines(tmp_path, made):
+    write_tasks(made, tmp_path / "t.jsonl")
+    assert load_tasks(tmp_path / "t.jsonl", made.semantics) == [labelled.task for labelled in made.labelled()]
+    rows = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    assert [row["program"] for row in rows] == [program.one_line for program in made.programs()]
+    assert [row["test"] for row in rows] == made.test.tolist()
 
 
 def test_damage_is_refused_in_one_line(tmp_path, made):
-    data = dump_corpus(made)
+    data = format_1(made)
     path = tmp_path / "c.npz"
     rng = np.random.default_rng(0)
     for cut in (0, 10, len(data) // 2, len(data) - 1):
@@ -53,11 +78,11 @@ def test_damage_is_refused_in_one_line(tmp_path, made):
     for at in rng.integers(0, len(data) - 1, 40):
         path.write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
         with contextlib.suppress(InputError):  # what does not count in the format, such as a date, may change
-            assert dump_corpus(load_corpus(path)) == data
+            assert format_1(load_corpus(path)) == data
 
 
 def test_a_damaged_description_is_refused(tmp_path, made):
-    with np.load(io.BytesIO(dump_corpus(made))) as file:
+    with np.load(io.BytesIO(format_1(made))) as file:
         arrays = dict(file)
     about = arrays.pop("about").tobytes()
     for seed in range(examples(20)):
@@ -69,7 +94,7 @@ def test_a_damaged_description_is_refused(tmp_path, made):
 
 @pytest.mark.parametrize("change", ["codes", "types", "sizes", "numbers", "test", "about", "dtype", "none"])
 def test_arrays_that_do_not_fit_are_refused(tmp_path, made, change):
-    with np.load(io.BytesIO(dump_corpus(made))) as file:
+    with np.load(io.BytesIO(format_1(made))) as file:
         arrays = dict(file)
     if change in arrays:
         arrays[change] = arrays[change][:-1]
@@ -83,7 +108,7 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, made, change):
 
 @pytest.mark.parametrize(("name", "value"), [("codes", 10_000), ("types", 3), ("numbers", 100), ("sizes", 13)])
 def test_values_out_of_bounds_are_refused(tmp_path, made, name, value):
-    with np.load(io.BytesIO(dump_corpus(made))) as file:
+    with np.load(io.BytesIO(format_1(made))) as file:
         arrays = dict(file)
     arrays[name].flat[0] = value
     np.savez(tmp_path / "c.npz", **arrays)
@@ -102,5 +127,5 @@ def test_other_files_are_refused(tmp_path):
 def assert_refused(path):
     with pytest.raises(InputError) as caught:
         load_corpus(path)
-    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).startswith(f"{path}")
     assert "\n" not in str(caught.value)

@@ -101,7 +101,7 @@ def check_no_url(option: str, path: str | Path) -> None:
         raise InputError(f"{option} is a URL", "give the name of a file")
 
 
-def check_writable(option: str, path: Path, suffix: str = "") -> None:
+def check_writable(option: str, path: Path, suffix: str = "", is_folder: bool = False) -> None:
     """Refuse a file to write that has another suffix, is no regular file, or is where nothing can
     be written.
 
@@ -109,6 +109,7 @@ def check_writable(option: str, path: Path, suffix: str = "") -> None:
     ----------
     option : that names the file, for messages.
     suffix : such as `.csv`; empty if the file may have any.
+    is_folder : whether it is to be a folder instead.
 
     Raises
     ------
@@ -117,7 +118,9 @@ def check_writable(option: str, path: Path, suffix: str = "") -> None:
     check_no_url(option, path)
     if suffix and path.suffix.lower() != suffix:
         raise InputError(f"{option} {path} does not end in {suffix}", f"give a name that ends in {suffix}")
-    if path.exists() and not path.is_file():
+    if is_folder and path.exists() and not path.is_dir():
+        raise InputError(f"{option} {path} is no folder", "give the name of a folder")
+    if not is_folder and path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "no regular file"
         raise InputError(f"{option} {path} is {kind}", "give the name of a file")
     folder = next(parent for parent in path.absolute().parents if parent.exists())

@@ -13,7 +13,15 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, finite
 from thesis_cli.base.wording import without_secrets
 from thesis_cli.commands.core.fields import fields_of, files_named, settings_of
-from thesis_cli.commands.core.kept import check_overwritten, command_of, holds_release, mark, written_by
+from thesis_cli.commands.core.kept import (
+    FOLDERS,
+    check_overwritten,
+    command_of,
+    holds_release,
+    mark,
+    record_of,
+    written_by,
+)
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result
 
@@ -61,22 +69,22 @@ def choose(
     inputs = [Path(text) for text in files_named(request)]
     if given is not None:
         path = Path(given)
-        check_writable("--out", path, suffix)
-        if any(i.resolve() in (path.resolve(), path.with_suffix(".json").resolve()) for i in inputs):
+        check_writable("--out", path, suffix, suffix in FOLDERS)
+        if any(i.resolve() in (path.resolve(), record_of(path).resolve()) for i in inputs):
             raise InputError(f"--out {path} would overwrite the input", "give another --out")
-        if not written_by(path.with_suffix(".json"), request):
+        if not written_by(record_of(path), request):
             check_overwritten("--out", path, overwrite)
-            check_overwritten("", path.with_suffix(".json"), overwrite)
+            check_overwritten("", record_of(path), overwrite)
         return path
     method = str(settings_of(request).get("method") or "auto")
     parts = [command_of(request), _stem(inputs), "" if method == "auto" else method]
     base = "-".join(part for part in parts if part)
     for number in count(1):
         path = Path("results/runs") / (f"{base}{suffix}" if number == 1 else f"{base}-{number}{suffix}")
-        record = path.with_suffix(".json")
+        record = record_of(path)
         taken = path.exists() or record.exists()
         if not taken or written_by(record, request) or (overwrite and not holds_release(record)):
-            check_writable("--out", path, suffix)
+            check_writable("--out", path, suffix, suffix in FOLDERS)
             return path
     raise AssertionError
 
@@ -94,7 +102,7 @@ def check_others(request: Request, table: Path | None, figure: Path | None, over
         for path in (figure, figure.with_suffix(".pdf")):
             if path.is_file() and known not in path.read_bytes():
                 check_overwritten("--figure", path, overwrite)
-    if not (table and written_by(table.with_suffix(".json"), request)):
+    if not (table and written_by(record_of(table), request)):
         for name, field in fields_of(type(request)).items():
             path = getattr(request, name)
             if field.about.names == "output" and name not in CHECKED and path is not None:

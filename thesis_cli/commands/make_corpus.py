@@ -4,20 +4,24 @@ on."""
 from __future__ import annotations
 
 import dataclasses
+import json
+import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.columns import Columns
+from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option, seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import option, settings_of
-from thesis_cli.commands.core.kept import check_release
+from thesis_cli.commands.core.kept import NOT_SETTINGS, command_of, record_of, written_by
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.shared.semantics import (
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
     CorpusSource = str | Path | Corpus
 else:
     CorpusSource = str
+
+logger = logging.getLogger("thesis_cli")
 
 SHOWN = 6
 """Attributes that the summary lists."""
@@ -58,7 +64,7 @@ class MakeCorpusRequest(Request):
     )
     apart_from: CorpusSource | None = option(
         None,
-        "Corpus file; no program does what one of its programs does.",
+        "Corpus; no program does what one of its programs does.",
         metavar="FILE",
         names="file",
         objects=True,
@@ -67,6 +73,19 @@ class MakeCorpusRequest(Request):
     range: tuple[int, int] = range_option()
     seed: int | None = seed_option()
     jobs: int | None = jobs_option()
+    out: Path | None = option(
+        None,
+        "Folder for the corpus, .corpus. The same command goes on from what is in it.",
+        metavar="FOLDER",
+        names="output",
+        default_text="results/runs/make-corpus.corpus; Python writes no file",
+    )
+    tasks: bool = option(
+        False, "Write the tasks as JSON Lines too, tasks.jsonl in the folder of the corpus.", recorded=False
+    )
+    overwrite: bool = option(
+        False, "Replace a corpus that this command did not make with these settings.", recorded=False
+    )
 
     def check(self) -> None:
         """Refuse a corpus of no program, bounds in the wrong order, and unknown types."""
@@ -119,23 +138,22 @@ class MakeCorpusResult(Result):
 
     @presentation
     def save(self, path: str | Path) -> list[Path]:
-        """Write the corpus, NPZ, and beside it a data card, JSON: both or, if that fails, neither.
+        """Write the corpus, a folder; it replaces another corpus of that name.
 
         Raises
         ------
+        InputError : the name is that of something else.
         OSError : naming the file that could not be written.
         """
-        from thesis_cli.base.files import to_json, write_atomic
-        from thesis_cli.synthesis.corpus_file import dump_corpus
+        from thesis_cli.synthesis.corpus_maker import split
+        from thesis_cli.synthesis.corpus_shards import opened
 
-        corpus = Path(path)
-        check_release(corpus.with_suffix(".json"))
-        files: dict[Path, str | bytes] = {
-            corpus: dump_corpus(self.corpus),
-            corpus.with_suffix(".json"): to_json(self.sidecar()),
-        }
-        write_atomic(files)
-        return list(files)
+        with opened(Path(path), _record(self.request, self.settings), overwrite=True) as folder:
+            if not folder.complete:
+                for part in islice(split(self.corpus), len(folder), None):
+                    folder.add(part, self.settings["length"])
+                folder.finish(self.sidecar())
+        return [Path(path)]
 
 
 def run(request: MakeCorpusRequest, progress: Progress) -> MakeCorpusResult:
@@ -143,14 +161,19 @@ def run(request: MakeCorpusRequest, progress: Progress) -> MakeCorpusResult:
     import numpy as np
 
     from thesis_cli.synthesis import corpus_maker
-    from thesis_cli.synthesis.corpus_file import load_corpus
+    from thesis_cli.synthesis.corpus import join
+    from thesis_cli.synthesis.corpus_file import load_corpus, write_tasks
+    from thesis_cli.synthesis.corpus_shards import TASKS, opened
 
     semantics = semantics_of(request.division, request.range)
     signatures = _signatures(request.inputs)
     other = request.apart_from
     if isinstance(other, str | Path):
         other = load_corpus(other)
-    seed = seed_or_fresh(request.seed)
+    if request.tasks and request.out is None:
+        raise InputError("--tasks needs the folder of the corpus", "give --out, or leave --tasks out")
+    watch = Stopwatch()
+    seed = _seed(request)
     total = (request.count + request.test) * (request.length if request.all_lengths else 1)
     plan = corpus_maker.CorpusPlan(
         length=request.length,
@@ -162,17 +185,57 @@ def run(request: MakeCorpusRequest, progress: Progress) -> MakeCorpusResult:
         signatures=signatures,
         semantics=semantics,
     )
-    apart_from = other.programs() if other is not None else ()
-    with progress(total, "programs") as tick:
-        made = corpus_maker.make_corpus(
-            plan,
-            np.random.default_rng(seed),
-            apart_from,
-            jobs=jobs_or_all(request.jobs),
-            progress=tick,
-        )
     settings = settings_of(request, inputs=[_text(s) for s in signatures], longest=semantics.longest, seed=seed)
-    return MakeCorpusResult(columns=_counts(made), request=request, settings=settings, corpus=made)
+    if other is not None:
+        settings = {**settings, "apart_from_sha256": other.digest}
+    programs = () if other is None else (other.program(row) for row in range(len(other)))
+
+    def parts(done: Iterable[Corpus] = ()) -> Iterator[Corpus]:
+        with progress(total, "programs") as tick:
+            rng, jobs = np.random.default_rng(seed), jobs_or_all(request.jobs)
+            yield from corpus_maker.parts(plan, rng, programs, jobs, tick, done)
+
+    def result(made: Corpus) -> MakeCorpusResult:
+        times = {"seconds": watch.seconds, "compilation": watch.compilation}
+        return MakeCorpusResult(columns=_counts(made), request=request, settings=settings, corpus=made, **times)
+
+    if request.out is None:
+        return result(join(list(parts())))
+    with opened(request.out, _record(request, settings), request.overwrite) as folder:
+        if len(folder):
+            logger.info("%s programs are there from before", f"{len(folder.corpus()):,}")
+        if not folder.complete:
+            for part in parts(folder.parts()):
+                folder.add(part, request.length)
+        made = result(folder.corpus())
+        if not folder.complete:
+            folder.finish(made.sidecar())
+        if request.tasks:
+            write_tasks(made.corpus, request.out / TASKS)
+    return made
+
+
+def _seed(request: MakeCorpusRequest) -> int:
+    """The seed, which is that of the corpus to go on from if there is one."""
+    if request.seed is None and request.out is not None and written_by(record_of(request.out), request):
+        settings = json.loads(record_of(request.out).read_text())["settings"]
+        return int(settings["seed"])
+    return seed_or_fresh(request.seed)
+
+
+def _record(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What the card of a corpus holds from the beginning."""
+    from thesis_cli.base.provenance import provenance
+
+    versions = provenance()["versions"]
+    assert isinstance(versions, dict)
+    return {
+        "command": command_of(request),
+        "asked": settings_of(request),
+        "settings": settings,
+        "made_from": {name: value for name, value in settings.items() if name not in NOT_SETTINGS},
+        "made_by": {name: versions[name] for name in ("thesis-cli", "numpy")},
+    }
 
 
 def _signatures(inputs: Sequence[str] | None) -> tuple[Signature, ...]:
@@ -222,9 +285,9 @@ COMMAND = Command(
     run,
     examples=(
         "make-corpus --length 3 --count 5000 --test 500 --seed 1",
-        "make-corpus --length 4 --all-lengths --count 2000 --test 100 --seed 1 --out results/runs/lengths.npz",
+        "make-corpus --length 4 --all-lengths --count 2000 --test 100 --seed 1 --out results/runs/lengths.corpus",
         'make-corpus --length 2 --count 100 --inputs "[int],[int]" --seed 1',
     ),
-    suffix=".npz",
+    suffix=".corpus",
     not_swept="it writes a corpus, not a table",
 )

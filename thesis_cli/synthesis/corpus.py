@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.synthesis.dsl import ATTRIBUTES, INT, LIST, MOST_INPUTS, OPERATIONS, Semantics, Value
+from thesis_cli.base.chained import Chained
+from thesis_cli.synthesis.dsl import ATTRIBUTES, INT, LIST, MOST_INPUTS, OPERATIONS, Semantics, Type, Value
 from thesis_cli.synthesis.program import Program
 from thesis_cli.synthesis.program_codes import decode, operation_of
 from thesis_cli.synthesis.task import Example, Task
@@ -48,7 +50,9 @@ class Corpus:
     codes : lines of the programs (`program_codes`), -1 after the last, shape (P, T), int32.
     types : of the inputs, then of the output, as places in `TYPES`, shape (P, 4), int8.
     numbers : values of the inputs, then of the output, padded with NULL = -32768 at the end, shape
-        (P, M, 4, L), int16. A number is a list of length 1.
+        (P, M, 4, L), int16. A number is a list of length 1. Those of a corpus that was read from a
+        folder are mapped into memory; they are indexed as an array, and only what is asked for is
+        read.
     test : whether a program is for testing, shape (P,).
     semantics : of the language.
     made : numbers of programs by length: those `looked_at`, and the `distinct` ones among them.
@@ -58,7 +62,7 @@ class Corpus:
 
     codes: Codes
     types: Types
-    numbers: Lanes
+    numbers: Lanes | Chained
     test: Flags
     semantics: Semantics
     made: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
@@ -85,6 +89,11 @@ class Corpus:
         return found
 
     @property
+    def digest(self) -> str:
+        """SHA-256 of the programs, in hexadecimal digits."""
+        return hashlib.sha256(self.codes.tobytes() + self.types.tobytes()).hexdigest()
+
+    @property
     def incidence(self) -> npt.NDArray[np.float64]:
         """Share of the programs to train on (or of all, if there are none) that uses each
         attribute, shape (34,)."""
@@ -94,12 +103,12 @@ class Corpus:
     @property
     def inputs(self) -> Lanes:
         """Values of the inputs, shape (P, M, 3, L)."""
-        return self.numbers[:, :, :MOST_INPUTS]
+        return np.asarray(self.numbers[:, :, :MOST_INPUTS])
 
     @property
     def outputs(self) -> Lanes:
         """Values of the outputs, shape (P, M, L)."""
-        return self.numbers[:, :, MOST_INPUTS]
+        return np.asarray(self.numbers[:, :, MOST_INPUTS])
 
     def program(self, row: int) -> Program:
         """The program of a row."""
@@ -112,9 +121,10 @@ class Corpus:
 
     def task(self, row: int) -> Task:
         """The examples of a row, under the name `random-ROW`, rows counted from 1."""
+        kinds = [TYPES[code] for code in self.types[row]]
         examples = []
-        for rows in self.numbers[row]:
-            values = [_value(code, numbers) for code, numbers in zip(self.types[row], rows, strict=True) if code]
+        for rows in self.numbers[row].tolist():
+            values = [_value(kind, numbers) for kind, numbers in zip(kinds, rows, strict=True) if kind]
             examples.append(Example(tuple(values[:-1]), values[-1]))
         return Task(f"random-{row + 1}", tuple(examples))
 
@@ -133,16 +143,31 @@ class Corpus:
             weights=self.weights[rows],
         )
 
+    def shards(self) -> Iterator[Corpus]:
+        """The corpus in parts, in order; each maps one array of examples."""
+        arrays = self.numbers.arrays if isinstance(self.numbers, Chained) else [self.numbers]
+        start = 0
+        for numbers in arrays:
+            rows = slice(start, start + len(numbers))
+            weights = self.weights[rows]
+            yield Corpus(self.codes[rows], self.types[rows], numbers, self.test[rows], self.semantics, weights=weights)
+            start += len(numbers)
 
-def _value(code: int, numbers: Lanes) -> Value:
+
+def _value(kind: Type, numbers: list[int]) -> Value:
     from thesis_cli.synthesis.lanes import NULL
 
-    return int(numbers[0]) if TYPES[code] is INT else tuple(int(x) for x in numbers if x != NULL)
+    return numbers[0] if kind is INT else tuple(x for x in numbers if x != NULL)
 
 
-def join(parts: Sequence[Corpus]) -> Corpus:
+def join(parts: Sequence[Corpus], numbers: Chained | None = None) -> Corpus:
     """Corpora one after the other; programs of fewer lines than the longest have -1 after their
-    last, and counts of programs made add up."""
+    last, and counts of programs made add up.
+
+    Parameters
+    ----------
+    numbers : those of all; a copy if not given.
+    """
     made: dict[str, Counter[int]] = {}
     for part in parts:
         for what, counts in part.made.items():
@@ -152,7 +177,7 @@ def join(parts: Sequence[Corpus]) -> Corpus:
     return Corpus(
         np.concatenate(codes),
         np.concatenate([part.types for part in parts]),
-        np.concatenate([part.numbers for part in parts]),
+        np.concatenate([part.numbers for part in parts]) if numbers is None else numbers,
         np.concatenate([part.test for part in parts]),
         parts[0].semantics,
         made,

@@ -1,9 +1,9 @@
-"""Corpora as NPZ files; the same corpus always makes the same bytes."""
+"""Corpora as users name them: folders, the NPZ files of earlier versions, and tasks as JSON Lines."""
 
 from __future__ import annotations
 
-import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import atomic
 from thesis_cli.base.npy import arrays_of
 from thesis_cli.synthesis.corpus import TYPES, Corpus
+from thesis_cli.synthesis.corpus_shards import load_shards
 from thesis_cli.synthesis.dsl import MOST_INPUTS, OPERATIONS, Semantics
-from thesis_cli.synthesis.program_codes import VARIABLE_BITS, arguments_of, code_of, operation_of
+from thesis_cli.synthesis.program_codes import arguments_of, code_of, operation_of
 
-FORMAT = "thesis-cli corpus 2"
+FORMAT = "thesis-cli corpus 1"
 
-_BITS = {"thesis-cli corpus 1": 3, FORMAT: VARIABLE_BITS}
-"""Bits of a variable in the codes of a format; files of both are read."""
+_BITS = 3
+"""Bits of a variable in the codes of a file."""
+
+_ROWS = 2**10
+"""Programs whose examples are read at a time."""
 
 _MEMBERS = {"codes": np.int16, "types": np.int8, "sizes": np.int8, "numbers": np.int16, "test": np.bool_}
 """Arrays of a file. `numbers` holds all values without padding, `sizes` their lengths."""
@@ -28,40 +33,36 @@ _VALUES = MOST_INPUTS + 1
 _REMEDY = "give a file that thesis-cli make-corpus has written"
 
 
-def dump_corpus(corpus: Corpus) -> bytes:
-    """The content of a file that `load_corpus` reads."""
-    from thesis_cli.synthesis.lanes import NULL
-
-    there = corpus.numbers != NULL
-    semantics = corpus.semantics
-    about = {
-        "format": FORMAT,
-        "division": semantics.division,
-        "low": semantics.low,
-        "high": semantics.high,
-        "longest": semantics.longest,
-        "made": corpus.made,
-    }
-    file = io.BytesIO()
-    np.savez_compressed(
-        file,
-        about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
-        codes=corpus.codes.astype(np.int16),
-        types=corpus.types,
-        sizes=np.count_nonzero(there, axis=-1).astype(np.int8),
-        numbers=corpus.numbers[there],
-        test=corpus.test,
-    )
-    return file.getvalue()
-
-
-def load_corpus(path: str | Path) -> Corpus:
-    """Read a corpus.
+def write_tasks(corpus: Corpus, path: Path) -> None:
+    """Write the tasks as JSON Lines, which `load_tasks` reads: a task a line, with its program and
+    whether it is for testing.
 
     Raises
     ------
-    InputError : no such file, another kind of file, or a damaged one.
+    OSError : naming the file that could not be written; what was there before is still there.
     """
+    with atomic(path) as file:
+        row = 0
+        for shard in corpus.shards():
+            for start in range(0, len(shard), _ROWS):
+                part = shard.subset(slice(start, start + _ROWS))
+                for i in range(len(part)):
+                    row += 1
+                    task = replace(part.task(i), name=f"random-{row}")
+                    about = {"program": part.program(i).one_line, "test": bool(part.test[i])}
+                    file.write(f"{task.to_json(about)}\n".encode())
+
+
+def load_corpus(path: str | Path) -> Corpus:
+    """Read a corpus: a folder, whose examples are mapped into memory, or an NPZ file of format 1.
+
+    Raises
+    ------
+    InputError : no such file or folder, one of another kind, a damaged one, or a folder whose corpus
+        is not complete.
+    """
+    if Path(path).is_dir():
+        return load_shards(Path(path))
     try:
         with open(path, "rb") as file:
             members = arrays_of(file, ["about", *_MEMBERS], path)
@@ -93,8 +94,7 @@ def _corpus(
     """
     from thesis_cli.synthesis.lanes import NULL
 
-    bits = _BITS.get(str(about.pop("format", None))) if isinstance(about, dict) else None
-    if not isinstance(about, dict) or bits is None:
+    if not isinstance(about, dict) or about.pop("format", None) != FORMAT:
         raise InputError(f"it is not a {FORMAT}", _REMEDY)
     try:
         made = {what: {int(length): n for length, n in counts.items()} for what, counts in about.pop("made").items()}
@@ -117,7 +117,7 @@ def _corpus(
         and types.min(initial=0) >= 0
         and types.max(initial=0) < len(TYPES)
         and codes.min(initial=0) >= -1
-        and operation_of(codes.max(initial=0), bits) < len(OPERATIONS)
+        and operation_of(codes.max(initial=0), _BITS) < len(OPERATIONS)
         and numbers.min(initial=semantics.high) >= semantics.low
         and numbers.max(initial=semantics.low) <= semantics.high
     )
@@ -126,5 +126,5 @@ def _corpus(
     padded = np.full((*sizes.shape, semantics.longest), NULL)
     padded[np.arange(semantics.longest) < sizes[..., None]] = numbers
     lines = codes.astype(np.int32)
-    lines[codes >= 0] = code_of(operation_of(lines, bits), *arguments_of(lines, bits))[codes >= 0]
+    lines[codes >= 0] = code_of(operation_of(lines, _BITS), *arguments_of(lines, _BITS))[codes >= 0]
     return Corpus(lines, types, padded, test, semantics, made)

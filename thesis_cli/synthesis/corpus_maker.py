@@ -168,6 +168,15 @@ def parts(
                 _enter(known, part, lines)
 
 
+def split(corpus: Corpus) -> Iterator[Corpus]:
+    """The parts of a corpus that is complete."""
+    changes = np.flatnonzero(np.diff(corpus.lengths)) + 1
+    for first, last in zip([0, *changes], [*changes, len(corpus)], strict=True):
+        size = PART if corpus.lengths[first:last].max(initial=0) > ENUMERATED else last - first or 1
+        for start in range(first, last, size):
+            yield corpus.subset(slice(start, min(start + size, last)))
+
+
 def _share(plan: CorpusPlan, programs: int) -> int:
     """How many of the first programs of a length are to test on."""
     return -(-programs * plan.test // (plan.count + plan.test))

@@ -51,10 +51,10 @@ class Task:
         """Type of the output."""
         return type_of(self.examples[0].output)
 
-    def to_json(self) -> str:
-        """One line that `load_tasks` reads."""
+    def to_json(self, about: Mapping[str, object] | None = None) -> str:
+        """One line that `load_tasks` reads, with what else there is to say of the task."""
         examples = [{"inputs": example.inputs, "output": example.output} for example in self.examples]
-        return json.dumps({"name": self.name, "examples": examples}, ensure_ascii=False)
+        return json.dumps({"name": self.name, **(about or {}), "examples": examples}, ensure_ascii=False)
 
 
 def check(program: Program, task: Task, semantics: Semantics = DEFAULT) -> bool:

@@ -21,8 +21,16 @@ RELEASE = b'"format": "thesis-cli priva'
 """How the record of any release or measurement begins, after a brace, and a privacy ledger."""
 PLACEHOLDER = "thesis-cli private release, not made yet"
 """Format of the file that holds the name of a record until the record takes its place."""
+FOLDERS = {".corpus": "corpus.json"}
+"""Suffixes of results that are folders, with the names of their records."""
 NOT_SETTINGS = ("jobs", "out")
 """Fields that change no result."""
+
+
+def record_of(path: Path) -> Path:
+    """The record of a result: beside its file, or in its folder."""
+    name = FOLDERS.get(path.suffix.lower())
+    return path / name if name else path.with_suffix(".json")
 
 
 def command_of(request: Request) -> str:

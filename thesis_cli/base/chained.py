@@ -1,0 +1,52 @@
+"""Arrays that count as one, without a copy: those of the shards of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class Chained:
+    """Arrays one after the other along their first axis; only what is asked for is copied.
+
+    Indices are those of NumPy: rows first (a number, a slice, numbers or booleans), then what each
+    row is indexed by. `numpy.asarray` copies everything.
+
+    Parameters
+    ----------
+    arrays : at least one, of one type; all axes but the first are alike.
+    """
+
+    def __init__(self, arrays: Sequence[Array]) -> None:
+        self.arrays = list(arrays)
+        self.starts = np.cumsum([0, *map(len, arrays)])
+        self.dtype = arrays[0].dtype
+        self.shape: tuple[int, ...] = (int(self.starts[-1]), *arrays[0].shape[1:])
+        self.ndim = len(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        return np.concatenate(self.arrays).astype(dtype or self.dtype, copy=False)
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, *rest = key if isinstance(key, tuple) else (key,)
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            first, last, _ = rows.indices(len(self))
+            spans = zip(self.arrays, self.starts, strict=False)
+            return np.concatenate([a[(slice(max(first - s, 0), max(last - s, 0)), *rest)] for a, s in spans])
+        found = np.arange(len(self))[rows]  # checks the bounds, and counts from the end
+        places = np.atleast_1d(found)
+        shards = np.searchsorted(self.starts, places, side="right") - 1
+        out = self.arrays[0][(places[:0], *rest)]
+        out = np.empty((len(places), *out.shape[1:]), dtype=self.dtype)
+        for shard in np.unique(shards):
+            here = shards == shard
+            out[here] = self.arrays[shard][(places[here] - self.starts[shard], *rest)]
+        return out if np.ndim(found) else out[0]

@@ -1,0 +1,122 @@
+"""Examples as the arrays that an encoder takes: of programs of a corpus, and of tasks (Thesis
+section 5.4.3 and appendix D.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.synthesis.corpus import TYPES, Corpus, Types
+from thesis_cli.synthesis.dsl import DEFAULT, INT, MOST_INPUTS, Semantics
+from thesis_cli.synthesis.task import Task
+
+if TYPE_CHECKING:
+    from thesis_cli.base.arrays import Floats
+    from thesis_cli.synthesis.lanes import Flags, Lanes
+
+_ONE_HOT = np.array([[0, 0], [1, 0], [0, 1]], dtype=np.float32)
+"""Types by their codes: no value, a number, a list."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """B sets of up to M examples.
+
+    Attributes
+    ----------
+    types : one-hot types (number, list) of the three inputs, then of the output; all 0 for no input.
+        Shape (B, 4, 2), float32.
+    numbers : values of the inputs, then of the output, as rows of an embedding: 0 for NULL, with
+        which values are padded at their end to length L, and x - low + 1 for a number x. Shape (B,
+        M, 4, L), int32.
+    present : which examples there are, shape (B, M); a task may have fewer than M.
+    size : rows of the embedding: 513 for the range of the thesis.
+    attributes : which functions and lambdas the program uses, shape (B, 34); None for tasks, whose
+        programs are not known.
+    weights : of the programs, shape (B,); 1 for tasks.
+    """
+
+    types: npt.NDArray[np.float32]
+    numbers: npt.NDArray[np.int32]
+    present: Flags
+    size: int
+    attributes: Flags | None
+    weights: Floats
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+
+def encode(source: Corpus | Sequence[Task], semantics: Semantics | None = None, examples: int | None = None) -> Encoded:
+    """Examples as an encoder takes them. The same examples make the same arrays, from wherever they
+    come.
+
+    Parameters
+    ----------
+    source : a corpus, such as `corpus.subset(rows)` of a batch, or tasks. The inputs of a task are
+        arranged as those of a corpus: numbers first.
+    semantics : gives the range of numbers and the length L of lists; by default that of the corpus,
+        and of the thesis for tasks.
+    examples : M; the first M examples count. By default, all of the corpus, or of the task that has
+        most.
+
+    Raises
+    ------
+    InputError : a value of a task is out of range, or too long, or there are too many inputs; a
+        corpus was made with other semantics.
+    """
+    from thesis_cli.synthesis.lanes import NULL
+
+    if isinstance(source, Corpus):
+        semantics = semantics or source.semantics
+        if (semantics.low, semantics.high, semantics.longest) != (
+            source.semantics.low,
+            source.semantics.high,
+            source.semantics.longest,
+        ):
+            raise InputError("the corpus was made with another range or length of lists", "give its semantics")
+        types, numbers = source.types, np.asarray(source.numbers[:])
+        present = np.ones(numbers.shape[:2], dtype=np.bool_)
+        attributes, weights = source.attributes, np.array(source.weights)
+    else:
+        semantics = semantics or DEFAULT
+        types, numbers, present = _arrays(source, semantics)
+        attributes, weights = None, np.ones(len(types))
+    if examples is not None:
+        lacking = max(0, examples - numbers.shape[1])
+        numbers = np.pad(numbers[:, :examples], ((0, 0), (0, lacking), (0, 0), (0, 0)), constant_values=NULL)
+        present = np.pad(present[:, :examples], ((0, 0), (0, lacking)))
+    places = np.where(numbers == NULL, 0, numbers - np.int32(semantics.low - 1)).astype(np.int32, copy=False)
+    size = semantics.high - semantics.low + 2
+    return Encoded(_ONE_HOT[types], places, present, size, attributes, weights)
+
+
+def _arrays(tasks: Sequence[Task], semantics: Semantics) -> tuple[Types, Lanes, Flags]:
+    """Types and values of tasks as a corpus has them, and which examples there are."""
+    from thesis_cli.synthesis.lanes import NULL
+
+    most = max((len(task.examples) for task in tasks), default=0)
+    types = np.zeros((len(tasks), MOST_INPUTS + 1), dtype=np.int8)
+    numbers = np.full((len(tasks), most, MOST_INPUTS + 1, semantics.longest), NULL)
+    present = np.zeros((len(tasks), most), dtype=np.bool_)
+    for b, task in enumerate(tasks):
+        if len(task.inputs) > MOST_INPUTS:
+            raise InputError(f"task {task.name} has {len(task.inputs)} inputs", f"it may have at most {MOST_INPUTS}")
+        order = sorted(range(len(task.inputs)), key=lambda i: task.inputs[i] is not INT)
+        types[b, : len(order)] = [TYPES.index(task.inputs[i]) for i in order]
+        types[b, MOST_INPUTS] = TYPES.index(task.output)
+        present[b, : len(task.examples)] = True
+        for m, example in enumerate(task.examples):
+            values = [(v, example.inputs[i]) for v, i in enumerate(order)]
+            for v, value in [*values, (MOST_INPUTS, example.output)]:
+                row = (value,) if isinstance(value, int) else value
+                if len(row) > semantics.longest or not semantics.holds(value):
+                    allowed = f"up to {semantics.longest} numbers from {semantics.low} to {semantics.high}"
+                    raise InputError(f"task {task.name} has the value {value}", f"it may have {allowed}")
+                numbers[b, m, v, : len(row)] = row
+    return types, numbers, present
