@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -237,7 +237,8 @@ def _enumerated(inputs: Signature, semantics: Semantics, length: int) -> Behavio
 
 
 @cache
-def _completions() -> Completions:
+def completions() -> Completions:
+    """All programs of up to `MOST_LINES` lines, to draw them uniformly."""
     from thesis_cli.synthesis.sampling_kernels import count_completions
 
     return count_completions(MOST_LINES)
@@ -266,14 +267,25 @@ def distinct(
             yield found[start : start + batch]
         return
     state = rng.integers(2**64, size=1, dtype=np.uint64)
-    fresh = batch
-    while fresh >= _DRY * batch:
-        codes = np.zeros((batch, length), dtype=np.int32)
-        sample(_completions(), behaviours.kinds, state, codes)
+
+    def draw() -> Codes:
+        codes: Codes = np.zeros((batch, length), dtype=np.int32)
+        sample(completions(), behaviours.kinds, state, codes)
+        return codes
+
+    yield from new_among(draw, behaviours, exhaustive)
+
+
+def new_among(draw: Callable[[], Codes], behaviours: Behaviours, exhaustive: bool) -> Iterator[Codes]:
+    """Distinct programs among those that are drawn, a batch at a time, until hardly any are left;
+    see `distinct`."""
+    fresh, drawn = 1, 1
+    while fresh >= _DRY * drawn:
+        codes = draw()
         found, hashes = behaviours.select(codes, fresh=True)
-        fresh = len(found)
+        fresh, (drawn, length) = len(found), codes.shape
         if exhaustive and length - 1 > ENUMERATED:
             found = behaviours.without_shorter(found, hashes)
-        behaviours.looked_at[length] += batch
+        behaviours.looked_at[length] += drawn
         behaviours.kept[length] += len(found)
         yield found

@@ -19,7 +19,7 @@ out if all its outputs are the same, or the same as an input.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,8 @@ import numpy as np
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
+from thesis_cli.synthesis.balance import Batch, Feature, batches, weights_of
+from thesis_cli.synthesis.balance_fit import proposal
 from thesis_cli.synthesis.behaviours import ENUMERATED, Behaviours, distinct, enumerated
 from thesis_cli.synthesis.corpus import TYPES, Corpus, Labelled, join
 from thesis_cli.synthesis.dsl import DEFAULT, MOST_INPUTS, OPERATIONS, Semantics
@@ -35,6 +37,7 @@ from thesis_cli.synthesis.program import Program
 from thesis_cli.synthesis.program_codes import MOST_LINES, SIGNATURES, Signature, arrangements, encode, operation_of
 
 if TYPE_CHECKING:
+    from thesis_cli.base.arrays import Floats
     from thesis_cli.synthesis.input_range_kernels import Codes
     from thesis_cli.synthesis.lanes import Flags
     from thesis_cli.synthesis.sampling_kernels import Limits
@@ -60,12 +63,14 @@ class CorpusPlan:
     distinct : different outputs that the examples of a program have at least; by default 2, or 1 if
         there is one example.
     empty : examples of a program that may have an empty list as output; by default all.
+    balance : what programs are balanced by (`balance`); otherwise they are drawn uniformly.
     signatures : types of inputs.
     semantics : of the language.
 
     Raises
     ------
-    InputError : a number is out of bounds, or lists are too long.
+    InputError : a number is out of bounds, lists are too long, or the length is balanced but there
+        is only one.
     """
 
     length: int
@@ -76,6 +81,7 @@ class CorpusPlan:
     examples: int = 5
     distinct: int | None = None
     empty: int | None = None
+    balance: Collection[Feature] = ()
     signatures: Sequence[Signature] = SIGNATURES
     semantics: Semantics = DEFAULT
 
@@ -87,6 +93,8 @@ class CorpusPlan:
         _check("number of examples", self.examples, 1)
         _check("number of different outputs", self.distinct, 1, self.examples)
         _check("number of empty outputs", self.empty, 0)
+        if "length" in self.balance and not self.shorter:
+            raise InputError("programs of one length are balanced by length", "make programs of shorter lengths too")
         _check("length of lists", self.semantics.longest, 1, WIDTH - 1)
 
     @property
@@ -197,10 +205,15 @@ def _part(
     batch = batch + batch // 4 if plan.exhaustive else min(batch, 2**12)
     found = [behaviours.copy() for behaviours in known]
     sources = [
-        _Source(behaviours, distinct(behaviours, lines, child, batch, plan.exhaustive), lines, plan, child, jobs)
+        _Source(behaviours, lines, plan, child, batch, jobs)
         for behaviours, child in zip(found, rng.spawn(len(found)), strict=True)
     ]
-    part = _take(sources, size, rng, progress)
+    _take(sources, size, rng, progress)
+    part = join([source.taken for source in sources])
+    if "length" in plan.balance and len(part):
+        alike = len(part) if lines <= ENUMERATED else plan.count + plan.test
+        scale = sum(source.stands_for for source in sources) / alike
+        part = replace(part, weights=scale * part.weights)
     counts = {"looked_at": Counter[int](), "distinct": Counter[int]()}
     for behaviours in found:
         counts["looked_at"] += behaviours.looked_at
@@ -260,40 +273,65 @@ class _Source:
     Parameters
     ----------
     behaviours : whose programs.
-    batches : of their codes.
     length : of the programs.
-    plan, rng, jobs : as `make_corpus` takes them.
+    plan, rng, jobs : as `parts` takes them.
+    batch : programs to look at at a time.
     """
 
     def __init__(
-        self,
-        behaviours: Behaviours,
-        batches: Iterator[Codes],
-        length: int,
-        plan: CorpusPlan,
-        rng: np.random.Generator,
-        jobs: int,
+        self, behaviours: Behaviours, length: int, plan: CorpusPlan, rng: np.random.Generator, batch: int, jobs: int
     ) -> None:
         self.weight = 1 / sum(len(inputs) == len(behaviours.inputs) for inputs in SIGNATURES)
-        self._behaviours, self._batches, self._plan = behaviours, batches, plan
-        self._rng, self._jobs = rng, jobs
-        self._parts = [self._with_examples(np.zeros((0, length), dtype=np.int32))]
+        self._behaviours, self._plan, self._rng, self._jobs = behaviours, plan, rng, jobs
+        if plan.balance:
+            fitted = proposal(behaviours.inputs, plan.semantics, length, frozenset(plan.balance))
+            self._batches = batches(fitted, behaviours, rng, batch, plan.exhaustive)
+        else:
+            drawn = distinct(behaviours, length, rng, batch, plan.exhaustive)
+            self._batches = (Batch(codes, np.ones(len(codes)), np.zeros(len(codes)), 0.0) for codes in drawn)
+        none, _ = self._with_examples(Batch(np.zeros((0, length), dtype=np.int32), np.zeros(0), np.zeros(0), 0.0))
+        self._left, self._times, self._end = none, np.zeros(0), 0.0
+        self._taken = [none]
 
-    def take(self, count: int) -> Corpus:
-        """The next programs; fewer than `count` when no more are left."""
-        while sum(map(len, self._parts)) < count and (codes := next(self._batches, None)) is not None:
-            self._parts.append(self._with_examples(codes))
-        found = join(self._parts)
-        self._parts = [found.subset(slice(count, None))]
-        return found.subset(slice(count))
+    def take(self, count: int) -> int:
+        """Take the next programs; how many there are, fewer than `count` when no more are left."""
+        parts, times = [self._left], [self._times]
+        least = count + bool(self._plan.balance)  # the next one as well, for its time
+        while sum(map(len, parts)) < least and (batch := next(self._batches, None)) is not None:
+            part, done = self._with_examples(batch)
+            parts.append(part)
+            times.append(batch.times[done])
+            self._end = batch.end
+        found = join(parts)
+        self._left, self._times = found.subset(slice(count, None)), np.concatenate(times)[count:]
+        self._taken.append(found.subset(slice(count)))
+        return len(self._taken[-1])
 
-    def _with_examples(self, codes: Codes) -> Corpus:
-        """The programs that can be given examples, with these."""
+    @property
+    def _weights(self) -> Floats:
+        """Number of programs that each one taken stands for; 1 if they are not balanced."""
+        rates = np.concatenate([part.weights for part in self._taken])
+        return weights_of(rates, next(iter(self._times), self._end)) if self._plan.balance else rates
+
+    @property
+    def taken(self) -> Corpus:
+        """All programs taken so far, with weights of mean 1."""
+        weights = self._weights
+        return replace(join(self._taken), weights=weights / (weights.mean() if len(weights) else 1))
+
+    @property
+    def stands_for(self) -> float:
+        """Number of programs that those taken stand for."""
+        return float(self._weights.sum())
+
+    def _with_examples(self, batch: Batch) -> tuple[Corpus, Flags]:
+        """The programs that can be given examples, with these and their rates, and which of the
+        batch they are."""
         from thesis_cli.synthesis.lanes import NULL
         from thesis_cli.synthesis.operation_kernels import bounds_of
         from thesis_cli.synthesis.sampling_kernels import draw_examples
 
-        semantics, inputs = self._plan.semantics, self._behaviours.inputs
+        semantics, inputs, codes = self._plan.semantics, self._behaviours.inputs, batch.codes
         shape = (len(codes), self._plan.examples, MOST_INPUTS + 1, semantics.longest)
         numbers = np.full(shape, NULL)
         done = np.zeros(len(codes), dtype=np.bool_)
@@ -318,23 +356,21 @@ class _Source:
         types[:, : len(inputs)] = [TYPES.index(kind) for kind in inputs]
         types[:, MOST_INPUTS] = _OUTPUTS[operation_of(codes[:, -1])]
         test = np.zeros(len(codes), dtype=np.bool_)
-        return Corpus(codes, types, numbers, test, semantics).subset(done)
+        return Corpus(codes, types, numbers, test, semantics, weights=batch.rates).subset(done), done
 
 
-def _take(sources: list[_Source], count: int, rng: np.random.Generator, progress: Tick) -> Corpus:
-    """Programs from several sources by weight. When a source runs dry, the others make up for
+def _take(sources: list[_Source], count: int, rng: np.random.Generator, progress: Tick) -> None:
+    """Take programs from several sources by weight. When a source runs dry, the others make up for
     it."""
-    parts: list[Corpus] = []
     lacking = count
     while lacking and sources:
         weights = np.array([source.weight for source in sources])
         shares = rng.multinomial(lacking, weights / weights.sum())
         left = []
         for source, share in zip(sources, shares, strict=True):
-            parts.append(source.take(share))
-            lacking -= len(parts[-1])
-            progress(len(parts[-1]))
-            if len(parts[-1]) == share:
+            taken = source.take(share)
+            lacking -= taken
+            progress(taken)
+            if taken == share:
                 left.append(source)
         sources = left
-    return join(parts)

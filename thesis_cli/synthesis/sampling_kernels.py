@@ -101,7 +101,7 @@ def _share(state, total):
     return np.float64(mix(state[0]) >> np.uint64(11)) * 2.0**-53 * total
 
 
-def count_completions(length: int, weights: Ints = EVEN) -> Completions:
+def count_completions(length: int, weights: Ints = EVEN, outputs: tuple[int, int] = (1, 1)) -> Completions:
     """Number of ways to complete a program, by what it has so far; with weights, their total
     weight.
 
@@ -112,12 +112,12 @@ def count_completions(length: int, weights: Ints = EVEN) -> Completions:
     ----------
     length : lines to add, at most.
     weights : whole numbers from 1, by operation.
+    outputs : the same for programs whose output is a list, and for those where it is a number.
     """
     members = [weights[ids] for ids in MEMBERS]
     size = MOST_INPUTS + MOST_LINES + 1
     ways = np.zeros((length + 1, *(size,) * 4))
-    ways[0, :, :, 0, 1] = 1
-    ways[0, :, :, 1, 0] = 1
+    ways[0, :, :, 0, 1], ways[0, :, :, 1, 0] = outputs
     i, n = np.ogrid[:size, :size]
     for r, (j, k) in product(range(1, length + 1), np.ndindex(size, size)):
         if j + k > r + 1:  # a line leaves at most one fewer unused
