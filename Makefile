@@ -11,7 +11,7 @@ STAMP := .venv/installed
 COMPILED := .venv/compiled
 INSTALL_ARGS := -c constraints.txt -e '.[dev]'
 
-.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks prior models bench peers constraints wheel clean
+.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior models bench peers constraints wheel clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -72,6 +72,10 @@ cps1988: install
 
 tasks: install
 	$(BIN)/python -m thesis_cli.studies.synthesis.thesis_programs data/tasks
+
+# The picture of the join in docs/synthesize.md.
+picture: install
+	$(BIN)/python -m thesis_cli.studies.synthesis.join_picture docs/join.png
 
 # What a search without a network tries first: counted in a corpus.
 prior: install
