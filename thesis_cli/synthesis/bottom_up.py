@@ -253,7 +253,7 @@ class Bank:
         """Copy all values to as many rows, or fewer if the system refuses; returns whether there is
         more room. The system gives memory to rows when they are used, and only then."""
         used, rows = int(self._state[4]), min(rows, self._most)
-        arrays = self._pool, self._kinds, self._origins, self._hashes
+        arrays: tuple[Any, ...] = self._pool, self._kinds, self._origins, self._hashes
         while rows > len(self._pool):
             try:
                 longer: list[Any] = [np.empty((rows, *array.shape[1:]), array.dtype) for array in arrays]
