@@ -84,7 +84,7 @@ def plot(frame):
     label(
         ax, "processor seconds (hollow: not found)", "", "programs of appendix D.1 and figure 5.1, from five examples"
     )
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncol=6)
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncol=len(STYLES))
     return figure
 
 
@@ -123,7 +123,7 @@ EXPERIMENT = Experiment(
     id="table-d-1",
     title="The programs of appendix D.1: as printed, and as every solver finds them",
     source="Thesis D.1, Figure 5.1",
-    version=1,
+    version=2,
     presets={
         "quick": {
             "programs": {
