@@ -67,8 +67,10 @@ def test_what_is_written_is_read(tmp_path, made):
     assert found.subset(rows).labelled() == whole.subset(rows).labelled()
     assert [part.labelled() for part in split(found)] == [part.labelled() for part in made]
     write_tasks(found, tmp_path / "a.jsonl")
-    write_tasks(whole, tmp_path / "b.jsonl")
+    write_tasks(join(made), tmp_path / "b.jsonl")
     assert (tmp_path / "a.jsonl").read_text() == (tmp_path / "b.jsonl").read_text()
+    rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert [row["weight"] for row in rows] == found.weights.tolist()
 
 
 class Kill(BaseException):

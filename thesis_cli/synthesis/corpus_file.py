@@ -34,22 +34,24 @@ _REMEDY = "give a file that thesis-cli make-corpus has written"
 
 
 def write_tasks(corpus: Corpus, path: Path) -> None:
-    """Write the tasks as JSON Lines, which `load_tasks` reads: a task a line, with its program and
-    whether it is for testing.
+    """Write the tasks as JSON Lines, which `load_tasks` reads: a task a line, with its program,
+    whether it is for testing and, if weights differ, its weight.
 
     Raises
     ------
     OSError : naming the file that could not be written; what was there before is still there.
     """
     with atomic(path) as file:
-        row = 0
+        row, weighted = 0, bool((corpus.weights != 1).any())
         for shard in corpus.shards():
             for start in range(0, len(shard), _ROWS):
                 part = shard.subset(slice(start, start + _ROWS))
                 for i in range(len(part)):
                     row += 1
                     task = replace(part.task(i), name=f"random-{row}")
-                    about = {"program": part.program(i).one_line, "test": bool(part.test[i])}
+                    about: dict[str, object] = {"program": part.program(i).one_line, "test": bool(part.test[i])}
+                    if weighted:
+                        about["weight"] = float(part.weights[i])
                     file.write(f"{task.to_json(about)}\n".encode())
 
 
