@@ -17,7 +17,7 @@ LINES = 4
 NARROW = Semantics("floor", -9, 12)
 
 SIGNATURES = (LIST,), (INT, LIST), (LIST, INT, LIST)
-SORT, REVERSE, SUM, TAKE = (BY_NAME[name].id for name in ("SORT", "REVERSE", "SUM", "TAKE"))
+SORT, REVERSE, SUM, TAKE, HEAD = (BY_NAME[name].id for name in ("SORT", "REVERSE", "SUM", "TAKE", "HEAD"))
 
 
 def drawn(rng: Random, kind: Type) -> Value:
@@ -108,6 +108,13 @@ def test_arrays_hold_what_a_network_reads() -> None:
     pool = step(pool, [[TAKE, 1, 2], [SORT, 0, 0]])
     assert (pool.solved.tolist(), pool.repeated.tolist()) == ([True, False], [False, False])
     assert pool.program(0).one_line == "a <- [int]; b <- int; c <- SORT a; d <- TAKE b c"
+
+
+def test_a_line_without_a_value_is_null_on_all_examples() -> None:
+    pool = step(step(two().take([0]), [[TAKE, 1, 0]]), [[HEAD, 2, 2]])
+    assert (pool.valid.tolist(), pool.sizes.tolist()) == ([False], [4])
+    assert (pool.numbers[0, 3] == -(2**15)).all()
+    assert pool.lengths[0, 3].tolist() == [0, 0]
 
 
 def test_the_second_variable_of_an_operation_of_one_is_not_read() -> None:
