@@ -11,7 +11,7 @@ import pytest
 import thesis_cli as tc
 from thesis_cli.synthesis import corpus_maker
 from thesis_cli.synthesis.corpus_file import load_corpus
-from thesis_cli.synthesis.dsl import INT, LIST
+from thesis_cli.synthesis.dsl import ATTRIBUTES, INT, LIST
 from thesis_cli.synthesis.task import load_tasks
 
 
@@ -27,7 +27,10 @@ def test_a_corpus_and_its_card(cli, tmp_path):
     assert sum(card["lengths"][0]["train"].values()) == 200
     assert sum(card["by_inputs"].values()) == card["programs"] == 220
     assert card["lengths"][0]["looked_at"] > card["lengths"][0]["distinct"] > 220
-    assert np.allclose(list(card["incidence"].values()), made.incidence, atol=1e-4)
+    attributes = {**card["shares"]["function"], **card["shares"]["lambda"]}
+    assert np.allclose([attributes[name] for name in ATTRIBUTES], made.attributes.mean(axis=0), atol=1e-4)
+    assert "weighted_shares" not in card
+    assert (made.weights == 1).all()
     assert "versions" in card
 
 
@@ -62,6 +65,23 @@ def test_options_reach_the_corpus(cli, tmp_path):
     assert made.numbers.shape == (40, 2, 4, 20)
 
 
+def test_a_balanced_corpus(cli, tmp_path):
+    limits = ("--distinct-outputs", 3, "--max-empty", 0, "--inputs", "[int]")
+    result = cli("make-corpus", "--length", 3, "--count", 300, "--balance", "length,output-type", *limits, "--seed", 1)
+    assert result.status == 0
+    assert "uniform programs; brackets hold" in result.out
+    made = load_corpus(tmp_path / "results/runs/make-corpus.corpus")
+    assert set(made.lengths.tolist()) == {1, 2, 3}
+    outputs = [[example.output for example in made.task(row).examples] for row in range(len(made))]
+    assert all(len(set(row)) >= 3 and () not in row for row in outputs)
+    card = json.loads((tmp_path / "results/runs/make-corpus.corpus/corpus.json").read_text())
+    assert card["settings"]["balance"] == ["output-type", "length"]
+    assert card["shares"]["length"]["3"] < card["weighted_shares"]["length"]["3"]
+    assert card["shares"]["output"]["int"] > 1.5 * card["weighted_shares"]["output"]["int"]
+    assert card["shares"]["examples"]["empty output"] == 0
+    assert card["effective_size"] < len(made)
+
+
 def test_a_corpus_for_testing_alone(cli, tmp_path):
     assert cli("make-corpus", "--length", 2, "--count", 0, "--test", 9, "--seed", 1, "--out", "c.corpus").status == 0
     assert load_corpus(tmp_path / "c.corpus").test.all()
@@ -88,6 +108,11 @@ def test_apart_from_another(cli, tmp_path):
         ("--length 2 --apart-from none.corpus", "none.corpus: it cannot be read"),
         ("--length 2 --apart-from x.corpus --out x.corpus", "would overwrite the input"),
         ("--length 2 --range 5 1", "--range is 5 1"),
+        (
+            "--length 2 --balance function,size",
+            "--balance has 'size'; it must be some of output-type, function, length",
+        ),
+        ("--length 2 --distinct-outputs 6", "--distinct-outputs is 6; it must be at most the number of --examples, 5"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, message):

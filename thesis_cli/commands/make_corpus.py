@@ -33,8 +33,10 @@ from thesis_cli.commands.shared.semantics import (
 )
 
 if TYPE_CHECKING:
+    from thesis_cli.synthesis.balance import Feature
     from thesis_cli.synthesis.corpus import Corpus
     from thesis_cli.synthesis.program_codes import Signature
+    from thesis_cli.synthesis.shares import Shares
 
     CorpusSource = str | Path | Corpus
 else:
@@ -42,8 +44,13 @@ else:
 
 logger = logging.getLogger("thesis_cli")
 
-SHOWN = 6
-"""Attributes that the summary lists."""
+SHARES = {
+    "functions": ("function",),
+    "lambdas": ("lambda",),
+    "outputs": ("output", "examples"),
+    "lines": ("lines",),
+}
+"""Lines of the summary that list shares, and the kinds of properties of each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +66,27 @@ class MakeCorpusRequest(Request):
     all_lengths: bool = option(False, "Make as many programs of each shorter length, or all that there are.")
     exhaustive: bool = option(False, "Compare longer programs with all of 4 lines, which takes a minute.")
     examples: int = option(5, "Examples of each program.", least=1, most=100)
+    distinct_outputs: int | None = option(
+        None,
+        "Different outputs that the examples of a program have at least.",
+        least=1,
+        most=100,
+        default_text="2, or 1 for one example",
+    )
+    max_empty: int | None = option(
+        None,
+        "Examples of a program that may have an empty list as output.",
+        least=0,
+        most=100,
+        default_text="all",
+    )
+    balance: tuple[str, ...] | None = option(
+        None,
+        "What to balance programs by instead of drawing them uniformly, separated by commas: "
+        "output-type, function, or length, which implies --all-lengths.",
+        metavar="LIST",
+        default_text="nothing",
+    )
     inputs: tuple[str, ...] | None = option(
         None, "Types of inputs, such as int,[int].", default_text="all of 1 to 3 inputs", metavar="TYPES"
     )
@@ -88,11 +116,16 @@ class MakeCorpusRequest(Request):
     )
 
     def check(self) -> None:
-        """Refuse a corpus of no program, bounds in the wrong order, and unknown types."""
+        """Refuse a corpus of no program, bounds in the wrong order, and unknown words."""
         check_range(self.range)
         if self.count + self.test == 0:
             raise InputError("--count and --test are both 0", "one of them must be 1 or more")
+        if self.distinct_outputs is not None and self.distinct_outputs > self.examples:
+            problem = f"--distinct-outputs is {self.distinct_outputs}"
+            raise InputError(problem, f"it must be at most the number of --examples, {self.examples}")
         _signatures(self.inputs)
+        if self.balance:
+            _features(self.balance)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -108,7 +141,7 @@ class MakeCorpusResult(Result):
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
-        """Counts and the most common functions."""
+        """Counts and shares."""
         facts = self.facts()
         lines = []
         for part in facts["lengths"]:
@@ -116,13 +149,20 @@ class MakeCorpusResult(Result):
             found = f"{part['distinct']:,} distinct among {part['looked_at']:,} examined"
             lines.append((f"length {part['length']}", f"{train:,} to train on, {test:,} to test on; {found}"))
         lines.append(("inputs", ", ".join(f"({types}) {n:,}" for types, n in facts["by_inputs"].items())))
-        common = sorted(facts["incidence"].items(), key=lambda item: -item[1])[:SHOWN]
-        return [*lines, ("incidence", ", ".join(f"{name} {part:.2f}" for name, part in common) + ", ...")]
+        if "weighted_shares" in facts:
+            size = f"as good as {facts['effective_size']:,.0f} uniform programs"
+            lines.append(("weights", f"{size}; brackets hold the shares of a uniform corpus"))
+        weighted = facts.get("weighted_shares", {})
+        for name, kinds in SHARES.items():
+            shares = {what: part for kind in kinds for what, part in facts["shares"][kind].items()}
+            uniform = {what: part for kind in kinds for what, part in weighted.get(kind, {}).items()}
+            lines.append((name, _in_words(shares, uniform)))
+        return lines
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
-        """Counts and incidence, as the data card has them."""
-        from thesis_cli.synthesis.dsl import ATTRIBUTES
+        """Counts and shares, as the data card has them."""
+        from thesis_cli.synthesis.shares import effective_size, shares_of
 
         made, counts = self.corpus, self.columns.records()
         lengths: list[dict[str, Any]] = []
@@ -133,8 +173,12 @@ class MakeCorpusResult(Result):
         by_inputs = Counter[str]()
         for part in lengths:
             by_inputs += Counter(part["train"]) + Counter(part["test"])
-        incidence = dict(zip(ATTRIBUTES, made.incidence.round(4).tolist(), strict=True))
-        return {"programs": len(made), "by_inputs": dict(by_inputs), "lengths": lengths, "incidence": incidence}
+        facts = {"programs": len(made), "by_inputs": dict(by_inputs), "lengths": lengths}
+        plain, weighted = map(_rounded, shares_of(made))
+        if self.settings["balance"]:
+            size = round(effective_size(made.weights), 1)
+            return {**facts, "shares": plain, "weighted_shares": weighted, "effective_size": size}
+        return {**facts, "shares": plain}
 
     @presentation
     def save(self, path: str | Path) -> list[Path]:
@@ -174,18 +218,24 @@ def run(request: MakeCorpusRequest, progress: Progress) -> MakeCorpusResult:
         raise InputError("--tasks needs the folder of the corpus", "give --out, or leave --tasks out")
     watch = Stopwatch()
     seed = _seed(request)
-    total = (request.count + request.test) * (request.length if request.all_lengths else 1)
+    features = _features(request.balance)
+    shorter = request.all_lengths or "length" in features
+    total = (request.count + request.test) * (request.length if shorter else 1)
     plan = corpus_maker.CorpusPlan(
         length=request.length,
         count=request.count,
         test=request.test,
-        shorter=request.all_lengths,
+        shorter=shorter,
         exhaustive=request.exhaustive,
         examples=request.examples,
+        distinct=request.distinct_outputs,
+        empty=request.max_empty,
+        balance=features,
         signatures=signatures,
         semantics=semantics,
     )
-    settings = settings_of(request, inputs=[_text(s) for s in signatures], longest=semantics.longest, seed=seed)
+    names = [_text(s) for s in signatures]
+    settings = settings_of(request, inputs=names, balance=list(features), longest=semantics.longest, seed=seed)
     if other is not None:
         settings = {**settings, "apart_from_sha256": other.digest}
     programs = () if other is None else (other.program(row) for row in range(len(other)))
@@ -254,6 +304,27 @@ def _signatures(inputs: Sequence[str] | None) -> tuple[Signature, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def _features(balance: Sequence[str] | None) -> tuple[Feature, ...]:
+    """What to balance by, from words separated by commas, each once."""
+    from thesis_cli.synthesis.balance import FEATURES
+
+    words = [word.strip() for text in balance or () for word in text.split(",")]
+    for word in words:
+        if word not in FEATURES:
+            raise InputError(f"--balance has {word!r}", f"it must be some of {', '.join(FEATURES)}")
+    return tuple(name for name in FEATURES if name in words)
+
+
+def _rounded(shares: Shares) -> Shares:
+    return {kind: {name: round(part, 4) for name, part in parts.items()} for kind, parts in shares.items()}
+
+
+def _in_words(shares: Mapping[str, float], uniform: Mapping[str, float]) -> str:
+    """Shares from the largest, and those of a uniform corpus in brackets, if there are any."""
+    parts = sorted(shares.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name} {part:.2f}" + (f" ({uniform[name]:.2f})" if uniform else "") for name, part in parts)
+
+
 def _text(signature: Sequence[str]) -> str:
     return ",".join(signature)
 
@@ -286,6 +357,7 @@ COMMAND = Command(
     examples=(
         "make-corpus --length 3 --count 5000 --test 500 --seed 1",
         "make-corpus --length 4 --all-lengths --count 2000 --test 100 --seed 1 --out results/runs/lengths.corpus",
+        "make-corpus --length 4 --count 5000 --balance output-type,function --max-empty 1 --seed 1",
         'make-corpus --length 2 --count 100 --inputs "[int],[int]" --seed 1',
     ),
     suffix=".corpus",

@@ -40,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from thesis_cli.synthesis.sampling_kernels import Completions
 
 Feature = Literal["output-type", "function", "length"]
+FEATURES: tuple[Feature, ...] = get_args(Feature)
 """What a corpus may be balanced by."""
 
 KEPT = 0.15
