@@ -14,9 +14,10 @@ from thesis_cli.synthesis import roots
 from thesis_cli.synthesis.bottom_up import Bank
 from thesis_cli.synthesis.depth_first import Clock
 from thesis_cli.synthesis.dsl import BY_NAME, INT, LIST, OPERATIONS, Operation, Semantics, Type, Value
-from thesis_cli.synthesis.roots import Roots, Tree
+from thesis_cli.synthesis.roots import Roots
 from thesis_cli.synthesis.solver import Limits, Order
 from thesis_cli.synthesis.task import Example, Task
+from thesis_cli.synthesis.trees import Tree
 
 Values = tuple[Value, ...]
 ZIPS = [o for o in OPERATIONS if o.inputs == (LIST, LIST)]
@@ -25,7 +26,7 @@ ZIPS = [o for o in OPERATIONS if o.inputs == (LIST, LIST)]
 def values_of(bank: Bank, examples: int) -> list[Values]:
     """Values of the rows of a bank."""
     found: list[Values] = []
-    for row, is_int in zip(bank._pool[: bank.kept + 1], bank._kinds, strict=False):
+    for row, is_int in zip(bank.rows.pool[: bank.kept + 1], bank.rows.kinds, strict=False):
         lengths = row[32 * examples : 33 * examples]
         lists = [tuple(map(int, row[32 * m : 32 * m + n])) for m, n in enumerate(lengths)]
         found.append(tuple(x[0] for x in lists) if is_int else tuple(lists))
@@ -120,7 +121,7 @@ def test_all_pairs_below_a_root_are_found(drawn: tuple[Task, Semantics]) -> None
     rows = values_of(bank, len(task.examples))
     target = tuple(example.output for example in task.examples)
     assert all(value_of(tree, rows, meaning) == target for tree in search.hits)
-    numbers = [row for row in range(1, len(rows)) if bank._kinds[row]]
+    numbers = [row for row in range(1, len(rows)) if bank.rows.kinds[row]]
     lists = sorted(set(range(1, len(rows))) - set(numbers))
     some = sorted(Random(0).sample(lists, min(12, len(lists))))
     hits = {shape_of(tree) for tree in search.hits if {*pair_of(tree)} <= {*some}}

@@ -21,12 +21,12 @@ from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, Operation, 
 from thesis_cli.synthesis.root_needs import ENDS, PARITY, WITHIN, Need, Needs
 from thesis_cli.synthesis.solver import Limits, Order
 from thesis_cli.synthesis.task import Example, Task
+from thesis_cli.synthesis.trees import Tree
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.lanes import Lanes
     from thesis_cli.synthesis.roots_kernels import Plan, Side
 
-Tree = int | tuple  # type: ignore[type-arg]
 Step = tuple[Operation, int]
 """An operation, and the row of the bank that it takes as a number, or -1."""
 
@@ -151,7 +151,7 @@ class Roots:
             roots, plan, scratch = self._plan(c)
             sides = self._side(i), self._side(j)
             self._state[3], self._state[5], self._state[6] = 0, self.work, stop
-            more = roots and search(self._bank._rows.pool, sides, plan, scratch, self._bounds, self._state, self._found)
+            more = roots and search(self._bank.rows.pool, sides, plan, scratch, self._bounds, self._state, self._found)
             self.work = int(self._state[5]) + 1
             self.hits += [self._tree(roots, *map(int, row)) for row in self._found[: self._state[3]]]
             if not more:
@@ -177,7 +177,7 @@ class Roots:
     def _compile(self, roots: list[Root]) -> tuple[list[Root], Plan, Lanes]:
         from thesis_cli.synthesis.roots_kernels import FREE, Plan
 
-        pool = self._bank._rows.pool
+        pool = self._bank.rows.pool
         rows = sorted({number for root in roots for _, number in root.steps if number >= 0})
         scratch = pool[[0] * (FREE + 1) + rows]
         places = {row: FREE + 1 + n for n, row in enumerate(rows)}
@@ -196,7 +196,7 @@ class Roots:
         from thesis_cli.synthesis.roots_kernels import Side, gather
 
         if size not in self._sides:
-            pool, kinds, starts = self._bank._rows.pool, self._bank._rows.kinds, self._bank._starts
+            pool, kinds, starts = self._bank.rows.pool, self._bank.rows.kinds, self._bank.sizes
             first, last = starts[size], starts[size + 1]
             rows = np.flatnonzero(~kinds[first:last]) + first
             lengths = pool[rows][:, self._columns[: len(self._outputs)]]
@@ -215,7 +215,7 @@ class Roots:
             for m, rules in enumerate(self._needs):
                 need: Need | None = None
                 for place, (operation, number) in enumerate(reversed(steps)):
-                    k = int(self._bank._rows.pool[number, m * 32]) if number >= 0 else 0
+                    k = int(self._bank.rows.pool[number, m * 32]) if number >= 0 else 0
                     if place == 0:
                         need = rules.above(operation, self._outputs[m], k)
                     elif need is not None:
@@ -243,8 +243,8 @@ class Roots:
 
     def _numbers(self, size: int) -> list[int]:
         """Rows of the numbers of a size."""
-        first, last = self._bank._starts[size], self._bank._starts[size + 1]
-        return [int(row) for row in np.flatnonzero(self._bank._rows.kinds[first:last]) + first]
+        first, last = self._bank.sizes[size], self._bank.sizes[size + 1]
+        return [int(row) for row in np.flatnonzero(self._bank.rows.kinds[first:last]) + first]
 
     def _root(self, steps: tuple[Step, ...], needs: Sequence[Need]) -> Root:
         """A root with its tests; the sharper ones come first."""
