@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from thesis_cli.synthesis.bottom_up import Bank, prepare
 from thesis_cli.synthesis.depth_first import DepthFirst, Run
 from thesis_cli.synthesis.dsl import DEFAULT, OPERATIONS, Semantics
+from thesis_cli.synthesis.refutation import refutation
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Task
 
@@ -36,6 +37,8 @@ class Auto:
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
         """See `solver.Solver`."""
+        if found := refutation(self.name, task, limits, semantics):
+            return found
         if limits.count > 1:
             return DepthFirst().solve(task, order, limits, semantics)
         prepare()

@@ -25,6 +25,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.depth_first import SLICE, Clock, Run, pack
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics
 from thesis_cli.synthesis.program import Line, Program
+from thesis_cli.synthesis.refutation import refutation
 from thesis_cli.synthesis.solver import GIB, Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Example, Task
 
@@ -68,6 +69,8 @@ class BottomUp:
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
         """See `solver.Solver`."""
+        if found := refutation(self.name, task, limits, semantics):
+            return found
         prepare()
         run = Run(self.name, task, limits, semantics)
         bank = Bank(task, order, limits, semantics, levels_of(order) if self.costs == "prior" else SIZES)

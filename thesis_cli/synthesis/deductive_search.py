@@ -10,6 +10,7 @@ from thesis_cli.synthesis.goal_rules import Goal, GoalRules
 from thesis_cli.synthesis.length_by_length import LengthByLength
 from thesis_cli.synthesis.number_sets import NumberSets
 from thesis_cli.synthesis.program import Line, Program
+from thesis_cli.synthesis.refutation import refutation
 from thesis_cli.synthesis.solver import Limits, Order, Solution
 from thesis_cli.synthesis.task import Task
 
@@ -38,6 +39,8 @@ class Deductive:
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
         """See `solver.Solver`. It needs little memory, whatever the limit."""
+        if found := refutation(self.name, task, limits, semantics):
+            return found
         return _Search(task, limits, semantics).solve(self.name, order)
 
 

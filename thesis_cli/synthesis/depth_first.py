@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics, Value
+from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Operation, Semantics, Value
 from thesis_cli.synthesis.program import Line, Program
+from thesis_cli.synthesis.refutation import may_end, refutation
 from thesis_cli.synthesis.sameness import Kept
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Example, Task, check
@@ -51,9 +52,11 @@ class Pruning(IntFlag):
     """Beginnings whose last line gives NULL or leaves the range on an example."""
     MISTYPED = 32
     """Last lines of another type than the output."""
+    UNFIT = 64
+    """Last lines that cannot give the outputs, and beginnings that no last line makes fit."""
 
 
-ALL = Pruning(63)
+ALL = Pruning(127)
 NONE = Pruning(0)
 
 
@@ -145,6 +148,7 @@ class Examination:
         lazily: bool = True,
     ) -> None:
         from thesis_cli.synthesis.depth_first_kernels import Problem, State
+        from thesis_cli.synthesis.moves_kernels import Rules
         from thesis_cli.synthesis.operation_kernels import bounds_of
 
         inputs = len(task.inputs)
@@ -158,9 +162,15 @@ class Examination:
             bounds=bounds_of(semantics),
             types=np.array([kind is INT for kind in task.inputs] + [False] * length),
             result_is_int=task.output is INT,
-            order=np.array(operations, dtype=np.int64),
-            fresh=np.array(fresh, dtype=np.bool_),
-            pruning=int(pruning),
+            rules=Rules(
+                inputs=inputs,
+                length=length,
+                order=np.array(operations, dtype=np.int64),
+                fresh=np.array(fresh, dtype=np.bool_),
+                ends=np.array([_ends(OPERATIONS[id], task, pruning) for id in operations], dtype=np.bool_),
+                pruning=int(pruning),
+            ),
+            probe=max(range(len(task.examples)), key=lambda m: _size(task.examples[m].output)),
             lazily=lazily,
         )
         self._state = State(
@@ -170,6 +180,10 @@ class Examination:
             uses=np.zeros(variables, dtype=np.int64),
             valid=np.ones(length + 1, dtype=np.bool_),
             choices=np.zeros((length, len(operations) * variables**2, 3), dtype=np.int64),
+            chosen=np.zeros((length, 3), dtype=np.int64),
+            variables=np.zeros((4, variables + 1), dtype=np.int64),
+            ends=np.zeros((4 * variables, len(operations) * 2 * variables, 3), dtype=np.int64),
+            known=np.zeros(4 * variables, dtype=np.int64),
             found=np.zeros((count, length, 3), dtype=np.int64),
         )
 
@@ -204,6 +218,18 @@ class Examination:
         ]
 
 
+def _ends(operation: Operation, task: Task, pruning: Pruning) -> bool:
+    """Whether the last line can have an operation."""
+    if operation.output is not task.output:
+        return not pruning & Pruning.MISTYPED
+    return not pruning & Pruning.UNFIT or may_end(operation, task)
+
+
+def _size(value: Value) -> int:
+    """How much a value tells about the line that gives it."""
+    return abs(value) if isinstance(value, int) else len(value)
+
+
 def _line(id: int, x: int, y: int) -> Line:
     return Line(id, (x, y)[: len(OPERATIONS[id].inputs)])
 
@@ -228,6 +254,8 @@ class DepthFirst:
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
         """See `solver.Solver`."""
+        if self.pruning & Pruning.UNFIT and (found := refutation(self.name, task, limits, semantics)):
+            return found
         return Run(self.name, task, limits, semantics, self.pruning).over([order.operations], 1, limits.max_length)
 
 
@@ -250,6 +278,8 @@ class SortAndAdd:
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
         """See `solver.Solver`."""
+        if self.pruning & Pruning.UNFIT and (found := refutation(self.name, task, limits, semantics)):
+            return found
         run = Run(self.name, task, limits, semantics, self.pruning)
         return run.over(active_sets(order), 1, limits.max_length)
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from thesis_cli.base.arrays import Ints
-from thesis_cli.base.compiled import ZERO, kernel
-from thesis_cli.synthesis.lanes import Flags, Lanes, examples_of, inlined, same
-from thesis_cli.synthesis.operation_kernels import COMMUTES, GIVES_INT, INT_LIST, LIST, TAKES, Bounds, apply, has_room
+from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
+from thesis_cli.synthesis.lanes import Flags, Lanes, examples_of, inlined, length_of, same
+from thesis_cli.synthesis.last_line_kernels import may_give
+from thesis_cli.synthesis.moves_kernels import UNUSED, Rules, next_lines
+from thesis_cli.synthesis.operation_kernels import GIVES_INT, Bounds, apply, has_room
 
-UNUSED, COMMUTED, PERMUTED, REPEATED, IMPOSSIBLE, MISTYPED = (1 << bit for bit in range(6))
-"""Prunings of the search, as bits; `depth_first.Pruning` describes them."""
+REPEATED, IMPOSSIBLE, UNFIT = 8, 16, 64
+"""Prunings of the search by values, as bits; `depth_first.Pruning` describes them."""
 
 DONE, PAUSED, ENOUGH = range(3)
 """Why the search returned."""
@@ -28,9 +30,8 @@ class Problem(NamedTuple):
     bounds : as `apply` takes them.
     types : whether a variable is a number, shape (inputs + T,); those of lines are written.
     result_is_int : whether the output is a number.
-    order : ids of the operations to use, as they are to be tried.
-    fresh : shape of `order`; every program has an operation for which this is true.
-    pruning : bits of prunings.
+    rules : what lines may be.
+    probe : example on which last lines are compared before they are run.
     lazily : whether last lines are run on an example only if lengths allow that they fit, and they
         fit those before it; otherwise on all of them.
     """
@@ -39,9 +40,8 @@ class Problem(NamedTuple):
     bounds: Bounds
     types: Flags
     result_is_int: bool
-    order: Ints
-    fresh: Flags
-    pruning: int
+    rules: Rules
+    probe: int
     lazily: bool
 
 
@@ -57,6 +57,9 @@ class State(NamedTuple):
     uses : how often a variable is taken by the lines so far, shape (inputs + T,). All 0 at first.
     valid : whether lines have values down to each depth, shape (T + 1,). valid[0] is true.
     choices : room for what the lines can be, shape (T, ., 3).
+    chosen : what the lines are, shape (T, 3).
+    variables : room for `next_lines`, shape (4, inputs + T + 1).
+    ends, known : room for what last lines can be, shape (4 (inputs + T), ., 3), and their numbers.
     found : operation and arguments of each line of the programs found, shape (count, T, 3).
     """
 
@@ -66,65 +69,115 @@ class State(NamedTuple):
     uses: Ints
     valid: Flags
     choices: Ints
+    chosen: Ints
+    variables: Ints
+    ends: Ints
+    known: Ints
     found: Ints
+
+
+@helper()
+def _list(rules, types, state, depth, lines):
+    """List what the line at `depth` can be; returns the number."""
+    _, _, _, uses, _, _, chosen, variables, _, _, _ = state
+    return next_lines(rules, types, uses, chosen, depth, variables, lines)
+
+
+@inlined
+def _ends(problem, state, depth):
+    """List what the last line can be, unless that is known.
+
+    It takes all results that no line takes: that of the line above, and at most one other. So what
+    it can be depends on that other one, on the type of the line above, and on whether a line is
+    fresh. It is the same for many of the lines that the line above can be.
+
+    Returns
+    -------
+    Rows as `next_lines` makes them, and their number.
+    """
+    _, _, types, _, rules, _, _ = problem
+    _, _, _, uses, _, choices, chosen, _, ends, known, _ = state
+    if depth == 0 or not rules.pruning & UNUSED:
+        return choices[depth], _list(rules, types, state, depth, choices[depth])
+    inputs, line = rules.inputs, rules.inputs + depth
+    other, new = 0, 0
+    for v in range(inputs, line - 1):
+        if uses[v] == 0:
+            if other > 0:
+                return ends[0], 0
+            other = v
+    for above in range(depth):
+        new |= rules.fresh[chosen[above, 0]]
+    key = 4 * other + 2 * types[line - 1] + new
+    if known[key] < 0:
+        known[key] = _list(rules, types, state, depth, ends[key])
+    return ends[key], known[key]
+
+
+@helper()
+def _choose_last(problem, state, depth):
+    """List what the last line can be, if it may give the output of the probe; all that it can be
+    count as examined.
+
+    Returns
+    -------
+    Number of choices.
+    """
+    pool, bounds, types, _, rules, probe, _ = problem
+    counts, _, _, _, valid, choices, _, _, _, _, _ = state
+    target, order, lines = types.size, rules.order, choices[depth]
+    ends, size = _ends(problem, state, depth)
+    compared = rules.pruning & UNFIT != 0 and valid[depth]
+    n = 0
+    for k in range(size):
+        place, x, y = ends[k, 0], ends[k, 1], ends[k, 2]
+        if not compared or may_give(order[place], pool, x, y, target, probe, bounds):
+            lines[n, 0] = place
+            lines[n, 1] = x
+            lines[n, 2] = y
+            n += 1
+    counts[1] += size - n  # those listed are counted when they are run
+    counts[2] += size
+    return n
 
 
 @inlined
 def _choose(problem, state, depth):
-    """List what the line at `depth` can be, as rows (place in the order, first argument, second
-    argument).
-
-    Returns
-    -------
-    Their number.
-    """
-    types, order, fresh, pruning = problem.types, problem.order, problem.fresh, problem.pruning
-    cursor, uses, choices = state.cursor, state.uses, state.choices
-    length = state.sizes.size
-    inputs, after = types.size - length, length - depth - 1
-    line = inputs + depth  # the variable that the line makes
-    need = -after  # unused results that it must take, for each line after it takes two and leaves one
-    new = after > 0
-    for v in range(inputs, line):
-        need += uses[v] == 0
-        new |= fresh[choices[v - inputs, cursor[v - inputs] - 1, 0]]
-    if not pruning & UNUSED:
-        need = 0
-    n = 0
-    for place in range(order.size):
-        id = order[place]
-        if not (new or fresh[place]) or (after == 0 and pruning & MISTYPED and GIVES_INT[id] != problem.result_is_int):
-            continue
-        takes = TAKES[id]
-        for x in range(line):
-            if types[x] != (takes == INT_LIST):
-                continue
-            start = x if takes == LIST or (COMMUTES[id] and pruning & COMMUTED) else 0
-            for y in range(start, x + 1 if takes == LIST else line):
-                if types[y]:
-                    continue
-                taken = x >= inputs and uses[x] == 0
-                if y != x:
-                    taken += y >= inputs and uses[y] == 0
-                if taken < need:
-                    continue
-                if pruning & PERMUTED and depth > 0 and x != line - 1 and y != line - 1:
-                    above = cursor[depth - 1] - 1
-                    earlier = place - choices[depth - 1, above, 0]
-                    earlier = earlier if earlier != 0 else x - choices[depth - 1, above, 1]
-                    earlier = earlier if earlier != 0 else y - choices[depth - 1, above, 2]
-                    if earlier <= 0:
-                        continue
-                choices[depth, n, 0] = place
-                choices[depth, n, 1] = x
-                choices[depth, n, 2] = y
-                n += 1
-    return n
+    """List what the line at `depth` can be; returns the number of choices."""
+    _, _, types, _, rules, _, _ = problem
+    _, _, _, _, _, choices, _, _, _, known, _ = state
+    if depth == rules.length - 1:
+        return _choose_last(problem, state, depth)
+    if depth == rules.length - 2:
+        for key in range(known.size):
+            known[key] = -1
+    return _list(rules, types, state, depth, choices[depth])
 
 
-@kernel()
+@inlined
+def _drop(state, depth):
+    """Take the line at `depth` back."""
+    state.uses[state.chosen[depth, 1]] -= 1
+    state.uses[state.chosen[depth, 2]] -= 1
+
+
+@inlined
+def _repeats(problem, line):
+    """Whether a line has the values of a variable above it, on all examples."""
+    pool, types = problem.pool, problem.types
+    examples = examples_of(pool)
+    for v in range(line):
+        if types[v] == types[line] and same(pool, v, line, ZERO, ONE) and same(pool, v, line, ONE, examples):
+            return True
+    return False
+
+
+@kernel(_nrt=False)
 def search(problem: Problem, state: State, budget: int) -> int:
     """Examine programs of one length T, depth first; go on from where the last call stopped.
+
+    The last line but one is first run on the probe alone. If no last line can follow it there, it
+    is left at that.
 
     Parameters
     ----------
@@ -135,10 +188,9 @@ def search(problem: Problem, state: State, budget: int) -> int:
     -------
     DONE, PAUSED (the budget is spent) or ENOUGH (`found` is full).
     """
-    pool, bounds, types, result_is_int, order, _, pruning, lazily = problem
-    counts, cursor, sizes, uses, valid, choices, found = state
-    length = sizes.size
-    inputs = types.size - length
+    pool, bounds, types, result_is_int, rules, probe, lazily = problem
+    counts, cursor, sizes, uses, valid, choices, chosen, _, _, _, found = state
+    order, pruning, length, inputs = rules.order, rules.pruning, rules.length, rules.inputs
     target = inputs + length
     examples = examples_of(pool)
     depth, stop = counts[0], counts[1] + budget
@@ -151,50 +203,49 @@ def search(problem: Problem, state: State, budget: int) -> int:
                 return DONE
             depth -= 1
             counts[0] = depth
-            at = cursor[depth] - 1
-            uses[choices[depth, at, 1]] -= 1
-            uses[choices[depth, at, 2]] -= 1
+            _drop(state, depth)
             continue
         at = cursor[depth]
         cursor[depth] += 1
         counts[1] += 1
-        id, x, y = order[choices[depth, at, 0]], choices[depth, at, 1], choices[depth, at, 2]
-        line = inputs + depth
-        last = depth == length - 1
-        ok = valid[depth] and (not last or GIVES_INT[id] == result_is_int)
-        step = examples
-        if last and lazily:
-            step = 1
-            ok = ok and has_room(id, pool, x, y, target)
-        for m in range(0, examples, step):
-            if ok:
-                ok = apply(id, pool, x, y, line, (m, m + step), bounds)
-            if ok and last:
-                ok = same(pool, line, target, m, m + step)
-        if last:
-            counts[2] += 1
+        place, x, y = choices[depth, at, 0], choices[depth, at, 1], choices[depth, at, 2]
+        chosen[depth, 0], chosen[depth, 1], chosen[depth, 2] = place, x, y
+        id, line = order[place], inputs + depth
+        ok = valid[depth]
+        if depth == length - 1:
+            ok = ok and GIVES_INT[id] == result_is_int and not (lazily and not has_room(id, pool, x, y, target))
+            step = ONE if lazily else examples
+            for m in range(0, examples, step):
+                ok = ok and apply(id, pool, x, y, line, (m, m + step), bounds)
+                ok = ok and same(pool, line, target, m, m + step)
             if ok:
                 for i in range(length):
-                    at = cursor[i] - 1
-                    found[counts[3], i, 0] = order[choices[i, at, 0]]
-                    found[counts[3], i, 1] = choices[i, at, 1]
-                    found[counts[3], i, 2] = choices[i, at, 2]
+                    found[counts[3], i, 0] = order[chosen[i, 0]]
+                    found[counts[3], i, 1] = chosen[i, 1]
+                    found[counts[3], i, 2] = chosen[i, 2]
                 counts[3] += 1
                 if counts[3] == found.shape[0]:
                     return ENOUGH
             continue
-        if not ok and pruning & IMPOSSIBLE:
-            continue
         types[line] = GIVES_INT[id]
-        if ok and pruning & REPEATED:
-            for v in range(line):
-                ok &= types[v] != types[line] or not same(pool, v, line, ZERO, examples)
-            if not ok:
-                continue
         uses[x] += 1
         uses[y] += 1
+        cursor[depth + 1], sizes[depth + 1] = 0, -1
         valid[depth + 1] = ok
+        fits = True
+        if ok and depth == length - 2 and pruning & UNFIT:
+            ok = apply(id, pool, x, y, line, (probe, probe + 1), bounds)
+            if ok:
+                short = not types[line] and length_of(pool, line, probe) < length_of(pool, target, probe)
+                fits = not (short and pruning & UNUSED and not result_is_int)
+                if fits:
+                    sizes[depth + 1] = _choose(problem, state, depth + 1)
+                    fits = sizes[depth + 1] > 0
+        ok = ok and fits and apply(id, pool, x, y, line, (ZERO, examples), bounds)
+        valid[depth + 1] = ok
+        if not fits or (not ok and pruning & IMPOSSIBLE) or (ok and pruning & REPEATED and _repeats(problem, line)):
+            _drop(state, depth)
+            continue
         depth += 1
         counts[0] = depth
-        sizes[depth] = -1
     return PAUSED

@@ -52,6 +52,8 @@ class Lambda:
     by : the constant of that rule.
     floor : as `apply`, with the quotient rounded down; None if there is no quotient.
     commutes : whether swapped numbers give the same.
+    doubled : name of the lambda of one number x that gives what this one gives for x and x; empty
+        if there is none.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Lambda:
     by: int = 0
     floor: Callable[..., int] | None = None
     commutes: bool = False
+    doubled: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,12 @@ class Operation:
         """Whether it takes two lists and swapped ones give the same."""
         return self.inputs == (LIST, LIST) and self.f is not None and self.f.commutes
 
+    @cached_property
+    def doubled(self) -> str:
+        """Name of the operation that gives the same of one list as this one of the list and itself;
+        empty if there is none."""
+        return f"MAP {self.f.doubled}" if self.inputs == (LIST, LIST) and self.f and self.f.doubled else ""
+
     def rule(self, name: str) -> str:
         """The name of a rule of its function, with the rule of its lambda filled in."""
         return name.format(self.f.rule) if self.f else name
@@ -231,9 +240,9 @@ LAMBDAS = (
     Lambda("(<0)", PREDICATE, lambda x: x < 0, "negative"),
     Lambda("(%2==0)", PREDICATE, lambda x: x % 2 == 0, "parity", 0),
     Lambda("(%2==1)", PREDICATE, lambda x: x % 2 == 1, "parity", 1),
-    Lambda("(+)", BINARY, lambda x, y: x + y, "plus", commutes=True),
+    Lambda("(+)", BINARY, lambda x, y: x + y, "plus", commutes=True, doubled="(*2)"),
     Lambda("(-)", BINARY, lambda x, y: x - y, "minus"),
-    Lambda("(*)", BINARY, lambda x, y: x * y, "times", commutes=True),
+    Lambda("(*)", BINARY, lambda x, y: x * y, "times", commutes=True, doubled="(**2)"),
     Lambda("MIN", BINARY, min, "min", commutes=True),
     Lambda("MAX", BINARY, max, "max", commutes=True),
 )

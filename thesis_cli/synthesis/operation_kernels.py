@@ -171,27 +171,27 @@ def _scan(f, id, pool, x, y, out, examples, bounds):
 
 
 @inlined
-def _plus(x, y):
+def plus(x, y):
     return np.int32(x + y)
 
 
 @inlined
-def _minus(x, y):
+def minus(x, y):
     return np.int32(x - y)
 
 
 @inlined
-def _times(x, y):
+def times(x, y):
     return np.int32(x * y)
 
 
 @inlined
-def _min(x, y):
+def minimum(x, y):
     return min(x, y)
 
 
 @inlined
-def _max(x, y):
+def maximum(x, y):
     return max(x, y)
 
 
@@ -323,11 +323,11 @@ KERNELS: dict[str, tuple[Any, ...]] = {
     "filter": (_filter,),
     "count": (_count,),
     **dict.fromkeys(("map shift", "map scale", "map negate", "map divide"), (_map,)),
-    "map square": (_zip, _times),
+    "map square": (_zip, times),
 }
 """Kernels by name; further functions of numbers are their first arguments. Few kernels, because
 every function that calls them compiles them all."""
-for _name, _function in {"plus": _plus, "minus": _minus, "times": _times, "min": _min, "max": _max}.items():
+for _name, _function in {"plus": plus, "minus": minus, "times": times, "min": minimum, "max": maximum}.items():
     KERNELS[f"zipwith {_name}"] = _zip, _function
     KERNELS[f"scanl1 {_name}"] = _scan, _function
 check_rules("kernels", (o.rule(o.function.kernel) for o in OPERATIONS), KERNELS)

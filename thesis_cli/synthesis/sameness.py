@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from thesis_cli.synthesis.dsl import INT, OPERATIONS, Semantics, Type, Value
+from thesis_cli.synthesis.dsl import BY_NAME, INT, OPERATIONS, Semantics, Type, Value
 from thesis_cli.synthesis.program import Line, Program
 
 PROBES = 64
@@ -67,8 +67,26 @@ def naturalness(program: Program) -> tuple[int, int, int]:
     return len(arguments), sum(len(set(taken)) < len(taken) for taken in arguments), sum(map(len, arguments))
 
 
+def natural(program: Program) -> Program:
+    """The same program with `MAP (*2) a` for `ZIPWITH (+) a a`, and `MAP (**2) a` for `ZIPWITH (*) a
+    a`.
+
+    These are equal for all numbers, and leave the range together.
+    """
+    lines = [
+        Line(BY_NAME[OPERATIONS[line.operation].doubled].id, line.arguments[:1]) if _is_doubled(line) else line
+        for line in program.lines
+    ]
+    return Program(program.inputs, tuple(lines))
+
+
+def _is_doubled(line: Line) -> bool:
+    return bool(OPERATIONS[line.operation].doubled) and len(set(line.arguments)) == 1
+
+
 class Kept:
-    """Programs that a search has found: all that are added, or those that do different things.
+    """Programs that a search has found, as `natural` writes them: all that are added, or those that
+    do different things.
 
     Parameters
     ----------
@@ -86,14 +104,18 @@ class Kept:
         self.programs: list[Program] = []
         self.same: list[int] = []
         self._types, self._floor, self._distinct = inputs, semantics.division == "floor", distinct
+        self._known: set[Program] = set()
         self._places: dict[bytes, int] = {}
         self._lines: list[Line] = []
         self._columns: list[_Column] = []
 
     def add(self, program: Program) -> None:
-        """Keep a program, or count it."""
+        """Keep a program, or count it; a program is kept once."""
+        program = natural(program)
         if not self._distinct:
-            self.programs.append(program)
+            if program not in self._known:
+                self._known.add(program)
+                self.programs.append(program)
             return
         place = self._places.setdefault(self._behaviour(program), len(self.programs))
         if place == len(self.programs):

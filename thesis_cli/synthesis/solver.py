@@ -125,6 +125,7 @@ class Solution:
     found_after : seconds after which the first program was found; None if there is none.
     same : for each program, how many others were found that do the same; empty unless
         `Limits.distinct`.
+    refuted : why no program of any length fits; empty if that is not known.
     """
 
     programs: tuple[Program, ...]
@@ -135,6 +136,7 @@ class Solution:
     stopped: Stop = ""
     found_after: float | None = None
     same: tuple[int, ...] = ()
+    refuted: str = ""
 
     @property
     def program(self) -> Program | None:
