@@ -13,11 +13,12 @@ from tests.synthesis.strategies import SIGNATURES, inputs_of, programs
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN, Shown
-from thesis_cli.synthesis.depth_first import ALL, NONE, DepthFirst, Examination, Pruning, SortAndAdd, active_sets
+from thesis_cli.synthesis.depth_first import ALL, NONE, DepthFirst, Examination, Pruning
 from thesis_cli.synthesis.dsl import ATTRIBUTES, BY_NAME, DEFAULT, INT, LIST, OPERATIONS, Semantics, Type
 from thesis_cli.synthesis.program import Line, Program, parse, run, search_space
 from thesis_cli.synthesis.sameness import natural
 from thesis_cli.synthesis.solver import Limits, Order, Solution
+from thesis_cli.synthesis.sort_and_add import SortAndAdd, active_sets
 from thesis_cli.synthesis.task import Example, Task, check
 
 UNIFORM = Order.uniform()

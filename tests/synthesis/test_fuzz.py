@@ -20,11 +20,12 @@ from tests.tiers import examples, is_long
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.bottom_up import BottomUp
 from thesis_cli.synthesis.deductive_search import Deductive
-from thesis_cli.synthesis.depth_first import NONE, Clock, DepthFirst, SortAndAdd
+from thesis_cli.synthesis.depth_first import NONE, Clock, DepthFirst
 from thesis_cli.synthesis.dsl import ATTRIBUTES, LIST, OPERATIONS, WIDEST, Semantics, Type, Value
 from thesis_cli.synthesis.program import Line, Program, run
 from thesis_cli.synthesis.smt_search import Smt
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
+from thesis_cli.synthesis.sort_and_add import SortAndAdd
 from thesis_cli.synthesis.task import Example, Task, check
 
 COMPILED: list[Solver] = [

@@ -15,10 +15,11 @@ from thesis_cli.commands.shared.solutions import sentence
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.bottom_up import BottomUp
 from thesis_cli.synthesis.deductive_search import Deductive
-from thesis_cli.synthesis.depth_first import NONE, DepthFirst, SortAndAdd
+from thesis_cli.synthesis.depth_first import NONE, DepthFirst
 from thesis_cli.synthesis.dsl import DEFAULT, LIST, OPERATIONS, Semantics, Type, Value
 from thesis_cli.synthesis.refutation import RULES, may_end, refuted
 from thesis_cli.synthesis.solver import Limits, Order, Solver
+from thesis_cli.synthesis.sort_and_add import SortAndAdd
 from thesis_cli.synthesis.task import Example, Task
 
 LONGER = Task("longer", (Example(((1, 2), 5), (1,)), Example(((1, 2), 3), (1, 2, 3))))

@@ -50,7 +50,7 @@ class Entry:
 SOLVERS = {
     "auto": Entry("auto", "Auto", ("depth_first", "bottom_up")),
     "dfs": Entry("depth_first", "DepthFirst", ("depth_first",)),
-    "sort-and-add": Entry("depth_first", "SortAndAdd", ("depth_first",)),
+    "sort-and-add": Entry("sort_and_add", "SortAndAdd", ("depth_first",)),
     "bottom-up": Entry("bottom_up", "BottomUp", ("depth_first", "bottom_up")),
     "deductive": Entry("deductive_search", "Deductive", label="deductive, instead of lambda^2"),
     "smt": Entry("smt_search", "Smt", label="SMT (z3), instead of Sketch"),

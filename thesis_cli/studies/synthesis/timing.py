@@ -11,10 +11,11 @@ from functools import cache
 
 import numpy as np
 
-from thesis_cli.synthesis.depth_first import NONE, DepthFirst, Examination, SortAndAdd, prepare
+from thesis_cli.synthesis.depth_first import NONE, DepthFirst, Examination, prepare
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Type, Value
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
 from thesis_cli.synthesis.solvers import SOLVERS as REGISTERED
+from thesis_cli.synthesis.sort_and_add import SortAndAdd
 from thesis_cli.synthesis.task import Example, Task
 
 SOLVERS: dict[str, Solver] = {
