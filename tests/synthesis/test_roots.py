@@ -59,8 +59,13 @@ def shape_of(tree: Tree) -> object:
 
 def pair_of(tree: Tree) -> tuple[int, int]:
     """The rows below ZIPWITH."""
-    assert not isinstance(tree, int)
-    return tree[1:] if OPERATIONS[tree[0]] in ZIPS else pair_of(tree[-1])
+    assert isinstance(tree, tuple)
+    if OPERATIONS[tree[0]] not in ZIPS:
+        return pair_of(tree[-1])
+    a, b = tree[1], tree[-1]
+    assert isinstance(a, int)
+    assert isinstance(b, int)
+    return a, b
 
 
 def all_of(rows: list[Values], lists: list[int], numbers: list[int], target: Values, meaning: Semantics) -> set[object]:

@@ -24,6 +24,7 @@ from thesis_cli.synthesis.task import Example, Task
 from thesis_cli.synthesis.trees import Tree
 
 if TYPE_CHECKING:
+    from thesis_cli.base.arrays import Ints
     from thesis_cli.synthesis.lanes import Lanes
     from thesis_cli.synthesis.roots_kernels import Plan, Side
 
@@ -32,6 +33,10 @@ Step = tuple[Operation, int]
 
 MOST_TESTS = 16
 """Tests of items for one root."""
+
+SHARED = 2
+"""Operations that a tree may have beyond the greatest length, since a program computes equal parts
+once."""
 
 HITS = 16
 """Hits of one call of the kernel."""
@@ -95,6 +100,7 @@ class Roots:
         from thesis_cli.synthesis.operation_kernels import bounds_of
 
         self._bank, self._task, self._order = bank, task, order
+        self._most = limits.max_length + SHARED
         self._bounds = bounds_of(semantics)
         self._outputs = tuple(example.output for example in task.examples)
         longest = [max(len(x) for x in e.inputs if not isinstance(x, int)) for e in task.examples]
@@ -118,7 +124,8 @@ class Roots:
         """Operations above ZIPWITH and sizes of pairs to be taken, in order of the total."""
         sizes = range(self._bank.size + 1)
         found = [(c, i, j) for c in range(1, min(self._bank.size, 2) + 2) for i in sizes for j in sizes if i <= j]
-        yield from sorted((s for s in found if s not in self._done), key=lambda s: (sum(s), s))
+        found = [step for step in found if sum(step) < self._most and step not in self._done]
+        yield from sorted(found, key=lambda step: (sum(step), step))
 
     @property
     def size(self) -> int:
@@ -196,9 +203,7 @@ class Roots:
         from thesis_cli.synthesis.roots_kernels import Side, gather
 
         if size not in self._sides:
-            pool, kinds, starts = self._bank.rows.pool, self._bank.rows.kinds, self._bank.sizes
-            first, last = starts[size], starts[size + 1]
-            rows = np.flatnonzero(~kinds[first:last]) + first
+            pool, rows = self._bank.rows.pool, self._rows(size, False)
             lengths = pool[rows][:, self._columns[: len(self._outputs)]]
             least = [len(y) if isinstance(y, tuple) else 0 for y in self._outputs]
             rows = rows[(lengths >= least).all(1)]
@@ -234,17 +239,19 @@ class Roots:
         bank = self._bank
         kind = self._task.output
         tops = [o for o in ROOTS if o.output is kind]
-        numbers = {size: self._numbers(size) for size in range(min(bank.size, c - 1) + 1)}
+        numbers = {size: self._rows(size, True).tolist() for size in range(min(bank.size, c - 1) + 1)}
         for o in tops:
             if INT in o.inputs:
                 yield from (((o, n),) for n in numbers.get(c - 1, ()))
             elif c == 1:
                 yield ((o, -1),)
 
-    def _numbers(self, size: int) -> list[int]:
-        """Rows of the numbers of a size."""
-        first, last = self._bank.sizes[size], self._bank.sizes[size + 1]
-        return [int(row) for row in np.flatnonzero(self._bank.rows.kinds[first:last]) + first]
+    def _rows(self, size: int, is_int: bool) -> Ints:
+        """Rows of the numbers or lists of a size."""
+        rows: Ints = np.flatnonzero(
+            (self._bank.sizes == size) & (self._bank.rows.kinds[: self._bank.kept + 1] == is_int)
+        )
+        return rows[rows > 0]  # the first is the output
 
     def _root(self, steps: tuple[Step, ...], needs: Sequence[Need]) -> Root:
         """A root with its tests; the sharper ones come first."""
