@@ -24,7 +24,7 @@ import numpy as np
 
 from thesis_cli.studies.synthesis.goals import GOALS, TOWARD_GOALS
 from thesis_cli.studies.synthesis.timing import examine, solver, time_limits, timed, unsolvable, until_found
-from thesis_cli.synthesis import prior
+from thesis_cli.synthesis import execution, prior
 from thesis_cli.synthesis.bottom_up import Bank
 from thesis_cli.synthesis.corpus_maker import random_tasks
 from thesis_cli.synthesis.depth_first import Run
@@ -38,6 +38,8 @@ SLOW = {"deductive": {3: 30, 4: 4, 5: 2}, "smt": {3: 4, 4: 2, 5: 2}}
 """The first of these tasks that solvers in plain Python, and z3, are given."""
 TIMEOUT = 5.0
 """Seconds a task."""
+PROGRAMS, POOLED = 10_000, 5
+"""Partial programs in a pool, and lines that they get."""
 BANKS = 4
 """Size of the trees in a bank."""
 
@@ -77,6 +79,24 @@ def rates():
         for name, lazily in (("in full", False), ("last lines lazily", True)):
             rate = max(programs / seconds for programs, seconds in (examine(task, 3, lazily) for _ in range(3)))
             print(f"    compiled, {name:<18} {rate:9.3g} (T = 3), {rate / plain:6.0f} times that")
+
+
+def pools():
+    """Lines a second that a policy adds to a pool of partial programs, in compiled code."""
+    task = unsolvable((LIST, LIST), np.random.default_rng(0))
+    execution.prepare()
+    empty = execution.start([task], POOLED).take(np.zeros(PROGRAMS, dtype=np.int64))
+    rng = np.random.default_rng(0)
+    zips = [operation.id for operation in OPERATIONS if operation.inputs == (LIST, LIST)]
+    variables = [rng.integers(2 + line, size=(PROGRAMS, 2)) for line in range(POOLED)]
+    moves = [np.column_stack([rng.choice(zips, PROGRAMS), chosen]) for chosen in variables]
+    seconds = np.inf
+    for _ in range(3):
+        pool, began = empty, time.process_time()
+        for lines in moves:
+            pool = execution.step(pool, lines)
+        seconds = min(seconds, time.process_time() - began)
+    print(f"pool of {PROGRAMS:,} partial programs: {POOLED * PROGRAMS / seconds:.3g} lines a second")
 
 
 def solved(order):
@@ -156,7 +176,7 @@ def _words(task):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = "rates", "bank", "solvers", "goals"
+    parts = "rates", "pools", "bank", "solvers", "goals"
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     parser.add_argument("--lengths", nargs="+", type=int, default=[5, 6, 7, 8], help="T of the part goals")
     parser.add_argument("--tasks", type=int, default=100, help="random tasks of each T of the part goals")
@@ -167,6 +187,8 @@ def main():
     order = prior.load()
     if "rates" in given.parts:
         rates()
+    if "pools" in given.parts:
+        pools()
     if "bank" in given.parts:
         bank(order)
     if "solvers" in given.parts:
