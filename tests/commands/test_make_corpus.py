@@ -76,7 +76,7 @@ def test_a_balanced_corpus(cli, tmp_path):
     assert all(len(set(row)) >= 3 and () not in row for row in outputs)
     card = json.loads((tmp_path / "results/runs/make-corpus.corpus/corpus.json").read_text())
     assert card["settings"]["balance"] == ["output-type", "length"]
-    assert card["shares"]["length"]["3"] < card["weighted_shares"]["length"]["3"]
+    assert card["shares"]["length"]["3 lines"] < card["weighted_shares"]["length"]["3 lines"]
     assert card["shares"]["output"]["int"] > 1.5 * card["weighted_shares"]["output"]["int"]
     assert card["shares"]["examples"]["empty output"] == 0
     assert card["effective_size"] < len(made)

@@ -184,6 +184,8 @@ def test_random_tasks_are_tasks_of_distinct_programs():
     assert all(check(labelled.program, labelled.task) for labelled in tasks)
     assert len({labelled.program.inputs for labelled in tasks}) > 3
     assert random_tasks(5, 25, rng()) == tasks
+    strict = random_tasks(3, 25, rng(), examples=3, distinct=3, empty=0)
+    assert all(len({example.output for example in labelled.task.examples} - {()}) == 3 for labelled in strict)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_shares_are_those_of_the_programs_and_tasks():
     for name in ("int", "[int]"):
         check("output", name, [program.output == name for program in programs])
     for length in (1, 2, 3):
-        check("length", str(length), [len(program) == length for program in programs])
+        check("length", f"{length} lines", [len(program) == length for program in programs])
     outputs = [[example.output for example in made.task(row).examples] for row in range(len(made))]
     check("examples", "empty output", [() in row for row in outputs])
     check("examples", "repeated output", [len(set(row)) < 5 for row in outputs])

@@ -48,7 +48,7 @@ SHARES = {
     "functions": ("function",),
     "lambdas": ("lambda",),
     "outputs": ("output", "examples"),
-    "lines": ("lines",),
+    "lines": ("length", "lines"),
 }
 """Lines of the summary that list shares, and the kinds of properties of each."""
 

@@ -31,7 +31,7 @@ PILOTS, PILOT = 5, 2**11
 STEP = np.log(8.0)
 """Most that the logarithm of a weight changes by between two times."""
 
-ROUNDS, POWER, RIDGE = 100, 0.3, 0.25
+ROUNDS, POWER, RIDGE = 100, 0.3, 0.15
 """Rounds of a fit, the power of a ratio of shares by which a round corrects a weight, and how
 strongly it draws weights together. Shares that cannot be had, such as those of functions of numbers
 where few programs have numbers, would otherwise drive weights apart without end."""
@@ -40,7 +40,7 @@ _FUNCTION = np.array([FUNCTIONS.index(o.function) for o in OPERATIONS])
 _FIRST = np.array([_FUNCTION.tolist().index(f) for f in range(len(FUNCTIONS))])
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=18)
 def proposal(inputs: Signature, semantics: Semantics, length: int, features: Collection[Feature]) -> Proposal:
     """Proposal of balanced programs of a length on given inputs; always the same."""
     known = enumerated(inputs, semantics, length)

@@ -13,7 +13,11 @@ program leaves the range or gives NULL are drawn again; after some attempts they
 ranges that were propagated backward through the program (`input_ranges`). In three quarters of the
 examples, an input that is a number lies between 0 and the length of a list, because functions use
 numbers only as places. Repeated outputs are avoided as long as attempts are left. A program is left
-out if all its outputs are the same, or the same as an input.
+out if all its outputs are the same, or the same as an input; a plan may ask for more different
+outputs, and for few empty ones.
+
+Programs are drawn uniformly, or balanced by what they use (`balance`), with weights that estimate
+uniform shares.
 """
 
 from __future__ import annotations
@@ -254,16 +258,27 @@ def _exclude(known: Sequence[Behaviours], programs: Iterable[Program]) -> None:
 
 
 def random_tasks(
-    length: int, count: int, rng: np.random.Generator, examples: int = 5, semantics: Semantics = DEFAULT
+    length: int,
+    count: int,
+    rng: np.random.Generator,
+    examples: int = 5,
+    semantics: Semantics = DEFAULT,
+    distinct: int | None = None,
+    empty: int | None = None,
 ) -> list[Labelled]:
     """Tasks of distinct random programs of exactly `length` lines, in random order; the module
     describes them.
+
+    Parameters
+    ----------
+    distinct, empty : as in a `CorpusPlan`: `distinct=examples, empty=0` gives tasks without
+        repeated or empty outputs.
 
     Raises
     ------
     InputError : as `make_corpus` does.
     """
-    plan = CorpusPlan(length, count, examples=examples, semantics=semantics)
+    plan = CorpusPlan(length, count, examples=examples, distinct=distinct, empty=empty, semantics=semantics)
     return make_corpus(plan, rng).labelled()
 
 

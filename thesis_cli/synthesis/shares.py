@@ -40,7 +40,7 @@ def properties_of(corpus: Corpus) -> dict[str, dict[str, Flags]]:
         "function": {name: found for name, found in uses.items() if name in functions},
         "lambda": {name: found for name, found in uses.items() if name not in functions},
         "output": {str(kind): corpus.types[:, MOST_INPUTS] == TYPES.index(kind) for kind in (INT, LIST)},
-        "length": {str(length): corpus.lengths == length for length in np.unique(corpus.lengths).tolist()},
+        "length": {f"{length} lines": corpus.lengths == length for length in np.unique(corpus.lengths).tolist()},
         "examples": {"empty output": empty, "repeated output": repeated},
         "lines": {"equal arguments": (_TWO[operation_of(corpus.codes)] & (x == y)).any(axis=1)},
     }
