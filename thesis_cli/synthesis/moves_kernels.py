@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from thesis_cli.base.arrays import Ints
+from thesis_cli.base.compiled import kernel
 from thesis_cli.synthesis.lanes import Flags, inlined
 from thesis_cli.synthesis.operation_kernels import COMMUTES, INT_LIST, LIST, TAKES
 
@@ -118,3 +119,88 @@ def next_lines(rules, types, uses, chosen, depth, variables, lines):
                 lines[n, 2] = y
                 n += 1
     return n
+
+
+class Batch(NamedTuple):
+    """B partial programs, with room for T lines and V variables each.
+
+    Attributes
+    ----------
+    numbers : whether a variable is a number, shape (B, V).
+    inputs : number of inputs of each, shape (B,).
+    results : whether its output is to be a number, shape (B,), as 0 or 1.
+    lines : operation and arguments of each line, -1 where there is none yet, shape (B, T, 3).
+    going : whether to list its moves, shape (B,).
+    """
+
+    numbers: Flags
+    inputs: Ints
+    results: Ints
+    lines: Ints
+    going: Flags
+
+
+class Room(NamedTuple):
+    """Room for one program at a time: `next_lines` describes all but the rows.
+
+    Attributes
+    ----------
+    uses : shape (V,).
+    chosen : shape (T, 3).
+    variables : shape (4, V + 1).
+    rows : for what its next line can be, shape (., 3).
+    """
+
+    uses: Ints
+    chosen: Ints
+    variables: Ints
+    rows: Ints
+
+
+@kernel(_nrt=False)
+def list_moves(batch: Batch, order: Ints, ends: Flags, pruning: int, room: Room, moves: Ints) -> int:
+    """List what the next lines of partial programs can be.
+
+    Parameters
+    ----------
+    batch : the programs.
+    order : ids of the operations to use.
+    ends : whether a last line can have an operation of `order`, for outputs that are lists and for
+        those that are numbers; then true for all, as no operation is required; shape (3, .).
+    pruning : bits of prunings.
+    room : for one program.
+    moves : place of the program, operation and arguments of each move, shape (., 4), written; those
+        that find no room are only counted.
+
+    Returns
+    -------
+    Number of moves.
+    """
+    numbers, inputs, results, lines, going = batch
+    uses, chosen, variables, rows = room
+    length, total = lines.shape[1], 0
+    for b in range(inputs.size):
+        if not going[b]:
+            continue
+        depth = 0
+        for v in range(uses.size):
+            uses[v] = 0
+        while depth < length and lines[b, depth, 0] >= 0:
+            chosen[depth, 0] = -1
+            for place in range(order.size):
+                if order[place] == lines[b, depth, 0]:
+                    chosen[depth, 0] = place
+            chosen[depth, 1], chosen[depth, 2] = lines[b, depth, 1], lines[b, depth, 2]
+            uses[chosen[depth, 1]] += 1
+            uses[chosen[depth, 2]] += 1
+            depth += 1
+        if depth == length:
+            continue
+        rules = Rules(inputs[b], length, order, ends[2], ends[results[b]], pruning)
+        n = next_lines(rules, numbers[b], uses, chosen, depth, variables, rows)
+        for k in range(n):
+            if total < moves.shape[0]:
+                moves[total, 0], moves[total, 1] = b, order[rows[k, 0]]
+                moves[total, 2], moves[total, 3] = rows[k, 1], rows[k, 2]
+            total += 1
+    return total

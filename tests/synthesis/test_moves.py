@@ -1,0 +1,95 @@
+"""The legal next lines of partial programs against plain rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from thesis_cli.synthesis.depth_first import NONE, Pruning
+from thesis_cli.synthesis.dsl import BY_NAME, INT, LIST, OPERATIONS, Type, Value
+from thesis_cli.synthesis.execution import Pool, start, step
+from thesis_cli.synthesis.moves import moves
+from thesis_cli.synthesis.program import Line, Program
+from thesis_cli.synthesis.task import Example, Task
+
+ORDER = [BY_NAME[name].id for name in ("ZIPWITH MAX", "TAKE", "LAST", "SORT", "ZIPWITH (-)")]
+
+
+def task(inputs: tuple[Type, ...], output: Type) -> Task:
+    values: dict[Type, Value] = {INT: 1, LIST: (3, 1, 2)}
+    return Task("any", (Example(tuple(values[kind] for kind in inputs), values[output]),))
+
+
+def reached(pool: Pool, length: int, pruning: Pruning) -> list[Program]:
+    for _ in range(length):
+        found = moves(pool, ORDER, pruning)
+        pool = step(pool, found.lines, found.parents)
+    return [pool.program(row) for row in range(len(pool))]
+
+
+def written(inputs: tuple[Type, ...], length: int) -> Iterator[Program]:
+    """All well-typed programs, in order."""
+
+    def extend(types: tuple[Type, ...], lines: tuple[Line, ...]) -> Iterator[Program]:
+        if len(lines) == length:
+            yield Program(inputs, lines)
+            return
+        for operation in (OPERATIONS[id] for id in ORDER):
+            for arguments in product(range(len(types)), repeat=len(operation.inputs)):
+                if tuple(types[i] for i in arguments) == operation.inputs:
+                    yield from extend((*types, operation.output), (*lines, Line(operation.id, arguments)))
+
+    return extend(inputs, ())
+
+
+def is_legal(program: Program, output: Type, pruning: Pruning) -> bool:
+    """By the words of `Pruning`."""
+    inputs, lines = len(program.inputs), program.lines
+    commuted = any(OPERATIONS[line.operation].commutes and line.arguments[0] > line.arguments[1] for line in lines)
+    places = [(ORDER.index(line.operation), line.arguments[0], line.arguments[-1]) for line in lines]
+    permuted = any(
+        inputs + i - 1 not in lines[i].arguments and places[i] <= places[i - 1] for i in range(1, len(lines))
+    )
+    return not (
+        (pruning & Pruning.UNUSED and any(v >= inputs for v in program.unused))
+        or (pruning & Pruning.COMMUTED and commuted)
+        or (pruning & Pruning.PERMUTED and permuted)
+        or (pruning & Pruning.MISTYPED and program.output is not output)
+    )
+
+
+@pytest.mark.parametrize("inputs", [(LIST,), (INT, LIST), (LIST, LIST)], ids=str)
+@pytest.mark.parametrize("pruning", [NONE, *Pruning, Pruning(127)], ids=str)
+def test_legal_lines_reach_the_legal_programs(inputs: tuple[Type, ...], pruning: Pruning) -> None:
+    length = 3 if inputs == (LIST,) else 2
+    for output in Type:
+        found = reached(start([task(inputs, output)], length), length, pruning)
+        assert found == [program for program in written(inputs, length) if is_legal(program, output, pruning)]
+
+
+def test_programs_of_several_tasks_at_once() -> None:
+    kinds = [((LIST,), INT), ((INT, LIST), LIST), ((LIST, LIST), LIST)]
+    pool = start([task(inputs, output) for inputs, output in kinds], 3)
+    first = moves(pool, ORDER)
+    pool = step(pool, first.lines, first.parents)
+    found = moves(pool, ORDER)
+    rows = [moves(pool.take([row]), ORDER).lines for row in range(len(pool))]
+    assert np.array_equal(found.lines, np.concatenate(rows))
+    assert np.array_equal(found.parents, np.repeat(np.arange(len(pool)), list(map(len, rows))))
+    assert found.arguments.shape == (len(pool), 38, 6, 6)
+    assert list(zip(*found.arguments.nonzero(), strict=True)) == sorted(
+        (b, *line) for b, line in zip(found.parents, map(tuple, found.lines), strict=True)
+    )
+    assert np.array_equal(found.operations, found.arguments.any(axis=(2, 3)))
+
+
+def test_a_program_without_a_value_or_room_has_no_next_line() -> None:
+    empty = Task("empty", (Example(((),), 0),))
+    pool = step(start([empty], 2), [[BY_NAME["HEAD"].id, 0, 0]])
+    assert len(moves(pool).lines) == 0
+    full = step(start([empty], 1), [[BY_NAME["SUM"].id, 0, 0]])
+    assert len(moves(full).lines) == 0
+    assert all(a <= b for a, b in pairwise(moves(start([empty, empty], 1)).parents))
