@@ -14,11 +14,15 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core.result import Result
 from thesis_cli.synthesis.dsl import ATTRIBUTES
 from thesis_cli.synthesis.program import parse
+from thesis_cli.synthesis.sameness import PROBES
 from thesis_cli.synthesis.solver import Solution
 from thesis_cli.synthesis.task import Example, Task, check, load_tasks
 
 TASKS = ROOT / "data" / "tasks"
 SHORT = "paintings", "league", "exam", "trees", "mirror", "candy"
+
+
+TIMES = dict.fromkeys(("found_after", "seconds"), "")
 
 
 def rows(path):
@@ -73,7 +77,7 @@ def test_many_tasks_are_summed_up_and_are_the_same_in_several_processes(cli, tmp
     found = rows(tmp_path / "1.csv")
     assert [row["task"] for row in found] == [f"b-{i + 1}" for i in range(12)]
     assert [row["length"] for row in found] == ["1", "", "2"] * 4
-    assert [row | {"seconds": ""} for row in rows(tmp_path / "2.csv")] == [row | {"seconds": ""} for row in found]
+    assert [row | TIMES for row in rows(tmp_path / "2.csv")] == [row | TIMES for row in found]
     lines = one.out.splitlines()
     assert lines[:5] == [
         "tasks       12",
@@ -82,7 +86,7 @@ def test_many_tasks_are_summed_up_and_are_the_same_in_several_processes(cli, tmp
         "not solved  4 searched to length 2",
         "solvers     dfs 12",
     ]
-    assert [line.split()[0] for line in lines[5:]] == ["search", "per", "cost"]
+    assert [line.split()[0] for line in lines[5:]] == ["search", "per", "programs", "cost"]
     assert one.err == "wrote 1.csv\n"
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == [
         "1.csv",
@@ -126,18 +130,118 @@ def test_searches_that_time_cuts_are_counted_apart(cli, tmp_path, monkeypatch):
 
 
 def test_further_programs_have_rows_of_their_own_shortest_first(cli, tmp_path):
-    result = cli("synthesize", TASKS / "mirror.json", "--programs", 3, "--max-length", 3)
-    found = rows(tmp_path / "results/runs/synthesize-mirror.csv")
-    (task,) = load_tasks(TASKS / "mirror.json")
+    result = cli("synthesize", TASKS / "league.json", "--programs", 3, "--max-length", 4)
+    found = rows(tmp_path / "results/runs/synthesize-league.csv")
+    (task,) = load_tasks(TASKS / "league.json")
     programs = [parse(row["program"]) for row in found]
     assert all(check(program, task) for program in programs)
     assert [(row["rank"], row["length"], row["proven"]) for row in found] == [
-        ("1", "2", "True"),
-        ("2", "3", "False"),
-        ("3", "3", "False"),
+        ("1", "3", "True"),
+        ("2", "4", "False"),
+        ("3", "4", "False"),
     ]
     assert {row["programs"] for row in found} == {"3"}
     assert [line[:7] for line in result.out.splitlines()].count("program") == 3
+    further = sum(int(row["same"]) for row in found)
+    assert further > 0
+    line = f"3 programs, as many as requested, compared on {PROBES} random inputs; {further} further programs did the"
+    assert line in result.out
+
+
+def test_all_lists_the_shortest_that_differ_somewhere(cli, tmp_path):
+    (tmp_path / "t.json").write_text("[[[[2, 5, 9]], 18], [[[1, 4]], 8]]")
+    shown = cli("synthesize", "t.json", "--all", "--json")
+    found = json.loads(shown.out)
+    programs = [row["program"].removeprefix("a <- [int]; ") for row in found["found"]]
+    assert {row["length"] for row in found["found"]} == {2}
+    assert {"b <- LAST a; c <- LAST b", "b <- SUM a"}.isdisjoint(programs)
+    doubled = [{"b <- MAP (*2) a; c <- LAST b"}, {"b <- MAP (*2) a; c <- MAXIMUM b"}]
+    assert all(len(one & set(programs)) == 1 for one in doubled)
+    assert found["programs"] == 10_000
+    text = cli("synthesize", "t.json", "--all", "--no-out").out
+    assert f"{len(programs)} programs, all of 2 lines, compared on" in text
+    text = cli("synthesize", "t.json", "--all", "--programs", 2, "--no-out").out
+    assert "2 programs, as many as requested" in text
+
+
+def test_bad_tasks_are_skipped_and_named(cli, tmp_path):
+    good = "[[[[3, 1, 2]], [1, 2, 3]]]"
+    (tmp_path / "b.jsonl").write_text(f"nonsense\n{good}\n[[[[1]], 300]]\n{good}\n")
+    refused = cli("synthesize", "b.jsonl", "--jobs", 1)
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
+    result = cli("synthesize", "b.jsonl", "--skip-bad", "--jobs", 1)
+    assert result.status == 1
+    assert "b-1 is skipped: b.jsonl:1: not JSON" in result.err
+    assert "b-3 is skipped: b.jsonl:3: example 1, output is out of range" in result.err
+    assert [block.splitlines()[0].split()[1] for block in result.out.split("\n\n")] == ["b-1", "b-2:", "b-3", "b-4:"]
+    found = rows(tmp_path / "results/runs/synthesize-b.csv")
+    assert [(row["task"], row["length"], row["nodes"]) for row in found] == [
+        ("b-1", "", ""),
+        ("b-2", "1", found[1]["nodes"]),
+        ("b-3", "", ""),
+        ("b-4", "1", found[1]["nodes"]),
+    ]
+    assert found[2]["answer"].startswith("skipped: b.jsonl:3: example 1")
+    (tmp_path / "b.jsonl").write_text("nonsense\n" * 11 + f"{good}\n" * 2)
+    result = cli("synthesize", "b.jsonl", "--skip-bad", "--jobs", 1, "--no-out")
+    assert "skipped     11 bad tasks" in result.out
+    assert "1 other" in result.err.splitlines()[-1]
+    (tmp_path / "b.jsonl").write_text("nonsense\n[1, 2]\n")
+    assert cli("synthesize", "b.jsonl", "--skip-bad").status == 2
+
+
+def test_a_bad_task_of_python_is_skipped():
+    good, bad = {"examples": [[[[3, 1]], [1, 3]]]}, {"name": "far", "examples": [[[[300]], 1]]}
+    found = tc.synthesize([bad, good], skip_bad=True, jobs=1)
+    assert (found.status, [task.name for task in found.tasks]) == (1, ["task-2"])
+    assert found.bad[0].reason.source == "task-1"
+    assert found.table["rank"].isna().tolist() == [True, False]
+
+
+def test_longer_lists_are_taken_on_demand(cli, tmp_path):
+    (tmp_path / "t.json").write_text(json.dumps([[[[*range(31)]], 31], [[[5]], 1]]))
+    assert "--max-list allows up to 31" in cli("synthesize", "t.json").err
+    for solver in ("auto", "deductive"):
+        result = cli("synthesize", "t.json", "--max-list", 31, "--max-length", 2, "--json", "--solver", solver)
+        assert json.loads(result.out)["found"][0]["length"] is not None
+    assert cli("synthesize", "t.json", "--max-list", 32).status == 2
+
+
+def test_a_table_goes_into_a_folder_that_exists(cli, tmp_path):
+    refused = cli("synthesize", TASKS / "mirror.json", "--out", "my runs/m.csv")
+    assert (refused.status, "mkdir -p 'my runs'" in refused.err) == (2, True)
+    assert not (tmp_path / "my runs").exists()
+    (tmp_path / "my runs").mkdir()
+    assert cli("synthesize", TASKS / "mirror.json", "--out", "my runs/m.csv").status == 0
+
+
+def test_what_no_length_can_do_is_an_answer(cli, tmp_path, monkeypatch):
+    few_lines(tmp_path / "b.jsonl")
+
+    def solve(self, task, order, limits, semantics):
+        return Solution((), "dfs", 0, 0.0, limits.max_length, refuted="the output is too long")
+
+    monkeypatch.setattr("thesis_cli.synthesis.depth_first.DepthFirst.solve", solve)
+    text = cli("synthesize", "b.jsonl", "--solver", "dfs", "--jobs", 1).out
+    assert "not solved  0 searched to length 5, 12 of no length\n" in text
+    answers = {row["answer"] for row in rows(tmp_path / "results/runs/synthesize-b.csv")}
+    assert answers == {"no program of any length: the output is too long"}
+
+
+def test_the_seconds_to_the_program_and_to_the_proof_are_told_apart(cli, tmp_path, monkeypatch):
+    few_lines(tmp_path / "b.jsonl")
+    sort = parse("a <- [int]; b <- SORT a")
+
+    def solve(self, task, order, limits, semantics):
+        return Solution((sort,), "join", 7, 3.0, 0, found_after=0.25)
+
+    monkeypatch.setattr("thesis_cli.synthesis.depth_first.DepthFirst.solve", solve)
+    text = cli("synthesize", "b.jsonl", "--solver", "dfs", "--jobs", 1).out
+    assert "programs    found after a median of 0.25 s, proven after a median of 3 s\n" in text
+    assert {row["found_after"] for row in rows(tmp_path / "results/runs/synthesize-b.csv")} == {"0.25"}
+    (tmp_path / "t.json").write_text("[[[[1]], [1]]]")
+    text = cli("synthesize", "t.json", "--solver", "dfs").out
+    assert "search   join, found after 0.25 s; 7 programs examined in 3 s\n" in text
 
 
 PRIOR = {"TAKE": 0.5, "REVERSE": 0.2, "FILTER": 0.25, "(>0)": 0.5, "SORT": 0.0}
@@ -202,7 +306,7 @@ def test_division_and_range_change_what_fits(cli, tmp_path):
     assert json.loads(cli(*options).out)["found"][0]["length"] is None
     assert json.loads(cli(*options, "--division", "floor").out)["found"][0]["program"].endswith("MAP (/2) a")
     (tmp_path / "u.json").write_text('[{"inputs": [[300]], "output": 300}]')
-    assert "300" in cli("synthesize", "u.json").err
+    assert "300; it must be a whole number from -256 to 255 (--range" in cli("synthesize", "u.json").err
     assert cli("synthesize", "u.json", "--range", -1000, 1000).status == 0
 
 
@@ -219,6 +323,7 @@ def test_division_and_range_change_what_fits(cli, tmp_path):
         (["empty.json", "--memory", "inf"], "--memory is inf"),
         (["empty.json", "--max-length", "0"], "--max-length"),
         (["empty.json", "--programs", "0"], "--programs"),
+        (["empty.json", "--all", "--solver", "smt"], "--all does not go with --solver smt"),
         (["empty.json", "--jobs", "0"], "--jobs"),
         (["lines.jsonl"], "lines.jsonl:2: example 1 has no list"),
         (["empty.json", "--prior", "nowhere.csv"], "--prior nowhere.csv cannot be read (No such file"),
@@ -250,9 +355,9 @@ def test_tasks_of_python_are_those_of_a_file(tmp_path):
     (task,) = load_tasks(path)
     examples = [(example.inputs, np.array(example.output)) for example in task.examples]
     content = json.loads(path.read_text())
-    expected = tc.synthesize(path).table.drop(columns="seconds")
+    expected = tc.synthesize(path).table.drop(columns=[*TIMES])
     for source in task, [task], content, [content]:
-        assert tc.synthesize(source).table.drop(columns="seconds").equals(expected)
+        assert tc.synthesize(source).table.drop(columns=[*TIMES]).equals(expected)
     found = tc.synthesize(examples, out=tmp_path / "t.csv")
     assert found.solutions[0].program == tc.synthesize(path).solutions[0].program
     assert found.status == 0

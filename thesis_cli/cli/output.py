@@ -12,6 +12,7 @@ import typer
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, finite
 from thesis_cli.base.wording import without_secrets
+from thesis_cli.commands.core.common import RUNS
 from thesis_cli.commands.core.fields import fields_of, files_named, settings_of
 from thesis_cli.commands.core.kept import (
     FOLDERS,
@@ -80,7 +81,7 @@ def choose(
     parts = [command_of(request), _stem(inputs), "" if method == "auto" else method]
     base = "-".join(part for part in parts if part)
     for number in count(1):
-        path = Path("results/runs") / (f"{base}{suffix}" if number == 1 else f"{base}-{number}{suffix}")
+        path = RUNS / (f"{base}{suffix}" if number == 1 else f"{base}-{number}{suffix}")
         record = record_of(path)
         taken = path.exists() or record.exists()
         if not taken or written_by(record, request) or (overwrite and not holds_release(record)):

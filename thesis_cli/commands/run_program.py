@@ -19,6 +19,7 @@ from thesis_cli.commands.shared.semantics import (
     DivisionName,
     check_range,
     division_option,
+    max_list_option,
     range_option,
     semantics_of,
 )
@@ -44,6 +45,7 @@ class RunProgramRequest(Request):
     inputs: Inputs = argument("Inputs: a JSON list of them, such as [[3, 1, 2]] for one list.", objects=True)
     division: DivisionName = division_option()
     range: tuple[int, int] = range_option()
+    max_list: int = max_list_option()
 
     def check(self) -> None:
         """Refuse bounds in the wrong order."""
@@ -77,7 +79,7 @@ def run(request: RunProgramRequest, progress: Progress) -> RunProgramResult:
     from thesis_cli.synthesis import program as language
     from thesis_cli.synthesis.task import plain, read_inputs
 
-    semantics = semantics_of(request.division, request.range)
+    semantics = semantics_of(request.division, request.range, request.max_list)
     program = language.parse(request.program) if isinstance(request.program, str) else request.program
     content = _json(request.inputs) if isinstance(request.inputs, str | Path) else plain(request.inputs)
     inputs = read_inputs(content, "INPUTS", semantics)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import shlex
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from thesis_cli import __version__
 from thesis_cli.base.columns import Columns
@@ -16,7 +18,7 @@ from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, about
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.common import jobs_option
+from thesis_cli.commands.core.common import RUNS, jobs_option
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
@@ -24,17 +26,26 @@ from thesis_cli.commands.shared.semantics import (
     DivisionName,
     check_range,
     division_option,
+    max_list_option,
     range_option,
     semantics_of,
 )
-from thesis_cli.commands.shared.solutions import log_prior, rows, summary, summary_lines, task_lines
-from thesis_cli.synthesis.solvers import SolverName, solver
+from thesis_cli.commands.shared.solutions import (
+    bad_lines,
+    bad_row,
+    ranked,
+    rows,
+    summary,
+    summary_lines,
+    task_lines,
+)
+from thesis_cli.synthesis.solvers import SOLVERS, SolverName, solver
 
 if TYPE_CHECKING:
     from thesis_cli.synthesis.dsl import Semantics
     from thesis_cli.synthesis.guide import Guide
     from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
-    from thesis_cli.synthesis.task import Task
+    from thesis_cli.synthesis.task import BadTask, Task
 
     TaskSource = str | Path | Task | Mapping[str, Any] | list[Any] | tuple[Any, ...]
     """A file, a task, a list of tasks, or examples; see `task.tasks_of`."""
@@ -42,6 +53,15 @@ if TYPE_CHECKING:
     """A name, a file, probabilities, or a guide, which gives each task an order of its own."""
 else:
     TaskSource = Prior = str
+
+logger = logging.getLogger("thesis_cli")
+
+T = TypeVar("T")
+
+MOST_PROGRAMS = 10**4
+
+WHOLE = ("rank", "length", "same", "programs", "nodes", "exhausted")
+"""Columns that are empty in some rows, and of whole numbers in the others."""
 
 LISTED = 10
 """Up to so many tasks are listed one by one; more are summed up."""
@@ -52,14 +72,21 @@ class SynthesizeRequest(Request):
     """Find the shortest program of the DSL of DeepCoder that fits all examples.
 
     A batch of tasks that is cut short goes on where it stopped when the same command is run again.
-    The exit status is 1 if a task has no program within the limits.
+    The exit status is 1 if a task has no program within the limits, or is skipped.
     """
 
     tasks: TaskSource = argument(
         "Examples: JSON, or JSON Lines with one task a line; - reads standard input.", names="file", objects=True
     )
     solver: SolverName = option("auto", "Search; auto is the fastest that proves its answer shortest.")
-    programs: int = option(1, "Number of programs to find, shortest first.", least=1, most=10**4)
+    programs: int | None = option(
+        None,
+        "Number of programs to find, shortest first, each doing something else.",
+        least=1,
+        most=MOST_PROGRAMS,
+        default_text="1, or 10,000 with --all",
+    )
+    all: bool = option(False, "Find all programs of the shortest length that do different things.")
     max_length: int = option(5, "Lines of the longest program.", least=1, most=10)
     timeout: float | None = option(None, "Seconds for each task.", above=0, default_text="none")
     memory: float = option(2.0, "Memory in GiB that a search may use, in each job.", least=0.001, most=1e6)
@@ -71,6 +98,8 @@ class SynthesizeRequest(Request):
     )
     division: DivisionName = division_option()
     range: tuple[int, int] = range_option()
+    max_list: int = max_list_option()
+    skip_bad: bool = option(False, "Skip bad tasks of a batch, with a row and a message for each.")
     jobs: int | None = jobs_option()
     out: Path | None = option(
         None,
@@ -80,10 +109,17 @@ class SynthesizeRequest(Request):
     )
 
     def check(self) -> None:
-        """Refuse bounds in the wrong order, and a table that is no CSV file."""
+        """Refuse bounds in the wrong order, a table that is no CSV file or is in no folder, and
+        --all of a solver that leaves programs out."""
         check_range(self.range)
+        if self.all and not SOLVERS[self.solver].lists_all:
+            names = ", ".join(name for name, entry in SOLVERS.items() if entry.lists_all)
+            raise InputError(f"--all does not go with --solver {self.solver}", f"it is for {names}")
         if self.out is not None and self.out.suffix.lower() != ".csv":
             raise InputError(f"--out {self.out}", "it must end in .csv")
+        if self.out is not None and self.out.parent != RUNS and not self.out.parent.exists():
+            problem = f"--out {self.out}: the folder {self.out.parent} does not exist"
+            raise InputError(problem, f"make it with: mkdir -p {shlex.quote(str(self.out.parent))}")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -92,32 +128,35 @@ class SynthesizeResult(Result):
 
     Attributes
     ----------
-    tasks : in order.
+    tasks : in order, without bad ones.
     solutions : of each task: its programs, what the search proves, and its cost.
+    bad : tasks that were skipped, by their place among all.
     limits : of the searches.
     """
 
     tasks: tuple[Task, ...]
     solutions: tuple[Solution, ...]
+    bad: Mapping[int, BadTask]
     limits: Limits
 
     @property
     def status(self) -> int:
-        """1 if a task has no program."""
-        return int(not all(found.programs for found in self.solutions))
+        """1 if a task has no program, or was skipped."""
+        return int(bool(self.bad) or not all(found.programs for found in self.solutions))
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
         """Each of a few tasks, or the totals of many."""
-        if len(self.tasks) > LISTED:
-            return summary_lines(summary(self.solutions), self.limits)
+        if len(self.tasks) + len(self.bad) > LISTED:
+            return summary_lines(self.facts()["summary"], self.limits)
         blocks = [task_lines(t, found, self.limits) for t, found in zip(self.tasks, self.solutions, strict=True)]
+        blocks = _with_bad(blocks, {place: bad_lines(bad) for place, bad in self.bad.items()})
         return [line for number, block in enumerate(blocks) for line in [("", "")] * (number > 0) + block]
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """The totals."""
-        return {"summary": summary(self.solutions)}
+        return {"summary": summary(self.solutions, len(self.bad))}
 
     @presentation
     def to_dict(self) -> dict[str, Any]:
@@ -130,17 +169,19 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
     from thesis_cli.synthesis.batch import journal_beside, solve_batch
     from thesis_cli.synthesis.guide import orders_of
     from thesis_cli.synthesis.solver import Limits
-    from thesis_cli.synthesis.task import tasks_of
 
+    whole = Stopwatch()
+    search = solver(request.solver)
     watch = Stopwatch()
-    semantics = semantics_of(request.division, request.range)
+    semantics = semantics_of(request.division, request.range, request.max_list)
     guide = _guide(request.prior)
-    tasks = tasks_of(request.tasks, semantics)
+    tasks, bad = _tasks(request, semantics)
     orders = orders_of(guide, tasks)
-    limits = Limits(request.max_length, request.timeout, request.memory, request.programs)
-    solve = partial(_solve, solver(request.solver), limits, semantics)
+    count = request.programs or (MOST_PROGRAMS if request.all else 1)
+    several = request.all or count > 1
+    limits = Limits(request.max_length, request.timeout, request.memory, count, several, request.all)
     named = isinstance(request.prior, str | Path)
-    settings = settings_of(request, **({} if named else {"prior": guide.identity}))
+    settings = settings_of(request, programs=count, **({} if named else {"prior": guide.identity}))
     with ExitStack() as stack:
         journal = None
         if request.out is not None and len(tasks) > 1:
@@ -148,22 +189,46 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
             key |= {"prior": guide.identity, "version": __version__}
             journal = stack.enter_context(journal_beside(request.out, tasks, orders, key, semantics))
         tick = stack.enter_context(progress(len(tasks), "tasks"))
+        solve = partial(_solve, search, limits, semantics)
         solutions = solve_batch(solve, tasks, orders, jobs_or_all(request.jobs), tick, journal)
         parts = zip(tasks, solutions, orders, strict=True)
-        found = [row for task, s, order in parts for row in rows(task, s, order, limits)]
+        blocks = [rows(task, found, order, limits) for task, found, order in parts]
+        blocks = _with_bad(blocks, {place: [bad_row(task)] for place, task in bad.items()})
         result = SynthesizeResult(
-            columns=Columns(found, whole=("rank", "length")),
+            columns=Columns([row for block in blocks for row in block], whole=WHOLE),
             request=request,
             settings=settings,
             seconds=watch.seconds,
-            compilation=watch.compilation,
+            compilation=whole.compilation,
             tasks=tuple(tasks),
             solutions=tuple(solutions),
+            bad=bad,
             limits=limits,
         )
         if request.out is not None:
             result.save(request.out)
     return result
+
+
+def _tasks(request: SynthesizeRequest, semantics: Semantics) -> tuple[list[Task], dict[int, BadTask]]:
+    """The tasks, and bad ones by their place among all; each is reported."""
+    from thesis_cli.synthesis.task import BadTask, Task, tasks_and_bad_ones, tasks_of
+
+    if not request.skip_bad:
+        return tasks_of(request.tasks, semantics), {}
+    found = tasks_and_bad_ones(request.tasks, semantics)
+    bad = {place: task for place, task in enumerate(found) if isinstance(task, BadTask)}
+    for task in list(bad.values())[:LISTED]:
+        logger.warning("%s is skipped: %s", task.name, task.reason)
+    if len(bad) > LISTED:
+        logger.warning("%s other tasks are skipped, too", f"{len(bad) - LISTED:,}")
+    return [task for task in found if isinstance(task, Task)], bad
+
+
+def _with_bad(blocks: Sequence[list[T]], bad: Mapping[int, list[T]]) -> list[list[T]]:
+    """Blocks of the tasks, with those of bad tasks at their places among all."""
+    good = iter(blocks)
+    return [bad[place] if place in bad else next(good) for place in range(len(blocks) + len(bad))]
 
 
 def _guide(prior: object) -> Guide:
@@ -187,13 +252,12 @@ def _guide(prior: object) -> Guide:
 
 
 def _solve(search: Solver, limits: Limits, semantics: Semantics, task: Task, order: Order) -> Solution:
-    """Search, and rank the programs: shorter first, then by prior."""
+    """Search, and rank the programs."""
     with about(task.name):
         found = search.solve(task, order, limits, semantics)
     if found.stopped == "interrupted":
         raise KeyboardInterrupt
-    ranked = sorted(found.programs, key=lambda program: (len(program), -log_prior(program, order)))
-    return replace(found, programs=tuple(ranked))
+    return ranked(found, order)
 
 
 COMMAND = Command(
@@ -202,6 +266,7 @@ COMMAND = Command(
     examples=(
         "synthesize data/tasks/league.json",
         "synthesize data/tasks/all.jsonl --timeout 2 --jobs 2",
-        "synthesize data/tasks/mirror.json --programs 3 --max-length 3",
+        "synthesize data/tasks/league.json --programs 3 --max-length 4",
+        "synthesize data/tasks/mirror.json --all",
     ),
 )

@@ -147,7 +147,8 @@ class Journal:
         try:
             row = json.loads(line)
             place, found = row["place"], row["solution"]
-            solution = Solution(**{**found, "programs": tuple(map(parse, found["programs"]))})
+            programs = tuple(map(parse, found["programs"]))
+            solution = Solution(**{**found, "programs": programs, "same": tuple(found.get("same", ()))})
             fits = row["order"] == digest(self._orders[place])
             fits &= all(check(program, self._tasks[place], self._semantics) for program in solution.programs)
         except (ValueError, TypeError, LookupError):

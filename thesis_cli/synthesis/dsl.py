@@ -28,6 +28,10 @@ WIDEST = 2**15 - 2
 to."""
 
 
+LONGEST = 31
+"""Length of the longest list that compiled searches have room for."""
+
+
 class Type(StrEnum):
     """Type of a value, as programs write it."""
 

@@ -24,12 +24,14 @@ class Entry:
     kernels : modules whose `prepare` compiles or loads what the solver calls; none if it is plain
         Python.
     label : what the answer calls it; empty for its name.
+    lists_all : whether it finds every program of the shortest length.
     """
 
     module: str
     maker: str
     kernels: tuple[str, ...] = ()
     label: str = ""
+    lists_all: bool = False
 
     @property
     def compiled(self) -> bool:
@@ -48,8 +50,8 @@ class Entry:
 
 
 SOLVERS = {
-    "auto": Entry("auto", "Auto", ("depth_first", "bottom_up")),
-    "dfs": Entry("depth_first", "DepthFirst", ("depth_first",)),
+    "auto": Entry("auto", "Auto", ("depth_first", "bottom_up"), lists_all=True),
+    "dfs": Entry("depth_first", "DepthFirst", ("depth_first",), lists_all=True),
     "sort-and-add": Entry("sort_and_add", "SortAndAdd", ("depth_first",)),
     "bottom-up": Entry("bottom_up", "BottomUp", ("depth_first", "bottom_up")),
     "deductive": Entry("deductive_search", "Deductive", label="deductive, instead of lambda^2"),

@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 import reprlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from thesis_cli.base.errors import InputError, about
-from thesis_cli.synthesis.dsl import DEFAULT, LIST, MOST_INPUTS, Semantics, Type, Value, type_of
+from thesis_cli.synthesis.dsl import DEFAULT, LIST, LONGEST, MOST_INPUTS, Semantics, Type, Value, type_of
 from thesis_cli.synthesis.program import Program, run, signature
 
 MAX_BYTES = 2**28
@@ -57,6 +57,20 @@ class Task:
         return json.dumps({"name": self.name, **(about or {}), "examples": examples}, ensure_ascii=False)
 
 
+@dataclass(frozen=True)
+class BadTask:
+    """A task that cannot be read.
+
+    Attributes
+    ----------
+    name : what the task would be called.
+    reason : what is wrong with it.
+    """
+
+    name: str
+    reason: InputError
+
+
 def check(program: Program, task: Task, semantics: Semantics = DEFAULT) -> bool:
     """Whether a program takes the inputs of a task and fits all its examples."""
     return program.inputs == task.inputs and all(
@@ -79,6 +93,18 @@ def load_tasks(path: str | Path, semantics: Semantics = DEFAULT) -> list[Task]:
     InputError : no such file, not UTF-8, not JSON, no task, or a bad one. It names the file, the
         line (of JSON Lines) and the example.
     """
+    return [_good(task) for task in _load(path, semantics)]
+
+
+def _good(task: Task | BadTask) -> Task:
+    """A task; raises what is wrong with it."""
+    if isinstance(task, BadTask):
+        raise task.reason
+    return task
+
+
+def _load(path: str | Path, semantics: Semantics, skipping: bool = False) -> Iterator[Task | BadTask]:
+    """The tasks of a file; a line of JSON Lines may be bad, the first only if bad ones are skipped."""
     source = "standard input" if str(path) == "-" else str(path)
     stem = "task" if str(path) == "-" else Path(path).stem
     try:
@@ -92,9 +118,15 @@ def load_tasks(path: str | Path, semantics: Semantics = DEFAULT) -> list[Task]:
     rows = [(line, row) for line, row in enumerate(text.split("\n"), 1) if row.strip()]
     if not rows:
         raise InputError("it is empty", f"it must have examples such as [{_FORM}]", source=source)
-    if len(rows) > 1 and _is_json(rows[0][1]):
-        return [_parse(row, f"{stem}-{line}", semantics, source, line) for line, row in rows]
-    return [_parse(text.rstrip(), stem, semantics, source)]
+    if _are_lines(text, rows, skipping):
+        for line, row in rows:
+            name = f"{stem}-{line}"
+            try:
+                yield _parse(row, name, semantics, source, line)
+            except InputError as error:
+                yield BadTask(name, error)
+    else:
+        yield _parse(text.rstrip(), stem, semantics, source)
 
 
 def read_task(content: object, name: str, semantics: Semantics = DEFAULT) -> Task:
@@ -143,13 +175,37 @@ def tasks_of(source: object, semantics: Semantics = DEFAULT) -> list[Task]:
     ------
     InputError : as `load_tasks` and `read_task` do.
     """
+    return [_good(task) for task in _tasks_of(source, semantics)]
+
+
+def tasks_and_bad_ones(source: object, semantics: Semantics = DEFAULT) -> list[Task | BadTask]:
+    """`tasks_of`, where a bad line of JSON Lines, or a bad task of a list, stands for itself.
+
+    Raises
+    ------
+    InputError : the source itself is bad, or all its tasks are.
+    """
+    found = list(_tasks_of(source, semantics, skipping=True))
+    if all(isinstance(task, BadTask) for task in found):
+        _good(found[0])
+    return found
+
+
+def _tasks_of(source: object, semantics: Semantics, skipping: bool = False) -> Iterator[Task | BadTask]:
     if isinstance(source, str | Path):
-        return load_tasks(source, semantics)
+        yield from _load(source, semantics, skipping)
+        return
     if isinstance(source, Task):
         source = [source]
-    if isinstance(source, list | tuple) and source and all(map(_is_task, source)):
-        return [_task(entry, f"task-{i}", semantics) for i, entry in enumerate(source, 1)]
-    return [_task(source, "task", semantics)]
+    if not (isinstance(source, list | tuple) and source and all(map(_is_task, source))):
+        yield _task(source, "task", semantics)
+        return
+    for number, entry in enumerate(source, 1):
+        name = f"task-{number}"
+        try:
+            yield _task(entry, name, semantics)
+        except InputError as error:
+            yield BadTask(entry.name if isinstance(entry, Task) else name, error)
 
 
 def _is_task(content: object) -> bool:
@@ -184,7 +240,8 @@ def read_value(content: object, where: str, semantics: Semantics = DEFAULT) -> V
         return _number(content, where, semantics)
     if len(content) > semantics.longest:
         problem = f"{where} is a list of {len(content)} numbers"
-        raise InputError(problem, f"it may have at most {semantics.longest}")
+        more = f" (--max-list allows up to {LONGEST})" * (semantics.longest < LONGEST)
+        raise InputError(problem, f"it may have at most {semantics.longest}{more}")
     return tuple(_number(entry, f"{where}, number {i}", semantics) for i, entry in enumerate(content, 1))
 
 
@@ -220,8 +277,16 @@ def _read(path: str | Path) -> bytes:
     return data
 
 
+def _are_lines(text: str, rows: Sequence[tuple[int, str]], skipping: bool) -> bool:
+    """Whether a file is JSON Lines: its first line is complete or, if bad lines are skipped, any
+    is."""
+    if len(rows) < 2:
+        return False
+    return _is_json(rows[0][1]) or (skipping and any(_is_json(row) for _, row in rows) and not _is_json(text))
+
+
 def _is_json(text: str) -> bool:
-    """Whether a first line is complete, so that others are lines of JSON Lines."""
+    """Whether a text is complete."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -281,7 +346,7 @@ def _number(content: object, where: str, semantics: Semantics) -> int:
     if isinstance(content, bool) or not isinstance(content, int):
         raise InputError(f"{where} is {_show(content)}", remedy)
     if not semantics.holds(content):
-        raise InputError(f"{where} is out of range: {_show(content)}", remedy)
+        raise InputError(f"{where} is out of range: {_show(content)}", f"{remedy} (--range sets other bounds)")
     return content
 
 

@@ -65,11 +65,13 @@ class Command:
         return Path(inspect.getfile(self.run))
 
     def execute(self, request: Request, progress: Progress = silent) -> Result:
-        """Carry out a request; log it if code is compiled meanwhile."""
+        """Carry out a request; log it if code is compiled meanwhile. A result may have times of its
+        own, such as those without the import of what compiles."""
         watch = Stopwatch()
         with announced():
             result = self.run(request, progress)
-        return dataclasses.replace(result, seconds=watch.seconds, compilation=watch.compilation)
+        seconds, compilation = result.seconds or watch.seconds, result.compilation or watch.compilation
+        return dataclasses.replace(result, seconds=seconds, compilation=compilation)
 
 
 def python_function(name: str, command: Command) -> Callable[..., Result]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any, Literal
 
 from thesis_cli.commands.core.fields import argument, option
@@ -11,6 +12,9 @@ from thesis_cli.inference.names import SolverName as SolverName
 FormatName = Literal["uai", "fg", "bif", "csv", "npy", "npz"]
 
 GIB = 2**30
+
+RUNS = Path("results/runs")
+"""Folder of results that are given no name; it is made when it is needed."""
 
 
 def model_argument() -> Any:

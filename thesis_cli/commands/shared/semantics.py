@@ -23,6 +23,10 @@ def range_option() -> Any:
     )
 
 
+def max_list_option() -> Any:
+    return option(20, "Length of the longest list that is taken.", least=1, most=31)
+
+
 def check_range(bounds: tuple[int, int]) -> None:
     """Refuse bounds in the wrong order."""
     low, high = bounds
@@ -30,8 +34,8 @@ def check_range(bounds: tuple[int, int]) -> None:
         raise InputError(f"--range is {low} {high}", "LOW must be at most HIGH")
 
 
-def semantics_of(division: DivisionName, bounds: tuple[int, int]) -> Semantics:
+def semantics_of(division: DivisionName, bounds: tuple[int, int], longest: int = 20) -> Semantics:
     """The semantics that the options stand for."""
     from thesis_cli.synthesis.dsl import Semantics
 
-    return Semantics(division, *bounds)
+    return Semantics(division, *bounds, longest)
