@@ -175,8 +175,6 @@ def summary_lines(totals: Mapping[str, Any], limits: Limits) -> list[tuple[str, 
 
 def sentence(found: Solution, limits: Limits) -> str:
     """What a search found and what it proves."""
-    if found.refuted:
-        return f"no program of any length: {found.refuted}"
     searched = "no length is exhausted"
     if found.exhausted:
         searched = f"all of at most {counted(found.exhausted, 'line')} are exhausted"
