@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -144,7 +145,8 @@ class Corpus:
         )
 
     def shards(self) -> Iterator[Corpus]:
-        """The corpus in parts, in order; each maps one array of examples."""
+        """The corpus in parts, in order; each maps one array of examples, whose pages leave the
+        memory of the process with the next part."""
         arrays = self.numbers.arrays if isinstance(self.numbers, Chained) else [self.numbers]
         start = 0
         for numbers in arrays:
@@ -152,6 +154,9 @@ class Corpus:
             weights = self.weights[rows]
             yield Corpus(self.codes[rows], self.types[rows], numbers, self.test[rows], self.semantics, weights=weights)
             start += len(numbers)
+            mapped: object = numbers.base
+            if isinstance(mapped, mmap.mmap):
+                mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _value(kind: Type, numbers: list[int]) -> Value:
