@@ -1,13 +1,17 @@
-"""The fastest exact combination: depth-first search and a bank of values in turn, the cheaper one
-next."""
+"""Depth-first search, a bank of values and joins on it in turn, the cheapest one next."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
-from thesis_cli.synthesis.bottom_up import Bank, prepare
+import numpy as np
+
+from thesis_cli.synthesis import bottom_up, depth_first, join
+from thesis_cli.synthesis.bottom_up import Bank
 from thesis_cli.synthesis.depth_first import DepthFirst, Run
 from thesis_cli.synthesis.dsl import DEFAULT, OPERATIONS, Semantics
+from thesis_cli.synthesis.join import Join
 from thesis_cli.synthesis.refutation import refutation
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Task
@@ -17,58 +21,104 @@ KEPT, LAST = 2.0, 0.3
 depth-first search."""
 
 
+@cache
+def prepare() -> None:
+    """Compile all searches, or load them, before any clock runs."""
+    depth_first.prepare()
+    bottom_up.prepare()
+    join.prepare()
+
+
 @dataclass(frozen=True)
 class Auto:
-    """Depth-first search by length and a bank by size, until a program is proven shortest.
+    """Depth-first search by length, a bank by size and joins on it, until a program is proven
+    shortest.
 
     The cost of depth-first search of the next length, and of the bank's next size, is extrapolated:
-    it should grow by the same factor as last time. The cheaper one goes first. The bank reaches
-    long programs that share no results; depth-first search finds those that do, and shows that
-    there is no shorter one. For more than one program it is depth-first search alone, because the
-    bank keeps only one expression for each value.
+    it should grow by the same factor as last time. That of a join is known. The cheapest one goes
+    first. The bank and its joins reach long programs; depth-first search finds those that share
+    results, and shows that there is no shorter one. For more than one program it is depth-first
+    search alone, because the bank keeps only one expression for each value.
+
+    Parameters
+    ----------
+    prove : whether to search depth first. Without it, the search ends with the first program, which
+        need not be the shortest.
 
     Notes
     -----
-    `Solution.solver` is "dfs" or "bottom-up", whichever found the program, and "auto" if there is
-    none.
+    `Solution.solver` is "dfs", "bottom-up" or "join", whichever found the program, and the name of
+    the solver if there is none.
     """
 
+    prove: bool = True
     name: str = "auto"
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
         """See `solver.Solver`."""
         if found := refutation(self.name, task, limits, semantics):
             return found
-        if limits.count > 1:
+        if self.prove and limits.count > 1:
             return DepthFirst().solve(task, order, limits, semantics)
         prepare()
         run = Run(self.name, task, limits, semantics)
-        bank = Bank(task, order, limits, semantics)
-        lines, trees = _Effort(), _Effort()
-        fresh = [True] * len(OPERATIONS)
-        full: Stop = ""
+        turns = _Turns(run, task, order, limits, semantics)
         try:
-            while run.exhausted < run.shortest - 1:
-                before, best = run.nodes, run.shortest
-                cost = KEPT if bank.size + 1 < limits.max_length else LAST
-                growing = not (run.complete or full) and bank.size < limits.max_length
-                if growing and cost * trees.next <= lines.next:
-                    name, short = "bottom-up", bank.grow(run)
-                    full = "memory" if short == "memory" else full
-                    trees.add(run.nodes - before)
-                else:
-                    length = run.exhausted + 1
-                    name, short = "dfs", "" if run.examine(length, order.operations, fresh, 1) else "timeout"
-                    lines.add(run.nodes - before)
-                    if not short and run.shortest > length:
-                        run.exhausted = length
+            while (run.exhausted < run.shortest - 1) if self.prove else not run.complete:
+                best = run.shortest
+                name, short = turns.take(self.prove)
                 if run.shortest < best:
                     run.name = name
                 if short == "timeout" or run.clock.is_up:
-                    return run.solution("memory, then timeout" if full else "timeout")
+                    return run.solution("memory, then timeout" if turns.full else "timeout")
+                if not name:
+                    break
         except KeyboardInterrupt:
             return run.solution("interrupted")
-        return run.solution(full)
+        return run.solution(turns.full)
+
+
+class _Turns:
+    """The searches, and what the next turn of each should cost.
+
+    Attributes
+    ----------
+    full : "memory" if the bank has reached the limit.
+    """
+
+    def __init__(self, run: Run, task: Task, order: Order, limits: Limits, semantics: Semantics) -> None:
+        self.full: Stop = ""
+        self._run, self._order, self._limits = run, order, limits
+        self._bank = Bank(task, order, limits, semantics)
+        self._joins = Join(self._bank, task, limits, semantics)
+        self._lines, self._trees = _Effort(), _Effort()
+
+    def take(self, prove: bool) -> tuple[str, Stop]:
+        """The cheapest turn: its name, empty if none is left, and what stopped it."""
+        bank, joins, run = self._bank, self._joins, self._run
+        grow = join = np.inf
+        if not run.complete:
+            join = joins.next
+            if not self.full and bank.size < self._limits.max_length:
+                grow = (KEPT if bank.size + 1 < self._limits.max_length else LAST) * self._trees.next
+        dfs = self._lines.next if prove else np.inf
+        before = run.nodes
+        if dfs == grow == join == np.inf:
+            return "", ""
+        if join < min(grow, dfs):
+            return "join", joins.advance(run)
+        if grow <= dfs:
+            short = bank.grow(run)
+            self.full = "memory" if short == "memory" else self.full
+            self._trees.add(run.nodes - before)
+            joins.grow()
+            return "bottom-up", short
+        length = run.exhausted + 1
+        in_time = run.examine(length, self._order.operations, [True] * len(OPERATIONS), 1)
+        self._lines.add(run.nodes - before)
+        if in_time and run.shortest > length:
+            run.exhausted = length
+        return "dfs", "" if in_time else "timeout"
 
 
 class _Effort:
@@ -83,3 +133,11 @@ class _Effort:
     @property
     def next(self) -> float:
         return self._last**2 / max(self._before, 1)
+
+
+@dataclass(frozen=True)
+class MeetInTheMiddle(Auto):
+    """A bank by size and joins on it, until a program is found, which need not be the shortest."""
+
+    prove: bool = False
+    name: str = "join"

@@ -50,7 +50,8 @@ class Entry:
 
 
 SOLVERS = {
-    "auto": Entry("auto", "Auto", ("depth_first", "bottom_up"), lists_all=True),
+    "auto": Entry("auto", "Auto", ("auto",), lists_all=True),
+    "join": Entry("auto", "MeetInTheMiddle", ("auto",)),
     "dfs": Entry("depth_first", "DepthFirst", ("depth_first",), lists_all=True),
     "sort-and-add": Entry("sort_and_add", "SortAndAdd", ("depth_first",)),
     "bottom-up": Entry("bottom_up", "BottomUp", ("depth_first", "bottom_up")),

@@ -1,0 +1,89 @@
+"""Operations that can be inverted: from the output back to lists that lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from thesis_cli.synthesis.dsl import OPERATIONS, Operation, Semantics, Value
+from thesis_cli.synthesis.trees import Tree
+
+Numbers = tuple[int, ...]
+
+
+def _unscan(undo: Callable[[int, int], int]) -> Callable[[Operation, Numbers], Numbers]:
+    """Each number from the one of the result before it and the one at its place."""
+    return lambda operation, ys: ys[:1] + tuple(map(undo, ys, ys[1:]))
+
+
+def _shift(operation: Operation, ys: Numbers) -> Numbers:
+    assert operation.f is not None
+    return tuple(y - operation.f.by for y in ys)
+
+
+def _scale(operation: Operation, ys: Numbers) -> Numbers:
+    assert operation.f is not None
+    return tuple(y // operation.f.by for y in ys)
+
+
+INVERSES: dict[str, Callable[[Operation, Numbers], Numbers]] = {
+    "map shift": _shift,
+    "map scale": _scale,
+    "map negate": lambda operation, ys: tuple(-y for y in ys),
+    "reverse": lambda operation, ys: ys[::-1],
+    "scanl1 plus": _unscan(lambda before, y: y - before),
+    "scanl1 minus": _unscan(lambda before, y: before - y),
+}
+"""By the rule of the kernel: the only list that can have a result; it need not have it."""
+
+assert {o.rule(o.function.kernel) for o in OPERATIONS} >= set(INVERSES)
+
+
+def invert(operation: Operation, results: tuple[Value, ...], semantics: Semantics) -> tuple[Value, ...] | None:
+    """The lists to which an operation gives some lists, one for each example.
+
+    Returns
+    -------
+    The lists, in range; None if there are none, or if the operation can give a list to several.
+    """
+    inverse = INVERSES.get(operation.rule(operation.function.kernel))
+    if inverse is None:
+        return None
+    found = []
+    for result in results:
+        assert not isinstance(result, int)
+        value = inverse(operation, result)
+        if not semantics.holds(value) or semantics.apply(operation, value) != result:
+            return None
+        found.append(value)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a list must be on each example, for operations to give the output."""
+
+    values: tuple[Value, ...]
+    path: tuple[int, ...] = ()
+
+    def wrap(self, tree: Tree) -> Tree:
+        """The tree of the output, from one of the goal."""
+        for id in reversed(self.path):
+            tree = (id, tree)
+        return tree
+
+
+def goals_of(outputs: tuple[Value, ...], semantics: Semantics, depth: int) -> list[Goal]:
+    """The outputs, which are lists, and what up to `depth` inverted operations make of them."""
+    found = {outputs: Goal(outputs)}
+    newest = [Goal(outputs)]
+    for _ in range(depth):
+        longer = []
+        for goal in newest:
+            for operation in OPERATIONS:
+                values = invert(operation, goal.values, semantics)
+                if values is not None and values not in found:
+                    found[values] = Goal(values, (*goal.path, operation.id))
+                    longer.append(found[values])
+        newest = longer
+    return list(found.values())
