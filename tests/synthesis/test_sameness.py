@@ -7,11 +7,13 @@ from random import Random
 import pytest
 
 from tests.synthesis.brute_force import fitting
+from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.auto import Auto
+from thesis_cli.synthesis.bottom_up import BottomUp
 from thesis_cli.synthesis.deductive_search import Deductive
 from thesis_cli.synthesis.depth_first import DepthFirst
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, Type, Value
-from thesis_cli.synthesis.program import Program, parse
+from thesis_cli.synthesis.program import Program, parse, run
 from thesis_cli.synthesis.sameness import PROBES, Kept, naturalness, probes
 from thesis_cli.synthesis.solver import Limits, Order
 from thesis_cli.synthesis.task import Example, Task, check
@@ -134,3 +136,28 @@ def test_natural_programs_come_first() -> None:
     lines = "b <- ZIPWITH (+) a a", "b <- SORT a; c <- SUM b", "b <- MAP (*2) a"
     programs = [parse(f"a <- [int]; {line}") for line in lines]
     assert sorted(programs, key=naturalness) == [programs[2], programs[0], programs[1]]
+
+
+@pytest.mark.parametrize(
+    ("line", "better"),
+    [
+        ("b <- ZIPWITH (+) a a", "b <- MAP (*2) a"),
+        ("b <- SORT a; c <- ZIPWITH (*) b b", "b <- SORT a; c <- MAP (**2) b"),
+        ("b <- SORT a; c <- ZIPWITH (+) a b", "b <- SORT a; c <- ZIPWITH (+) a b"),
+        ("b <- SCANL1 (+) a; c <- ZIPWITH (-) b b", "b <- SCANL1 (+) a; c <- ZIPWITH (-) b b"),
+    ],
+)
+def test_one_argument_comes_before_the_same_one_twice(line: str, better: str) -> None:
+    found = Kept((LIST,), DEFAULT, distinct=False)
+    before, after = (parse(f"a <- [int]; {text}") for text in (line, better))
+    for program in (before, after, before):
+        found.add(program)
+    assert found.programs == [after]
+    for numbers in ((3, -2, 9), (120, 1), (-128,), (-129,), (16, -16), ()):
+        assert run(before, (numbers,)) == run(after, (numbers,))
+
+
+def test_every_answer_is_natural() -> None:
+    task = Task("double", (Example(((3, 1, -2),), (6, 2, -4)), Example(((7,),), (14,))))
+    for solver in (Auto(), DepthFirst(), BottomUp(), Deductive()):
+        assert text(solver.solve(task, prior.load(), Limits(1)).programs[0]) == "b <- MAP (*2) a"

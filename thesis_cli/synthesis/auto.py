@@ -16,7 +16,7 @@ from thesis_cli.synthesis.refutation import refutation
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Task
 
-KEPT, LAST = 2.0, 0.3
+KEPT, LAST = 20.0, 3.0
 """Cost of a tree that may enter the bank, and of one that is only compared, in programs of a
 depth-first search."""
 
