@@ -215,36 +215,50 @@ class Roots:
     def _roots(self, c: int) -> Iterator[Root]:
         """Operations that can stand above ZIPWITH, so many of them together with those of their
         numbers."""
-        for steps in self._chains(c):
+        for steps, numbers in self._chains(c):
             needs: list[Need] = []
-            for m, rules in enumerate(self._needs):
-                need: Need | None = None
-                for place, (operation, number) in enumerate(reversed(steps)):
-                    k = int(self._bank.rows.pool[number, m * 32]) if number >= 0 else 0
-                    if place == 0:
-                        need = rules.above(operation, self._outputs[m], k)
-                    elif need is not None:
-                        need = rules.back(operation, need, k)
+            for rules, output, k in zip(self._needs, self._outputs, numbers, strict=True):
+                need = rules.above(steps[-1][0], output, k)
+                for operation, _ in reversed(steps[:-1]):
+                    need = need and rules.back(operation, need)
                 if need is None:
                     break
                 needs.append(need)
             else:
-                root = self._root(steps, needs)
-                key = (tuple(o.id for o, _ in steps), root.tests)
-                if key not in self._seen:
-                    self._seen.add(key)
-                    yield root
+                yield self._root(steps, needs)
 
-    def _chains(self, c: int) -> Iterator[tuple[Step, ...]]:
-        bank = self._bank
-        kind = self._task.output
-        tops = [o for o in ROOTS if o.output is kind]
-        numbers = {size: self._rows(size, True).tolist() for size in range(min(bank.size, c - 1) + 1)}
-        for o in tops:
-            if INT in o.inputs:
-                yield from (((o, n),) for n in numbers.get(c - 1, ()))
+    def _chains(self, c: int) -> Iterator[tuple[tuple[Step, ...], Sequence[int]]]:
+        """Steps, and the number of the last one in each example."""
+        none = [0] * len(self._outputs)
+        for operation in (o for o in ROOTS if o.output is self._task.output):
+            if INT in operation.inputs:
+                yield from ((((operation, row),), numbers) for row, numbers in self._numbers(operation, c - 1))
             elif c == 1:
-                yield ((o, -1),)
+                yield ((operation, -1),), none
+
+    def _numbers(self, operation: Operation, size: int) -> Iterator[tuple[int, list[int]]]:
+        """Rows of numbers of a size that TAKE, DROP or ACCESS can have, and the numbers; of those
+        that have the same effect the first."""
+        longest = np.array([rules.longest for rules in self._needs])
+        rows = self._rows(size, True)
+        k = self._bank.rows.pool[rows][:, self._columns[self._firsts]].astype(np.int64)
+        if operation.function.name == "ACCESS":
+            possible, same = (k >= 0) & (k < longest), k
+        else:
+            n = np.array([len(y) for y in self._outputs if isinstance(y, tuple)])
+            if operation.function.name == "TAKE":  # of the first n items, of all n, or of all but -k
+                possible = np.where(k < 0, n - k <= longest, n <= k)
+                same = np.where(k < 0, np.where(n == 0, np.maximum(k, -longest), k), np.minimum(k, n + 1))
+            else:
+                possible = np.where(k < 0, n <= -k, (n == 0) | (n + k <= longest))
+                same = np.where(k < 0, np.where(n < -k, 0, k), np.minimum(k, longest))
+        fits = possible.all(1)
+        chosen = (x[fits].tolist() for x in (rows, k, same))
+        for row, numbers, effect in zip(*chosen, strict=True):
+            key = operation.id, tuple(effect)
+            if key not in self._seen:
+                self._seen.add(key)
+                yield row, numbers
 
     def _rows(self, size: int, is_int: bool) -> Ints:
         """Rows of the numbers or lists of a size."""
