@@ -128,7 +128,6 @@ def examples(name):
 
 
 SMALLER = {
-    "dp-audit": {"--runs": 40, "--command-runs": 0},
     "dp-release": {"--rows": 100, "--size": 60},
 }
 """What examples that take seconds are given besides."""

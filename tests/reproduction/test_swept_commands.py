@@ -29,7 +29,7 @@ TASKS = [
     ("renyi", {"model": "asia.uai", "order": [0.5, 2, "inf"], "samples": 40}, 0),
     ("dp-release", RELEASE, None),
     ("dp-measure", {**MEASURED, "queries": ["mean(age)", "histogram(region)"]}, None),
-    ("dp-query", {"release": "release.csv", "queries": ["mean(income)", "prob(age > 65)"]}, None),
+    ("dp-query", {"release": "release.csv", "queries": ["mean(income)", "prob(age > 65)"], "replicates": 5}, None),
     ("dp-test", {"release": "release.csv", "other": "people.csv", "permutations": 50}, 1),
     ("dp-audit", {"method": "features", "runs": 40, "command_runs": 0}, None),
     ("synthesize", {"tasks": "candy.json", "max_length": 1}, None),

@@ -200,7 +200,7 @@ COMMAND = Command(
     AuditRequest,
     run,
     examples=(
-        "dp-audit --method features --runs 1000 --command-runs 40",
-        "dp-audit --method exponential --epsilon 3 --runs 1000 --command-runs 40 --json",
+        "dp-audit --method features --runs 400 --command-runs 0",
+        "dp-audit --method exponential --epsilon 3 --runs 400 --command-runs 40 --json",
     ),
 )

@@ -276,8 +276,8 @@ COMMAND = Command(
     run,
     examples=(
         "dp-query data/releases/people.csv 'mean(income)' 'prob(age > 65 and region == \"south\")'",
-        "dp-query data/releases/people.csv 'quantile(income, 0.9, by=region)' 'histogram(age)' --figure age.png",
-        "dp-query data/releases/people.csv --define 'l = log(income)' 'regress(l, age, education, region)'",
+        "dp-query data/releases/people.csv 'median(income, by=region)' 'histogram(age)' --replicates 0 --figure h.png",
+        "dp-query data/releases/people.csv --define 'l = log(income)' 'regress(l, age, education)' --replicates 10",
     ),
     notes=(
         "Statistics: mean(x), var(x), sd(x), median(x), quantile(x, q), corr(x, y), prob(condition),"

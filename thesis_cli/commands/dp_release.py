@@ -329,7 +329,7 @@ COMMAND = Command(
     examples=(
         "dp-release data/tables/people.csv --init-schema schema.toml",
         "dp-release data/tables/people.csv --schema data/tables/people.toml --epsilon 1 --delta 1e-6 --out r.csv",
-        "dp-release --again data/releases/people-features.json --rows 500 --weights simplex --out weighted.csv",
+        "dp-release --again data/releases/people-features.json --weights simplex --time-limit 1 --out weighted.csv",
     ),
     saves=False,
     default_out=_default_out,
