@@ -144,7 +144,12 @@ def test_another_version_does_not_go_on(tmp_path, made):
 def test_a_folder_without_a_corpus_is_left_alone(tmp_path, made):
     (tmp_path / "c.corpus").mkdir()
     (tmp_path / "c.corpus" / "thesis.tex").write_text("text")
-    for path, message in ((tmp_path / "c.corpus", "without a corpus"), (tmp_path / "c.corpus/thesis.tex", "no folder")):
+    (tmp_path / "d.corpus").write_text("text")
+    for path, message in (
+        (tmp_path / "c.corpus", "without a corpus"),
+        (tmp_path / "d.corpus", "is no folder"),
+        (tmp_path / "c.npz", "does not end in .corpus"),
+    ):
         with pytest.raises(InputError, match=message), opened(path, RECORD, overwrite=True):
             pass
         assert_refused(path)

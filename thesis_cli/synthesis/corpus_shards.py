@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.chained import Chained
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.files import to_json, write_atomic
+from thesis_cli.base.files import check_writable, to_json, write_atomic
 from thesis_cli.base.locks import locked
 from thesis_cli.base.npy import map_array
 from thesis_cli.synthesis.corpus import TYPES, Corpus, join
@@ -127,10 +127,10 @@ def opened(path: Path, record: Mapping[str, Any], overwrite: bool = False) -> It
 
     Raises
     ------
-    InputError : the folder holds another corpus, or something else; it is in use.
+    InputError : the folder holds another corpus, or something else; it is in use; its name does not
+        end in `SUFFIX`.
     """
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path} is no folder", f"give another name that ends in {SUFFIX}")
+    check_writable("--out", path, SUFFIX, is_folder=True)
     parents = [parent for parent in path.absolute().parents if not parent.exists()]
     try:
         with locked(path):
