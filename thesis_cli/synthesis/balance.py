@@ -153,7 +153,7 @@ def batches(
     """Distinct programs in the order of their times; otherwise as `behaviours.distinct`."""
     length = proposal.length
     if length <= ENUMERATED:
-        codes = behaviours.short(length)
+        codes = behaviours.short(length, rng)
         behaviours.looked_at[length] += behaviours.examined[length - 1]
         behaviours.kept[length] += len(codes)
         rates = proposal.rates(codes)

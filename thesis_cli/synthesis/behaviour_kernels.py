@@ -4,7 +4,8 @@ Variables hold values on all probes, as rows of a pool (`lanes`), computed witho
 range of the language; bit m of a mask stands for probe m. A behaviour has two hashes: one of all
 these values, and one of those of the probes on which the program keeps to the range. So two
 programs count as the same if they agree wherever both can be run, even if one leaves the range
-earlier, and also if they differ only where they cannot be run.
+earlier, and also if they differ only where they cannot be run. Some pairs that do the same pass
+for different, because one leaves 16 bits earlier: `exact_behaviours` finds these.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, assignment"
@@ -19,14 +20,15 @@ from thesis_cli.base.arrays import Ints, Words
 from thesis_cli.base.compiled import ONE, ZERO, helper, kernel
 from thesis_cli.synthesis.dsl import WIDEST
 from thesis_cli.synthesis.input_range_kernels import Codes, arguments_in, code_in, operation_in
+from thesis_cli.synthesis.key_table_kernels import LENGTH, enter, place_of, shorten
 from thesis_cli.synthesis.lanes import NULL, WIDTH, Flags, Lanes
 from thesis_cli.synthesis.operation_kernels import COMMUTES, GIVES_INT, INT_LIST, LIST, TAKES, Bounds, apply
 from thesis_cli.synthesis.sampling_kernels import mix
 
-PROBES = 24
+PROBES = 32
 """Inputs on which programs are compared; at most 63."""
 
-FEWEST_VALID = 6
+FEWEST_VALID = 8
 """Probes on which a program must keep to the range and give no NULL."""
 
 WORDS = WIDTH // 4
@@ -40,8 +42,6 @@ ALIVE, VALID, KEY = range(3)
 its values."""
 
 _ALL = np.uint64(2**PROBES - 1)
-_LENGTH = np.uint64(15)
-"""Bits of an entry that hold the length of the program."""
 
 
 @helper()
@@ -94,56 +94,6 @@ def _run(code, line, pool, words, marks, bounds):
 
 
 @helper()
-def _place(table, key):
-    """Where a key stands in the table, or belongs."""
-    mask = table.size - 1
-    place = np.int64(key >> np.uint64(4)) & mask
-    while table[place] and (table[place] ^ key) > _LENGTH:
-        place = (place + 1) & mask
-    return place
-
-
-@helper()
-def _enter(table, key, length):
-    """Enter a key with the length of the program; returns whether it is new."""
-    place = _place(table, key)
-    if table[place]:
-        return False
-    table[place] = key & ~_LENGTH | np.uint64(length)
-    return True
-
-
-@helper()
-def _shorten(table, key, length):
-    """Note that a program of so many lines has a key, which is in the table."""
-    place = _place(table, key)
-    if np.int64(table[place] & _LENGTH) > length:
-        table[place] = key & ~_LENGTH | np.uint64(length)
-
-
-@kernel()
-def enter_keys(table: Words, keys: Words, length: int) -> None:
-    """Enter keys as those of programs of so many lines, into a table that has room."""
-    for key in keys:
-        _enter(table, key, length)
-
-
-@kernel()
-def lengths_of(table: Words, keys: Words, lengths: Ints) -> None:
-    """Write the lines that the table has for each key."""
-    for i in range(keys.size):
-        lengths[i] = table[_place(table, keys[i])] & _LENGTH
-
-
-@kernel()
-def rehash(old: Words, table: Words) -> None:
-    """Enter all keys of a table into an empty larger one."""
-    for key in old:
-        if key:
-            table[_place(table, key)] = key
-
-
-@helper()
 def _list_lines(state, number, depth):
     """List the codes that the line at `depth` can have: no line may stay unused, and neighbours are
     in order."""
@@ -180,7 +130,7 @@ def enter_inputs(words: Words, kinds: Flags, table: Words, marks: Words) -> int:
     for v in range(kinds.size):
         wide, narrow = _hash(words, v, kinds[v], _ALL, _ALL)
         marks[ALIVE, v], marks[VALID, v], marks[KEY, v] = _ALL, _ALL, wide
-        keys += _enter(table, wide, ZERO) + _enter(table, narrow, ZERO)
+        keys += enter(table, wide, ZERO) + enter(table, narrow, ZERO)
     return keys
 
 
@@ -236,8 +186,7 @@ def enumerate_behaviours(
     Parameters
     ----------
     room, state : where values stand, and how far the enumeration has come.
-    table : hashes of behaviours, with the length of the program in the 4 lowest bits; 0 is empty;
-        updated.
+    table : hashes of behaviours (`key_table_kernels`); updated.
     keys : entries of the table in use.
     found : lines of the first program of each new behaviour that uses all inputs, shape (., T);
         written.
@@ -277,15 +226,15 @@ def enumerate_behaviours(
         if not marks[ALIVE, line] or (not last and _repeats(marks, ZERO, line)):
             continue
         if last and not add:
-            _shorten(table, marks[KEY, line], length)
-            _shorten(table, narrow, length)
+            shorten(table, marks[KEY, line], length)
+            shorten(table, narrow, length)
             continue
         _take(uses, code, ONE)
         if not last:
             depth += 1
             sizes[depth] = -1
             continue
-        new, differs = _enter(table, marks[KEY, line], length), _enter(table, narrow, length)
+        new, differs = enter(table, marks[KEY, line], length), enter(table, narrow, length)
         keys += new + differs
         if new and differs and np.all(uses[:inputs] > 0):
             for d in range(length):
@@ -357,14 +306,14 @@ def select(rooms: Room, table: Words, fresh: bool, codes: Codes, hashes: Words, 
             for line in range(inputs, last + 1):
                 narrow = _run(codes[p, line - inputs], line, pools[variant], words[variant], marks, bounds)
                 if variant == 0 and line < last:
-                    entry = table[_place(table, marks[KEY, line])]
-                    shorter = entry and np.int64(entry & _LENGTH) < _serving(codes[p], inputs, line)
+                    entry = table[place_of(table, marks[KEY, line])]
+                    shorter = entry and np.int64(entry & LENGTH) < _serving(codes[p], inputs, line)
                     good[p] = good[p] and not shorter and not _repeats(marks, inputs, line)
             if variant == 0:
                 valid = marks[VALID, last]
                 hashes[p, 0], hashes[p, 1] = marks[KEY, last], narrow
                 if fresh and good[p]:
-                    new, differs = _enter(table, marks[KEY, last], length), _enter(table, narrow, length)
+                    new, differs = enter(table, marks[KEY, last], length), enter(table, narrow, length)
                     keys += new + differs
                     good[p] = new and differs
                 good[p] = good[p] and _count_bits(valid) >= FEWEST_VALID

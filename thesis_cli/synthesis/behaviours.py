@@ -12,6 +12,8 @@ import numpy as np
 
 from thesis_cli.synthesis.depth_first import pack
 from thesis_cli.synthesis.dsl import INT, OPERATIONS, Semantics, Type, Value
+from thesis_cli.synthesis.exact_behaviours import ExactBehaviours
+from thesis_cli.synthesis.key_tables import KeyTable
 from thesis_cli.synthesis.program_codes import MOST_LINES, Signature
 
 if TYPE_CHECKING:
@@ -33,10 +35,10 @@ _DRY = 0.01
 def probes(inputs: Signature, semantics: Semantics) -> list[list[Value]]:
     """Values of each input on the probes; always the same.
 
-    Numbers in lists have magnitudes from 2 to 256. Lists have up to half the allowed length; half
-    of those in a probe are as long as its first. Inputs that are numbers are places in such lists,
-    so programs that differ only in TAKE and DROP of numbers below 0 count as the same. All numbers
-    are in range.
+    Numbers in lists have magnitudes from 2 to 256. Lists have up to half the allowed length, and
+    are shorter where the product of their numbers could exceed 64 bits; half of those in a probe
+    are as long as its first. Inputs that are numbers are places in such lists; a quarter of them
+    are below 0 and count from the end, as TAKE and DROP do. All numbers are in range.
     """
     from thesis_cli.synthesis.behaviour_kernels import PROBES
 
@@ -47,15 +49,19 @@ def probes(inputs: Signature, semantics: Semantics) -> list[list[Value]]:
         drawn = np.clip(rng.integers(low, high + 1, count), semantics.low, semantics.high)
         return tuple(map(int, drawn))
 
-    def value(kind: Type, length: int, magnitude: int) -> Value:
+    def drawn_length(bits: int) -> int:
+        return int(rng.integers(1, min(most, 60 // bits) + 1))
+
+    def value(kind: Type, length: int, bits: int) -> Value:
         if kind is INT:
-            return numbers(0, length, 1)[0]
-        return numbers(-magnitude, magnitude, length if rng.random() < 0.5 else int(rng.integers(1, most + 1)))
+            return numbers(-length, -1, 1)[0] if rng.random() < 0.25 else numbers(0, length, 1)[0]
+        return numbers(-(2**bits), 2**bits, length if rng.random() < 0.5 else drawn_length(bits))
 
     rows = []
     for m in range(PROBES):
-        length = int(rng.integers(1, most + 1))
-        rows.append([value(kind, length, 2 << m % 8) for kind in inputs])
+        bits = 1 + m % 8
+        length = drawn_length(bits)
+        rows.append([value(kind, length, bits) for kind in inputs])
     return [list(column) for column in zip(*rows, strict=True)]
 
 
@@ -81,15 +87,16 @@ class Behaviours:
         self.kinds: Flags = np.array([kind is INT for kind in inputs])
         self._columns = probes(inputs, semantics)
         self._bounds = bounds_of(semantics)
-        self._table: Words = np.zeros(2**10, dtype=np.uint64)
+        self._exact = ExactBehaviours(inputs, semantics, self._columns)
+        self._table, self._exact_table = KeyTable(), KeyTable()
         self._excluded: Words = np.zeros(0, dtype=np.uint64)
         self._found: list[Codes] = []
-        self._short: dict[int, tuple[Codes, Words]] = {}
+        self._found_keys: dict[int, Words] = {}
         self.examined: list[int] = []
         self.looked_at: Counter[int] = Counter()
         self.kept: Counter[int] = Counter()
         _, words, marks = self._room(0)
-        self._keys = enter_inputs(words, self.kinds, self._table, marks)
+        self._table.entries = enter_inputs(words, self.kinds, self._table.words, marks)
 
     def _room(self, length: int) -> tuple[Lanes, Words, Words]:
         """A pool with the probes and room for lines, the same as words, and marks of the inputs."""
@@ -100,17 +107,6 @@ class Behaviours:
         marks = np.zeros((3, len(pool)), dtype=np.uint64)
         enter_inputs(words, self.kinds, np.zeros(16, dtype=np.uint64), marks)
         return pool, words, marks
-
-    def _grow(self, keys: int) -> None:
-        """Make room for more entries of the table."""
-        from thesis_cli.synthesis.behaviour_kernels import rehash
-
-        size = len(self._table)
-        while size < 4 * (self._keys + keys + 2):
-            size *= 2
-        if size > len(self._table):
-            self._table, old = np.zeros(size, dtype=np.uint64), self._table
-            rehash(old, self._table)
 
     def enumerate(self, length: int) -> Codes:
         """Programs of a length that differ from all shorter ones and all before them, shape (P,
@@ -142,8 +138,9 @@ class Behaviours:
         )
         found: Codes = np.zeros((2**10, length), dtype=np.int32)
         while state.sizes[0] != -2:
-            self._keys = enumerate_behaviours(room, state, self._table, self._keys, found, _SLICE, add)
-            self._grow(self._keys)
+            table = self._table
+            table.entries = enumerate_behaviours(room, state, table.words, table.entries, found, _SLICE, add)
+            table.make_room(table.entries)
             if state.counts[2] == len(found):
                 found.resize((2 * len(found), length), refcheck=False)
         return found[: state.counts[2]].copy(), int(state.counts[1])
@@ -154,34 +151,58 @@ class Behaviours:
 
         A program is also refused if a line repeats the result of an earlier one, if a shorter
         program could replace the lines that serve only one result, or if it does what an excluded
-        program does.
+        program does on inputs in any order.
 
         Parameters
         ----------
         codes : of programs of one length.
-        fresh : whether the behaviour must also be new; all behaviours count as known from then on.
+        fresh : whether the behaviour must also be new: the program does not do what one of up to
+            `ENUMERATED` lines does, nor what an earlier one of this call or of another one does, on
+            inputs in any order. All behaviours count as known from then on.
         """
         good, hashes = self._judge(codes, fresh)
-        good &= self._allowed(hashes)
+        codes, hashes = codes[good], hashes[good]
+        keys = self._exact.keys(codes)
+        good = self._allowed(keys)
+        if fresh:
+            good &= self._exactly_new(keys, codes.shape[1])
         return codes[good], hashes[good]
 
-    def short(self, length: int) -> Codes:
-        """All enumerated programs of a length that `select` keeps."""
-        if length not in self._short:
-            codes = self.enumerate(length)
-            good, hashes = self._judge(codes, fresh=False)
-            self._short[length] = codes[good], hashes[good]
-        codes, hashes = self._short[length]
-        return np.asarray(codes[self._allowed(hashes)])
+    def _exactly_new(self, keys: Words, length: int) -> Flags:
+        """Whether programs have exact keys, shape (P, 2), that no program above or before has."""
+        if not self._exact_table.entries:
+            for shorter in range(1, len(self._found) + 1):
+                self._exact_table.enter(self._keys_of_found(shorter), shorter)
+        return np.asarray(self._exact_table.enter(keys, length).all(axis=1))
 
-    def _allowed(self, hashes: Words) -> Flags:
-        """Whether behaviours, shape (P, 2), are not excluded."""
-        return np.asarray(~np.isin(hashes, self._excluded).any(axis=1), dtype=np.bool_)
+    def short(self, length: int, rng: np.random.Generator | None = None) -> Codes:
+        """All enumerated programs of a length that `select` keeps, in random order if `rng` is
+        given; of those that do the same on inputs in another order, the first."""
+        codes, keys = self.enumerate(length), self._keys_of_found(length)
+        table = KeyTable()
+        for shorter in range(1, length):
+            table.enter(self._keys_of_found(shorter), shorter)
+        good, _ = self._judge(codes, fresh=False)
+        rows = np.flatnonzero(good)
+        if rng is not None:
+            rows = rng.permutation(rows)
+        new = table.enter(keys[rows], length).all(axis=1) & self._allowed(keys[rows])
+        return np.asarray(codes[rows[new]])
+
+    def _keys_of_found(self, length: int) -> Words:
+        """Exact keys of the enumerated programs of a length; copies share them."""
+        if length not in self._found_keys:
+            self._found_keys[length] = self._exact.keys(self._found[length - 1])
+        return self._found_keys[length]
+
+    def _allowed(self, keys: Words) -> Flags:
+        """Whether exact keys, shape (P, 2), are not excluded."""
+        return np.asarray(~np.isin(keys, self._excluded).any(axis=1), dtype=np.bool_)
 
     def exclude(self, codes: Codes) -> None:
-        """From now on, select no program that does what one of these does; codes of shape (P,
-        T)."""
-        self._excluded = np.union1d(self._excluded, self._judge(codes, fresh=False)[1])
+        """From now on, select no program that does what one of these does, on inputs in any order;
+        codes of shape (P, T)."""
+        self._excluded = np.union1d(self._excluded, self._exact.keys(codes))
 
     def _judge(self, codes: Codes, fresh: bool) -> tuple[Flags, Words]:
         """Whether programs are worth having, exclusion apart; hashes of their behaviour, shape (P,
@@ -192,33 +213,28 @@ class Behaviours:
         pools = np.stack([pool] * (1 + len(self.inputs)))
         for i, column in enumerate(self._columns):
             pools[1 + i, i] = pack([[*column[1:], column[0]]], 1)[0]
-        self._grow(2 * len(codes))
+        self._table.make_room(2 * len(codes))
         hashes = np.zeros((len(codes), 2), dtype=np.uint64)
         good = np.zeros(len(codes), dtype=np.bool_)
         rooms = Room(pools, pools.view(np.uint64), self.kinds, marks, self._bounds)
-        self._keys += select(rooms, self._table, fresh, codes, hashes, good)
+        self._table.entries += select(rooms, self._table.words, fresh, codes, hashes, good)
         return good, hashes
 
     def without_shorter(self, codes: Codes, hashes: Words) -> Codes:
         """Programs of one length that differ from all programs of one line more than `ENUMERATED`,
         all of which are examined."""
-        from thesis_cli.synthesis.behaviour_kernels import enter_keys, lengths_of
-
         length = codes.shape[1]
         other = self.copy()
-        other._keys = 2 * len(codes)
-        other._table = np.zeros(2 ** max(4, (4 * other._keys).bit_length()), dtype=np.uint64)
-        enter_keys(other._table, hashes.ravel(), length)
+        other._table = KeyTable()
+        other._table.enter(hashes, length)
         other._search(ENUMERATED + 1, add=False)
-        lengths = np.zeros(hashes.size, dtype=np.int64)
-        lengths_of(other._table, hashes.ravel(), lengths)
-        none = (lengths.reshape(hashes.shape) == length).all(axis=1)
+        none = (other._table.lengths(hashes) == length).all(axis=1)
         return np.asarray(codes[none])
 
     def copy(self) -> Behaviours:
         """An independent copy."""
         other = object.__new__(Behaviours)
-        other.__dict__.update(self.__dict__, _table=self._table.copy())
+        other.__dict__.update(self.__dict__, _table=self._table.copy(), _exact_table=self._exact_table.copy())
         other._found, other.examined = self._found.copy(), self.examined.copy()
         other.looked_at, other.kept = self.looked_at.copy(), self.kept.copy()
         return other
@@ -260,7 +276,7 @@ def distinct(
     from thesis_cli.synthesis.sampling_kernels import sample
 
     if length <= ENUMERATED:
-        found = rng.permutation(behaviours.short(length))
+        found = behaviours.short(length, rng)
         behaviours.looked_at[length] += behaviours.examined[length - 1]
         behaviours.kept[length] += len(found)
         for start in range(0, len(found), batch):

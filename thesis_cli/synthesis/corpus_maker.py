@@ -1,9 +1,10 @@
 """Make corpora: distinct programs, each with examples (Thesis sections 5.4.2 and 5.5).
 
-Two programs are the same if they do the same to probe inputs (`behaviours`). Each program uses all
-its inputs and lines, and its output depends on every input. No shorter program does the same: none
-of up to 3 lines, and none that computes one of its variables in fewer lines. The order of the types
-of inputs does not matter; numbers come first. A third of the programs takes one input, a third two
+Two programs are the same if they do the same to probe inputs, with inputs of one type in any order
+(`behaviours`, `exact_behaviours`). Each program uses all its inputs and lines, and its output
+depends on every input. No shorter program does the same: none of up to 3 lines, and none that
+computes one of its variables in fewer lines. The order of the types of inputs does not matter;
+numbers come first. A third of the programs takes one input, a third two
 and a third three, as far as there are such programs.
 
 The M examples of a program have different inputs. An input list has 1 to L numbers; half of all
@@ -249,8 +250,8 @@ def _exclude(known: Sequence[Behaviours], programs: Iterable[Program]) -> None:
     """Exclude all programs that do what one of these does, on inputs in any order."""
     groups: dict[tuple[Signature, int], list[Codes]] = {}
     for program in programs:
-        for arranged in arrangements(program):
-            groups.setdefault((arranged.inputs, len(arranged)), []).append(encode(arranged))
+        arranged = next(arrangements(program))
+        groups.setdefault((arranged.inputs, len(arranged)), []).append(encode(arranged))
     for behaviours in known:
         for (inputs, _), codes in groups.items():
             if behaviours.inputs == inputs:

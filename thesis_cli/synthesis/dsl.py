@@ -201,8 +201,12 @@ class Semantics:
 
     def apply(self, operation: Operation, *arguments: Value) -> Value | None:
         """Result of an operation on values of its types; None where it is NULL or out of range."""
-        value = (operation.floor if self.division == "floor" else operation.trunc)(*arguments)
+        value = self.compute(operation, *arguments)
         return value if value is not None and self.holds(value) else None
+
+    def compute(self, operation: Operation, *arguments: Value) -> Value | None:
+        """Result of an operation without regard to the range; None where it is NULL."""
+        return (operation.floor if self.division == "floor" else operation.trunc)(*arguments)
 
     def holds(self, value: Value) -> bool:
         """Whether all numbers of a value are in the range."""

@@ -123,16 +123,18 @@ class Program:
         return str(self).replace("\n", "; ")
 
 
-def run(program: Program, inputs: Sequence[Value], semantics: Semantics = DEFAULT) -> Value | None:
+def run(program: Program, inputs: Sequence[Value], semantics: Semantics = DEFAULT, ranged: bool = True) -> Value | None:
     """Output of a program; every compiled interpreter is compared with it.
 
     Parameters
     ----------
     inputs : values of the types that the program takes; numbers within the range.
+    ranged : whether values out of range are refused.
 
     Returns
     -------
-    The value of its last line; None if any line, used or not, gives NULL or leaves the range.
+    The value of its last line; None if any line, used or not, gives NULL or, if that is refused, leaves
+    the range.
 
     Raises
     ------
@@ -142,8 +144,9 @@ def run(program: Program, inputs: Sequence[Value], semantics: Semantics = DEFAUL
     found = tuple(map(type_of, values))
     if found != program.inputs:
         raise InputError(f"the inputs are {signature(found)}", f"the program takes {signature(program.inputs)}")
+    apply = semantics.apply if ranged else semantics.compute
     for line in program.lines:
-        value = semantics.apply(OPERATIONS[line.operation], *(values[i] for i in line.arguments))
+        value = apply(OPERATIONS[line.operation], *(values[i] for i in line.arguments))
         if value is None:
             return None
         values.append(value)
