@@ -38,7 +38,7 @@ STYLES = {name: (colour, "-") for name, colour in zip(SOLVERS, COLOURS, strict=F
 STYLES |= {name: (STYLES[name.removesuffix(", unpruned")][0], ":") for name in UNPRUNED}
 
 
-ENOUGH_FOR_GOALS = 100
+ENOUGH_FOR_GOALS = 50
 """Least number of random tasks that decides on a goal."""
 
 
@@ -281,14 +281,14 @@ EXPERIMENT = Experiment(
         },
         "paper": {
             "repeats": 3,
-            "tasks": {"3": 300, "4": 60, "5": 100, "6": 100, "7": 100, "8": 40},
+            "tasks": {"3": 300, "4": 60, "5": 100, "6": 60, "7": 50, "8": 10},
             "solve": [
                 *([[name], *given] for name in COMPILED for given in ((3, 300, 10), (4, 60, 10))),
-                *([[name], 5, 20, 10] for name in COMPILED if name not in TOWARD_GOALS),
-                *([[TOWARD_GOALS[0]], *given, 10] for given in ((5, 100), (6, 100), (7, 100), (8, 40))),
-                *([["auto"], *given, 10] for given in ((5, 100), (6, 30), (7, 20), (8, 10)) if len(TOWARD_GOALS) > 1),
-                *([["deductive"], *given] for given in ((3, 60, 10), (4, 10, 5))),
-                *([["smt"], *given] for given in ((3, 12, 30), (4, 5, 5))),
+                *([[name], 5, 10, 10] for name in COMPILED if name not in TOWARD_GOALS),
+                *([["auto"], *given, 10] for given in ((5, 100), (6, 60), (7, 50), (8, 10))),
+                *([["join"], *given, 10] for given in ((5, 20), (6, 20), (7, 10), (8, 5))),
+                *([["deductive"], *given] for given in ((3, 40, 10), (4, 5, 5))),
+                *([["smt"], *given] for given in ((3, 12, 20), (4, 3, 5))),
                 *([[name], 3, 300, 10] for name in UNPRUNED),
             ],
         },

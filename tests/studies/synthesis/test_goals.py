@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from thesis_cli.studies.synthesis.goals import PUBLISHED, TOWARD_GOALS, median, published, share
+from thesis_cli.studies.synthesis.goals import PUBLISHED, median, published, share
 
 
 def test_the_error_of_a_median_is_that_of_the_choice_of_tasks():
@@ -28,7 +28,3 @@ def test_published_times_grow_with_the_share_and_shrink_with_the_network():
             assert list(seconds) == sorted(seconds)
             assert list(shares) == sorted(shares)
         assert all(one < two for (one, _), (two, _) in zip(guided, alone, strict=True))
-
-
-def test_a_solver_decides_on_the_goals():
-    assert TOWARD_GOALS[-1] == "auto"

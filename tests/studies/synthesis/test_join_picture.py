@@ -1,6 +1,3 @@
-import pytest
-
-from thesis_cli.studies.synthesis.goals import TOWARD_GOALS
 from thesis_cli.studies.synthesis.join_picture import PROGRAM, draw, task
 from thesis_cli.studies.synthesis.timing import timed
 from thesis_cli.synthesis import prior
@@ -8,7 +5,6 @@ from thesis_cli.synthesis.solver import Limits
 from thesis_cli.synthesis.task import check
 
 
-@pytest.mark.skipif("join" not in TOWARD_GOALS, reason="it takes the other solvers ten seconds")
 def test_the_program_of_the_picture_is_found_by_the_join():
     assert check(PROGRAM, task())
     found, _ = timed("join", task(), prior.load(), Limits(len(PROGRAM), 20))
