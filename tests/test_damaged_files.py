@@ -163,8 +163,8 @@ COMMANDS = {
     "people.toml": [[*RELEASE, "people.csv", "--schema"]],
     "ledger.json": [[*RELEASE, "people.csv", "--schema", "people.toml", "--limit", "2", "1e-6", "--ledger"]],
     "sweep.toml": [["sweep", "--dry-run"]],
-    "r.csv": [["dp-query", "mean(income)"]],
-    "r.json": [["dp-query", "mean(income)"]],
+    "r.csv": [["dp-query", "--replicates", "2", "mean(income)"]],
+    "r.json": [["dp-query", "--replicates", "2", "mean(income)"]],
     "tasks.json": [["run-task", "tasks.json", "0"]],
     "t.json": [["synthesize", "--max-length", "1"]],
 }

@@ -279,7 +279,7 @@ SECRET = "pl%40nted-Secret"
         ("dp-query", "r.csv", "mean(age)", "--holdout", f"postgresql://me:{SECRET}@127.0.0.1:1/x", "--holdout-query",
          "q"),
         ("dp-query", "r.csv", "classify(smoker, age)", "--holdout", f"sqlite:///h.db?key={SECRET}", "--holdout-query",
-         "select * from people"),
+         "select * from people", "--replicates", 2),
         ("dp-test", "r.csv", f"sqlite:///h.db?key={SECRET}", "--query", "select * from people"),
         ("dp-test", "r.csv", f"postgresql://127.0.0.1:1/x?user=me&password={SECRET}", "--query", "q"),
         ("dp-release", f"host=h password={SECRET}", "--schema", "schema.toml", "--epsilon", 1),

@@ -136,7 +136,7 @@ def test_every_task_has_its_own_random_numbers(checkout):
 
 
 def test_a_worker_that_is_killed_costs_nothing(checkout):
-    run(checkout, "paper", jobs=2)
+    run(checkout, "paper")
     undisturbed = result(checkout, "paper")
     for file in checkout.store.rglob("*.csv"):
         file.unlink()
