@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import thesis_cli as tc
+from thesis_cli.base.errors import InputError
+from thesis_cli.commands.core.fields import fields_of
+from thesis_cli.synthesis.dsl import LONGEST
 from thesis_cli.synthesis.program import parse
 
 SORT = "a <- [int]; b <- SORT a"
@@ -23,6 +26,16 @@ def test_a_program_of_python_is_run():
     assert tc.run_program(parse(SORT), [np.array([3, 1, 2])]).value == (1, 2, 3)
     assert tc.run_program("k <- int; b <- [int]; c <- TAKE k b", [1, (5, 6)]).value == (5,)
     assert tc.run_program("a <- [int]; b <- MAP (/2) a", [[-3]], division="floor").value == (-2,)
+
+
+def test_lists_are_as_long_as_lanes_allow():
+    from thesis_cli.commands.run_program import RunProgramRequest
+    from thesis_cli.synthesis.lanes import WIDTH
+
+    assert fields_of(RunProgramRequest)["max_list"].about.most == LONGEST == WIDTH - 1
+    assert len(tc.run_program(SORT, [[1] * 31], max_list=31).value) == 31
+    with pytest.raises(InputError, match="--max-list"):
+        tc.run_program(SORT, [[1] * 21])
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ TASKS = [Task(f"täsk {i}", (Example(((3, 1, i),), tuple(sorted((3, 1, i)))),)) 
 ORDERS = [Order.uniform(), Order((0.25,) * 34), *[Order.uniform()] * 3]
 FOUND = [
     Solution((SORT,), "dfs", 7, 0.125, 0),
-    Solution((), "bottom-up", 9, 2.0, 3, "timeout"),
-    Solution((SORT, parse("a <- [int]; b <- REVERSE a; c <- SORT b")), "dfs", 1, 1 / 3, 2, "memory"),
+    Solution((), "bottom-up", 9, 2.0, 3, "timeout", refuted="too long"),
+    Solution((SORT, parse("a <- [int]; b <- REVERSE a; c <- SORT b")), "dfs", 1, 1 / 3, 2, "memory", 1 / 7, (4, 0)),
 ]
 
 

@@ -4,10 +4,11 @@ programs.
 Start with `dsl.py`, the language as two tables, `program.py` (notation, interpreter) and `task.py`
 (examples). `solver.py` defines what a solver takes and returns, and `solvers.py` registers all
 solvers: `depth_first.py`, `bottom_up.py`, `auto.py`, `deductive_search.py` (rules in
-`goal_rules.py`) and `smt_search.py` (formulas in `smt_formulas.py`). `batch.py` solves many tasks
-and keeps a journal. `prior.py` has the order in which searches try operations. Corpora: `corpus.py`
-(arrays), `corpus_file.py` (NPZ), `corpus_maker.py` (how they are made), `behaviours.py` (which
-programs do the same), `balance.py` and `balance_fit.py` (other distributions than the uniform one),
-`shares.py` (what programs use), `input_ranges.py` (inputs that keep a program within its range). Files that
-end in `kernels` are compiled; `lanes.py` describes the arrays that they work on.
+`goal_rules.py`) and `smt_search.py` (formulas in `smt_formulas.py`). `sameness.py` decides which
+listed programs do the same. `batch.py` solves many tasks and keeps a journal. `prior.py` has the
+order in which searches try operations. Corpora: `corpus.py` (arrays), `corpus_file.py` (NPZ),
+`corpus_maker.py` (how they are made), `behaviours.py` (which programs do the same), `balance.py`
+and `balance_fit.py` (other distributions than the uniform one), `shares.py` (what programs use),
+`input_ranges.py` (inputs that keep a program within its range). Files that end in `kernels` are
+compiled; `lanes.py` describes the arrays that they work on.
 """

@@ -331,7 +331,9 @@ class Run:
 
     def solution(self, stopped: Stop) -> Solution:
         """What was found: the shortest programs, as many as the limits allow."""
-        places = sorted(range(len(self.programs)), key=lambda place: len(self.programs[place]))[: self._limits.count]
+        longest = self.shortest if self._limits.shortest else self._limits.max_length
+        places = [place for place, program in enumerate(self.programs) if len(program) <= longest]
+        places = sorted(places, key=lambda place: len(self.programs[place]))[: self._limits.count]
         return Solution(
             programs=tuple(self.programs[place] for place in places),
             solver=self.name,

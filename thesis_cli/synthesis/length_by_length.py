@@ -79,6 +79,8 @@ class LengthByLength(ABC):
                 if len(kept.programs) == self.limits.count:
                     break
                 exhausted = length
+                if self.limits.shortest and kept.programs:
+                    break
         except TimeoutError:
             stopped = "timeout"
         except MemoryError:
