@@ -32,6 +32,7 @@ from thesis_cli.synthesis.goal_rules import Goal, GoalRules, Lists
 from thesis_cli.synthesis.length_by_length import doubling_sets
 from thesis_cli.synthesis.number_sets import NumberSets
 from thesis_cli.synthesis.program import parse, run
+from thesis_cli.synthesis.sameness import natural
 from thesis_cli.synthesis.solver import Limits, Order
 from thesis_cli.synthesis.task import Example, Task, check
 
@@ -232,11 +233,11 @@ def test_finds_every_program_that_exhaustive_search_finds(case: tuple[Task, Sema
 
 
 def all_trees(task: Task, length: int, semantics: Semantics = DEFAULT) -> set[object]:
-    """Programs that fit, without those that do not use a line, or repeat a variable's values before
-    the last line."""
+    """Programs that fit, as `natural` writes them, without those that do not use a line, or repeat a
+    variable's values before the last line."""
     inputs = len(task.inputs)
     return {
-        tree(program)
+        tree(natural(program))
         for program, rows in fitting(task, length, semantics)
         if len({*rows[inputs:-1]} - {*rows[:inputs]}) == length - 1 and max(program.unused, default=0) < inputs
     }

@@ -16,7 +16,7 @@ from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, Type, Value
 from thesis_cli.synthesis.program import Program, parse, run
 from thesis_cli.synthesis.sameness import PROBES, Kept, naturalness, probes
 from thesis_cli.synthesis.solver import Limits, Order
-from thesis_cli.synthesis.solvers import COMPILED, solver
+from thesis_cli.synthesis.solvers import COMPILED, SOLVERS
 from thesis_cli.synthesis.task import Example, Task, check
 
 UNIFORM = Order.uniform()
@@ -135,7 +135,7 @@ def test_searches_in_plain_python_list_a_behaviour_once() -> None:
 
 @pytest.mark.parametrize("name", [*COMPILED, "deductive"])
 def test_every_search_keeps_to_the_shortest_length(name: str) -> None:
-    found = solver(name).solve(POSITIVE, UNIFORM, Limits(3, count=100, distinct=True, shortest=True))
+    found = SOLVERS[name].make().solve(POSITIVE, UNIFORM, Limits(3, count=100, distinct=True, shortest=True))
     assert [text(program) for program in found.programs] == ["b <- SUM a"]
 
 

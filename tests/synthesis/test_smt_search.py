@@ -18,6 +18,7 @@ from thesis_cli.studies.synthesis.thesis_programs import SHOWN
 from thesis_cli.synthesis import smt_search as smt
 from thesis_cli.synthesis.depth_first import Clock
 from thesis_cli.synthesis.dsl import ATTRIBUTES, DEFAULT, INT, LIST, OPERATIONS, Operation, Semantics, Value
+from thesis_cli.synthesis.sameness import natural
 from thesis_cli.synthesis.smt_formulas import Application, Encoding, network
 from thesis_cli.synthesis.smt_search import Smt
 from thesis_cli.synthesis.solver import Limits, Order
@@ -104,7 +105,7 @@ def test_finds_every_program_that_exhaustive_search_finds(name: str) -> None:
     found = Smt().solve(task, Order.uniform(), Limits(max_length=2, count=10**6))
     assert (found.exhausted, found.stopped) == (2, "")
     inputs = len(task.inputs)
-    every = [tree(p) for t in (1, 2) for p, _ in fitting(task, t) if max(p.unused, default=0) < inputs]
+    every = [tree(natural(p)) for t in (1, 2) for p, _ in fitting(task, t) if max(p.unused, default=0) < inputs]
     trees = [tree(program) for program in found.programs]
     assert len(set(trees)) == len(trees)
     assert set(trees) == set(every)
