@@ -189,6 +189,17 @@ def test_lines_that_are_no_programs_are_refused(tmp_path, made, change):
     assert_refused(path, "hold no programs")
 
 
+@pytest.mark.parametrize("types", [(2, 1, 0, 2), (0, 2, 0, 2), (2, 0, 2, 2), (0, 0, 0, 2), (2, 0, 0, 0), (3, 2, 0, 2)])
+def test_inputs_in_another_order_are_refused(tmp_path, made, types):
+    path = tmp_path / "c.corpus"
+    write(path, made)
+    file = path / "shard-00000" / "types.npy"
+    array = np.load(file)
+    array[5] = types
+    np.save(file, array)
+    assert_refused(path, "hold no programs")
+
+
 def test_a_damaged_card_is_refused(tmp_path, made):
     path = tmp_path / "c.corpus"
     write(path, made)

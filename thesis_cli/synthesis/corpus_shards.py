@@ -39,6 +39,9 @@ exported."""
 ARRAYS = {"lines": np.int8, "types": np.int8, "numbers": np.int16, "test": np.bool_, "weights": np.float64}
 """Arrays of a shard, one row for each program."""
 
+_RANKS = np.array([2, 0, 1])
+"""Places among the inputs, by codes of types: no input comes last."""
+
 _VALUES = MOST_INPUTS + 1
 _REMEDY = "give a folder that thesis-cli make-corpus has written"
 
@@ -315,8 +318,8 @@ def _shard(path: Path, data: Mapping[str, Any], entry: Mapping[str, Any]) -> Cor
 
 
 def _sound(lines: Lines, types: Lines) -> bool:
-    """Whether arrays can be decoded: ids and variables are in bounds, and no line follows the
-    last."""
+    """Whether arrays can be decoded: ids and variables are in bounds, numbers come first among the
+    inputs, and no line follows the last."""
     there = lines[..., 0] >= 0
     inputs = np.count_nonzero(types[:, :MOST_INPUTS], axis=1)
     variables = inputs[:, None] + np.arange(lines.shape[1])
@@ -324,6 +327,8 @@ def _sound(lines: Lines, types: Lines) -> bool:
     return bool(
         types.min(initial=0) >= 0
         and types.max(initial=0) < len(TYPES)
+        and (_RANKS[types[:, : MOST_INPUTS - 1]] <= _RANKS[types[:, 1:MOST_INPUTS]]).all()
+        and types[:, [0, -1]].all()
         and lines[..., 0].max(initial=0) < len(OPERATIONS)
         and (~there[:, :-1] <= ~there[:, 1:]).all()
         and there[:, 0].all()
