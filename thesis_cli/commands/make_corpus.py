@@ -238,12 +238,11 @@ def run(request: MakeCorpusRequest, progress: Progress) -> MakeCorpusResult:
     settings = settings_of(request, inputs=names, balance=list(features), longest=semantics.longest, seed=seed)
     if other is not None:
         settings = {**settings, "apart_from_sha256": other.digest}
-    programs = () if other is None else (other.program(row) for row in range(len(other)))
 
     def parts(done: Iterable[Corpus] = ()) -> Iterator[Corpus]:
         with progress(total, "programs") as tick:
             rng, jobs = np.random.default_rng(seed), jobs_or_all(request.jobs)
-            yield from corpus_maker.parts(plan, rng, programs, jobs, tick, done)
+            yield from corpus_maker.parts(plan, rng, other or (), jobs, tick, done)
 
     def result(made: Corpus) -> MakeCorpusResult:
         times = {"seconds": watch.seconds, "compilation": watch.compilation}

@@ -115,7 +115,7 @@ class CorpusPlan:
 def make_corpus(
     plan: CorpusPlan,
     rng: np.random.Generator,
-    apart_from: Iterable[Program] = (),
+    apart_from: Corpus | Iterable[Program] = (),
     jobs: int = 1,
     progress: Tick = lambda done: None,
 ) -> Corpus:
@@ -126,7 +126,7 @@ def make_corpus(
 def parts(
     plan: CorpusPlan,
     rng: np.random.Generator,
-    apart_from: Iterable[Program] = (),
+    apart_from: Corpus | Iterable[Program] = (),
     jobs: int = 1,
     progress: Tick = lambda done: None,
     made: Iterable[Corpus] = (),
@@ -246,8 +246,15 @@ def _check(name: str, number: int | None, least: int, most: int | None = None) -
         raise InputError(f"the {name} is {number}", f"it must be {allowed}")
 
 
-def _exclude(known: Sequence[Behaviours], programs: Iterable[Program]) -> None:
+def _exclude(known: Sequence[Behaviours], programs: Corpus | Iterable[Program]) -> None:
     """Exclude all programs that do what one of these does, on inputs in any order."""
+    if isinstance(programs, Corpus):
+        for behaviours in known:
+            rows = _rows_on(behaviours.inputs, programs)
+            for length in np.unique(programs.lengths[rows]):
+                found = programs.codes[rows & (programs.lengths == length), :length]
+                behaviours.exclude(np.ascontiguousarray(found))
+        return
     groups: dict[tuple[Signature, int], list[Codes]] = {}
     for program in programs:
         arranged = next(arrangements(program))
