@@ -60,7 +60,7 @@ def test_weights_of_known_programs_are_unbiased(count):
     fitted = proposal((LIST,), DEFAULT, 2, BOTH)
     truth = np.append(uses(known.short(2)).sum(axis=0), len(known.short(2)))
     estimates = []
-    for seed in range(300):
+    for seed in range(100):
         (batch,) = batches(fitted, known, np.random.default_rng(seed), 10**6)
         weights = weights_of(batch.rates[:count], batch.times[count])
         estimates.append(np.append(weights @ uses(batch.codes[:count]), weights.sum()))
