@@ -183,6 +183,7 @@ class Examination:
             variables=np.zeros((4, variables + 1), dtype=np.int64),
             ends=np.zeros((4 * variables, len(operations) * 2 * variables, 3), dtype=np.int64),
             known=np.zeros(4 * variables, dtype=np.int64),
+            short=np.zeros(variables, dtype=np.bool_),
             found=np.zeros((count, length, 3), dtype=np.int64),
         )
 

@@ -60,6 +60,7 @@ class State(NamedTuple):
     chosen : what the lines are, shape (T, 3).
     variables : room for `next_lines`, shape (4, inputs + T + 1).
     ends, known : room for what last lines can be, shape (4 (inputs + T), ., 3), and their numbers.
+    short : room for whether a variable is a list shorter than the output, shape (inputs + T,).
     found : operation and arguments of each line of the programs found, shape (count, T, 3).
     """
 
@@ -73,13 +74,14 @@ class State(NamedTuple):
     variables: Ints
     ends: Ints
     known: Ints
+    short: Flags
     found: Ints
 
 
 @helper()
 def _list(rules, types, state, depth, lines):
     """List what the line at `depth` can be; returns the number."""
-    _, _, _, uses, _, _, chosen, variables, _, _, _ = state
+    _, _, _, uses, _, _, chosen, variables, _, _, _, _ = state
     return next_lines(rules, types, uses, chosen, depth, variables, lines)
 
 
@@ -96,7 +98,7 @@ def _ends(problem, state, depth):
     Rows as `next_lines` makes them, and their number.
     """
     _, _, types, _, rules, _, _ = problem
-    _, _, _, uses, _, choices, chosen, _, ends, known, _ = state
+    _, _, _, uses, _, choices, chosen, _, ends, known, _, _ = state
     if depth == 0 or not rules.pruning & UNUSED:
         return choices[depth], _list(rules, types, state, depth, choices[depth])
     inputs, line = rules.inputs, rules.inputs + depth
@@ -124,7 +126,7 @@ def _choose_last(problem, state, depth):
     Number of choices.
     """
     pool, bounds, types, _, rules, probe, _ = problem
-    counts, _, _, _, valid, choices, _, _, _, _, _ = state
+    counts, _, _, _, valid, choices, _, _, _, _, _, _ = state
     target, order, lines = types.size, rules.order, choices[depth]
     ends, size = _ends(problem, state, depth)
     compared = rules.pruning & UNFIT != 0 and valid[depth]
@@ -142,16 +144,61 @@ def _choose_last(problem, state, depth):
 
 
 @inlined
+def _is_shorter(pool, x, y):
+    """Whether a list is shorter than another one on an example."""
+    shorter = False
+    for m in range(examples_of(pool)):
+        shorter |= length_of(pool, x, m) < length_of(pool, y, m)
+    return shorter
+
+
+@inlined
+def _lengthy(problem, state, depth, n):
+    """Of n choices for the last line but one, those after which the last one may give lists as long
+    as the output.
+
+    A list that is shorter than the output, like all that come of it, is of use only to a line that
+    makes a number of it, which TAKE or DROP then takes.
+
+    Returns
+    -------
+    Their number.
+    """
+    pool, _, types, _, rules, _, _ = problem
+    _, _, _, uses, _, choices, _, _, _, _, short, _ = state
+    order, lines, line = rules.order, choices[depth], rules.inputs + depth
+    idle = 0
+    for v in range(line):
+        short[v] = not types[v] and _is_shorter(pool, v, types.size)
+        idle += short[v] and v >= rules.inputs and uses[v] == 0
+    kept = 0
+    for k in range(n):
+        place, x, y = lines[k, 0], lines[k, 1], lines[k, 2]
+        if GIVES_INT[order[place]]:
+            fits = idle == 0 or (idle == 1 and short[y] and y >= rules.inputs and uses[y] == 0)
+        else:
+            fits = idle == 0 and not short[x] and not short[y]
+        if fits:
+            lines[kept, 0], lines[kept, 1], lines[kept, 2] = place, x, y
+            kept += 1
+    return kept
+
+
+@inlined
 def _choose(problem, state, depth):
     """List what the line at `depth` can be; returns the number of choices."""
-    _, _, types, _, rules, _, _ = problem
-    _, _, _, _, _, choices, _, _, _, known, _ = state
+    _, _, types, result_is_int, rules, _, _ = problem
+    _, _, _, _, valid, choices, _, _, _, known, _, _ = state
     if depth == rules.length - 1:
         return _choose_last(problem, state, depth)
-    if depth == rules.length - 2:
-        for key in range(known.size):
-            known[key] = -1
-    return _list(rules, types, state, depth, choices[depth])
+    n = _list(rules, types, state, depth, choices[depth])
+    if depth < rules.length - 2:
+        return n
+    for key in range(known.size):
+        known[key] = -1
+    if result_is_int or not valid[depth] or rules.pruning & UNFIT == 0 or rules.pruning & UNUSED == 0:
+        return n
+    return _lengthy(problem, state, depth, n)
 
 
 @inlined
@@ -189,7 +236,7 @@ def search(problem: Problem, state: State, budget: int) -> int:
     DONE, PAUSED (the budget is spent) or ENOUGH (`found` is full).
     """
     pool, bounds, types, result_is_int, rules, probe, lazily = problem
-    counts, cursor, sizes, uses, valid, choices, chosen, _, _, _, found = state
+    counts, cursor, sizes, uses, valid, choices, chosen, _, _, _, _, found = state
     order, pruning, length, inputs = rules.order, rules.pruning, rules.length, rules.inputs
     target = inputs + length
     examples = examples_of(pool)

@@ -9,6 +9,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, Semantics
 from thesis_cli.synthesis.length_by_length import LengthByLength
 from thesis_cli.synthesis.program import Line, Program, run
+from thesis_cli.synthesis.refutation import refutation
 from thesis_cli.synthesis.smt_formulas import Application, Bool, Encoding
 from thesis_cli.synthesis.solver import Limits, Order, Solution
 from thesis_cli.synthesis.task import Example, Task
@@ -36,6 +37,8 @@ class Smt:
             import z3  # type: ignore[import-untyped]
         except ImportError:
             raise InputError("z3 is not installed", "run pip install 'thesis-cli[smt]'") from None
+        if found := refutation(self.name, task, limits, semantics):
+            return found
         return _Search(z3, task, limits, semantics).solve(self.name, order)
 
 
