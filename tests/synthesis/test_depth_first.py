@@ -140,6 +140,15 @@ def test_pruning_keeps_the_first_program_of_two_lists(lines: str) -> None:
     assert len(plain.programs[0]) == len(program)
 
 
+def test_a_list_shorter_than_the_output_may_become_a_number() -> None:
+    program = parse("a <- [int]; b <- FILTER (>0) a; c <- SUM b; d <- TAKE c a")
+    inputs = [(3, -5, -1, -7, -2), (-4, 2, -9), (-1, -2, 1, 1, -3, -9), (-5, 1, -3, 2, -8)]
+    outputs = [run(program, (numbers,)) for numbers in inputs]
+    task = Task("short", tuple(Example((i,), o) for i, o in zip(inputs, outputs, strict=True) if o is not None))
+    found, plain = (DepthFirst(pruning).solve(task, UNIFORM, Limits(3)).program for pruning in (ALL, NONE))
+    assert found == plain == program
+
+
 @pytest.mark.parametrize("pruning", Pruning, ids=lambda pruning: pruning.name)
 def test_every_pruning_prunes(pruning: Pruning) -> None:
     task = impossible((INT, LIST, LIST))
