@@ -16,7 +16,7 @@ from thesis_cli.synthesis.guide import ByTypes, Fixed, Guide, orders_of
 from thesis_cli.synthesis.solver import Order, Solution
 from thesis_cli.synthesis.task import Example, Task
 
-ROWS = ((3, -1, 2), (5, 0, -4, 1), (-2, 7))
+ROWS = ((3, 2, -1), (5, 1, 0, -4), (7, -2))
 
 
 def preferring(*names: str) -> Order:
@@ -36,13 +36,13 @@ class ByName:
         return [self.known[task.name] for task in tasks]
 
 
-def doubled(name: str) -> Task:
-    """A list and its double, which two programs of one line give."""
-    return Task(name, tuple(Example((xs,), tuple(2 * x for x in xs)) for xs in ROWS))
+def turned(name: str) -> Task:
+    """Descending lists, which two programs of one line turn into ascending ones."""
+    return Task(name, tuple(Example((xs,), xs[::-1]) for xs in ROWS))
 
 
-TASKS = [doubled("one"), doubled("two")]
-GUIDE = {"one": preferring("MAP", "(*2)"), "two": preferring("ZIPWITH", "(+)")}
+TASKS = [turned("one"), turned("two")]
+GUIDE = {"one": preferring("SORT"), "two": preferring("REVERSE")}
 
 
 def test_each_task_is_searched_in_its_own_order_and_ranked_by_its_own_prior() -> None:
@@ -50,17 +50,17 @@ def test_each_task_is_searched_in_its_own_order_and_ranked_by_its_own_prior() ->
     found = tc.synthesize(TASKS, prior=guide, solver="dfs", programs=2, max_length=1, jobs=1)
     assert guide.asked == 1
     rows = {(row["task"], row["program"]): row for row in found.columns.records()}
-    double, twice = "a <- [int]; b <- MAP (*2) a", "a <- [int]; b <- ZIPWITH (+) a a"
-    assert [rows["one", program]["rank"] for program in (double, twice)] == [1, 2]
-    assert [rows["two", program]["rank"] for program in (double, twice)] == [2, 1]
-    high, low = 2 * math.log(0.75), 2 * math.log(0.25)
-    priors = [rows[name, program]["log_prior"] for name in ("one", "two") for program in (double, twice)]
+    programs = "a <- [int]; b <- SORT a", "a <- [int]; b <- REVERSE a"
+    assert [rows["one", program]["rank"] for program in programs] == [1, 2]
+    assert [rows["two", program]["rank"] for program in programs] == [2, 1]
+    high, low = math.log(0.75), math.log(0.25)
+    priors = [rows[name, program]["log_prior"] for name in ("one", "two") for program in programs]
     assert priors == pytest.approx([high, low, low, high], abs=1e-6)
     assert found.settings["prior"] == "by name"
 
 
 def test_a_guide_of_one_order_is_that_prior() -> None:
-    order = preferring("ZIPWITH", "(+)")
+    order = preferring("REVERSE")
     by_guide, by_order = (
         tc.synthesize(TASKS, prior=prior, solver="dfs", max_length=1, jobs=1) for prior in (Fixed(order), order)
     )
@@ -80,7 +80,7 @@ def test_a_batch_that_goes_on_solves_again_what_now_has_another_order(monkeypatc
         return Solution((), "dfs", 1, 0.0, 1)
 
     monkeypatch.setattr("thesis_cli.synthesis.depth_first.DepthFirst.solve", solve)
-    tasks = [*TASKS, doubled("three")]
+    tasks = [*TASKS, turned("three")]
     guide = ByName(**GUIDE, three=Order.uniform())
     call = {"prior": guide, "solver": "dfs", "jobs": 1, "out": tmp_path / "t.csv"}
     with pytest.raises(KeyboardInterrupt):
