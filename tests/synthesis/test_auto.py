@@ -73,7 +73,7 @@ def test_a_timeout_and_an_interrupt_say_so(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_full_bank_is_reported_even_if_the_time_is_up_after_it() -> None:
     task = impossible((LIST, LIST))
     for solver in (Auto(), BottomUp()):
-        found = solver.solve(task, UNIFORM, Limits(6, timeout=0.5, memory=1e-5))
+        found = solver.solve(task, UNIFORM, Limits(6, timeout=1, memory=1e-5))
         assert found.stopped == "memory, then timeout"
 
 

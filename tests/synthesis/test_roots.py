@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from itertools import product
 from random import Random
+from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +16,7 @@ from thesis_cli.synthesis import roots
 from thesis_cli.synthesis.bottom_up import Bank
 from thesis_cli.synthesis.depth_first import Clock
 from thesis_cli.synthesis.dsl import BY_NAME, INT, LIST, OPERATIONS, Operation, Semantics, Type, Value
+from thesis_cli.synthesis.root_chains import ROOTS
 from thesis_cli.synthesis.roots import Roots
 from thesis_cli.synthesis.solver import Limits, Order
 from thesis_cli.synthesis.task import Example, Task
@@ -46,7 +49,7 @@ def value_of(tree: Tree, rows: list[Values], meaning: Semantics) -> Values | Non
     return None if None in arguments else apply(OPERATIONS[tree[0]], meaning, *arguments)  # type: ignore[arg-type]
 
 
-def shape_of(tree: Tree) -> object:
+def shape_of(tree: Tree) -> Any:
     """A tree without the numbers that its operations take, and with swapped arguments alike."""
     if isinstance(tree, int):
         return tree
@@ -71,7 +74,7 @@ def pair_of(tree: Tree) -> tuple[int, int]:
 def all_of(rows: list[Values], lists: list[int], numbers: list[int], target: Values, meaning: Semantics) -> set[object]:
     """Shapes of all roots over a pair of some lists that give the target."""
     found: set[object] = set()
-    tops = [o for o in roots.ROOTS if (o.output is INT) == isinstance(target[0], int)]
+    tops = [o for o in ROOTS if (o.output is INT) == isinstance(target[0], int)]
     for zip_, a, b in product(ZIPS, lists, lists):
         z = apply(zip_, meaning, rows[a], rows[b])
         if z is None or (zip_.commutes and a > b):
@@ -90,7 +93,7 @@ def tasks(draw: st.DrawFn) -> tuple[Task, Semantics]:
     rng = Random(draw(st.integers(0, 2**32)))
     low = draw(st.sampled_from([-256, -100, -5]))
     meaning = Semantics(draw(st.sampled_from(["trunc", "floor"])), low, -low - 1)
-    top = draw(st.sampled_from(roots.ROOTS))
+    top = draw(st.sampled_from(ROOTS))
     inputs: tuple[Type, ...] = (INT, LIST, LIST)[draw(st.integers(0, 1)) :]
     zip_ = rng.choice(ZIPS)
     other = rng.choice([o for o in OPERATIONS if o.inputs == (LIST,) and o.output is LIST])
@@ -110,24 +113,41 @@ def tasks(draw: st.DrawFn) -> tuple[Task, Semantics]:
     return Task("drawn", tuple(found[: rng.choice([1, 2, 4])])), meaning
 
 
-@cases_of(15)
+@cases_of(6)
 @given(tasks())
 def test_all_pairs_below_a_root_are_found(drawn: tuple[Task, Semantics]) -> None:
     task, meaning = drawn
     limits = Limits(5, count=10**4)
     bank = Bank(task, Order.uniform(), limits, meaning)
-    with patch.object(roots, "HITS", 10**4):
-        search = Roots(bank, task, Order.uniform(), limits, meaning)
-        while search.advance(10**9):
-            pass
-        bank.make(Clock(None))
-        while search.advance(10**3):
-            pass
+    hits: list[Tree] = []
+    with patch.object(roots, "HITS", 10**4), patch.object(roots, "SLICE", 10**4):
+        search = Roots(bank, task, limits, meaning)
+        for _ in range(2):
+            search.grow()
+            for _, c, i, j in search._steps:
+                state, more = np.zeros(8, dtype=np.int64), True
+                while more:
+                    more, found = search._search(c, i, j, state)
+                    hits += found
+            search._steps.clear()
+            bank.size or bank.make(Clock(None))
     rows = values_of(bank, len(task.examples))
     target = tuple(example.output for example in task.examples)
-    assert all(value_of(tree, rows, meaning) == target for tree in search.hits)
+    assert all(value_of(tree, rows, meaning) == target for tree in hits)
     numbers = [row for row in range(1, len(rows)) if bank.rows.kinds[row]]
     lists = sorted(set(range(1, len(rows))) - set(numbers))
     some = sorted(Random(0).sample(lists, min(12, len(lists))))
-    hits = {shape_of(tree) for tree in search.hits if {*pair_of(tree)} <= {*some}}
-    assert hits == all_of(rows, some, numbers, target, meaning)
+    shapes = {shape_of(tree) for tree in hits if {*pair_of(tree)} <= {*some}}
+    assert {shape for shape in shapes if shape[1][0].startswith("ZIPWITH")} == all_of(
+        rows, some, numbers, target, meaning
+    )
+    few = some[:5]
+    planned = [root for c in (1, 2) for root in search._plan(c)[0]]
+    trees = [
+        root.above((zip_.id, a, b))
+        for root in planned
+        for zip_, a, b in product(ZIPS, few, few)
+        if len(root.steps) + len(root.goal.path) == 2 and not (zip_.commutes and a > b)
+    ]
+    fitting = {shape_of(tree) for tree in trees if value_of(tree, rows, meaning) == target}
+    assert fitting <= {shape_of(tree) for tree in hits}

@@ -7,12 +7,13 @@ from functools import cache
 
 import numpy as np
 
-from thesis_cli.synthesis import bottom_up, depth_first, join
+from thesis_cli.synthesis import bottom_up, depth_first, join, roots
 from thesis_cli.synthesis.bottom_up import Bank
 from thesis_cli.synthesis.depth_first import DepthFirst, Run
 from thesis_cli.synthesis.dsl import DEFAULT, OPERATIONS, Semantics
 from thesis_cli.synthesis.join import Join
 from thesis_cli.synthesis.refutation import refutation
+from thesis_cli.synthesis.roots import Roots
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Task
 
@@ -27,6 +28,7 @@ def prepare() -> None:
     depth_first.prepare()
     bottom_up.prepare()
     join.prepare()
+    roots.prepare()
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,16 @@ class _Turns:
         self.full: Stop = ""
         self._run, self._order, self._limits = run, order, limits
         self._bank = Bank(task, order, limits, semantics)
-        self._joins = Join(self._bank, task, limits, semantics)
+        self._joins: tuple[Join | Roots, ...] = (
+            Join(self._bank, task, limits, semantics),
+            Roots(self._bank, task, limits, semantics),
+        )
         self._lines, self._trees = _Effort(), _Effort()
 
     def take(self, prove: bool) -> tuple[str, Stop]:
         """The cheapest turn: its name, empty if none is left, and what stopped it."""
-        bank, joins, run = self._bank, self._joins, self._run
+        bank, run = self._bank, self._run
+        joins = min(self._joins, key=lambda joins: joins.next)
         grow = join = np.inf
         if not run.complete:
             join = joins.next
@@ -111,7 +117,8 @@ class _Turns:
             short = bank.grow(run)
             self.full = "memory" if short == "memory" else self.full
             self._trees.add(run.nodes - before)
-            joins.grow()
+            for joins in self._joins:
+                joins.grow()
             return "bottom-up", short
         length = run.exhausted + 1
         in_time = run.examine(length, self._order.operations, [True] * len(OPERATIONS), 1)

@@ -21,6 +21,9 @@ its upper end."""
 MOST_ITEMS = 4
 """Items on which a condition on all items is tested."""
 
+FIRST = 6
+"""Items with conditions of their own that are tested."""
+
 TOTAL, LEAST, MOST = range(3)
 SUM, COUNTS, BOTH = 0, 1, 5
 """Totals, least items and greatest items; kinds of totals, as `roots_kernels.TOTALS` has them: the
@@ -64,7 +67,7 @@ class Need:
     @property
     def tests(self) -> list[tuple[int, Item]]:
         """Conditions on items, by place; those on all items for the first few."""
-        found = dict(self.items)
+        found = {i: self.items[i] for i in sorted(self.items)[:FIRST]}
         for i in range(min(MOST_ITEMS, self.lengths[1])):
             kind, low, high = found.get(i, (WITHIN, *self.every))
             if kind == WITHIN:

@@ -164,7 +164,7 @@ def search(
     sides : lists a and lists b; if they are the same, only pairs with b not before a are taken.
     plan : the roots; `scratch` has their targets and numbers.
     state : root, list a and function to go on from, number of hits, whether both sides are the
-        same, the work so far, and the work after which to return; updated.
+        same, the work so far, the work after which to return, and pairs tested; updated.
     found : root, function and rows a, b of a hit, shape (count, 4); written.
 
     Returns
@@ -196,6 +196,7 @@ def search(
                 size = min(BLOCK, rows.size - first)
                 left = _sieve((mine, a, columns), (first, size), f, (tests, part), ready, known, blocks)
                 state[5] += size
+                state[7] += size
                 if left < 0:
                     break
                 j = 0
