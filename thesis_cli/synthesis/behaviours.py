@@ -197,7 +197,10 @@ class Behaviours:
 
     def _allowed(self, keys: Words) -> Flags:
         """Whether exact keys, shape (P, 2), are not excluded."""
-        return np.asarray(~np.isin(keys, self._excluded).any(axis=1), dtype=np.bool_)
+        if not len(self._excluded):
+            return np.ones(len(keys), dtype=np.bool_)
+        places = np.searchsorted(self._excluded, keys).clip(max=len(self._excluded) - 1)
+        return np.asarray((self._excluded[places] != keys).all(axis=1), dtype=np.bool_)
 
     def exclude(self, codes: Codes) -> None:
         """From now on, select no program that does what one of these does, on inputs in any order;
