@@ -92,7 +92,7 @@ bench: install
 	$(BIN)/python benchmarks/map.py
 	$(BIN)/python benchmarks/renyi.py
 	$(BIN)/python benchmarks/privacy.py
-	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/search.py --lengths 5 6 --tasks 30
 	$(BIN)/python benchmarks/a_star.py
 	$(BIN)/python benchmarks/arrays.py
 

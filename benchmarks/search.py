@@ -1,8 +1,9 @@
 """Searches for programs: programs a second beside the plain interpreter, the time to solve random
 tasks, and the goals for programs of 5 lines and more.
 
-Prints processor seconds and ratios, in one process on one core; `make bench` runs it, and
-`--parts`, `--lengths`, `--tasks`, `--timeout` and `--solvers` choose some of it.
+Prints processor seconds and ratios, in one process on one core. `make bench` runs it on few tasks;
+without options, the goals of T = 7 and 8 take an hour. `--parts`, `--lengths`, `--tasks`, `--timeout`
+and `--solvers` choose some of it.
 
 `--peer PATH` runs another search on the same tasks, for the part `goals`. PATH is called with three
 arguments: 0 (quotients are truncated), seconds a task, and T, the most lines of a program that it
