@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Operation, Semantics, Value
+from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics, Value
 from thesis_cli.synthesis.program import Line, Program
 from thesis_cli.synthesis.refutation import may_end, refutation
 from thesis_cli.synthesis.sameness import Kept
@@ -20,6 +20,7 @@ from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Example, Task, check
 
 Lanes = npt.NDArray[np.int16]
+Flags = npt.NDArray[np.bool_]
 
 SLICE = 2**16
 """Lines tried before the clock is looked at again: some milliseconds."""
@@ -166,7 +167,7 @@ class Examination:
                 length=length,
                 order=np.array(operations, dtype=np.int64),
                 fresh=np.array(fresh, dtype=np.bool_),
-                ends=np.array([_ends(OPERATIONS[id], task, pruning) for id in operations], dtype=np.bool_),
+                ends=_ends(operations, task, pruning),
                 pruning=int(pruning),
             ),
             probe=max(range(len(task.examples)), key=lambda m: _size(task.examples[m].output)),
@@ -218,11 +219,12 @@ class Examination:
         ]
 
 
-def _ends(operation: Operation, task: Task, pruning: Pruning) -> bool:
-    """Whether the last line can have an operation."""
-    if operation.output is not task.output:
-        return not pruning & Pruning.MISTYPED
-    return not pruning & Pruning.UNFIT or may_end(operation, task)
+def _ends(operations: Sequence[int], task: Task, pruning: Pruning) -> Flags:
+    """Whether the last line can have an operation, for each of them."""
+    output, mistyped, unfit = task.output, not pruning & Pruning.MISTYPED, not pruning & Pruning.UNFIT
+    chosen = [OPERATIONS[id] for id in operations]
+    found = [mistyped if o.output is not output else unfit or may_end(o, task) for o in chosen]
+    return np.array(found, dtype=np.bool_)
 
 
 def _size(value: Value) -> int:
