@@ -154,8 +154,10 @@ class Needs:
                 found = self._take(need, k)
             case "DROP":
                 found = self._drop(need, k)
-            case _:
+            case "SCANL1":
                 found = self._scan(operation, need)
+            case _:  # no operation lengthens a list
+                found = Need((need.lengths[0], self.longest), {}, self.all)
         return found if found and found.possible else None
 
     def _fails(self, operation: Operation) -> Interval:
