@@ -38,10 +38,11 @@ HITS = 64
 SLICE = 10**7
 """Work after which the clock is looked at."""
 
-ROOTS = 8.0, 60.0, 120.0
-"""About how many roots of 1, 2 and 3 operations there are."""
+ROOTS = 8.0, 240.0, 480.0
+"""Roots of 1, 2 and 3 operations, about as many as there are; those of several operations are
+tested less sharply, and count four times."""
 
-PLANNED, QUERY, PAIR = 4000.0, 40.0, 0.2
+PLANNED, QUERY, PAIR = 1000.0, 40.0, 0.2
 """Cost of a root that is to be planned, of a list a with one root, and of a list b with them, in
 programs of a depth-first search."""
 
