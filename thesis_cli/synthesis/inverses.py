@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from thesis_cli.synthesis.dsl import OPERATIONS, Operation, Semantics, Value
 from thesis_cli.synthesis.trees import Tree
@@ -59,31 +58,36 @@ def invert(operation: Operation, results: tuple[Value, ...], semantics: Semantic
     return tuple(found)
 
 
-@dataclass(frozen=True)
-class Goal:
-    """What a list must be on each example, for operations to give the output."""
+Path = tuple[tuple[int, ...], ...]
+"""Steps from the list of a root to a goal: an operation, or ZIPWITH, the row of the bank that it
+takes and whether that is its second argument."""
 
-    values: tuple[Value, ...]
-    path: tuple[int, ...] = ()
 
-    def wrap(self, tree: Tree) -> Tree:
-        """The tree of the output, from one of the goal."""
-        for id in reversed(self.path):
+def wrap(tree: Tree, path: Path) -> Tree:
+    """The tree of the root, from one of the goal."""
+    for id, *other in reversed(path):
+        if other:
+            row, second = other
+            tree = (id, tree, row) if second else (id, row, tree)
+        else:
             tree = (id, tree)
-        return tree
+    return tree
 
 
-def goals_of(outputs: tuple[Value, ...], semantics: Semantics, depth: int) -> list[Goal]:
-    """The outputs, which are lists, and what up to `depth` inverted operations make of them."""
-    found = {outputs: Goal(outputs)}
-    newest = [Goal(outputs)]
+def unwound(outputs: tuple[Value, ...], semantics: Semantics, depth: int) -> list[dict[tuple[Value, ...], Path]]:
+    """The outputs, which are lists, and what inverted operations make of them.
+
+    Returns
+    -------
+    Goals and their paths, by the number of operations from 0 to `depth`; a goal has the shortest.
+    """
+    found: list[dict[tuple[Value, ...], Path]] = [{outputs: ()}]
     for _ in range(depth):
-        longer = []
-        for goal in newest:
+        longer: dict[tuple[Value, ...], Path] = {}
+        for goal, path in found[-1].items():
             for operation in OPERATIONS:
-                values = invert(operation, goal.values, semantics)
-                if values is not None and values not in found:
-                    found[values] = Goal(values, (*goal.path, operation.id))
-                    longer.append(found[values])
-        newest = longer
-    return list(found.values())
+                values = invert(operation, goal, semantics)
+                if values is not None and not any(values in known for known in (*found, longer)):
+                    longer[values] = (*path, (operation.id,))
+        found.append(longer)
+    return found

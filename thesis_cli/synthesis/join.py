@@ -9,18 +9,22 @@ they only choose which part of the lists is compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache, partial
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from heapq import heappop, heappush
+from itertools import count, product
 from operator import le
 
 import numpy as np
+import numpy.typing as npt
 
 from thesis_cli.synthesis.bottom_up import Bank
-from thesis_cli.synthesis.depth_first import Clock, Run
+from thesis_cli.synthesis.depth_first import Run
 from thesis_cli.synthesis.dsl import BY_NAME, DEFAULT, LIST, Semantics, Value
-from thesis_cli.synthesis.inverses import Goal, goals_of
+from thesis_cli.synthesis.inverses import Path, unwound, wrap
 from thesis_cli.synthesis.join_kernels import ALONE, FOUND, Search, join, join_twice
-from thesis_cli.synthesis.join_lists import Lists, Root
+from thesis_cli.synthesis.join_lists import Goals, Lists, Root
 from thesis_cli.synthesis.lanes import WIDTH
 from thesis_cli.synthesis.solver import Limits, Order, Stop
 from thesis_cli.synthesis.task import Example, Task
@@ -29,26 +33,44 @@ from thesis_cli.synthesis.trees import Tree, program_of
 ZIPS = tuple(BY_NAME[f"ZIPWITH {name}"].id for name in ("(+)", "(-)", "(*)", "MIN", "MAX"))
 """ZIPWITH with the lambdas of `join_kernels`, in order."""
 
+HEAD, TAKE, DROP, ACCESS, REVERSE = (BY_NAME[name].id for name in ("HEAD", "TAKE", "DROP", "ACCESS", "REVERSE"))
+
 HITS = 2**10
 """Room for the hits of one call."""
 
 DEPTH = 2
-"""Inverted operations between the output and a goal."""
+"""Inverted operations on one list between the output and a goal."""
+
+BESIDE = 1
+"""Size of the lists beside which an inverted ZIPWITH leaves a goal."""
 
 SHARED = 3
 """By how many operations a tree may exceed the length of its program, which shares results."""
 
-ROW, DOUBLE = 0.5, 1.5
-"""Cost of a row in a join, and in a double join for each row outside, in programs of a depth-first
-search."""
+ROW, DOUBLE, CALL = 0.5, 1.0, 40.0
+"""Cost of a row in a join, and in a double join for each row outside, and of each inner join
+besides, in programs of a depth-first search."""
 
 SLICE = 2.0**18
 """Cost of what is done before the clock is looked at again."""
 
+FURTHER = 2.0
+"""Factor of the cost of joins below DROP and ACCESS of the first number, of the second, and so on:
+they come later."""
+
 NUMBERS = 100
 """How many numbers of the bank TAKE, DROP and ACCESS take; the first ones."""
 
-HEAD, TAKE, DROP, ACCESS, REVERSE = (BY_NAME[name].id for name in ("HEAD", "TAKE", "DROP", "ACCESS", "REVERSE"))
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """A join of lists of up to a size for some goals, or a double join with lists of another size
+    outside."""
+
+    root: Root
+    goals: Goals
+    size: int
+    outside: int | None = None
 
 
 class Join:
@@ -63,54 +85,100 @@ class Join:
     def __init__(self, bank: Bank, task: Task, limits: Limits, semantics: Semantics) -> None:
         self._bank, self._task, self._limits, self._semantics = bank, task, limits, semantics
         self._outputs: tuple[Value, ...] = tuple(example.output for example in task.examples)
-        self._goals = goals_of(self._outputs, semantics, DEPTH) if task.output is LIST else []
         self._found = np.empty((HITS, FOUND), dtype=np.int64)
-        self._steps: list[tuple[float, Callable[[Run], Stop]]] = []
+        self._goals: dict[Root, list[Goals]] = {}
+        self._lists: dict[tuple[Root, int], Lists] = {}
+        self._steps: list[tuple[float, int, _Step]] = []
+        self._ties = count()
 
     @property
     def next(self) -> float:
         """Cost of the next step, in programs of a depth-first search; infinite if there is none."""
-        return self._steps[-1][0] if self._steps else np.inf
+        return self._steps[0][0] if self._steps else np.inf
 
     def advance(self, run: Run) -> Stop:
         """Do the next step, and report programs and nodes to a search."""
-        return self._steps.pop()[1](run)
+        step = heappop(self._steps)[2]
+        lists = self._lists_of(step.root, step.size)
+        goals, outside, last = step.goals, np.zeros((1, lists.view.packed.shape[1]), dtype=np.int16), len(step.goals)
+        others, cost = [0], ROW
+        if step.outside is not None:
+            beside = self._lists_of(step.root, step.outside)
+            part = beside.of_size(step.outside)
+            outside, others = beside.view.packed[part], beside.rows[part].tolist()
+            last, cost = last * len(others), DOUBLE
+        slice_ = max(1, int(SLICE / (cost * len(lists) + CALL)))
+        bounds = np.array([self._semantics.low, self._semantics.high, self._most(run, step)], dtype=np.int64)
+        for first in range(0, last, slice_):
+            state, outer = np.zeros(2, dtype=np.int64), np.zeros(4, dtype=np.int64)
+            search = Search(goals.numbers, outside, bounds, self._found, state, outer)
+            (join if step.outside is None else join_twice)(lists.view, search, first, min(first + slice_, last))
+            run.nodes += int(state[1])
+            self._report(run, step, lists, others, int(state[0]))
+            if run.complete:
+                return ""
+            if run.clock.is_up:
+                return "timeout"
+        return ""
 
     def grow(self) -> None:
-        """Plan the joins of all values that the bank has now."""
-        lists = cache(partial(Lists, bank=self._bank))
-        sizes = np.bincount(self._bank.sizes[1:])
-        rows = int(sizes.sum())
-        steps = []
-        for root, factor in self._roots():
-            steps.append((factor * rows * (1 + ROW * len(root.goals)), partial(self._join, lists, root)))
-            for goal in range(sum(len(goal.path) < DEPTH for goal in root.goals)):
-                first = 0
-                for size in sizes:
-                    work = partial(self._join_twice, lists, root, goal, (first, first + int(size)))
-                    steps.append((factor * rows * int(size) * DOUBLE, work))
-                    first += int(size)
-        self._steps = sorted(steps, key=lambda step: -step[0])
+        """Plan the joins of the values that are new in the bank."""
+        newest = self._bank.size
+        rows = np.bincount(self._bank.sizes[1:], minlength=newest + 1)
+        sizes = range(newest + 1)
+        pairs = list(product(sizes, repeat=2))
+        for root in [*self._goals, *(root for root in self._roots() if root not in self._goals)]:
+            known = self._goals.setdefault(root, [])
+            for goals in known:
+                self._plan(root, goals, [newest], [pair for pair in pairs if newest in pair], rows)
+            new = [] if known else self._unwound(root)
+            parent = (known or new)[0]
+            for size in range(newest if known else 0, min(newest, BESIDE) + 1):
+                new.append(self._beside(root, parent, size))
+            for goals in new:
+                self._plan(root, goals, list(sizes), pairs, rows)
+            known += new
 
-    def _roots(self) -> Iterator[tuple[Root, float]]:
-        """What a join can give, and a factor of its cost: lines that it needs besides cost more."""
+    def _plan(
+        self, root: Root, goals: Goals, sizes: list[int], pairs: list[tuple[int, int]], rows: npt.NDArray[np.int64]
+    ) -> None:
+        """Plan joins of lists of up to some sizes, and double joins beside lists of another size.
+
+        `rows` are the numbers of values by size.
+        """
+        operations = goals.size + bool(root.last)
+        most = self._limits.max_length + SHARED
+        below = np.cumsum(rows) * root.factor
+        for size in sizes if goals.single else []:
+            if operations + size < most:
+                self._push(below[size] * (1 + ROW * len(goals)), _Step(root, goals, size))
+        for size, outside in pairs if goals.double else []:
+            if operations + size + outside + 1 < most:
+                self._push(
+                    (below[size] * DOUBLE + CALL * root.factor) * rows[outside] * len(goals), _Step(root, goals, size, outside)
+                )
+
+    def _push(self, cost: float, step: _Step) -> None:
+        heappush(self._steps, (float(cost), next(self._ties), step))
+
+    def _roots(self) -> Iterator[Root]:
+        """What a join can give."""
         examples = len(self._outputs)
         if self._task.output is LIST:
             counts = tuple(len(output) for output in self._outputs)  # type: ignore[arg-type]
-            if not any(counts):
-                return
-            yield Root((0,) * examples, counts, True, tuple(self._goals)), 1
-            goals, last = (Goal(self._outputs),), DROP
+            last = DROP
+            if any(counts):
+                yield Root((0,) * examples, counts, True)
         else:
             counts, last = (1,) * examples, ACCESS
-            goals = (Goal(tuple((output,) for output in self._outputs)),)  # type: ignore[assignment]
-            yield Root((0,) * examples, counts, False, goals, (HEAD,)), 2
-        sizes = self._bank.sizes
+            yield Root((0,) * examples, counts, False, (HEAD,))
         longest = [max(len(x) for x in e.inputs if not isinstance(x, int)) for e in self._task.examples]
+        factor = 0.0
         for row, numbers in self._numbers():
             ends = map(sum, zip(numbers, counts, strict=True))
-            if min(numbers) >= 0 and any(numbers) and all(map(le, ends, longest)):
-                yield Root(numbers, counts, last == DROP, goals, (last, row)), 4.0 * (1 + sizes[row])
+            if any(counts) and min(numbers) >= 0 and any(numbers) and all(map(le, ends, longest)):
+                factor += FURTHER
+                yield Root(numbers, counts, last == DROP, (last, row), factor)
 
     def _numbers(self) -> list[tuple[int, tuple[int, ...]]]:
         """Rows of the first numbers of the bank, and their values."""
@@ -119,69 +187,79 @@ class Join:
         values = self._bank.rows.pool[rows][:, : WIDTH * len(self._outputs) : WIDTH]
         return list(zip(rows.tolist(), map(tuple, values.tolist()), strict=True))
 
-    def _join(self, lists: Callable[[Root], Lists], root: Root, run: Run) -> Stop:
-        """Join for all goals of a root."""
-        found = lists(root)
-        step = max(1, int(SLICE / (ROW * len(found.rows) + 1)))
-        for first in range(0, len(root.goals), step):
-            search = self._search(found, run)
-            join(found.view, search, first, min(first + step, len(root.goals)))
-            if stop := self._report(run, found, search):
-                return stop
-        return ""
+    def _unwound(self, root: Root) -> list[Goals]:
+        """Goals of a root that inverted operations on one list make, by their number."""
+        outputs = self._outputs
+        if self._task.output is not LIST:
+            outputs = tuple((output,) for output in outputs)  # type: ignore[misc]
+        goals = []
+        for size, found in enumerate(unwound(outputs, self._semantics, 0 if root.last else DEPTH)):
+            numbers = [[values[m][i] for i, m in root.places] for values in found]  # type: ignore[index]
+            array = np.array(numbers, dtype=np.int16).reshape(len(found), len(root.places))
+            goals.append(Goals(array, tuple(found.values()), size, double=size < DEPTH))
+        return goals
 
-    def _join_twice(
-        self, lists: Callable[[Root], Lists], root: Root, goal: int, rows: tuple[int, int], run: Run
-    ) -> Stop:
-        """Join twice for one goal, with some rows of the bank outside."""
-        found = lists(root)
-        start, end = np.searchsorted(found.rows, np.add(rows, 1))
-        step = max(1, int(SLICE / (DOUBLE * len(found.rows) + 1)))
-        for first in range(int(start), int(end), step):
-            search = self._search(found, run)
-            join_twice(found.view, search, goal, first, min(first + step, int(end)))
-            if stop := self._report(run, found, search):
-                return stop
-        return ""
+    def _beside(self, root: Root, goals: Goals, size: int) -> Goals:
+        """What is left of goals when an inverted ZIPWITH takes a list of a size."""
+        lists = self._lists_of(root, size)
+        part = lists.of_size(size)
+        others, rows = lists.view.packed[part].astype(np.int64), lists.rows[part].tolist()
+        low, high = self._semantics.low, self._semantics.high
+        found: dict[bytes, tuple[npt.NDArray[np.int16], Path]] = {}
+        plus, minus, times = ZIPS[:3]
+        for numbers, path in zip(goals.numbers.astype(np.int64), goals.paths, strict=True):
+            divides = (others != 0).all(1) & (numbers % np.where(others, others, 1) == 0).all(1)
+            for id, second, left in (
+                (plus, 0, numbers - others),
+                (minus, 0, others - numbers),
+                (minus, 1, numbers + others),
+                (times, 0, np.where(divides[:, None], numbers // np.where(others, others, 1), high + 1)),
+            ):
+                for a in np.flatnonzero(((low <= left) & (left <= high)).all(1)):
+                    kept = left[a].astype(np.int16)
+                    found.setdefault(kept.tobytes(), (kept, (*path, (id, rows[a], second))))
+        array = np.array([kept for kept, _ in found.values()], dtype=np.int16).reshape(len(found), len(root.places))
+        paths = tuple(path for _, path in found.values())
+        return Goals(array, paths, goals.size + size + 1, single=False)
 
-    def _search(self, lists: Lists, run: Run) -> Search:
-        most = min(self._limits.max_length, run.shortest - 1) + SHARED - bool(lists.root.last)
-        bounds = np.array([self._semantics.low, self._semantics.high, most], dtype=np.int64)
-        counts = np.zeros(2, dtype=np.int64)
-        return Search(lists.goals, bounds, self._found, counts, np.zeros(4, dtype=np.int64))
+    def _lists_of(self, root: Root, size: int) -> Lists:
+        if (root, size) not in self._lists:
+            self._lists[root, size] = Lists(root, self._bank, size)
+        return self._lists[root, size]
 
-    def _report(self, run: Run, lists: Lists, search: Search) -> Stop:
-        """Report what was found and looked at; whether to stop, and why."""
-        run.nodes += int(search.state[1])
+    def _most(self, run: Run, step: _Step) -> int:
+        """Operations that a pair may have."""
+        most = min(self._limits.max_length, run.shortest - 1) + SHARED - step.goals.size - bool(step.root.last) - 1
+        return most if step.outside is None else most - step.outside - 1
+
+    def _report(self, run: Run, step: _Step, lists: Lists, others: list[int], hits: int) -> None:
+        """Report programs to a search."""
         origins = self._bank.rows.origins
-        trees = {tree for hit in self._found[: search.state[0]].tolist() for tree in self._trees(lists, hit)}
+        trees = {tree for hit in self._found[:hits].tolist() for tree in self._trees(step, lists, others, hit)}
         programs = [program_of(tree, self._task.inputs, origins) for tree in trees if isinstance(tree, tuple)]
         for program in sorted(programs, key=len):
             if len(program) < run.shortest:
                 run.add([program])
-        if run.complete:
-            return "enough"
-        return "timeout" if run.clock.is_up else ""
 
-    def _trees(self, lists: Lists, hit: list[int]) -> Iterator[Tree]:
+    def _trees(self, step: _Step, lists: Lists, others: list[int], hit: list[int]) -> Iterator[Tree]:
         """Trees of the output, from a hit."""
         outer, a, second, goal, inner, x, y = hit
         rows = [int(lists.rows[i]) for i in ([x] if inner == ALONE else [x, y])]
         tree: Tree = rows[0] if inner == ALONE else (ZIPS[inner], rows[0], rows[1])
         if outer != ALONE:
-            rows.append(int(lists.rows[a]))
+            rows.append(others[a])
             tree = (ZIPS[outer], tree, rows[-1]) if second else (ZIPS[outer], rows[-1], tree)
-        root = lists.root
+        root, path = step.root, step.goals.paths[goal]
+        tree = wrap(tree, path)
         if root.last:
             yield (*root.last, tree)  # type: ignore[misc]
             return
-        path = root.goals[goal].path
-        tree = root.goals[goal].wrap(tree)
-        columns = slice(WIDTH * len(root.counts), (WIDTH + 1) * len(root.counts))
-        lengths = self._bank.rows.pool[rows, columns].min(axis=0)
+        rows += [beside[1] for beside in path if len(beside) > 1]
+        examples = len(root.counts)
+        lengths = self._bank.rows.pool[rows, WIDTH * examples : (WIDTH + 1) * examples].min(axis=0)
         if (lengths == root.counts).all():
             yield tree
-        elif REVERSE not in path:
+        elif (REVERSE,) not in path:
             for row, numbers in self._numbers():
                 taken = [min(n, k) if k >= 0 else max(0, n + k) for n, k in zip(lengths.tolist(), numbers, strict=True)]
                 if taken == list(root.counts):
@@ -195,9 +273,7 @@ def prepare() -> None:
     task = Task("any", (Example(((0, 1),), (0, 1)),))
     limits = Limits(2)
     run = Run("join", task, limits, DEFAULT)
-    bank = Bank(task, Order.uniform(), limits, DEFAULT)
-    bank.make(Clock(None))
-    joins = Join(bank, task, limits, DEFAULT)
+    joins = Join(Bank(task, Order.uniform(), limits, DEFAULT), task, limits, DEFAULT)
     joins.grow()
     while joins.next < np.inf:
         joins.advance(run)

@@ -79,7 +79,8 @@ class Search(NamedTuple):
     Attributes
     ----------
     goals : numbers that a pair is to give, shape (G, K).
-    bounds : least and greatest number, and greatest number of operations of a hit; shape (3,).
+    outside : rows that an outer ZIPWITH takes, shape (A, K).
+    bounds : least and greatest number, and greatest number of operations of a pair; shape (3,).
     found : hits, shape (F, `FOUND`); written.
     state : hits so far, and rows looked at, shape (2,); updated.
     outer : the outer lambda or `ALONE`, its row, whether that row comes second, and the goal, shape
@@ -87,6 +88,7 @@ class Search(NamedTuple):
     """
 
     goals: Lanes
+    outside: Lanes
     bounds: Ints
     found: Ints
     state: Ints
@@ -206,10 +208,7 @@ def _offer(view, search, inner, i, j):
     outer, a, second, goal = search.outer[0], search.outer[1], search.outer[2], search.outer[3]
     packed, goals = view.packed, search.goals
     low, high, most = search.bounds[0], search.bounds[1], search.bounds[2]
-    size = view.sizes[i] + view.sizes[j] + 1
-    if outer != ALONE:
-        size += view.sizes[a] + 1
-    if size > most or search.state[0] == search.found.shape[0]:
+    if view.sizes[i] + view.sizes[j] > most or search.state[0] == search.found.shape[0]:
         return
     for k in range(packed.shape[1]):
         z = np.int64(packed[i, k])
@@ -218,7 +217,7 @@ def _offer(view, search, inner, i, j):
         if z < low or z > high:
             return
         if outer != ALONE:
-            x = np.int64(packed[a, k])
+            x = np.int64(search.outside[a, k])
             z = _of(outer, z, x) if second else _of(outer, x, z)
         if z != goals[goal, k]:
             return
@@ -247,19 +246,30 @@ def _linear(view, search, h, hashes, heads, nexts, bits):
 
 
 @helper()
+def _room(view):
+    """How many rows are paired at most, and a power of 2 above twice their number."""
+    most = min(view.packed.shape[0], MOST_ROWS)
+    slots = 64
+    while slots < 2 * most:
+        slots *= 2
+    return most, slots
+
+
+@helper()
 def _quotients(view, search, sought, places):
     """Pairs under (*) whose product is `sought` at some places.
 
     Where it is not 0, one number determines the other. Where it is 0, one of the two is 0.
     """
     packed = view.packed
-    chosen, zeros = np.empty(MOST_ROWS, np.int64), np.empty(MOST_ROWS, np.uint64)
+    most, slots = _room(view)
+    chosen, zeros = np.empty(most, np.int64), np.empty(most, np.uint64)
     keys, hashes, wanted = (
-        np.empty(MOST_ROWS, np.uint64),
-        np.empty(MOST_ROWS, np.uint64),
-        np.empty(MOST_ROWS, np.uint64),
+        np.empty(most, np.uint64),
+        np.empty(most, np.uint64),
+        np.empty(most, np.uint64),
     )
-    seen = np.full(2 * MOST_ROWS, np.int32(-1))
+    seen = np.full(slots, np.int32(-1))
     full, n = np.uint64(0), 0
     for i in range(packed.shape[0]):
         ok = True
@@ -288,11 +298,11 @@ def _quotients(view, search, sought, places):
             seen[place] = n
             chosen[n], zeros[n], keys[n], hashes[n], wanted[n] = i, zero, key, h, partner
             n += 1
-            if n == MOST_ROWS:
+            if n == most:
                 break
     if n == 0:
         return
-    heads, nexts, bits = np.empty(MOST_ROWS, np.int32), np.empty(n, np.int32), np.empty(MOST_ROWS >> 2, np.uint64)
+    heads, nexts, bits = np.empty(slots, np.int32), np.empty(n, np.int32), np.empty(slots >> 2, np.uint64)
     _index(hashes[:n], heads, nexts, bits)
     for c in range(n):
         d = _first(heads, bits, wanted[c])
@@ -310,10 +320,11 @@ def _covers(view, search, sought, places, sign):
     equals it at each place.
     """
     packed = view.packed
+    most, slots = _room(view)
     words = (places.size + 63) >> 6
-    chosen, counts = np.empty(MOST_ROWS, np.int64), np.empty(MOST_ROWS, np.int64)
-    masks = np.empty((MOST_ROWS, words), np.uint64)
-    seen = np.full(2 * MOST_ROWS, np.int32(-1))
+    chosen, counts = np.empty(most, np.int64), np.empty(most, np.int64)
+    masks = np.empty((most, words), np.uint64)
+    seen = np.full(slots, np.int32(-1))
     n = 0
     for i in range(packed.shape[0]):
         ok = True
@@ -345,7 +356,7 @@ def _covers(view, search, sought, places, sign):
             seen[place] = n
             chosen[n], counts[n] = i, count
             n += 1
-            if n == MOST_ROWS:
+            if n == most:
                 break
     order = np.argsort(-counts[:n])
     for c in range(n):
@@ -419,19 +430,26 @@ def join(view: View, search: Search, first: int, last: int) -> None:
 
 
 @kernel()
-def join_twice(view: View, search: Search, goal: int, first: int, last: int) -> None:
-    """Rows `first` to `last` - 1, beside pairs of rows, to which two ZIPWITH give a goal.
+def join_twice(view: View, search: Search, first: int, last: int) -> None:
+    """Pairs of rows, beside a row outside, to which two ZIPWITH give a goal.
 
-    The outer one takes the row and the result of the inner one. What that must be is known where
-    the outer lambda determines it; a place is left open where a factor is 0, or where the row is
-    itself the minimum or maximum. A row that leaves more than half of the places open is left out.
+    The outer one takes the row outside and the result of the inner one. What that must be is known
+    where the outer lambda determines it; a place is left open where a factor is 0, or where the row
+    is itself the minimum or maximum. A row that leaves more than half of the places open is left
+    out.
+
+    Parameters
+    ----------
+    first, last : the first case and the one after the last, goal by goal: row a outside for goal g
+        is case g A + a of A rows.
     """
-    size = view.packed.shape[1]
+    size, outside = view.packed.shape[1], search.outside.shape[0]
     low, high = search.bounds[0], search.bounds[1]
     scratch = _scratch(view)
     sought, room = np.empty(size, np.int16), np.empty(size, np.int64)
-    for a in range(first, last):
-        row, y = view.packed[a], search.goals[goal]
+    for case in range(first, last):
+        goal, a = case // outside, case % outside
+        row, y = search.outside[a], search.goals[goal]
         for kind in range(6):  # (+), (-) with the row first, (-) with it second, (*), MIN, MAX
             n = 0
             ok = True
