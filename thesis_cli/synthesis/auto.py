@@ -17,9 +17,9 @@ from thesis_cli.synthesis.roots import Roots
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Task
 
-KEPT, LAST = 20.0, 3.0
-"""Cost of a tree that may enter the bank, and of one that is only compared, in programs of a
-depth-first search."""
+LINE, KEPT, LAST = 15.0, 300.0, 60.0
+"""Nanoseconds for a program of a depth-first search, for a tree that may enter the bank, and for
+one that is only compared."""
 
 
 @cache
@@ -99,33 +99,37 @@ class _Turns:
         self._lines, self._trees = _Effort(), _Effort()
 
     def take(self, prove: bool) -> tuple[str, Stop]:
-        """The cheapest turn: its name, empty if none is left, and what stopped it."""
-        bank, run = self._bank, self._run
+        """Take the cheapest turn.
+
+        Returns
+        -------
+        The search, empty if none is left, and what stopped it.
+        """
+        run, growing = self._run, not self.full and self._bank.size < self._limits.max_length
         joins = min(self._joins, key=lambda joins: joins.next)
-        grow = join = np.inf
+        tree = KEPT if self._bank.size + 1 < self._limits.max_length else LAST
+        costs = {"dfs": LINE * self._lines.next if prove else np.inf}
         if not run.complete:
-            join = joins.next
-            if not self.full and bank.size < self._limits.max_length:
-                grow = (KEPT if bank.size + 1 < self._limits.max_length else LAST) * self._trees.next
-        dfs = self._lines.next if prove else np.inf
+            costs |= {"bottom-up": tree * self._trees.next if growing else np.inf, "join": joins.next}
+        name = min(costs, key=lambda name: costs[name])
         before = run.nodes
-        if dfs == grow == join == np.inf:
+        if costs[name] == np.inf:
             return "", ""
-        if join < min(grow, dfs):
-            return "join", joins.advance(run)
-        if grow <= dfs:
-            short = bank.grow(run)
+        if name == "join":
+            return name, joins.advance(run)
+        if name == "bottom-up":
+            short = self._bank.grow(run)
             self.full = "memory" if short == "memory" else self.full
             self._trees.add(run.nodes - before)
             for joins in self._joins:
                 joins.grow()
-            return "bottom-up", short
+            return name, short
         length = run.exhausted + 1
         in_time = run.examine(length, self._order.operations, [True] * len(OPERATIONS), 1)
         self._lines.add(run.nodes - before)
         if in_time and run.shortest > length:
             run.exhausted = length
-        return "dfs", "" if in_time else "timeout"
+        return name, "" if in_time else "timeout"
 
 
 class _Effort:

@@ -13,7 +13,7 @@ a guide finds them probable, and the level of an expression is the sum of its co
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,10 +24,11 @@ import numpy.typing as npt
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.depth_first import SLICE, Clock, Run, pack
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics
-from thesis_cli.synthesis.program import Line, Program
+from thesis_cli.synthesis.program import Program
 from thesis_cli.synthesis.refutation import refutation
 from thesis_cli.synthesis.solver import GIB, Limits, Order, Solution, Stop
-from thesis_cli.synthesis.task import Example, Task
+from thesis_cli.synthesis.task import Example, Task, check
+from thesis_cli.synthesis.trees import Tree, program_of, shortened
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Ints
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 FIRST, SECOND = 2**12, 2**16
 """Rows of the bank at first, and when these are full; then it has all that the memory allows."""
+
+REPORTED = 20
+"""Programs of one step of a search that are looked at, the shortest first."""
 
 GROWTH = 4
 """Factor by which the table of the rows grows."""
@@ -166,7 +170,7 @@ class Bank:
         self._limits = limits
         self._order = np.array(order.operations, dtype=np.int64)
         self._costs = np.array(costs, dtype=np.int64)
-        self._bounds = bounds_of(semantics)
+        self._bounds, self._semantics = bounds_of(semantics), semantics
         rows = max(FIRST, len(columns) + AHEAD + 1)
         self._most = max(self._most, rows)
         self._reserve(rows)
@@ -283,26 +287,21 @@ class Bank:
     def _collect(self) -> bool:
         """Make programs of the expressions found, unless they are too long; returns whether there
         are enough."""
-        made = (self._program(*map(int, row)) for row in self._found[: self._state[6]])
+        made = (
+            program_of(tuple(map(int, row)), self._task.inputs, self._origins) for row in self._found[: self._state[6]]
+        )
         self._programs += [program for program in made if len(program) <= self._limits.max_length]
         self._hit |= bool(self._state[6])
         self._state[6] = 0
         return len(self._programs) >= self._limits.count
 
-    def _program(self, id: int, x: int, y: int) -> Program:
-        inputs = len(self._task.inputs)
-        variables = {row: row - 1 for row in range(1, 1 + inputs)}
-        lines: list[Line] = []
-
-        def line(id: int, *rows: int) -> int:
-            arguments = tuple(variable(row) for row in rows[: len(OPERATIONS[id].inputs)])
-            lines.append(Line(id, arguments))
-            return inputs + len(lines) - 1
-
-        def variable(row: int) -> int:
-            if row not in variables:
-                variables[row] = line(*map(int, self._origins[row]))
-            return variables[row]
-
-        line(id, x, y)
-        return Program(self._task.inputs, tuple(lines))
+    def report(self, run: Run, trees: Iterable[Tree]) -> None:
+        """Report to a search the programs of trees that give the output, if they are the shortest
+        so far."""
+        inputs = self._task.inputs
+        programs = {program_of(tree, inputs, self._origins) for tree in trees if not isinstance(tree, int)}
+        for program in sorted(programs, key=len)[:REPORTED]:
+            if len(program) >= run.shortest and check(program, self._task, self._semantics):
+                program = shortened(program, self._task, self._semantics)
+            if len(program) < run.shortest:
+                run.add([program])

@@ -28,7 +28,7 @@ from thesis_cli.synthesis.join_lists import Goals, Lists, Root
 from thesis_cli.synthesis.lanes import WIDTH
 from thesis_cli.synthesis.solver import Limits, Order, Stop
 from thesis_cli.synthesis.task import Example, Task
-from thesis_cli.synthesis.trees import Tree, program_of
+from thesis_cli.synthesis.trees import Tree
 
 ZIPS = tuple(BY_NAME[f"ZIPWITH {name}"].id for name in ("(+)", "(-)", "(*)", "MIN", "MAX"))
 """ZIPWITH with the lambdas of `join_kernels`, in order."""
@@ -47,14 +47,14 @@ BESIDE = 1
 SHARED = 3
 """By how many operations a tree may exceed the length of its program, which shares results."""
 
-ROW, DOUBLE, CALL = 0.5, 1.0, 40.0
-"""Cost of a row in a join, and in a double join for each row outside, and of each inner join
-besides, in programs of a depth-first search."""
+ROW, DOUBLE, CALL = 15.0, 30.0, 1200.0
+"""Nanoseconds for a row in a join, and in a double join for each row outside, and for each inner
+join besides."""
 
-SLICE = 2.0**18
-"""Cost of what is done before the clock is looked at again."""
+SLICE = 1e7
+"""Nanoseconds after which the clock is looked at again."""
 
-FURTHER = 2.0
+FURTHER = 6.0
 """Factor of the cost of joins below DROP and ACCESS of the first number, of the second, and so on:
 they come later."""
 
@@ -93,7 +93,7 @@ class Join:
 
     @property
     def next(self) -> float:
-        """Cost of the next step, in programs of a depth-first search; infinite if there is none."""
+        """Expected nanoseconds of the next step; infinite if there is none."""
         return self._steps[0][0] if self._steps else np.inf
 
     def advance(self, run: Run) -> Stop:
@@ -114,7 +114,8 @@ class Join:
             search = Search(goals.numbers, outside, bounds, self._found, state, outer)
             (join if step.outside is None else join_twice)(lists.view, search, first, min(first + slice_, last))
             run.nodes += int(state[1])
-            self._report(run, step, lists, others, int(state[0]))
+            hits = self._found[: state[0]].tolist()
+            self._bank.report(run, {tree for hit in hits for tree in self._trees(step, lists, others, hit)})
             if run.complete:
                 return ""
             if run.clock.is_up:
@@ -151,12 +152,11 @@ class Join:
         below = np.cumsum(rows) * root.factor
         for size in sizes if goals.single else []:
             if operations + size < most:
-                self._push(below[size] * (1 + ROW * len(goals)), _Step(root, goals, size))
+                self._push(below[size] * ROW * (2 + len(goals)), _Step(root, goals, size))
         for size, outside in pairs if goals.double else []:
             if operations + size + outside + 1 < most:
-                self._push(
-                    (below[size] * DOUBLE + CALL * root.factor) * rows[outside] * len(goals), _Step(root, goals, size, outside)
-                )
+                inner = below[size] * DOUBLE + root.factor * CALL
+                self._push(inner * rows[outside] * len(goals), _Step(root, goals, size, outside))
 
     def _push(self, cost: float, step: _Step) -> None:
         heappush(self._steps, (float(cost), next(self._ties), step))
@@ -231,15 +231,6 @@ class Join:
         """Operations that a pair may have."""
         most = min(self._limits.max_length, run.shortest - 1) + SHARED - step.goals.size - bool(step.root.last) - 1
         return most if step.outside is None else most - step.outside - 1
-
-    def _report(self, run: Run, step: _Step, lists: Lists, others: list[int], hits: int) -> None:
-        """Report programs to a search."""
-        origins = self._bank.rows.origins
-        trees = {tree for hit in self._found[:hits].tolist() for tree in self._trees(step, lists, others, hit)}
-        programs = [program_of(tree, self._task.inputs, origins) for tree in trees if isinstance(tree, tuple)]
-        for program in sorted(programs, key=len):
-            if len(program) < run.shortest:
-                run.add([program])
 
     def _trees(self, step: _Step, lists: Lists, others: list[int], hit: list[int]) -> Iterator[Tree]:
         """Trees of the output, from a hit."""

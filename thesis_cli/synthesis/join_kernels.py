@@ -1,10 +1,9 @@
 """Compiled joins: pairs of lists of a bank to which ZIPWITH gives what is sought.
 
-A view is the part of each list that is compared, K numbers side by side. The hash of a row is
-linear, sum_k x_k m_k modulo 2^64 with odd random m. So the hash of the partner of a row under (+)
-or (-) is a difference of hashes, and a join costs a few nanoseconds a row. For (*), MIN and MAX
-each row of a pair can be tested by itself; few pass, and they are paired by the hash of their
-quotient, or by the places where they equal what is sought.
+Hashes of rows are linear (`join_view_kernels`). So the hash of the partner of a row under (+) or
+(-) is a difference of hashes, and a join costs a few nanoseconds a row. For (*), MIN and MAX each
+row of a pair can be tested by itself; few pass, and they are paired by the hash of their quotient,
+or by the places where they equal what is sought.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -15,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thesis_cli.base.arrays import Ints, Words
+from thesis_cli.base.arrays import Ints
 from thesis_cli.base.compiled import helper, kernel
-from thesis_cli.synthesis.bottom_up_kernels import Places
-from thesis_cli.synthesis.lanes import WIDTH, Flags, Lanes, inlined
+from thesis_cli.synthesis.join_view_kernels import View, fill, first_of, hash_of, spread
+from thesis_cli.synthesis.lanes import Lanes, inlined
 
 PLUS, MINUS, TIMES, LEAST, MOST = range(5)
 """The lambdas of ZIPWITH: (+), (-), (*), MIN and MAX."""
@@ -31,46 +30,6 @@ MOST_ROWS = 2**12
 
 FOUND = 7
 """Columns of a hit: what `Search.outer` has; inner lambda, and its two rows."""
-
-
-class Part(NamedTuple):
-    """Which part of the lists is compared.
-
-    Attributes
-    ----------
-    columns : of the compared numbers in the pool, shape (K,).
-    needs : least length on each example, shape (M,).
-    exact : whether it matters that a list is not longer.
-    multipliers : odd, for the hash, shape (K + M,).
-    """
-
-    columns: Ints
-    needs: Ints
-    exact: bool
-    multipliers: Words
-
-
-class View(NamedTuple):
-    """Lists of a bank that reach as far as needed, with the part that is compared.
-
-    Attributes
-    ----------
-    packed : the compared numbers, shape (N, K).
-    hashes : linear hashes of them, shape (N,).
-    sizes : operations of each, rising, shape (N,).
-    heads, nexts : first row by hash, next row of the same place, -1 at the end; shapes (a power of
-        2,) and (N,).
-    bits : which hashes there may be, a bit each; shape (a power of 2,).
-    multipliers : odd, shape (at least K,).
-    """
-
-    packed: Lanes
-    hashes: Words
-    sizes: Ints
-    heads: Places
-    nexts: Places
-    bits: Words
-    multipliers: Words
 
 
 class Search(NamedTuple):
@@ -93,100 +52,6 @@ class Search(NamedTuple):
     found: Ints
     state: Ints
     outer: Ints
-
-
-@helper()
-def _hash(row, multipliers):
-    h = np.uint64(0)
-    for k in range(row.size):
-        h += np.uint64(np.int64(row[k])) * multipliers[k]
-    return h
-
-
-@kernel()
-def pack(pool: Lanes, kinds: Flags, part: Part, rows: Ints, packed: Lanes, hashes: Words, seen: Places) -> int:
-    """Gather the compared numbers of the lists that are long enough; of equal ones the first.
-
-    Parameters
-    ----------
-    pool, kinds : of the bank, as far as it is in use; the first row is left out.
-    part : what is compared.
-    rows : row of the bank of each list, at least as many as rows of the bank; written.
-    packed : likewise the compared numbers, shape (., K); written.
-    hashes : likewise their hashes; written.
-    seen : -1 everywhere, shape (a power of 2 above the rows of the bank,); written.
-
-    Returns
-    -------
-    Number of lists.
-    """
-    columns, needs, exact, multipliers = part
-    size, base, mask = columns.size, WIDTH * needs.size, seen.size - 1
-    n = 0
-    for row in range(1, kinds.size):
-        ok = not kinds[row]
-        for m in range(needs.size):
-            ok &= pool[row, base + m] >= needs[m]
-        if not ok:
-            continue
-        for k in range(size):
-            packed[n, k] = pool[row, columns[k]]
-        h = _hash(packed[n], multipliers)
-        key = h
-        if exact:
-            for m in range(needs.size):
-                key += np.uint64(pool[row, base + m] == needs[m]) * multipliers[size + m]
-        place = np.int64(_spread(key) >> np.uint64(30)) & mask
-        known = False
-        while seen[place] >= 0:
-            other = seen[place]
-            known = hashes[other] == h
-            for m in range(needs.size):
-                if exact and known:
-                    known = (pool[row, base + m] == needs[m]) == (pool[rows[other], base + m] == needs[m])
-            if known:
-                break
-            place = (place + 1) & mask
-        if not known:
-            seen[place] = n
-            rows[n], hashes[n] = row, h
-            n += 1
-    return n
-
-
-@inlined
-def _spread(h):
-    return (h ^ (h >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
-
-
-@helper()
-def _index(hashes, heads, nexts, bits):
-    """Enter hashes, last to first, so that earlier rows come first."""
-    for i in range(heads.size):
-        heads[i] = -1
-    for i in range(bits.size):
-        bits[i] = np.uint64(0)
-    for i in range(hashes.size - 1, -1, -1):
-        s = _spread(hashes[i])
-        place = np.int64(s >> np.uint64(40)) & (heads.size - 1)
-        nexts[i] = heads[place]
-        heads[place] = i
-        bits[np.int64(s >> np.uint64(20)) & (bits.size - 1)] |= np.uint64(1) << (s & np.uint64(63))
-
-
-@inlined
-def _first(heads, bits, h):
-    """First row whose hash may be h, or -1."""
-    s = _spread(h)
-    if not (bits[np.int64(s >> np.uint64(20)) & (bits.size - 1)] >> (s & np.uint64(63))) & np.uint64(1):
-        return np.int64(-1)
-    return np.int64(heads[np.int64(s >> np.uint64(40)) & (heads.size - 1)])
-
-
-@kernel()
-def index(view: View) -> None:
-    """Fill the tables that find rows by their hashes."""
-    _index(view.hashes, view.heads, view.nexts, view.bits)
 
 
 @inlined
@@ -232,13 +97,13 @@ def _linear(view, search, h, hashes, heads, nexts, bits):
     part of the numbers."""
     for i in range(hashes.size):
         wanted = h - hashes[i]
-        j = _first(heads, bits, wanted)
+        j = first_of(heads, bits, wanted)
         while j >= 0:
             if hashes[j] == wanted and j >= i:
                 _offer(view, search, PLUS, i, j)
             j = np.int64(nexts[j])
         wanted = hashes[i] - h
-        j = _first(heads, bits, wanted)
+        j = first_of(heads, bits, wanted)
         while j >= 0:
             if hashes[j] == wanted:
                 _offer(view, search, MINUS, i, j)
@@ -290,7 +155,7 @@ def _quotients(view, search, sought, places):
                 zero |= bit * np.uint64(x == 0)
                 full |= bit
                 bit <<= np.uint64(1)
-        key = _spread(h + zero * np.uint64(0xD6E8FEB86659FD93))
+        key = spread(h + zero * np.uint64(0xD6E8FEB86659FD93))
         place = np.int64(key >> np.uint64(30)) & (seen.size - 1)
         while seen[place] >= 0 and keys[seen[place]] != key:
             place = (place + 1) & (seen.size - 1)
@@ -303,9 +168,9 @@ def _quotients(view, search, sought, places):
     if n == 0:
         return
     heads, nexts, bits = np.empty(slots, np.int32), np.empty(n, np.int32), np.empty(slots >> 2, np.uint64)
-    _index(hashes[:n], heads, nexts, bits)
+    fill(hashes[:n], heads, nexts, bits)
     for c in range(n):
-        d = _first(heads, bits, wanted[c])
+        d = first_of(heads, bits, wanted[c])
         while d >= 0:
             if hashes[d] == wanted[c] and d >= c and zeros[c] | zeros[d] == full:
                 _offer(view, search, TIMES, chosen[c], chosen[d])
@@ -344,7 +209,7 @@ def _covers(view, search, sought, places, sign):
             count += equal
         if count == 0:
             continue
-        place = np.int64(_spread(h) >> np.uint64(30)) & (seen.size - 1)
+        place = np.int64(spread(h) >> np.uint64(30)) & (seen.size - 1)
         while seen[place] >= 0:
             alike = True
             for w in range(words):
@@ -383,7 +248,7 @@ def _pairs(view, search, sought, places, scratch):
     whole = places.size == view.packed.shape[1]
     hashes, heads, nexts, bits = scratch
     if whole:
-        h = _hash(sought, view.multipliers)
+        h = hash_of(sought, view.multipliers)
         _linear(view, search, h, view.hashes, view.heads, view.nexts, view.bits)
     else:
         h = np.uint64(0)
@@ -394,7 +259,7 @@ def _pairs(view, search, sought, places, scratch):
             for k in places:
                 part += np.uint64(np.int64(view.packed[i, k])) * view.multipliers[k]
             hashes[i] = part
-        _index(hashes, heads, nexts, bits)
+        fill(hashes, heads, nexts, bits)
         _linear(view, search, h, hashes, heads, nexts, bits)
     _quotients(view, search, sought, places)
     _covers(view, search, sought, places, np.int64(1))
@@ -420,8 +285,8 @@ def join(view: View, search: Search, first: int, last: int) -> None:
     scratch = _scratch(view)
     for goal in range(first, last):
         search.outer[0], search.outer[3] = ALONE, goal
-        h = _hash(search.goals[goal], view.multipliers)
-        i = _first(view.heads, view.bits, h)
+        h = hash_of(search.goals[goal], view.multipliers)
+        i = first_of(view.heads, view.bits, h)
         while i >= 0:
             if view.hashes[i] == h:
                 _offer(view, search, ALONE, i, i)

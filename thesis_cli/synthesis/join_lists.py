@@ -8,7 +8,7 @@ import numpy as np
 
 from thesis_cli.synthesis.bottom_up import Bank
 from thesis_cli.synthesis.inverses import Path
-from thesis_cli.synthesis.join_kernels import Part, View, index, pack
+from thesis_cli.synthesis.join_view_kernels import Part, View, index, pack
 from thesis_cli.synthesis.lanes import WIDTH, Lanes
 
 

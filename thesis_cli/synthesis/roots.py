@@ -42,9 +42,9 @@ ROOTS = 8.0, 240.0, 480.0
 """Roots of 1, 2 and 3 operations, about as many as there are; those of several operations are
 tested less sharply, and count four times."""
 
-PLANNED, QUERY, PAIR = 1000.0, 40.0, 0.2
-"""Cost of a root that is to be planned, of a list a with one root, and of a list b with them, in
-programs of a depth-first search."""
+PLANNED, QUERY, PAIR = 15_000.0, 600.0, 3.0
+"""Nanoseconds for a root that is to be planned, for a list a with one root, and for a list b with
+them."""
 
 
 @cache
@@ -84,7 +84,7 @@ class Roots:
 
     @property
     def next(self) -> float:
-        """Cost of the next step, in programs of a depth-first search; infinite if there is none."""
+        """Expected nanoseconds of the next step; infinite if there is none."""
         return self._steps[-1][0] if self._steps else np.inf
 
     def grow(self) -> None:
@@ -111,10 +111,7 @@ class Roots:
         while more:
             more, trees = self._search(c, i, j, state)
             run.nodes += int(state[7])
-            programs = [program_of(tree, self._task.inputs, self._bank.rows.origins) for tree in trees]
-            for program in sorted(programs, key=len):
-                if len(program) < run.shortest:
-                    run.add([program])
+            self._bank.report(run, trees)
             if run.clock.is_up:
                 return "timeout"
             more = more and not run.complete
