@@ -21,6 +21,9 @@ LINE, KEPT, LAST = 15.0, 300.0, 60.0
 """Nanoseconds for a program of a depth-first search, for a tree that may enter the bank, and for
 one that is only compared."""
 
+PLAN = 5e6
+"""Nanoseconds for a size of the bank besides: joins are planned."""
+
 
 @cache
 def prepare() -> None:
@@ -110,7 +113,7 @@ class _Turns:
         tree = KEPT if self._bank.size + 1 < self._limits.max_length else LAST
         costs = {"dfs": LINE * self._lines.next if prove else np.inf}
         if not run.complete:
-            costs |= {"bottom-up": tree * self._trees.next if growing else np.inf, "join": joins.next}
+            costs |= {"bottom-up": PLAN + tree * self._trees.next if growing else np.inf, "join": joins.next}
         name = min(costs, key=lambda name: costs[name])
         before = run.nodes
         if costs[name] == np.inf:

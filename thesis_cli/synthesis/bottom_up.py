@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 FIRST, SECOND = 2**12, 2**16
 """Rows of the bank at first, and when these are full; then it has all that the memory allows."""
 
-REPORTED = 20
-"""Programs of one step of a search that are looked at, the shortest first."""
+REPORTED, CLOSE = 10, 2
+"""Programs of one step of a search that are looked at, the shortest first, and by how many lines
+they may be too long for an attempt to shorten them."""
 
 GROWTH = 4
 """Factor by which the table of the rows grows."""
@@ -287,9 +288,8 @@ class Bank:
     def _collect(self) -> bool:
         """Make programs of the expressions found, unless they are too long; returns whether there
         are enough."""
-        made = (
-            program_of(tuple(map(int, row)), self._task.inputs, self._origins) for row in self._found[: self._state[6]]
-        )
+        hits: list[Tree] = [(id, x, y) for id, x, y in self._found[: self._state[6]].tolist()]
+        made = [program_of(hit, self._task.inputs, self._origins) for hit in hits]
         self._programs += [program for program in made if len(program) <= self._limits.max_length]
         self._hit |= bool(self._state[6])
         self._state[6] = 0
@@ -301,7 +301,7 @@ class Bank:
         inputs = self._task.inputs
         programs = {program_of(tree, inputs, self._origins) for tree in trees if not isinstance(tree, int)}
         for program in sorted(programs, key=len)[:REPORTED]:
-            if len(program) >= run.shortest and check(program, self._task, self._semantics):
+            if run.shortest <= len(program) < run.shortest + CLOSE and check(program, self._task, self._semantics):
                 program = shortened(program, self._task, self._semantics)
             if len(program) < run.shortest:
                 run.add([program])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from thesis_cli.synthesis.dsl import OPERATIONS, Operation, Semantics, Value
 from thesis_cli.synthesis.trees import Tree
@@ -63,6 +64,14 @@ Path = tuple[tuple[int, ...], ...]
 takes and whether that is its second argument."""
 
 
+@dataclass(frozen=True)
+class Goal:
+    """What a list must be on each example, for the steps of a path to give the output."""
+
+    values: tuple[Value, ...]
+    path: Path = ()
+
+
 def wrap(tree: Tree, path: Path) -> Tree:
     """The tree of the root, from one of the goal."""
     for id, *other in reversed(path):
@@ -74,20 +83,22 @@ def wrap(tree: Tree, path: Path) -> Tree:
     return tree
 
 
-def unwound(outputs: tuple[Value, ...], semantics: Semantics, depth: int) -> list[dict[tuple[Value, ...], Path]]:
+def unwound(outputs: tuple[Value, ...], semantics: Semantics, depth: int) -> list[list[Goal]]:
     """The outputs, which are lists, and what inverted operations make of them.
 
     Returns
     -------
-    Goals and their paths, by the number of operations from 0 to `depth`; a goal has the shortest.
+    Goals by the number of operations, from 0 to `depth`; a goal has the fewest.
     """
-    found: list[dict[tuple[Value, ...], Path]] = [{outputs: ()}]
+    found = [[Goal(outputs)]]
+    known = {outputs}
     for _ in range(depth):
-        longer: dict[tuple[Value, ...], Path] = {}
-        for goal, path in found[-1].items():
+        longer = []
+        for goal in found[-1]:
             for operation in OPERATIONS:
-                values = invert(operation, goal, semantics)
-                if values is not None and not any(values in known for known in (*found, longer)):
-                    longer[values] = (*path, (operation.id,))
+                values = invert(operation, goal.values, semantics)
+                if values is not None and values not in known:
+                    known.add(values)
+                    longer.append(Goal(values, (*goal.path, (operation.id,))))
         found.append(longer)
     return found

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from heapq import heappop, heappush
-from itertools import count, product
+from itertools import count
 from operator import le
 
 import numpy as np
@@ -47,9 +47,9 @@ BESIDE = 1
 SHARED = 3
 """By how many operations a tree may exceed the length of its program, which shares results."""
 
-ROW, DOUBLE, CALL = 15.0, 30.0, 1200.0
-"""Nanoseconds for a row in a join, and in a double join for each row outside, and for each inner
-join besides."""
+STEP, ROW, DOUBLE, CALL = 1e6, 15.0, 30.0, 1200.0
+"""Nanoseconds for a step, for a row in a join, and in a double join for each row outside, and for
+each inner join besides."""
 
 SLICE = 1e7
 """Nanoseconds after which the clock is looked at again."""
@@ -127,7 +127,7 @@ class Join:
         newest = self._bank.size
         rows = np.bincount(self._bank.sizes[1:], minlength=newest + 1)
         sizes = range(newest + 1)
-        pairs = list(product(sizes, repeat=2))
+        pairs = [(size, outside) for size in sizes for outside in sizes]
         for root in [*self._goals, *(root for root in self._roots() if root not in self._goals)]:
             known = self._goals.setdefault(root, [])
             for goals in known:
@@ -159,7 +159,7 @@ class Join:
                 self._push(inner * rows[outside] * len(goals), _Step(root, goals, size, outside))
 
     def _push(self, cost: float, step: _Step) -> None:
-        heappush(self._steps, (float(cost), next(self._ties), step))
+        heappush(self._steps, (STEP + float(cost), next(self._ties), step))
 
     def _roots(self) -> Iterator[Root]:
         """What a join can give."""
@@ -194,9 +194,9 @@ class Join:
             outputs = tuple((output,) for output in outputs)  # type: ignore[misc]
         goals = []
         for size, found in enumerate(unwound(outputs, self._semantics, 0 if root.last else DEPTH)):
-            numbers = [[values[m][i] for i, m in root.places] for values in found]  # type: ignore[index]
+            numbers = [[goal.values[m][i] for i, m in root.places] for goal in found]  # type: ignore[index]
             array = np.array(numbers, dtype=np.int16).reshape(len(found), len(root.places))
-            goals.append(Goals(array, tuple(found.values()), size, double=size < DEPTH))
+            goals.append(Goals(array, tuple(goal.path for goal in found), size, double=size < DEPTH))
         return goals
 
     def _beside(self, root: Root, goals: Goals, size: int) -> Goals:

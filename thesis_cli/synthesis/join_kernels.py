@@ -294,6 +294,27 @@ def join(view: View, search: Search, first: int, last: int) -> None:
         _pairs(view, search, search.goals[goal], places, scratch)
 
 
+@inlined
+def _left(kind, x, z):
+    """What must stand in the inner list at a place where the row outside has x and the goal z.
+
+    Returns
+    -------
+    The number, whether it is known, and whether there can be one.
+    """
+    if kind == 0:
+        return z - x, True, True
+    if kind == 1:
+        return x - z, True, True
+    if kind == 2:
+        return z + x, True, True
+    if kind == 3:
+        return (z // x, True, z % x == 0) if x != 0 else (z, False, z == 0)
+    if kind == 4:
+        return z, x > z, x >= z
+    return z, x < z, x <= z
+
+
 @kernel()
 def join_twice(view: View, search: Search, first: int, last: int) -> None:
     """Pairs of rows, beside a row outside, to which two ZIPWITH give a goal.
@@ -319,23 +340,7 @@ def join_twice(view: View, search: Search, first: int, last: int) -> None:
             n = 0
             ok = True
             for k in range(size):
-                x, z = np.int64(row[k]), np.int64(y[k])
-                v, known = z, True
-                if kind == 0:
-                    v = z - x
-                elif kind == 1:
-                    v = x - z
-                elif kind == 2:
-                    v = z + x
-                elif kind == 3:
-                    if x == 0:
-                        ok, known = z == 0, False
-                    else:
-                        ok, v = z % x == 0, z // x
-                elif kind == 4:
-                    ok, known = x >= z, x > z
-                else:
-                    ok, known = x <= z, x < z
+                v, known, ok = _left(kind, np.int64(row[k]), np.int64(y[k]))
                 if known and (v < low or v > high):
                     ok = False
                 if not ok:

@@ -13,7 +13,7 @@ import numpy as np
 
 from thesis_cli.synthesis.bottom_up import Bank
 from thesis_cli.synthesis.dsl import INT, LIST, OPERATIONS, WIDEST, Operation, Semantics, Value
-from thesis_cli.synthesis.inverses import INVERSES, Goal, goals_of
+from thesis_cli.synthesis.inverses import INVERSES, Goal, unwound, wrap
 from thesis_cli.synthesis.root_needs import ENDS, PARITY, WITHIN, Need, Needs
 from thesis_cli.synthesis.task import Task
 from thesis_cli.synthesis.trees import Tree
@@ -67,7 +67,7 @@ class Root:
         """The tree of the output, from that of the list below."""
         for operation, number in self.steps:
             tree = (operation.id, tree) if number < 0 else (operation.id, number, tree)
-        return self.goal.wrap(tree)
+        return wrap(tree, self.goal.path)
 
 
 @cache
@@ -118,7 +118,8 @@ class Chains:
         self._bank, self._output = bank, task.output
         self._bounds = semantics.low, semantics.high
         self._outputs = tuple(example.output for example in task.examples)
-        self._goals = goals_of(self._outputs, semantics, DEPTH) if task.output is LIST else [Goal(self._outputs)]
+        found = unwound(self._outputs, semantics, DEPTH) if task.output is LIST else [[Goal(self._outputs)]]
+        self._goals = [goal for goals in found for goal in goals]
         longest = [max(len(x) for x in e.inputs if not isinstance(x, int)) for e in task.examples]
         self._needs = [Needs(semantics, n) for n in longest]
         self._seen: set[object] = set()

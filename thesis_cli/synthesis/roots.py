@@ -21,7 +21,7 @@ from thesis_cli.synthesis.dsl import DEFAULT, Semantics
 from thesis_cli.synthesis.root_chains import Chains, Root, rows_of
 from thesis_cli.synthesis.solver import Limits, Order, Stop
 from thesis_cli.synthesis.task import Example, Task
-from thesis_cli.synthesis.trees import Tree, program_of
+from thesis_cli.synthesis.trees import Tree
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Ints
@@ -42,9 +42,9 @@ ROOTS = 8.0, 240.0, 480.0
 """Roots of 1, 2 and 3 operations, about as many as there are; those of several operations are
 tested less sharply, and count four times."""
 
-PLANNED, QUERY, PAIR = 15_000.0, 600.0, 3.0
-"""Nanoseconds for a root that is to be planned, for a list a with one root, and for a list b with
-them."""
+STEP, PLANNED, QUERY, PAIR = 1e6, 15_000.0, 600.0, 3.0
+"""Nanoseconds for a step, for a root that is to be planned, for a list a with one root, and for a
+list b with them."""
 
 
 @cache
@@ -99,7 +99,7 @@ class Roots:
                 for i in range(j + 1):
                     if max(j, c - 1) > self._known and c + i + j < self._limits.max_length + SHARED:
                         work = roots * float(counts[i]) * (QUERY + PAIR * float(counts[j]))
-                        self._steps.append((planned + work, c, i, j))
+                        self._steps.append((STEP + planned + work, c, i, j))
         self._known = size
         self._steps.sort(reverse=True)
 
