@@ -26,9 +26,10 @@ from thesis_cli.synthesis.depth_first import SLICE, Clock, Run, pack
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics
 from thesis_cli.synthesis.program import Program
 from thesis_cli.synthesis.refutation import refutation
+from thesis_cli.synthesis.shorter import shorter
 from thesis_cli.synthesis.solver import GIB, Limits, Order, Solution, Stop
 from thesis_cli.synthesis.task import Example, Task, check
-from thesis_cli.synthesis.trees import Tree, program_of, shortened
+from thesis_cli.synthesis.trees import Tree, program_of
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Ints
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 FIRST, SECOND = 2**12, 2**16
 """Rows of the bank at first, and when these are full; then it has all that the memory allows."""
 
-REPORTED, CLOSE = 10, 2
+REPORTED, CLOSE = 10, 3
 """Programs of one step of a search that are looked at, the shortest first, and by how many lines
 they may be too long for an attempt to shorten them."""
 
@@ -301,7 +302,8 @@ class Bank:
         inputs = self._task.inputs
         programs = {program_of(tree, inputs, self._origins) for tree in trees if not isinstance(tree, int)}
         for program in sorted(programs, key=len)[:REPORTED]:
-            if run.shortest <= len(program) < run.shortest + CLOSE and check(program, self._task, self._semantics):
-                program = shortened(program, self._task, self._semantics)
             if len(program) < run.shortest:
                 run.add([program])
+            elif len(program) < run.shortest + CLOSE and check(program, self._task, self._semantics):
+                found = shorter(program, self._task, self._semantics, run.shortest - 1)
+                run.add([found] if found else [])

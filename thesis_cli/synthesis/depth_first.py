@@ -213,10 +213,12 @@ class Examination:
     @property
     def programs(self) -> list[Program]:
         """Programs found and not taken, in order."""
-        return [
-            Program(self._task.inputs, tuple(_line(*map(int, row)) for row in rows))
-            for rows in self._state.found[: self._state.counts[3]]
-        ]
+        return [Program(self._task.inputs, lines) for lines in self.found]
+
+    @property
+    def found(self) -> list[tuple[Line, ...]]:
+        """Their lines."""
+        return [tuple(_line(*map(int, row)) for row in rows) for rows in self._state.found[: self._state.counts[3]]]
 
 
 def _ends(operations: Sequence[int], task: Task, pruning: Pruning) -> Flags:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from heapq import heappop, heappush
 from itertools import count
-from operator import le
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +46,7 @@ BESIDE = 1
 SHARED = 3
 """By how many operations a tree may exceed the length of its program, which shares results."""
 
-STEP, ROW, DOUBLE, CALL = 1e6, 15.0, 30.0, 1200.0
+STEP, ROW, DOUBLE, CALL = 3e5, 15.0, 30.0, 1200.0
 """Nanoseconds for a step, for a row in a join, and in a double join for each row outside, and for
 each inner join besides."""
 
@@ -58,8 +57,8 @@ FURTHER = 6.0
 """Factor of the cost of joins below DROP and ACCESS of the first number, of the second, and so on:
 they come later."""
 
-NUMBERS = 100
-"""How many numbers of the bank TAKE, DROP and ACCESS take; the first ones."""
+NUMBERS, TAKEN = 100, 10_000
+"""How many numbers of the bank DROP and ACCESS take, and TAKE; the first ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,19 +172,17 @@ class Join:
             counts, last = (1,) * examples, ACCESS
             yield Root((0,) * examples, counts, False, (HEAD,))
         longest = [max(len(x) for x in e.inputs if not isinstance(x, int)) for e in self._task.examples]
-        factor = 0.0
-        for row, numbers in self._numbers():
-            ends = map(sum, zip(numbers, counts, strict=True))
-            if any(counts) and min(numbers) >= 0 and any(numbers) and all(map(le, ends, longest)):
-                factor += FURTHER
-                yield Root(numbers, counts, last == DROP, (last, row), factor)
+        rows, numbers = self._numbers(NUMBERS)
+        useful = (numbers >= 0).all(axis=1) & numbers.any(axis=1) & (numbers + counts <= longest).all(axis=1)
+        for place, row in enumerate(rows[useful].tolist() if any(counts) else [], 1):
+            offsets = tuple(numbers[useful][place - 1].tolist())
+            yield Root(offsets, counts, last == DROP, (last, row), FURTHER * place)
 
-    def _numbers(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Rows of the first numbers of the bank, and their values."""
+    def _numbers(self, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Rows of the first numbers of the bank, and their values, shape (count, M)."""
         rows = np.flatnonzero(self._bank.rows.kinds[: self._bank.kept + 1])
-        rows = rows[rows > 0][:NUMBERS]
-        values = self._bank.rows.pool[rows][:, : WIDTH * len(self._outputs) : WIDTH]
-        return list(zip(rows.tolist(), map(tuple, values.tolist()), strict=True))
+        rows = rows[rows > 0][:count]
+        return rows, self._bank.rows.pool[rows][:, : WIDTH * len(self._outputs) : WIDTH].astype(np.int64)
 
     def _unwound(self, root: Root) -> list[Goals]:
         """Goals of a root that inverted operations on one list make, by their number."""
@@ -251,11 +248,10 @@ class Join:
         if (lengths == root.counts).all():
             yield tree
         elif (REVERSE,) not in path:
-            for row, numbers in self._numbers():
-                taken = [min(n, k) if k >= 0 else max(0, n + k) for n, k in zip(lengths.tolist(), numbers, strict=True)]
-                if taken == list(root.counts):
-                    yield (TAKE, row, tree)
-                    return
+            rows, numbers = self._numbers(TAKEN)
+            taken = np.where(numbers < 0, np.maximum(lengths + numbers, 0), np.minimum(lengths, numbers))
+            for place in np.flatnonzero((taken == root.counts).all(axis=1))[:1]:
+                yield (TAKE, int(rows[place]), tree)
 
 
 @cache

@@ -25,8 +25,11 @@ PLUS, MINUS, TIMES, LEAST, MOST = range(5)
 ALONE = -1
 """Stands for no ZIPWITH."""
 
-MOST_ROWS = 2**12
+MOST_ROWS = 2**15
 """Rows that are paired for (*), MIN or MAX; the first ones that differ in what matters."""
+
+MOST_PAIRS = 2**22
+"""Pairs of rows that are tested for MIN or MAX."""
 
 FOUND = 7
 """Columns of a hit: what `Search.outer` has; inner lambda, and its two rows."""
@@ -155,7 +158,7 @@ def _quotients(view, search, sought, places):
                 zero |= bit * np.uint64(x == 0)
                 full |= bit
                 bit <<= np.uint64(1)
-        key = spread(h + zero * np.uint64(0xD6E8FEB86659FD93))
+        key = spread(h ^ spread(zero ^ spread(view.ends[i])))
         place = np.int64(key >> np.uint64(30)) & (seen.size - 1)
         while seen[place] >= 0 and keys[seen[place]] != key:
             place = (place + 1) & (seen.size - 1)
@@ -175,6 +178,21 @@ def _quotients(view, search, sought, places):
             if hashes[d] == wanted[c] and d >= c and zeros[c] | zeros[d] == full:
                 _offer(view, search, TIMES, chosen[c], chosen[d])
             d = np.int64(nexts[d])
+
+
+@helper()
+def _by_count(counts, most):
+    """Places of some counts, each up to `most`, the highest first."""
+    starts = np.zeros(most + 2, np.int64)
+    for c in range(counts.size):
+        starts[most - counts[c] + 1] += 1
+    for k in range(most + 1):
+        starts[k + 1] += starts[k]
+    order = np.empty(counts.size, np.int64)
+    for c in range(counts.size):
+        order[starts[most - counts[c]]] = c
+        starts[most - counts[c]] += 1
+    return order
 
 
 @helper()
@@ -201,7 +219,7 @@ def _covers(view, search, sought, places, sign):
             continue
         for w in range(words):
             masks[n, w] = np.uint64(0)
-        count, h = np.int64(0), np.uint64(0)
+        count, h = np.int64(0), spread(view.ends[i])
         for at in range(places.size):
             equal = packed[i, places[at]] == sought[places[at]]
             masks[n, at >> 6] |= np.uint64(equal) << np.uint64(at & 63)
@@ -211,7 +229,7 @@ def _covers(view, search, sought, places, sign):
             continue
         place = np.int64(spread(h) >> np.uint64(30)) & (seen.size - 1)
         while seen[place] >= 0:
-            alike = True
+            alike = view.ends[chosen[seen[place]]] == view.ends[i]
             for w in range(words):
                 alike &= masks[seen[place], w] == masks[n, w]
             if alike:
@@ -223,17 +241,19 @@ def _covers(view, search, sought, places, sign):
             n += 1
             if n == most:
                 break
-    order = np.argsort(-counts[:n])
+    order = _by_count(counts[:n], places.size)
+    left = MOST_PAIRS
     for c in range(n):
-        if 2 * counts[order[c]] < places.size:
+        if 2 * counts[order[c]] < places.size or left < 0:
             break
         for d in range(c, n):
-            if counts[order[c]] + counts[order[d]] < places.size:
+            left -= 1
+            if counts[order[c]] + counts[order[d]] < places.size or left < 0:
                 break
             whole = True
             for w in range(words):
-                left = places.size - (w << 6)
-                full = ~np.uint64(0) if left >= 64 else (np.uint64(1) << np.uint64(left)) - np.uint64(1)
+                ends = places.size - (w << 6)
+                full = ~np.uint64(0) if ends >= 64 else (np.uint64(1) << np.uint64(ends)) - np.uint64(1)
                 if (masks[order[c], w] | masks[order[d], w]) != full:
                     whole = False
                     break

@@ -73,20 +73,21 @@ class Lists:
         columns = np.array([m * WIDTH + root.offsets[m] + i for i, m in root.places], dtype=np.int64)
         needs = np.add(root.offsets, root.counts)
         rng = np.random.default_rng(0)
-        multipliers = rng.integers(2**64, size=len(columns) + len(needs), dtype=np.uint64) | np.uint64(1)
+        multipliers = rng.integers(2**64, size=len(columns), dtype=np.uint64) | np.uint64(1)
         sizes = bank.sizes
         used = int(np.searchsorted(sizes, size, side="right"))
         rows = np.empty(used, dtype=np.int64)
         packed = np.empty((used, len(columns)), dtype=np.int16)
-        hashes = np.empty(used, dtype=np.uint64)
+        keys = np.empty((used, 2), dtype=np.uint64)
         seen = np.full(2 << used.bit_length(), -1, dtype=np.int32)
         part = Part(columns, needs.astype(np.int64), root.exact, multipliers)
-        count = int(pack(bank.rows.pool, bank.rows.kinds[:used], part, rows, packed, hashes, seen))
+        count = int(pack(bank.rows.pool, bank.rows.kinds[:used], part, rows, packed, keys, seen))
         heads = 2 << max(count.bit_length(), 6)
         self.rows = rows[:count].copy()
         self.view = View(
             packed[:count].copy(),
-            hashes[:count].copy(),
+            keys[:count, 0].copy(),
+            keys[:count, 1].copy(),
             sizes[self.rows],
             np.empty(heads, dtype=np.int32),
             np.empty(count, dtype=np.int32),

@@ -27,7 +27,7 @@ class Part(NamedTuple):
     columns : of the compared numbers in the pool, shape (K,).
     needs : least length on each example, shape (M,).
     exact : whether it matters that a list is not longer.
-    multipliers : odd, for the hash, shape (K + M,).
+    multipliers : odd, for the hash, shape (K,).
     """
 
     columns: Ints
@@ -43,15 +43,17 @@ class View(NamedTuple):
     ----------
     packed : the compared numbers, shape (N, K).
     hashes : linear hashes of them, shape (N,).
+    ends : bits of the examples on which the list ends with them, shape (N,).
     sizes : operations of each, rising, shape (N,).
     heads, nexts : first row by hash, next row of the same place, -1 at the end; shapes (a power of
         2,) and (N,).
     bits : which hashes there may be, a bit each; shape (a power of 2,).
-    multipliers : odd, shape (at least K,).
+    multipliers : odd, shape (K,).
     """
 
     packed: Lanes
     hashes: Words
+    ends: Words
     sizes: Ints
     heads: Places
     nexts: Places
@@ -68,7 +70,7 @@ def hash_of(row, multipliers):
 
 
 @kernel()
-def pack(pool: Lanes, kinds: Flags, part: Part, rows: Ints, packed: Lanes, hashes: Words, seen: Places) -> int:
+def pack(pool: Lanes, kinds: Flags, part: Part, rows: Ints, packed: Lanes, keys: Words, seen: Places) -> int:
     """Gather the compared numbers of the lists that are long enough; of equal ones the first.
 
     Parameters
@@ -77,7 +79,8 @@ def pack(pool: Lanes, kinds: Flags, part: Part, rows: Ints, packed: Lanes, hashe
     part : what is compared.
     rows : row of the bank of each list, at least as many as rows of the bank; written.
     packed : likewise the compared numbers, shape (., K); written.
-    hashes : likewise their hashes; written.
+    keys : likewise their hashes, and on which of the first 64 examples the list ends with them
+        (all, if that does not matter), shape (., 2); written.
     seen : -1 everywhere, shape (a power of 2 above the rows of the bank,); written.
 
     Returns
@@ -95,25 +98,19 @@ def pack(pool: Lanes, kinds: Flags, part: Part, rows: Ints, packed: Lanes, hashe
             continue
         for k in range(size):
             packed[n, k] = pool[row, columns[k]]
-        h = hash_of(packed[n], multipliers)
-        key = h
-        if exact:
-            for m in range(needs.size):
-                key += np.uint64(pool[row, base + m] == needs[m]) * multipliers[size + m]
-        place = np.int64(spread(key) >> np.uint64(30)) & mask
-        known = False
+        ends = np.uint64(0)
+        for m in range(min(needs.size, 64)):
+            ends |= np.uint64(not exact or pool[row, base + m] == needs[m]) << np.uint64(m)
+        keys[n, 0], keys[n, 1] = hash_of(packed[n], multipliers), ends
+        place = np.int64(spread(keys[n, 0] ^ spread(ends)) >> np.uint64(30)) & mask
         while seen[place] >= 0:
             other = seen[place]
-            known = hashes[other] == h
-            for m in range(needs.size):
-                if exact and known:
-                    known = (pool[row, base + m] == needs[m]) == (pool[rows[other], base + m] == needs[m])
-            if known:
+            if keys[other, 0] == keys[n, 0] and keys[other, 1] == ends:
                 break
             place = (place + 1) & mask
-        if not known:
+        if seen[place] < 0:
             seen[place] = n
-            rows[n], hashes[n] = row, h
+            rows[n] = row
             n += 1
     return n
 
