@@ -248,10 +248,10 @@ class Join:
         if (lengths == root.counts).all():
             yield tree
         elif (REVERSE,) not in path:
-            rows, numbers = self._numbers(TAKEN)
+            takers, numbers = self._numbers(TAKEN)
             taken = np.where(numbers < 0, np.maximum(lengths + numbers, 0), np.minimum(lengths, numbers))
             for place in np.flatnonzero((taken == root.counts).all(axis=1))[:1]:
-                yield (TAKE, int(rows[place]), tree)
+                yield (TAKE, int(takers[place]), tree)
 
 
 @cache

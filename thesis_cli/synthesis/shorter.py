@@ -35,11 +35,12 @@ def shorter(program: Program, task: Task, semantics: Semantics, most: int) -> Pr
 
 
 def _columns(program: Program, task: Task, semantics: Semantics) -> list[tuple[Value, ...]]:
-    """Values of all variables on the examples."""
+    """Values of all variables on the examples, all of which the program fits."""
     columns = list(zip(*(example.inputs for example in task.examples), strict=True))
     for line in program.lines:
         rows = zip(*(columns[x] for x in line.arguments), strict=True)
-        columns.append(tuple(semantics.apply(OPERATIONS[line.operation], *row) for row in rows))  # type: ignore[misc]
+        values = (semantics.apply(OPERATIONS[line.operation], *row) for row in rows)
+        columns.append(tuple(value for value in values if value is not None))
     return columns
 
 
