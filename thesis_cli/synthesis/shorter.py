@@ -91,7 +91,9 @@ def _of_same_values(program: Program, task: Task, semantics: Semantics) -> Progr
     inputs = len(program.inputs)
     columns = _columns(program, task, semantics)
     firsts = {column[0]: place for place, column in reversed(list(enumerate(columns)))}
-    places = {column: place for place, column in reversed(list(enumerate(columns)))}
+    places: dict[tuple[Value | None, ...], int] = {}
+    for place, column in enumerate(columns):
+        places.setdefault(column, place)
     lines: dict[int, list[Line]] = {}
     for operation in OPERATIONS:
         fitting = [[i for i, kind in enumerate(program.types) if kind is needed] for needed in operation.inputs]
