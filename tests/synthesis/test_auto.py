@@ -55,8 +55,8 @@ def test_several_programs_are_those_of_depth_first_search() -> None:
 
 def test_a_full_bank_leaves_the_rest_to_depth_first_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto, "LINE", 1e9)  # the bank comes first
-    solution = Auto().solve(shared(), UNIFORM, Limits(4, memory=1e-6))
-    assert (solution.solver, solution.stopped, solution.proven) == ("dfs", "memory", True)
+    solution = Auto().solve(impossible((LIST, LIST)), UNIFORM, Limits(3, memory=1e-6))
+    assert (solution.program, solution.stopped, solution.exhausted) == (None, "memory", 3)
 
 
 def test_a_timeout_and_an_interrupt_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
