@@ -106,14 +106,15 @@ def _of_same_values(program: Program, task: Task, semantics: Semantics) -> Progr
     output = places[columns[-1]]
     for size in range(len(program)):
         for others in combinations([place for place in lines if place != output], size):
-            found = _arranged({*others, output}, inputs, lines)
+            found = _arranged({*others, output}, output, inputs, lines)
             if found:
                 return Program(program.inputs, found)
     return program
 
 
-def _arranged(needed: set[int], inputs: int, lines: dict[int, list[Line]]) -> tuple[Line, ...] | None:
-    """Lines that compute some values, each from those before it; None if there are none."""
+def _arranged(needed: set[int], output: int, inputs: int, lines: dict[int, list[Line]]) -> tuple[Line, ...] | None:
+    """Lines that compute some values, each from those before it, the output last; None if there are
+    none."""
     numbers = {place: place for place in range(inputs)}
     found: list[Line] = []
     while len(found) < len(needed):
@@ -125,5 +126,5 @@ def _arranged(needed: set[int], inputs: int, lines: dict[int, list[Line]]) -> tu
                 break
         else:
             return None
-    output = numbers[max(needed)]
-    return tuple(found) if output == inputs + len(found) - 1 else None
+    last = numbers[output]
+    return tuple(found) if last == inputs + len(found) - 1 else None

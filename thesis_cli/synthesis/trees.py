@@ -25,14 +25,13 @@ def program_of(tree: Tree, inputs: Sequence[Type], origins: npt.NDArray[np.int32
     origins : operation and arguments of each row, shape (V, 3).
     """
     variables: dict[Tree, int] = {1 + i: i for i in range(len(inputs))}
-    lines: list[Line] = []
+    lines: dict[Line, int] = {}
 
     def variable(tree: Tree) -> int:
         if tree not in variables:
             id, *arguments = map(int, origins[tree]) if isinstance(tree, int) else tree
             line = Line(id, tuple(map(variable, arguments[: len(OPERATIONS[id].inputs)])))
-            lines.append(line)
-            variables[tree] = len(inputs) + len(lines) - 1
+            variables[tree] = lines.setdefault(line, len(inputs) + len(lines))
         return variables[tree]
 
     variable(tree)
