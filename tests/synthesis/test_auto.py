@@ -10,7 +10,7 @@ from tests.synthesis.test_bottom_up import shared
 from tests.synthesis.test_depth_first import ORDERS, UNIFORM, impossible
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis import auto
+from thesis_cli.synthesis import auto, bottom_up
 from thesis_cli.synthesis.auto import Auto
 from thesis_cli.synthesis.bottom_up import BottomUp
 from thesis_cli.synthesis.depth_first import DepthFirst, Examination
@@ -55,6 +55,7 @@ def test_several_programs_are_those_of_depth_first_search() -> None:
 
 def test_a_full_bank_leaves_the_rest_to_depth_first_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto, "LINE", 1e9)  # the bank comes first
+    monkeypatch.setattr(bottom_up, "FIRST", 8)
     solution = Auto().solve(impossible((LIST, LIST)), UNIFORM, Limits(3, memory=1e-6))
     assert (solution.program, solution.stopped, solution.exhausted) == (None, "memory", 3)
 
