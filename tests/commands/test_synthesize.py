@@ -336,7 +336,8 @@ def test_division_and_range_change_what_fits(cli, tmp_path):
         (["empty.json", "--prior", "unknown.csv", "--out", "unknown.csv"], "would overwrite the input"),
     ],
 )
-def test_bad_input_is_one_line(cli, tmp_path, arguments, message):
+def test_bad_input_is_one_line_before_anything_is_compiled(cli, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.setattr("thesis_cli.commands.synthesize.solver", lambda name: pytest.fail("it compiles"))
     (tmp_path / "empty.json").write_text("")
     (tmp_path / "lines.jsonl").write_text("[[[[1]], 1]]\n[[[1], 1]]\n")
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe")

@@ -171,12 +171,13 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
     from thesis_cli.synthesis.solver import Limits
 
     whole = Stopwatch()
-    search = solver(request.solver)
-    watch = Stopwatch()
     semantics = semantics_of(request.division, request.range, request.max_list)
     guide = _guide(request.prior)
     tasks, bad = _tasks(request, semantics)
     orders = orders_of(guide, tasks)
+    reading = whole.seconds
+    search = solver(request.solver)  # compiles, so it comes after all that can be refused
+    watch = Stopwatch()
     count = request.programs or (MOST_PROGRAMS if request.all else 1)
     several = request.all or count > 1
     limits = Limits(request.max_length, request.timeout, request.memory, count, several, request.all)
@@ -198,7 +199,7 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
             columns=Columns([row for block in blocks for row in block], whole=WHOLE),
             request=request,
             settings=settings,
-            seconds=watch.seconds,
+            seconds=reading + watch.seconds,
             compilation=whole.compilation,
             tasks=tuple(tasks),
             solutions=tuple(solutions),
