@@ -273,7 +273,8 @@ class Run:
     programs : those found, in order; all fit.
     nodes : programs examined.
     exhausted : every program of at most this length was examined, or could be left out.
-    found_after : seconds after which the shortest program was found; None if there is none.
+    found_after, first_after : seconds after which the shortest program was found, and the first
+        one; None if there is none.
 
     Raises
     ------
@@ -293,6 +294,7 @@ class Run:
         self.nodes = 0
         self.exhausted = 0
         self.found_after: float | None = None
+        self.first_after: float | None = None
 
     def over(self, sets: Sequence[tuple[int, ...]], first: int, last: int, stopped: Stop = "") -> Solution:
         """Search depth first over sets of operations, each with those before it, until enough
@@ -347,6 +349,7 @@ class Run:
             exhausted=self.exhausted,
             stopped=stopped,
             found_after=self.found_after,
+            first_after=self.first_after,
             same=tuple(self._kept.same[place] for place in places) if self._limits.distinct else (),
         )
 
@@ -358,6 +361,7 @@ class Run:
                 self._kept.add(program)
         if self.shortest < before:
             self.found_after = self.clock.seconds
+            self.first_after = self.first_after or self.found_after
 
     def examine(self, length: int, operations: Sequence[int], fresh: Sequence[bool], count: int) -> bool:
         """Search one length for up to `count` programs; returns whether it ended in time."""

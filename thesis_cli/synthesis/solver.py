@@ -122,10 +122,12 @@ class Solution:
     exhausted : every program of at most this length was examined, or another one provably fits as
         well.
     stopped : what stopped the search early, if anything.
-    found_after : seconds after which the first program was found; None if there is none.
+    found_after : seconds after which the first of these programs was found; None if there is none.
     same : for each program, how many others were found that do the same; empty unless
         `Limits.distinct`.
     refuted : why no program of any length fits; empty if that is not known.
+    first_after : seconds after which any program was found, which may be longer than those; None if
+        there is none.
     """
 
     programs: tuple[Program, ...]
@@ -137,6 +139,7 @@ class Solution:
     found_after: float | None = None
     same: tuple[int, ...] = ()
     refuted: str = ""
+    first_after: float | None = None
 
     @property
     def program(self) -> Program | None:

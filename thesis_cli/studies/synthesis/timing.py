@@ -57,9 +57,10 @@ def until_found(solution: Solution, seconds: float) -> float:
     seconds : processor seconds of the search, of which the first program took the same share as of
         the wall-clock ones.
     """
-    if solution.found_after is None:
+    first = solution.found_after if solution.first_after is None else solution.first_after
+    if first is None:
         return float("inf")
-    return seconds * (solution.found_after / solution.seconds if solution.seconds else 1.0)
+    return seconds * (first / solution.seconds if solution.seconds else 1.0)
 
 
 def time_limits(seconds: Sequence[float], shares: Sequence[float] = SHARES) -> list[float]:
