@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.synthesis.strategies import SIGNATURES
 from tests.tiers import examples, is_long
-from thesis_cli.synthesis.auto import Auto
+from thesis_cli.synthesis.auto import Auto, MeetInTheMiddle
 from thesis_cli.synthesis.bottom_up import BottomUp
 from thesis_cli.synthesis.deductive_search import Deductive
 from thesis_cli.synthesis.depth_first import NONE, Clock, DepthFirst
@@ -35,6 +35,7 @@ COMPILED: list[Solver] = [
     BottomUp(prove=False),
     BottomUp(costs="prior"),
     Auto(),
+    MeetInTheMiddle(),
 ]
 
 
@@ -166,6 +167,7 @@ def random_value(rng: Random, kind: Type, meaning: Semantics) -> Value:
 def test_compiled_search_finds_a_shortest_program(case: Case) -> None:
     case.solve_wholly(DepthFirst())
     case.solve_wholly(BottomUp())
+    case.solve_wholly(Auto())
 
 
 @cases_of(20)
@@ -173,7 +175,9 @@ def test_compiled_search_finds_a_shortest_program(case: Case) -> None:
 def test_compiled_search_that_need_not_be_shortest_claims_no_more(case: Case) -> None:
     found = case.solve(SortAndAdd())
     assert (found.program is None, found.stopped) == (case.least is None, "")
-    assert case.solve(BottomUp(prove=False)).stopped == ""
+    grown, joined = case.solve(BottomUp(prove=False)), case.solve(MeetInTheMiddle())
+    assert grown.stopped == joined.stopped == ""
+    assert grown.program is None or joined.program is not None
 
 
 @cases_of(60)
@@ -230,7 +234,8 @@ def test_what_is_claimed_when_the_time_is_up_is_true(case: Case, timeout: float)
 @given(cases(widest=WIDEST), st.floats(1e-6, 1e-3))
 def test_what_is_claimed_when_memory_is_full_is_true(case: Case, memory: float) -> None:
     case = replace(case, limits=replace(case.limits, memory=memory))
-    for solver in (BottomUp(), BottomUp(prove=False), Auto()):
+    proving: list[Solver] = [BottomUp(), Auto()]
+    for solver in (*proving, BottomUp(prove=False), MeetInTheMiddle()):
         found = case.solve(solver)
         assert found.stopped in ("", "memory")
-        assert solver == BottomUp(prove=False) or (found.program is None) == (case.least is None)
+        assert solver not in proving or (found.program is None) == (case.least is None)

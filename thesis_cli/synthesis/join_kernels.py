@@ -42,7 +42,8 @@ class Search(NamedTuple):
     ----------
     goals : numbers that a pair is to give, shape (G, K).
     outside : rows that an outer ZIPWITH takes, shape (A, K).
-    bounds : least and greatest number, and greatest number of operations of a pair; shape (3,).
+    bounds : least and greatest number, and greatest number of operations of a pair, besides its
+        ZIPWITH; shape (3,).
     found : hits, shape (F, `FOUND`); written.
     state : hits so far, and rows looked at, shape (2,); updated.
     outer : the outer lambda or `ALONE`, its row, whether that row comes second, and the goal, shape
@@ -76,7 +77,8 @@ def _offer(view, search, inner, i, j):
     outer, a, second, goal = search.outer[0], search.outer[1], search.outer[2], search.outer[3]
     packed, goals = view.packed, search.goals
     low, high, most = search.bounds[0], search.bounds[1], search.bounds[2]
-    if view.sizes[i] + view.sizes[j] > most or search.state[0] == search.found.shape[0]:
+    size = view.sizes[i] + (view.sizes[j] if inner != ALONE else -1)
+    if size > most or search.state[0] == search.found.shape[0]:
         return
     for k in range(packed.shape[1]):
         z = np.int64(packed[i, k])
@@ -127,7 +129,8 @@ def _room(view):
 def _quotients(view, search, sought, places):
     """Pairs under (*) whose product is `sought` at some places.
 
-    Where it is not 0, one number determines the other. Where it is 0, one of the two is 0.
+    Where it is not 0, one number determines the other. Where it is 0, one of the two is 0; the first
+    64 such places are compared before the numbers are.
     """
     packed = view.packed
     most, slots = _room(view)
@@ -148,17 +151,18 @@ def _quotients(view, search, sought, places):
                 break
         if not ok:
             continue
-        h, partner, zero, bit = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(1)
+        h, partner, key, zero, bit = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(1)
         for k in places:
             x, y = np.int64(packed[i, k]), np.int64(sought[k])
             if y != 0:
                 h += np.uint64(x) * view.multipliers[k]
                 partner += np.uint64(y // x) * view.multipliers[k]
             else:
+                key += np.uint64(x == 0) * view.multipliers[k]
                 zero |= bit * np.uint64(x == 0)
                 full |= bit
                 bit <<= np.uint64(1)
-        key = spread(h ^ spread(zero ^ spread(view.ends[i])))
+        key = spread(h ^ spread(key ^ spread(view.ends[i])))
         place = np.int64(key >> np.uint64(30)) & (seen.size - 1)
         while seen[place] >= 0 and keys[seen[place]] != key:
             place = (place + 1) & (seen.size - 1)
@@ -225,8 +229,6 @@ def _covers(view, search, sought, places, sign):
             masks[n, at >> 6] |= np.uint64(equal) << np.uint64(at & 63)
             h += np.uint64(equal) * view.multipliers[at]
             count += equal
-        if count == 0:
-            continue
         place = np.int64(spread(h) >> np.uint64(30)) & (seen.size - 1)
         while seen[place] >= 0:
             alike = view.ends[chosen[seen[place]]] == view.ends[i]
