@@ -21,7 +21,7 @@ LINE, KEPT, LAST = 15.0, 300.0, 60.0
 """Nanoseconds for a program of a depth-first search, for a tree that may enter the bank, and for
 one that is only compared."""
 
-PLAN = 5e6
+PLAN = 1e6
 """Nanoseconds for a size of the bank besides: joins are planned."""
 
 
@@ -40,10 +40,11 @@ class Auto:
     shortest.
 
     The cost of depth-first search of the next length, and of the bank's next size, is extrapolated:
-    it should grow by the same factor as last time. That of a join is known. The cheapest one goes
-    first. The bank and its joins reach long programs; depth-first search finds those that share
-    results, and shows that there is no shorter one. For more than one program it is depth-first
-    search alone, because the bank keeps only one expression for each value.
+    it should grow by the same factor as last time. That of a join is known. Depth-first search goes
+    next, or the cheapest step of the others, whichever side will then have cost less in all. The
+    bank and its joins reach long programs; depth-first search finds those that share results, and
+    shows that there is no shorter one. For more than one program it is depth-first search alone,
+    because the bank keeps only one expression for each value.
 
     Parameters
     ----------
@@ -100,9 +101,11 @@ class _Turns:
             Roots(self._bank, task, limits, semantics),
         )
         self._lines, self._trees = _Effort(), _Effort()
+        self._spent = [0.0, 0.0]
 
     def take(self, prove: bool) -> tuple[str, Stop]:
-        """Take the cheapest turn.
+        """Take the next turn, of the side that will then have cost less: depth-first search, or the
+        bank and its joins.
 
         Returns
         -------
@@ -114,10 +117,11 @@ class _Turns:
         costs = {"dfs": LINE * self._lines.next if prove else np.inf}
         if not run.complete:
             costs |= {"bottom-up": PLAN + tree * self._trees.next if growing else np.inf, "join": joins.next}
-        name = min(costs, key=lambda name: costs[name])
-        before = run.nodes
+        name = min(costs, key=lambda name: costs[name] + self._spent[name == "dfs"])
         if costs[name] == np.inf:
             return "", ""
+        self._spent[name == "dfs"] += costs[name]
+        before = run.nodes
         if name == "join":
             return name, joins.advance(run)
         if name == "bottom-up":

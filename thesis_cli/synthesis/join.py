@@ -46,7 +46,7 @@ BESIDE = 1
 SHARED = 3
 """By how many operations a tree may exceed the length of its program, which shares results."""
 
-STEP, ROW, DOUBLE, CALL = 3e5, 15.0, 30.0, 1200.0
+STEP, ROW, DOUBLE, CALL = 1e5, 15.0, 30.0, 1200.0
 """Nanoseconds for a step, for a row in a join, and in a double join for each row outside, and for
 each inner join besides."""
 

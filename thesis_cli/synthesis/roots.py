@@ -42,7 +42,7 @@ ROOTS = 8.0, 240.0, 480.0
 """Roots of 1, 2 and 3 operations, about as many as there are; those of several operations are
 tested less sharply, and count four times."""
 
-STEP, PLANNED, QUERY, PAIR = 3e5, 100_000.0, 600.0, 3.0
+STEP, PLANNED, QUERY, PAIR = 1e5, 100_000.0, 600.0, 3.0
 """Nanoseconds for a step, for a root that is to be planned, for a list a with one root, and for a
 list b with them."""
 
