@@ -353,11 +353,11 @@ def check_roots(case: Drawn, task: Task, trees: list[Tree]) -> None:
             assert value != output or not reaches(root, direct) or seen(ends, f, (a, b)) in found
 
 
-@cases_of(8)
+@cases_of(6)
 @given(drawn(), st.sampled_from(["HEAD", "ACCESS", "DROP", "TAKE", "path", "beside", "none"]))
 def test_the_trees_of_joins_give_the_output(case: Drawn, top: str) -> None:
-    output = None
-    while output is None or output == tuple(() for _ in output):
+    output, least = None, 1 if top in ("HEAD", "ACCESS") else 2  # more fits 0 alone than can be tried
+    while output is None or len({x for y in output for x in (y if isinstance(y, tuple) else [y])}) < least:
         drawn = tree_of(case, top)
         output = value_of(drawn, case.rows, case.meaning)
     examples = zip(case.inputs, output, strict=True)
