@@ -11,7 +11,7 @@ from tests.synthesis.test_depth_first import ORDERS, UNIFORM, impossible
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis import auto, bottom_up
-from thesis_cli.synthesis.auto import Auto
+from thesis_cli.synthesis.auto import Auto, MeetInTheMiddle
 from thesis_cli.synthesis.bottom_up import BottomUp
 from thesis_cli.synthesis.depth_first import DepthFirst, Examination
 from thesis_cli.synthesis.dsl import DEFAULT, LIST
@@ -51,6 +51,15 @@ def test_the_solution_names_its_solver() -> None:
 def test_several_programs_are_those_of_depth_first_search() -> None:
     limits = Limits(4, count=5)
     assert Auto().solve(shared(), UNIFORM, limits).programs == DepthFirst().solve(shared(), UNIFORM, limits).programs
+
+
+def test_joins_find_several_programs() -> None:
+    """The bank alone would find the second one after a hundred times as many expressions."""
+    task = next(task for task in load_tasks("data/tasks/all.jsonl") if task.name == "league")
+    found = MeetInTheMiddle().solve(task, UNIFORM, Limits(4, count=5, distinct=True))
+    assert len(set(found.programs)) == 5
+    assert all(check(program, task, DEFAULT) for program in found.programs)
+    assert found.nodes < 10**6
 
 
 def test_a_full_bank_leaves_the_rest_to_depth_first_search(monkeypatch: pytest.MonkeyPatch) -> None:

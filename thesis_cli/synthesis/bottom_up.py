@@ -168,6 +168,7 @@ class Bank:
         self._state[4] = len(columns)
         self._found = np.zeros((limits.count, 3), dtype=np.int64)
         self._programs: list[Program] = []
+        self._reported: set[Program] = set()
         self._hit = False
         self._limits = limits
         self._order = np.array(order.operations, dtype=np.int64)
@@ -297,13 +298,14 @@ class Bank:
         return len(self._programs) >= self._limits.count
 
     def report(self, run: Run, trees: Iterable[Tree]) -> None:
-        """Report to a search the programs of trees that give the output, if they are the shortest
-        so far."""
+        """Report to a search the programs of trees that give the output, if they are short
+        enough."""
         inputs = self._task.inputs
         programs = {program_of(tree, inputs, self._origins) for tree in trees if not isinstance(tree, int)}
         for program in sorted(programs, key=len)[:REPORTED]:
-            if len(program) < run.shortest:
-                run.add([program])
-            elif len(program) < run.shortest + CLOSE and check(program, self._task, self._semantics):
-                found = shorter(program, self._task, self._semantics, run.shortest - 1)
-                run.add([found] if found else [])
+            found: Program | None = program
+            if run.longest < len(program) <= run.longest + CLOSE and check(program, self._task, self._semantics):
+                found = shorter(program, self._task, self._semantics, run.longest)
+            if found and len(found) <= run.longest and found not in self._reported:
+                self._reported.add(found)
+                run.add([found])

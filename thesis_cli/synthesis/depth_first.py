@@ -336,6 +336,12 @@ class Run:
         none."""
         return min(map(len, self.programs), default=self._limits.max_length + 1)
 
+    @property
+    def longest(self) -> int:
+        """Length of the longest program that is still worth finding: any, or, if one program is
+        enough, less than that of the shortest one found."""
+        return self.shortest - 1 if self._limits.count == 1 else self._limits.max_length
+
     def solution(self, stopped: Stop) -> Solution:
         """What was found: the shortest programs, as many as the limits allow."""
         longest = self.shortest if self._limits.shortest else self._limits.max_length

@@ -226,7 +226,7 @@ class Join:
 
     def _most(self, run: Run, step: _Step) -> int:
         """Operations that a pair may have."""
-        most = min(self._limits.max_length, run.shortest - 1) + SHARED - step.goals.size - bool(step.root.last) - 1
+        most = run.longest + SHARED - step.goals.size - bool(step.root.last) - 1
         return most if step.outside is None else most - step.outside - 1
 
     def _trees(self, step: _Step, lists: Lists, others: list[int], hit: list[int]) -> Iterator[Tree]:
