@@ -211,13 +211,14 @@ def known(f: int, x: Numbers, goal: Numbers) -> int:
     return sum(map(tests.get(f, lambda x, z: True), x, goal))
 
 
-@cases_of(12)
+@cases_of(20)
 @given(drawn())
 def test_a_double_join_finds_all_triples(case: Drawn) -> None:
     values, sizes = case.rows, case.bank.sizes
     value, root = None, None
     while root is None:
-        inner, outer, rows = case.rng.randrange(5), case.rng.choice(OUTER), case.rng.choices(case.lists, k=3)
+        inner, outer = case.rng.choice([PLUS, MINUS, *range(5)]), case.rng.choice([*OUTER, *OUTER[3:]])
+        rows = case.rng.choices(case.lists, k=3)
         value = outer_of(case, *outer, values[rows[2]], case.lambda_(inner, *(values[row] for row in rows[:2])))
         root = case.root_of(value, 0)
     assert value is not None
