@@ -1,10 +1,13 @@
 """What counts as other code, and what does not."""
 
+from pathlib import Path
+
 import pytest
 
 from thesis_cli.commands.core.registry import command_named, entries
 from thesis_cli.reproduction import fingerprint as module
 from thesis_cli.reproduction.fingerprint import digests, fingerprint
+from thesis_cli.synthesis.solvers import SOLVERS
 
 BASE = '''
 """Docstring."""
@@ -176,3 +179,8 @@ def test_results_of_a_command_depend_on_its_file_and_on_no_front_end(name):
     assert f"commands/{file.name}" in found
     assert not [f for f in found if f.startswith(("cli/", "reproduction/")) or "figure" in f or "documents" in f]
     assert "commands/core/command.py" not in found
+
+
+def test_results_of_searches_depend_on_every_solver():
+    files = {file.name for file in digests(Path("experiments/search_space.py"))}
+    assert files >= {f"{entry.module}.py" for entry in SOLVERS.values()}

@@ -6,7 +6,6 @@ Imports no solver before it is used, so that `--help` stays fast.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -82,4 +81,28 @@ def label(name: str) -> str:
 
 
 def _module(name: str) -> Any:
-    return import_module(f"{__package__}.{name}")
+    """A module of this package. Its name stands in an import, by which results of experiments are
+    known to depend on it."""
+    if name == "auto":
+        from thesis_cli.synthesis import auto
+
+        return auto
+    if name == "bottom_up":
+        from thesis_cli.synthesis import bottom_up
+
+        return bottom_up
+    if name == "deductive_search":
+        from thesis_cli.synthesis import deductive_search
+
+        return deductive_search
+    if name == "depth_first":
+        from thesis_cli.synthesis import depth_first
+
+        return depth_first
+    if name == "smt_search":
+        from thesis_cli.synthesis import smt_search
+
+        return smt_search
+    from thesis_cli.synthesis import sort_and_add
+
+    return sort_and_add
