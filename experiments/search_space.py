@@ -13,7 +13,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement
-from thesis_cli.studies.synthesis.goals import GOALS, PUBLISHED, RESAMPLES, TOWARD_GOALS, median, published, share
+from thesis_cli.studies.synthesis.goals import GOALS, PUBLISHED, TOWARD_GOALS, published
 from thesis_cli.studies.synthesis.timing import SHARES, examine, time_limits, timed, unsolvable, until_found
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.corpus_maker import random_tasks
@@ -30,13 +30,15 @@ BATCH = 20
 """Number of random tasks in one task of the experiment."""
 ENOUGH = 10
 """Least number of random tasks for a comparison of two solvers."""
+RESAMPLES = 1000
 
 GOAL = "goal of this project"
+BEYOND = "5.5.1, programs of 5 lines and more"
+"""Heading of docs/errata.md with goals that are not reached."""
 FULL, LAZY = "examined in full", "examined lazily"
 UNPRUNED = ("dfs, unpruned", "sort-and-add, unpruned")
 STYLES = {name: (colour, "-") for name, colour in zip(SOLVERS, COLOURS, strict=False)}
 STYLES |= {name: (STYLES[name.removesuffix(", unpruned")][0], ":") for name in UNPRUNED}
-
 
 ENOUGH_FOR_GOALS = 50
 """Least number of random tasks that decides on a goal."""
@@ -233,11 +235,14 @@ def _slower(slow, fast, share):
 
 
 def _goal(length, measure):
-    """A measurement of the rows of a length by the solver that decides; None if they are too few."""
+    """A measurement of the rows of a length by the solver that decides; None if they are too few.
+
+    It has no standard error: a goal is about these very tasks.
+    """
 
     def of(frame):
         rows = frame[(frame.part == "solve") & (frame.length == length) & (frame.method == TOWARD_GOALS[0])]
-        return Measurement(*measure(rows)) if len(rows) >= ENOUGH_FOR_GOALS else None
+        return Measurement(measure(rows)) if len(rows) >= ENOUGH_FOR_GOALS else None
 
     return of
 
@@ -245,11 +250,13 @@ def _goal(length, measure):
 def _goals():
     for length, (seconds, solved) in GOALS.items():
         what = f"of random tasks of T = {length}, by {TOWARD_GOALS[0]}"
-        by_median = _goal(length, lambda rows: median(rows.found.fillna(rows.seconds)))
-        by_share = _goal(length, lambda rows: share(int(rows.answer.notna().sum()), len(rows)))
+        by_median = _goal(length, lambda rows: rows.found.fillna(rows.seconds).median())
+        by_share = _goal(length, lambda rows: rows.answer.notna().mean())
         statement = f"median seconds to a program {what}"
-        yield Claim(f"median, T = {length}", GOAL, statement, seconds, "<", by_median)
-        yield Claim(f"solved, T = {length}", GOAL, f"share {what}, solved in 10 s", solved, ">", by_share)
+        yield Claim(f"median, T = {length}", GOAL, statement, seconds, "<", by_median, finding=BEYOND)
+        yield Claim(
+            f"solved, T = {length}", GOAL, f"share {what}, solved in 10 s", solved, ">", by_share, finding=BEYOND
+        )
 
 
 def _orders(slow, fast, names, share, published):

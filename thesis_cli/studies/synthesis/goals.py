@@ -3,9 +3,6 @@ longer programs."""
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from thesis_cli.studies.synthesis.timing import SHARES
 
 PUBLISHED = {
@@ -24,26 +21,6 @@ GOALS = {5: (0.03, 0.98), 6: (0.1, 0.9), 7: (1.0, 0.8)}
 
 TOWARD_GOALS = ("auto", "join")
 """Solvers that the goals are about; the first is the one that decides."""
-
-RESAMPLES = 1000
-
-
-def median(seconds: npt.ArrayLike) -> tuple[float, float]:
-    """A median and its standard error by the bootstrap, which is that of the choice of tasks.
-
-    Parameters
-    ----------
-    seconds : until each task was solved; for one that was not, those spent on it.
-    """
-    given = np.asarray(seconds)
-    chosen = np.random.default_rng(0).integers(len(given), size=(RESAMPLES, len(given)))
-    return float(np.median(given)), float(np.std(np.median(given[chosen], axis=1)))
-
-
-def share(solved: int, count: int) -> tuple[float, float]:
-    """Share of the tasks that are solved, and its standard error, which is not 0 if all are."""
-    p = (solved + 1) / (count + 2)
-    return solved / count, float(np.sqrt(p * (1 - p) / (count + 3)))
 
 
 def published(name: str) -> list[tuple[str, bool, list[tuple[float, float]]]]:
