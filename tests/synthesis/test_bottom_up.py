@@ -259,3 +259,15 @@ def test_growth_in_slices_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(bottom_up, "SLICE", 11)
     parts = BottomUp(prove=False).solve(task, UNIFORM, Limits(3, count=5))
     assert (parts.programs, parts.nodes, parts.exhausted) == (whole.programs, whole.nodes, whole.exhausted)
+
+
+def test_of_programs_of_one_length_the_first_tree_is_reported() -> None:
+    """Hashes of programs differ from process to process, and may not decide."""
+    task = Task("any", (Example(((1,),), (1,)),))
+    limits = Limits(2)
+    trees = [(o.id, 1) for o in OPERATIONS if o.inputs == (LIST,) and DEFAULT.apply(o, (1,)) == (1,)]
+    assert len(trees) > 6
+    for first in trees:
+        run = Run("any", task, limits, DEFAULT)
+        Bank(task, UNIFORM, limits, DEFAULT).report(run, [first, *trees])
+        assert [line.operation for line in run.programs[0].lines] == [first[0]]

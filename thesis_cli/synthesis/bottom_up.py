@@ -301,8 +301,8 @@ class Bank:
         """Report to a search the programs of trees that give the output, if they are short
         enough."""
         inputs = self._task.inputs
-        programs = {program_of(tree, inputs, self._origins) for tree in trees if not isinstance(tree, int)}
-        for program in sorted(programs, key=len)[:REPORTED]:
+        made = (program_of(tree, inputs, self._origins) for tree in trees if not isinstance(tree, int))
+        for program in sorted(dict.fromkeys(made), key=len)[:REPORTED]:  # ties in order: hashes of texts are random
             found: Program | None = program
             if run.longest < len(program) <= run.longest + CLOSE and check(program, self._task, self._semantics):
                 found = shorter(program, self._task, self._semantics, run.longest)

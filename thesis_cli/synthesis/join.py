@@ -114,7 +114,7 @@ class Join:
             (join if step.outside is None else join_twice)(lists.view, search, first, min(first + slice_, last))
             run.nodes += int(state[1])
             hits = self._found[: state[0]].tolist()
-            self._bank.report(run, {tree for hit in hits for tree in self._trees(step, lists, others, hit)})
+            self._bank.report(run, (tree for hit in hits for tree in self._trees(step, lists, others, hit)))
             if run.complete:
                 return ""
             if run.clock.is_up:
