@@ -1,5 +1,6 @@
 # Everything runs from .venv, which `make install` builds (again only when the pins change).
 #   make test | test-long | lint | reproduce-quick | reproduce-all     JOBS=2, UV=no and COMPILE=no are understood.
+#   make install EXTRAS=dev,nn    with PyTorch, to train the guide network; without it, tests of training are left out
 #   make test SEED=3    draws other examples than those that are always the same
 #   make reproduce-all ENGINE=slurm SLURM='--partition short --time 30 --array-limit 50'    see docs/cluster.md
 PYTHON ?= python3
@@ -9,7 +10,8 @@ UV ?= $(shell command -v uv 2>/dev/null)
 BIN := .venv/bin
 STAMP := .venv/installed
 COMPILED := .venv/compiled
-INSTALL_ARGS := -c constraints.txt -e '.[dev]'
+EXTRAS ?= dev
+INSTALL_ARGS := -c constraints.txt -e '.[$(EXTRAS)]'
 
 .PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior models bench peers constraints wheel clean
 
