@@ -1,0 +1,141 @@
+"""Which attributes a guide confuses: conditional confusion matrices (Thesis D.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from thesis_cli.base.arrays import Floats
+
+Counts = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+Cell = tuple[int, int]
+"""Row and column of the matrix."""
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """The matrix of D.7: for each attribute of a program (rows), how likely each other attribute
+    (columns) is predicted as a false positive.
+
+    Attributes
+    ----------
+    mean : average predicted probability of attribute j over the programs that use i and not j,
+        shape (C, C); nan where there are none, as on the diagonal.
+    counts : number of these programs, shape (C, C).
+    """
+
+    mean: Floats
+    counts: Counts
+
+
+def confusion(predicted: Floats, truth: Flags) -> Confusion:
+    """The matrix of P programs.
+
+    Parameters
+    ----------
+    predicted : probability of each attribute, shape (P, C).
+    truth : which attributes the programs use, shape (P, C).
+    """
+    counts = truth.T.astype(np.int64) @ ~truth
+    sums = truth.T.astype(np.float64) @ np.where(truth, 0.0, predicted)
+    return Confusion(_ratio(sums, counts), counts)
+
+
+def serial_order(matrix: Floats) -> list[int]:
+    """An order of rows and columns that brings similar ones together.
+
+    Attributes are alike if their rows are and their columns are. They are clustered by Ward's
+    method; of the orders that a dendrogram allows, the one with the least sum of distances of
+    neighbours is taken (Bar-Joseph et al., 2001). Undefined entries count as the mean of their
+    column.
+    """
+    from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+    from scipy.spatial.distance import pdist
+
+    known = np.isfinite(matrix)
+    means = _ratio(np.where(known, matrix, 0.0).sum(axis=0), known.sum(axis=0))
+    filled = np.where(known, matrix, np.nan_to_num(means))
+    features = np.hstack([filled, filled.T])
+    distances = pdist(features)
+    return [int(i) for i in leaves_list(optimal_leaf_ordering(linkage(features, "ward"), distances))]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """How much likelier some false positives are than others.
+
+    Attributes
+    ----------
+    value : mean of the cells in question.
+    average : what it is compared with.
+    standard_error : standard error of `value - average`, by a bootstrap over programs.
+    """
+
+    value: float
+    average: float
+    standard_error: float
+
+
+def contrasts(
+    predicted: Floats, truth: Flags, groups: Sequence[Sequence[Cell]], resamples: int, rng: np.random.Generator
+) -> list[tuple[Contrast, Contrast]]:
+    """Groups of cells against all false positives, and against those of the same columns.
+
+    Parameters
+    ----------
+    predicted, truth : as `confusion` takes them.
+    groups : cells of the matrix; each cell with a program counts equally.
+    resamples : of the bootstrap.
+    rng : draws the resamples.
+
+    Returns
+    -------
+    For each group, its contrast with the mean of all cells, and with the mean, over its cells, of
+    the average prediction of the cell's column for programs that use neither attribute of the cell.
+    The second one shows whether it is the attribute of the row that confuses.
+    """
+    programs, attributes = predicted.shape
+    false = np.where(truth, 0.0, predicted)
+    sums = (truth[:, :, None] * false[:, None, :]).reshape(programs, -1)
+    counts = (truth[:, :, None] & ~truth[:, None, :]).reshape(programs, -1)
+    cells = np.array([i * attributes + j for group in groups for i, j in group])
+    rows, columns = np.divmod(cells, attributes)
+    without = ~truth[:, rows] & ~truth[:, columns]
+    spared = np.where(without, predicted[:, columns], 0.0)
+    weights = np.vstack([np.ones(programs), rng.multinomial(programs, np.full(programs, 1 / programs), resamples)])
+    matrix = _ratio(weights @ sums, weights @ counts)
+    others = _ratio(weights @ spared, weights @ without)
+    everything = _mean(matrix)
+    found, start = [], 0
+    for group in groups:
+        of = slice(start, start + len(group))
+        start += len(group)
+        values, columns_alone = matrix[:, cells[of]], others[:, of]
+        columns_alone = np.where(np.isfinite(values), columns_alone, np.nan)
+        value = _mean(values)
+        found.append((_contrast(value, everything), _contrast(value, _mean(columns_alone))))
+    return found
+
+
+def _contrast(value: Floats, average: Floats) -> Contrast:
+    """From the sample, and after it the resamples."""
+    return Contrast(float(value[0]), float(average[0]), float(np.std((value - average)[1:])))
+
+
+def _mean(cells: Floats) -> Floats:
+    """Of each row, over its cells that are defined."""
+    known = np.isfinite(cells)
+    return _ratio(np.where(known, cells, 0.0).sum(axis=1), known.sum(axis=1))
+
+
+def _ratio(sums: Floats, counts: npt.NDArray[np.generic]) -> Floats:
+    """Means; nan of nothing."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(counts, sums / counts, np.nan))
