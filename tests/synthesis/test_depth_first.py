@@ -13,7 +13,7 @@ from tests.synthesis.strategies import SIGNATURES, inputs_of, programs
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN, Shown
-from thesis_cli.synthesis.depth_first import ALL, NONE, DepthFirst, Examination, Pruning
+from thesis_cli.synthesis.depth_first import ALL, NONE, SLICE, DepthFirst, Examination, Pruning
 from thesis_cli.synthesis.dsl import ATTRIBUTES, BY_NAME, DEFAULT, INT, LIST, OPERATIONS, Semantics, Type
 from thesis_cli.synthesis.program import Line, Program, parse, run, search_space
 from thesis_cli.synthesis.sameness import natural
@@ -218,6 +218,25 @@ def test_sort_and_add_finds_over_the_smallest_set() -> None:
     assert SortAndAdd().solve(one, order, Limits(4)).proven
     fail = SortAndAdd().solve(impossible((LIST,)), order, Limits(2))
     assert (fail.program, fail.exhausted, fail.stopped) == (None, 2, "")
+
+
+def test_sort_and_add_may_start_anew_with_each_set() -> None:
+    task = impossible((LIST, LIST))
+    once, again = (SortAndAdd(NONE, again=anew).solve(task, UNIFORM, Limits(2)) for anew in (False, True))
+    assert once.nodes == search_space((LIST, LIST), 1) + search_space((LIST, LIST), 2)
+    assert again.nodes > 2 * once.nodes
+    assert again.exhausted == once.exhausted == 2
+
+
+@pytest.mark.parametrize("kind", [DepthFirst, SortAndAdd])
+def test_a_search_stops_after_some_programs(kind: type[DepthFirst | SortAndAdd]) -> None:
+    """It goes on to the end of a slice, and finds what a longer search finds within as many."""
+    task = impossible((LIST, LIST))
+    few = kind(NONE, 100_000).solve(task, UNIFORM, Limits(3))
+    assert (few.program, few.stopped) == (None, "nodes")
+    assert 100_000 <= few.nodes <= 100_000 + 2 * SLICE
+    enough = kind(NONE, 10**7).solve(task, UNIFORM, Limits(2))
+    assert (enough.stopped, enough.exhausted) == ("", 2)
 
 
 @pytest.mark.parametrize("solver", [DepthFirst(), SortAndAdd()], ids=lambda solver: solver.name)

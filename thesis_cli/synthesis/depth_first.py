@@ -25,7 +25,6 @@ Flags = npt.NDArray[np.bool_]
 SLICE = 2**16
 """Lines tried before the clock is looked at again: some milliseconds."""
 
-
 ROOM = 2**8
 """Programs that are found before those that do the same are sorted out."""
 
@@ -245,22 +244,23 @@ class DepthFirst:
 
     Parameters
     ----------
-    pruning : what it leaves out.
-
-    Notes
-    -----
-    `nodes` counts each program once, at its own length; with no pruning they are all programs of
-    these lengths.
+    pruning : what it leaves out. Each program counts once, at its own length; with no pruning they
+        are all programs of these lengths.
+    nodes : programs after which it stops, at the end of a slice and so at the same one on every
+        machine; None for no limit.
     """
 
     pruning: Pruning = ALL
+    nodes: int | None = None
     name: str = "dfs"
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
         """See `solver.Solver`."""
         if self.pruning & Pruning.UNFIT and (found := refutation(self.name, task, limits, semantics)):
             return found
-        return Run(self.name, task, limits, semantics, self.pruning).over([order.operations], 1, limits.max_length)
+        run = Run(self.name, task, limits, semantics, self.pruning)
+        run.most = self.nodes
+        return run.over([order.operations], 1, limits.max_length)
 
 
 class Run:
@@ -270,6 +270,7 @@ class Run:
     ----------
     name : name of the solver, for the solution.
     clock : started with the search.
+    most : programs after which it stops; None for no limit.
     programs : those found, in order; all fit.
     nodes : programs examined.
     exhausted : every program of at most this length was examined, or could be left out.
@@ -289,6 +290,7 @@ class Run:
         if limits.distinct and not limits.shortest:  # a shorter program fits where a line repeats a value
             self._pruning &= ~Pruning.REPEATED
         self.clock = Clock(limits.timeout)
+        self.most: int | None = None
         self._kept = Kept(task.inputs, semantics, limits.distinct)
         self.programs = self._kept.programs
         self.nodes = 0
@@ -296,7 +298,9 @@ class Run:
         self.found_after: float | None = None
         self.first_after: float | None = None
 
-    def over(self, sets: Sequence[tuple[int, ...]], first: int, last: int, stopped: Stop = "") -> Solution:
+    def over(
+        self, sets: Sequence[tuple[int, ...]], first: int, last: int, stopped: Stop = "", again: bool = False
+    ) -> Solution:
         """Search depth first over sets of operations, each with those before it, until enough
         programs are found.
 
@@ -305,15 +309,17 @@ class Run:
         sets : in the order of the search; each contains the one before it.
         first, last : lengths, least and greatest.
         stopped : what stopped the search before this one, if anything.
+        again : whether programs over an earlier set are examined again.
         """
         enough = len(self.programs) + self._limits.count
         known: frozenset[int] = frozenset()
         try:
             for operations in sets:
-                fresh = [id not in known for id in operations]
+                fresh = [again or id not in known for id in operations]
                 for length in range(first, last + 1):
-                    if self.clock.is_up or not self.examine(length, operations, fresh, enough - len(self.programs)):
-                        return self.solution("memory, then timeout" if stopped == "memory" else "timeout")
+                    if self._is_over(0) or not self.examine(length, operations, fresh, enough - len(self.programs)):
+                        limit: Stop = "timeout" if self.clock.is_up else "nodes"
+                        return self.solution("memory, then timeout" if stopped == "memory" else limit)
                     if len(self.programs) >= enough:
                         return self.solution(stopped)
                     if len(operations) == len(OPERATIONS):
@@ -370,7 +376,7 @@ class Run:
             self.first_after = self.first_after or self.found_after
 
     def examine(self, length: int, operations: Sequence[int], fresh: Sequence[bool], count: int) -> bool:
-        """Search one length for up to `count` programs; returns whether it ended in time."""
+        """Search one length for up to `count` programs; returns whether it ended within the limits."""
         room = ROOM if self._limits.distinct else count
         examination = Examination(self._task, self._semantics, length, operations, fresh, room, self._pruning)
         enough = len(self.programs) + count
@@ -380,9 +386,13 @@ class Run:
                     self.add(examination.take())
                     if len(self.programs) >= enough:
                         break
-                if self.clock.is_up:
+                if self._is_over(examination.nodes):
                     return False
         finally:
             self.nodes += examination.nodes
             self.add(examination.take())
         return True
+
+    def _is_over(self, nodes: int) -> bool:
+        """Whether a limit is reached, with `nodes` programs that are not counted yet."""
+        return self.clock.is_up or (self.most is not None and self.nodes + nodes >= self.most)

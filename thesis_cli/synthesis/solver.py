@@ -11,7 +11,7 @@ from thesis_cli.synthesis.dsl import ATTRIBUTES, DEFAULT, OPERATIONS, Semantics
 from thesis_cli.synthesis.program import Program
 from thesis_cli.synthesis.task import Task
 
-Stop = Literal["", "timeout", "memory", "memory, then timeout", "interrupted"]
+Stop = Literal["", "timeout", "nodes", "memory", "memory, then timeout", "interrupted"]
 """What stopped a search early; empty if nothing did."""
 
 MOST_MEMORY = 10**6

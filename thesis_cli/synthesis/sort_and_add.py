@@ -17,15 +17,19 @@ class SortAndAdd:
     5.4.4).
 
     The search over a set reaches the greatest length before the set grows. So the program that it
-    finds is the shortest over that set, but need not be the shortest of all. Programs over an
-    earlier set are not examined again.
+    finds is the shortest over that set, but need not be the shortest of all.
 
     Parameters
     ----------
     pruning : what it leaves out besides.
+    nodes : programs after which it stops, as for `DepthFirst`.
+    again : whether the search over a larger set starts anew, and examines the programs over the
+        earlier ones again, as that of section 5.4.4 does.
     """
 
     pruning: Pruning = ALL
+    nodes: int | None = None
+    again: bool = False
     name: str = "sort-and-add"
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
@@ -33,7 +37,8 @@ class SortAndAdd:
         if self.pruning & Pruning.UNFIT and (found := refutation(self.name, task, limits, semantics)):
             return found
         run = Run(self.name, task, limits, semantics, self.pruning)
-        return run.over(active_sets(order), 1, limits.max_length)
+        run.most = self.nodes
+        return run.over(active_sets(order), 1, limits.max_length, again=self.again)
 
 
 def active_sets(order: Order) -> list[tuple[int, ...]]:
