@@ -267,7 +267,7 @@ def test_bounds_are_those_of_the_papers():
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason="the published values are not here")
 def test_values_are_distributed_as_the_published_ones():
     published = np.array(json.loads(PUBLISHED.read_text())["MAPs_ttest"])
-    ours = race(noisy(10, 10_000, 0.1), 5000, 0.01, SEED(15)).values
+    ours = race(noisy(10, 10_000, 0.1), 2000, 0.01, SEED(15)).values
     assert stats.ks_2samp(ours, published).pvalue > 1e-6
     error = math.sqrt(ours.var() / ours.size + published.var() / published.size)
     assert abs(ours.mean() - published.mean()) < 5 * error

@@ -189,7 +189,7 @@ def test_deduction_finds_a_shortest_program_of_two_lines(case: Case) -> None:
     case.solve_wholly(Deductive())
 
 
-@cases_of(5)
+@cases_of(3)
 @given(cases())
 def test_deduction_finds_a_shortest_program(case: Case) -> None:
     case.solve_wholly(Deductive())

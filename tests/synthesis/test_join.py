@@ -211,7 +211,7 @@ def known(f: int, x: Numbers, goal: Numbers) -> int:
     return sum(map(tests.get(f, lambda x, z: True), x, goal))
 
 
-@cases_of(20)
+@cases_of(10)
 @given(drawn())
 def test_a_double_join_finds_all_triples(case: Drawn) -> None:
     values, sizes = case.rows, case.bank.sizes
@@ -354,7 +354,7 @@ def check_roots(case: Drawn, task: Task, trees: list[Tree]) -> None:
             assert value != output or not reaches(root, direct) or seen(ends, f, (a, b)) in found
 
 
-@cases_of(6)
+@cases_of(4)
 @given(drawn(), st.sampled_from(["HEAD", "ACCESS", "DROP", "TAKE", "path", "beside", "none"]))
 def test_the_trees_of_joins_give_the_output(case: Drawn, top: str) -> None:
     output, least = None, 1 if top in ("HEAD", "ACCESS") else 2  # more fits 0 alone than can be tried

@@ -9,7 +9,7 @@ from thesis_cli.synthesis.shares import effective_size, shares_of
 
 
 def test_shares_are_those_of_the_programs_and_tasks():
-    made = make_corpus(CorpusPlan(3, 150, shorter=True, balance=("function",)), np.random.default_rng(1))
+    made = make_corpus(CorpusPlan(2, 150, shorter=True, balance=("function",)), np.random.default_rng(1))
     plain, weighted = shares_of(made)
 
     def check(kind, name, found):
@@ -23,7 +23,7 @@ def test_shares_are_those_of_the_programs_and_tasks():
             check(kind, part.name, [part.name in text.replace(";", " ").split() for text in texts])
     for name in ("int", "[int]"):
         check("output", name, [program.output == name for program in programs])
-    for length in (1, 2, 3):
+    for length in (1, 2):
         check("length", f"{length} lines", [len(program) == length for program in programs])
     outputs = [[example.output for example in made.task(row).examples] for row in range(len(made))]
     check("examples", "empty output", [() in row for row in outputs])
