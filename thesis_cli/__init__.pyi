@@ -320,6 +320,7 @@ def synthesize(
     max_length: int = ...,
     timeout: float | None = ...,
     memory: float = ...,
+    guide: Any = ...,
     prior: Any = ...,
     division: Literal['trunc', 'floor'] = ...,
     range: tuple[int, int] = ...,

@@ -28,10 +28,10 @@ class ByName:
 
     identity = "by name"
 
-    def __init__(self, **known: Order) -> None:
+    def __init__(self, **known: Order | None) -> None:
         self.known, self.asked = known, 0
 
-    def orders(self, tasks: list[Task]) -> list[Order]:
+    def orders(self, tasks: list[Task]) -> list[Order | None]:
         self.asked += 1
         return [self.known[task.name] for task in tasks]
 
@@ -47,7 +47,7 @@ GUIDE = {"one": preferring("SORT"), "two": preferring("REVERSE")}
 
 def test_each_task_is_searched_in_its_own_order_and_ranked_by_its_own_prior() -> None:
     guide = ByName(**GUIDE)
-    found = tc.synthesize(TASKS, prior=guide, solver="dfs", programs=2, max_length=1, jobs=1)
+    found = tc.synthesize(TASKS, guide=guide, solver="dfs", programs=2, max_length=1, jobs=1)
     assert guide.asked == 1
     rows = {(row["task"], row["program"]): row for row in found.columns.records()}
     programs = "a <- [int]; b <- SORT a", "a <- [int]; b <- REVERSE a"
@@ -56,18 +56,33 @@ def test_each_task_is_searched_in_its_own_order_and_ranked_by_its_own_prior() ->
     high, low = math.log(0.75), math.log(0.25)
     priors = [rows[name, program]["log_prior"] for name in ("one", "two") for program in programs]
     assert priors == pytest.approx([high, low, low, high], abs=1e-6)
-    assert found.settings["prior"] == "by name"
+    assert found.settings["guide"] == "by name"
 
 
 def test_a_guide_of_one_order_is_that_prior() -> None:
     order = preferring("REVERSE")
-    by_guide, by_order = (
-        tc.synthesize(TASKS, prior=prior, solver="dfs", max_length=1, jobs=1) for prior in (Fixed(order), order)
+    by_guide, by_prior = (
+        tc.synthesize(TASKS, **given, solver="dfs", max_length=1, jobs=1)
+        for given in ({"guide": Fixed(order)}, {"prior": order})
     )
     kept = "task", "program", "log_prior"
-    one, two = ([[row[key] for key in kept] for row in found.columns.records()] for found in (by_guide, by_order))
+    one, two = ([[row[key] for key in kept] for row in found.columns.records()] for found in (by_guide, by_prior))
     assert one == two
-    assert by_guide.settings["prior"] == by_order.settings["prior"] == Fixed(order).identity
+    assert by_guide.settings["guide"] == by_prior.settings["prior"] == Fixed(order).identity
+
+
+def test_the_prior_orders_what_the_guide_leaves_to_it() -> None:
+    guide = ByName(**{**GUIDE, "two": None})
+    call = {"solver": "dfs", "programs": 2, "max_length": 1, "jobs": 1}
+    found = tc.synthesize(TASKS, guide=guide, prior=preferring("REVERSE"), **call)
+    assert [row["program"] for row in found.columns.records() if row["rank"] == 1] == [
+        "a <- [int]; b <- SORT a",
+        "a <- [int]; b <- REVERSE a",
+    ]
+    assert found.guidance["by_prior"] == 1
+    assert "by name" in found.summary()
+    assert "1 task to --prior" in found.summary()
+    assert found.to_dict()["guidance"]["identity"] == "by name"
 
 
 def test_a_batch_that_goes_on_solves_again_what_now_has_another_order(monkeypatch, tmp_path) -> None:
@@ -82,7 +97,7 @@ def test_a_batch_that_goes_on_solves_again_what_now_has_another_order(monkeypatc
     monkeypatch.setattr("thesis_cli.synthesis.depth_first.DepthFirst.solve", solve)
     tasks = [*TASKS, turned("three")]
     guide = ByName(**GUIDE, three=Order.uniform())
-    call = {"prior": guide, "solver": "dfs", "jobs": 1, "out": tmp_path / "t.csv"}
+    call = {"guide": guide, "solver": "dfs", "jobs": 1, "out": tmp_path / "t.csv"}
     with pytest.raises(KeyboardInterrupt):
         tc.synthesize(tasks, **call)
     guide.known["two"] = preferring("SORT")
@@ -90,7 +105,7 @@ def test_a_batch_that_goes_on_solves_again_what_now_has_another_order(monkeypatc
     assert solved == ["one", "two", "three", "two", "three"]
 
 
-@pytest.mark.parametrize("given", [[], [Order.uniform()] * 2, [(0.5,) * 34]])
+@pytest.mark.parametrize("given", [[], [Order.uniform()] * 2, [(0.5,) * 34], [None]])
 def test_a_guide_must_give_an_order_a_task(given: list[Order]) -> None:
     guide = ByName()
     guide.orders = lambda tasks: given  # type: ignore[method-assign]
@@ -98,9 +113,17 @@ def test_a_guide_must_give_an_order_a_task(given: list[Order]) -> None:
         orders_of(guide, TASKS[:1])
 
 
-def test_what_is_no_prior_is_refused() -> None:
-    with pytest.raises(InputError, match=r"--prior is an object of type int"):
-        tc.synthesize(TASKS, prior=5)
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"prior": 5}, r"--prior is an object of type int"),
+        ({"prior": ByName()}, r"--prior is an object of type ByName; give it as guide"),
+        ({"guide": 5}, r"--guide is an object of type int"),
+    ],
+)
+def test_what_is_no_prior_or_guide_is_refused(given: dict[str, object], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        tc.synthesize(TASKS, **given)
 
 
 def test_shares_are_counted_by_types_and_not_of_programs_to_test_on() -> None:

@@ -22,6 +22,7 @@ from thesis_cli.commands.core.common import RUNS, jobs_option
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.shared.guides import guide_lines, guide_named
 from thesis_cli.commands.shared.semantics import (
     DivisionName,
     check_range,
@@ -49,10 +50,12 @@ if TYPE_CHECKING:
 
     TaskSource = str | Path | Task | Mapping[str, Any] | list[Any] | tuple[Any, ...]
     """A file, a task, a list of tasks, or examples; see `task.tasks_of`."""
-    Prior = str | Path | Order | Mapping[str, float] | Guide
-    """A name, a file, probabilities, or a guide, which gives each task an order of its own."""
+    Prior = str | Path | Order | Mapping[str, float]
+    """A name, a file, or probabilities."""
+    GuideSource = str | Path | Guide
+    """A name, a file, or a guide, which gives each task an order of its own."""
 else:
-    TaskSource = Prior = str
+    TaskSource = Prior = GuideSource = str
 
 logger = logging.getLogger("thesis_cli")
 
@@ -90,6 +93,13 @@ class SynthesizeRequest(Request):
     max_length: int = option(5, "Lines of the longest program.", least=1, most=10)
     timeout: float | None = option(None, "Seconds for each task.", above=0, default_text="none")
     memory: float = option(2.0, "Memory in GiB that a search may use, in each job.", least=0.001, most=1e6)
+    guide: GuideSource = option(
+        "none",
+        "Guide that sees the examples and orders the search: none, network, the name of shipped weights, or a file of "
+        "weights.",
+        names="file",
+        objects=True,
+    )
     prior: Prior = option(
         "corpus",
         "Probabilities of functions and lambdas: corpus, uniform, or a CSV file of attribute,probability.",
@@ -132,12 +142,15 @@ class SynthesizeResult(Result):
     solutions : of each task: its programs, what the search proves, and its cost.
     bad : tasks that were skipped, by their place among all.
     limits : of the searches.
+    guidance : of searches with a guide: its `identity`, the `seconds` that it took for all tasks, and
+        how many tasks it left to the prior, `by_prior`. Empty without one.
     """
 
     tasks: tuple[Task, ...]
     solutions: tuple[Solution, ...]
     bad: Mapping[int, BadTask]
     limits: Limits
+    guidance: Mapping[str, Any]
 
     @property
     def status(self) -> int:
@@ -147,16 +160,20 @@ class SynthesizeResult(Result):
     @presentation
     def lines(self) -> list[tuple[str, str]]:
         """Each of a few tasks, or the totals of many."""
+        guide = guide_lines(self.guidance, len(self.tasks))
         if len(self.tasks) + len(self.bad) > LISTED:
-            return summary_lines(self.facts()["summary"], self.limits)
+            return [*summary_lines(self.facts()["summary"], self.limits), *guide]
         blocks = [task_lines(t, found, self.limits) for t, found in zip(self.tasks, self.solutions, strict=True)]
         blocks = _with_bad(blocks, {place: bad_lines(bad) for place, bad in self.bad.items()})
-        return [line for number, block in enumerate(blocks) for line in [("", "")] * (number > 0) + block]
+        apart = [("", "")] * bool(guide and len(blocks) > 1)
+        lines = [line for number, block in enumerate(blocks) for line in [("", "")] * (number > 0) + block]
+        return lines + apart + guide
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
-        """The totals."""
-        return {"summary": summary(self.solutions, len(self.bad))}
+        """The totals, and what the guide did."""
+        guidance = {"guidance": self.guidance} if self.guidance else {}
+        return {"summary": summary(self.solutions, len(self.bad)), **guidance}
 
     @presentation
     def to_dict(self) -> dict[str, Any]:
@@ -167,27 +184,28 @@ class SynthesizeResult(Result):
 def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
     """Solve the tasks; with `out`, keep a journal meanwhile and write the table."""
     from thesis_cli.synthesis.batch import journal_beside, solve_batch
-    from thesis_cli.synthesis.guide import orders_of
+    from thesis_cli.synthesis.guide import Fixed
     from thesis_cli.synthesis.solver import Limits
 
     whole = Stopwatch()
     semantics = semantics_of(request.division, request.range, request.max_list)
-    guide = _guide(request.prior)
+    prior, guide = _prior(request.prior), _guide(request.guide)
     tasks, bad = _tasks(request, semantics)
-    orders = orders_of(guide, tasks)
+    orders, guidance = _orders(guide, tasks, prior)
     reading = whole.seconds
     search = solver(request.solver)  # compiles, so it comes after all that can be refused
     watch = Stopwatch()
     count = request.programs or (MOST_PROGRAMS if request.all else 1)
     several = request.all or count > 1
     limits = Limits(request.max_length, request.timeout, request.memory, count, several, request.all)
-    named = isinstance(request.prior, str | Path)
-    settings = settings_of(request, programs=count, **({} if named else {"prior": guide.identity}))
+    names = {"prior": Fixed(prior).identity, "guide": guide.identity if guide else "none"}
+    objects = {key: name for key, name in names.items() if not isinstance(getattr(request, key), str | Path)}
+    settings = settings_of(request, programs=count, **objects)
     with ExitStack() as stack:
         journal = None
         if request.out is not None and len(tasks) > 1:
             key = {name: value for name, value in settings.items() if name not in ("tasks", "jobs", "out")}
-            key |= {"prior": guide.identity, "version": __version__}
+            key |= {**names, "version": __version__}
             journal = stack.enter_context(journal_beside(request.out, tasks, orders, key, semantics))
         tick = stack.enter_context(progress(len(tasks), "tasks"))
         solve = partial(_solve, search, limits, semantics)
@@ -205,6 +223,7 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
             solutions=tuple(solutions),
             bad=bad,
             limits=limits,
+            guidance=guidance,
         )
         if request.out is not None:
             result.save(request.out)
@@ -232,24 +251,48 @@ def _with_bad(blocks: Sequence[list[T]], bad: Mapping[int, list[T]]) -> list[lis
     return [bad[place] if place in bad else next(good) for place in range(len(blocks) + len(bad))]
 
 
-def _guide(prior: object) -> Guide:
-    """Probabilities by name, from a file, or from a mapping, for all tasks; or a guide as it is."""
-    from thesis_cli.synthesis.guide import Fixed, Guide
+def _orders(guide: Guide | None, tasks: Sequence[Task], prior: Order) -> tuple[list[Order], dict[str, Any]]:
+    """The order of each task, and what the guide did."""
+    from thesis_cli.synthesis.guide import orders_of
+
+    if guide is None:
+        return [prior] * len(tasks), {}
+    watch = Stopwatch()
+    orders = orders_of(guide, tasks, prior)
+    seconds = watch.seconds
+    by_prior = sum(order is prior for order in orders)
+    return orders, {"identity": guide.identity, "seconds": round(seconds, 6), "by_prior": by_prior}
+
+
+def _prior(prior: object) -> Order:
+    """Probabilities by name, from a file, or from a mapping."""
+    from thesis_cli.synthesis.guide import Guide
     from thesis_cli.synthesis.prior import from_mapping, load, read
     from thesis_cli.synthesis.solver import Order
 
-    if isinstance(prior, Guide):
-        return prior
     if isinstance(prior, Order):
-        return Fixed(prior)
+        return prior
     if isinstance(prior, Mapping):
-        return Fixed(from_mapping(prior))
+        return from_mapping(prior)
     if not isinstance(prior, str | Path):
-        remedy = "it must be corpus, uniform, a CSV file, probabilities by name, an Order or a Guide"
+        remedy = "it must be corpus, uniform, a CSV file, probabilities by name, or an Order"
+        remedy = "give it as guide" if isinstance(prior, Guide) else remedy
         raise InputError(f"--prior is an object of type {type(prior).__name__}", remedy)
     if prior == "corpus":
-        return Fixed(load())
-    return Fixed(Order.uniform() if prior == "uniform" else read(Path(prior)))
+        return load()
+    return Order.uniform() if prior == "uniform" else read(Path(prior))
+
+
+def _guide(guide: object) -> Guide | None:
+    """A guide by name, from a file of weights, or as it is; None for `none`."""
+    from thesis_cli.synthesis.guide import Guide
+
+    if isinstance(guide, str | Path):
+        return None if guide == "none" else guide_named(guide)
+    if not isinstance(guide, Guide):
+        remedy = "it must be none, network, a file of weights, or a Guide"
+        raise InputError(f"--guide is an object of type {type(guide).__name__}", remedy)
+    return guide
 
 
 def _solve(search: Solver, limits: Limits, semantics: Semantics, task: Task, order: Order) -> Solution:

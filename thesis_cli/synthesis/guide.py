@@ -29,8 +29,9 @@ class Guide(Protocol):
         """Name and version, or a digest: guides of one identity give a task the same order.
         Journals and records keep it."""
 
-    def orders(self, tasks: Sequence[Task]) -> list[Order]:
-        """The order for each task, in the order of the tasks; deterministic."""
+    def orders(self, tasks: Sequence[Task]) -> Sequence[Order | None]:
+        """The order for each task, in the order of the tasks; None where the prior is to decide.
+        Deterministic."""
 
 
 @dataclass(frozen=True)
@@ -99,19 +100,24 @@ class ByTypes:
         return [self.known.get(_types(task.inputs, task.output), self.other) for task in tasks]
 
 
-def orders_of(guide: Guide, tasks: Sequence[Task]) -> list[Order]:
+def orders_of(guide: Guide, tasks: Sequence[Task], prior: Order | None = None) -> list[Order]:
     """What a guide gives for tasks.
+
+    Parameters
+    ----------
+    prior : the order of tasks for which the guide has none.
 
     Raises
     ------
-    InputError : it does not give an `Order` for each.
+    InputError : it does not give an `Order` for each; only with a prior may it give None.
     """
-    found = list(guide.orders(tasks))
+    given = list(guide.orders(tasks))
+    found = [prior if order is None else order for order in given]
     if len(found) != len(tasks) or not all(isinstance(order, Order) for order in found):
-        kinds = ", ".join(sorted({type(order).__name__ for order in found})) or "nothing"
+        kinds = ", ".join(sorted({type(order).__name__ for order in given})) or "nothing"
         problem = f"the guide {guide.identity} gives {len(found):,} orders ({kinds}) for {len(tasks):,} tasks"
         raise InputError(problem, "it must give one Order for each task")
-    return found
+    return [order for order in found if order is not None]
 
 
 def digest(order: Order) -> str:

@@ -7,7 +7,7 @@ import json
 import reprlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from thesis_cli.base.errors import InputError, about
@@ -36,10 +36,13 @@ class Task:
     Attributes
     ----------
     name : name in messages and tables.
+    program : the program that made the examples, as text that nobody has checked; empty if it is not
+        known. Searches do not see it.
     """
 
     name: str
     examples: tuple[Example, ...]
+    program: str = field(default="", compare=False, repr=False)
 
     @property
     def inputs(self) -> tuple[Type, ...]:
@@ -134,9 +137,9 @@ def read_task(content: object, name: str, semantics: Semantics = DEFAULT) -> Tas
 
     Parameters
     ----------
-    content : `{"name": ..., "examples": [...]}`, where the name is optional and other keys are
-        ignored, or the list of examples alone. An example is `{"inputs": [...], "output": ...}` or
-        a pair `[[...], ...]` of these.
+    content : `{"name": ..., "examples": [...]}`, or the list of examples alone. The name is optional,
+        as is a program, text, and other keys are ignored. An example is `{"inputs": [...],
+        "output": ...}` or a pair `[[...], ...]` of these.
     name : name of a task that has none.
 
     Raises
@@ -145,12 +148,14 @@ def read_task(content: object, name: str, semantics: Semantics = DEFAULT) -> Tas
         them; a value is neither a whole number in the range nor a list of such numbers; a list is
         too long; examples have different types or contradict each other. It names the example.
     """
+    program = ""
     if isinstance(content, dict):
         if "examples" not in content:
             raise InputError("the task has no 'examples'", f'write {{"examples": [{_FORM}, ...]}}')
         name = content.get("name", name)
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
             raise InputError(f"the task's name is {_show(name)}", "it must be text of one line")
+        program = content["program"] if isinstance(content.get("program"), str) else ""
         content = content["examples"]
     if not isinstance(content, list):
         raise InputError(f"no examples: {_show(content)}", f"give a list of examples such as {_FORM}")
@@ -159,7 +164,7 @@ def read_task(content: object, name: str, semantics: Semantics = DEFAULT) -> Tas
     examples = tuple(_example(entry, f"example {i}", semantics) for i, entry in enumerate(content, 1))
     _check_types(examples)
     _check_agreement(examples)
-    return Task(name, examples)
+    return Task(name, examples, program)
 
 
 def tasks_of(source: object, semantics: Semantics = DEFAULT) -> list[Task]:
@@ -213,10 +218,13 @@ def _is_task(content: object) -> bool:
 
 
 def _task(content: object, name: str, semantics: Semantics) -> Task:
+    program = ""
     if isinstance(content, Task):  # its values must be in the range, too
-        name, content = content.name, [(example.inputs, example.output) for example in content.examples]
+        name, program = content.name, content.program
+        content = [(example.inputs, example.output) for example in content.examples]
     with about(name):
-        return read_task(plain(content), name, semantics)
+        task = read_task(plain(content), name, semantics)
+        return replace(task, program=program) if program else task
 
 
 def plain(content: object) -> object:

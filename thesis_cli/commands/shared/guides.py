@@ -1,0 +1,36 @@
+"""Guides as users name them, and what a summary states of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import counted
+
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.networks.network_guide import NetworkGuide
+
+
+def guide_named(name: str | Path) -> NetworkGuide:
+    """The network that `--guide` names.
+
+    Raises
+    ------
+    InputError : there are no such weights, or they are damaged or of another kind.
+    """
+    from thesis_cli.synthesis.networks.network_guide import network_guide
+
+    try:
+        return network_guide(name)
+    except InputError as error:
+        raise InputError(f"--guide {name}: {error.problem}", error.remedy) from None
+
+
+def guide_lines(guidance: Mapping[str, Any], tasks: int) -> list[tuple[str, str]]:
+    """Which guide ordered the searches of some tasks; nothing without one."""
+    if not guidance:
+        return []
+    left = f"; it left {counted(guidance['by_prior'], 'task')} to --prior" * bool(guidance["by_prior"])
+    return [("guide", f"{guidance['identity']}, {guidance['seconds']:.3g} s for {counted(tasks, 'task')}{left}")]
