@@ -16,9 +16,9 @@ from thesis_cli.studies.synthesis.timing import timed
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.program import run as run_program
 from thesis_cli.synthesis.solver import Limits
-from thesis_cli.synthesis.solvers import SOLVERS
+from thesis_cli.synthesis.solvers import UNGUIDED
 
-STYLES = dict(zip(SOLVERS, zip(COLOURS, "xovs^D*", strict=False), strict=False))
+STYLES = dict(zip(UNGUIDED, zip(COLOURS, "xovs^D*", strict=False), strict=False))
 BY_NAME = {shown.name: shown for shown in SHOWN}
 FINDINGS = {"exam": "D.1, Program 3", "sticks": "D.1, Program 5"}
 
@@ -127,13 +127,13 @@ EXPERIMENT = Experiment(
     presets={
         "quick": {
             "programs": {
-                **{solver: ["exam", "mirror"] for solver in SOLVERS},
+                **{solver: ["exam", "mirror"] for solver in UNGUIDED},
                 "dfs": [name for name in BY_NAME if name != "sticks"],
             },
             "repeats": 1,
             "timeout": 1,
         },
-        "paper": {"programs": {solver: list(BY_NAME) for solver in SOLVERS}, "repeats": 3, "timeout": 20},
+        "paper": {"programs": {solver: list(BY_NAME) for solver in UNGUIDED}, "repeats": 3, "timeout": 20},
     },
     tasks=tasks,
     run=run,

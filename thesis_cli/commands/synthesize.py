@@ -189,7 +189,7 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
 
     whole = Stopwatch()
     semantics = semantics_of(request.division, request.range, request.max_list)
-    prior, guide = _prior(request.prior), _guide(request.guide)
+    prior, guide = _prior(request.prior), _guide(request.guide, request.solver)
     tasks, bad = _tasks(request, semantics)
     orders, guidance = _orders(guide, tasks, prior)
     reading = whole.seconds
@@ -283,12 +283,14 @@ def _prior(prior: object) -> Order:
     return Order.uniform() if prior == "uniform" else read(Path(prior))
 
 
-def _guide(guide: object) -> Guide | None:
-    """A guide by name, from a file of weights, or as it is; None for `none`."""
+def _guide(guide: object, solver: SolverName) -> Guide | None:
+    """A guide by name, from a file of weights, or as it is; None for `none`. `network` stands for the
+    weights that the solver is made for, if any."""
     from thesis_cli.synthesis.guide import Guide
 
     if isinstance(guide, str | Path):
-        return None if guide == "none" else guide_named(guide)
+        own = SOLVERS[solver].weights if guide == "network" else ""
+        return None if guide == "none" else guide_named(own or guide)
     if not isinstance(guide, Guide):
         remedy = "it must be none, network, a file of weights, or a Guide"
         raise InputError(f"--guide is an object of type {type(guide).__name__}", remedy)

@@ -109,6 +109,19 @@ class Order:
 
 
 @dataclass(frozen=True)
+class TokenOrder(Order):
+    """The order of a guide that writes whole programs, too.
+
+    Attributes
+    ----------
+    weights : name or file of the weights of its decoder. Beam search uses them; other searches use
+        the probabilities.
+    """
+
+    weights: str = "program"
+
+
+@dataclass(frozen=True)
 class Solution:
     """What a search found, and what it proves.
 

@@ -24,6 +24,8 @@ class Entry:
         Python.
     label : what the answer calls it; empty for its name.
     lists_all : whether it finds every program of the shortest length.
+    weights : weights that the guide `network` stands for, if it is made for a network of its own;
+        comparisons of searches without a guide leave such a solver out.
     """
 
     module: str
@@ -31,6 +33,7 @@ class Entry:
     kernels: tuple[str, ...] = ()
     label: str = ""
     lists_all: bool = False
+    weights: str = ""
 
     @property
     def compiled(self) -> bool:
@@ -54,6 +57,7 @@ SOLVERS = {
     "dfs": Entry("depth_first", "DepthFirst", ("depth_first",), lists_all=True),
     "sort-and-add": Entry("sort_and_add", "SortAndAdd", ("depth_first",)),
     "bottom-up": Entry("bottom_up", "BottomUp", ("depth_first", "bottom_up")),
+    "beam": Entry("beam_search", "Beam", ("beam_search",), weights="program"),
     "deductive": Entry("deductive_search", "Deductive", label="deductive, instead of lambda^2"),
     "smt": Entry("smt_search", "Smt", label="SMT (z3), instead of Sketch"),
 }
@@ -61,6 +65,9 @@ SOLVERS = {
 
 COMPILED = tuple(name for name, entry in SOLVERS.items() if entry.compiled)
 """Names of the solvers that run compiled code; the others are slow."""
+
+UNGUIDED = tuple(name for name, entry in SOLVERS.items() if not entry.weights)
+"""Names of the solvers that are not made for a network of their own."""
 
 if TYPE_CHECKING:
     SolverName = str
@@ -87,6 +94,10 @@ def _module(name: str) -> Any:
         from thesis_cli.synthesis import auto
 
         return auto
+    if name == "beam_search":
+        from thesis_cli.synthesis import beam_search
+
+        return beam_search
     if name == "bottom_up":
         from thesis_cli.synthesis import bottom_up
 

@@ -107,7 +107,17 @@ class FeedForward:
         )
 
     def logits(self, encoded: Encoded) -> Array:
-        """Logits of the attributes of each task, shape (B, 34), from the examples that are present.
+        """Logits of the attributes of each task, shape (B, 34), from the examples that are present;
+        raises as `pooled`."""
+        return self.decoded(self.pooled(encoded))
+
+    def decoded(self, pooled: Array) -> Array:
+        """Logits of the attributes, shape (B, 34), from the pooled last layer."""
+        found: Array = pooled @ self.output[0] + self.output[1]
+        return found
+
+    def pooled(self, encoded: Encoded) -> Array:
+        """The mean of the last layer over the examples that are present, shape (B, K).
 
         Raises
         ------
@@ -126,21 +136,20 @@ class FeedForward:
                 numbers = encoded.numbers[tasks[part], examples[part]].reshape(-1, places)
                 np.add.at(pooled, tasks[part], self._last_layer(bits, numbers))
         pooled /= np.maximum(1, encoded.present.sum(axis=1, keepdims=True, dtype=np.float32))
-        found: Array = pooled @ self.output[0] + self.output[1]
-        return found
+        return pooled
 
     def _last_layer(self, types: Array, numbers: np.ndarray[tuple[int, int], np.dtype[np.int32]]) -> Array:
         """The last layer for examples of the same types: numbers of shape (N, 4 L) -> (N, K)."""
         used = np.flatnonzero(numbers.any(axis=0))
         always = self.bias + types @ self.of_types + np.delete(self.of_null, used, axis=0).sum(axis=0)
         embedded = self.embedding[numbers[:, used]].reshape(len(numbers), -1)
-        layer = _sigmoid(embedded @ self.of_places[used].reshape(embedded.shape[1], -1) + always)
+        layer = sigmoid(embedded @ self.of_places[used].reshape(embedded.shape[1], -1) + always)
         for weight, bias in self.hidden:
-            layer = _sigmoid(layer @ weight + bias)
+            layer = sigmoid(layer @ weight + bias)
         return layer
 
 
-def _sigmoid(x: Array) -> Array:
+def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)); of a large -x, exp would overflow."""
     found: Array = np.tanh(x * np.float32(0.5))
     found *= 0.5

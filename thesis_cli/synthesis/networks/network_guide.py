@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,8 +15,10 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import ATTRIBUTES
 from thesis_cli.synthesis.encoding import encode
 from thesis_cli.synthesis.networks.feed_forward import FeedForward
+from thesis_cli.synthesis.networks.gru import Recurrent
+from thesis_cli.synthesis.networks.program_decoder import ProgramNetwork
 from thesis_cli.synthesis.networks.weights import SUFFIX, Weights, load
-from thesis_cli.synthesis.solver import Order
+from thesis_cli.synthesis.solver import Order, TokenOrder
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
@@ -42,7 +44,11 @@ class Network(Protocol):
         """Logits of the attributes of each task, shape (B, 34), float32."""
 
 
-_NETWORKS = {"feed-forward": FeedForward.of}
+_NETWORKS: dict[str, Callable[[Weights], Network]] = {
+    "feed-forward": FeedForward.of,
+    "gru": Recurrent.of,
+    "program": ProgramNetwork.of,
+}
 """The network of each kind of weights that predicts attributes."""
 
 
@@ -99,9 +105,14 @@ class NetworkGuide:
         return found
 
     def orders(self, tasks: Sequence[Task]) -> list[Order | None]:
-        """The order for each task; None for one that the network cannot take."""
-        found = self.probabilities(tasks)
-        return [None if np.isnan(row[0]) else Order(tuple(row.tolist())) for row in found]
+        """The order for each task, which names the weights if they write whole programs; None for a
+        task that the network cannot take."""
+
+        def order(row: Floats) -> Order:
+            found = tuple(row.tolist())
+            return TokenOrder(found, self.weights.name) if self.weights.kind == "program" else Order(found)
+
+        return [None if np.isnan(row[0]) else order(row) for row in self.probabilities(tasks)]
 
     def refusal(self, task: Task) -> InputError | None:
         """Why the network cannot take a task; None if it can."""
