@@ -1,0 +1,103 @@
+"""How good predicted probabilities of attributes are.
+
+Nothing here needs PyTorch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.synthesis.corpus import Types
+from thesis_cli.synthesis.dsl import ATTRIBUTES, MOST_INPUTS
+from thesis_cli.synthesis.lanes import Flags
+
+BINS = 10
+"""Bins of equal width for calibration."""
+
+
+def cross_entropy(probabilities: Floats, attributes: Flags) -> float:
+    """Negative log-likelihood of which attributes programs use, in nats for each program.
+
+    Parameters
+    ----------
+    probabilities : shape (P, 34), or (34,) for all programs, above 0 and below 1.
+    attributes : shape (P, 34).
+    """
+    chosen = np.where(attributes, probabilities, 1 - np.asarray(probabilities, dtype=np.float64))
+    return float(-np.log(chosen).sum(axis=1).mean())
+
+
+def average_precision(scores: Floats, truth: Flags) -> float | None:
+    """Mean over the true cases of the share of true ones among those with at least their score; None
+    if there are none.
+
+    Parameters
+    ----------
+    scores, truth : shape (P,).
+    """
+    if not truth.any():
+        return None
+    order = np.argsort(-scores, kind="stable")
+    ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))  # cases of one score count together
+    found = np.cumsum(truth[order])[ends]
+    return float((np.diff(found, prepend=0) * found / (ends + 1)).sum() / truth.sum())
+
+
+def calibration(probabilities: Floats, attributes: Flags) -> list[dict[str, float]]:
+    """For each bin of predicted probabilities that is not empty: their mean, the share of the
+    attributes that are used, and the number of predictions."""
+    places = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
+    rows = []
+    for place in range(BINS):
+        chosen = places == place
+        if chosen.any():
+            predicted, used = float(probabilities[chosen].mean()), float(attributes[chosen].mean())
+            rows.append({"predicted": predicted, "used": used, "count": int(chosen.sum())})
+    return rows
+
+
+def report(probabilities: Floats, attributes: Flags) -> dict[str, Any]:
+    """All of the above, in types of JSON. `calibration_error` is the mean difference between
+    predicted probability and share over the bins, by their counts."""
+    each = {name: average_precision(probabilities[:, a], attributes[:, a]) for a, name in enumerate(ATTRIBUTES)}
+    known = [precision for precision in each.values() if precision is not None]
+    bins = calibration(probabilities, attributes)
+    off = sum(row["count"] * abs(row["predicted"] - row["used"]) for row in bins) / attributes.size
+    return {
+        "programs": len(attributes),
+        "loss": cross_entropy(np.clip(probabilities, 1e-7, 1 - 1e-7), attributes),
+        "mean_average_precision": float(np.mean(known)) if known else None,
+        "average_precision": each,
+        "calibration_error": off,
+        "calibration": bins,
+    }
+
+
+def baselines(train: tuple[Types, Flags], validation: tuple[Types, Flags]) -> dict[str, float]:
+    """Losses of what knows less than the examples: `prior`, the shares of the programs to train on,
+    and `by_types`, their shares by the types of inputs and output, as `guide.ByTypes` has them.
+
+    Parameters
+    ----------
+    train, validation : types and attributes of programs, as a corpus has them.
+    """
+    prior = _share(train[1])
+    kinds, places = np.unique(_kinds(train[0]), axis=0, return_inverse=True)
+    known = {tuple(kind): _share(train[1][places.ravel() == k]) for k, kind in enumerate(kinds.tolist())}
+    by_types = np.stack([known.get(tuple(kind), prior) for kind in _kinds(validation[0]).tolist()])
+    return {"prior": cross_entropy(prior, validation[1]), "by_types": cross_entropy(by_types, validation[1])}
+
+
+def _kinds(types: Types) -> npt.NDArray[np.int64]:
+    """Number of inputs that are numbers, number of those that are lists, and type of the output."""
+    inputs = types[:, :MOST_INPUTS]
+    return np.stack([(inputs == 1).sum(axis=1), (inputs == 2).sum(axis=1), types[:, MOST_INPUTS]], axis=1)
+
+
+def _share(attributes: Flags) -> Floats:
+    """Shares that use each attribute; each count starts with one that does and one that does not."""
+    return np.asarray((attributes.sum(axis=0) + 1) / (len(attributes) + 2))

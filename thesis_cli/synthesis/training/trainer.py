@@ -1,0 +1,210 @@
+"""Train any network: Adam on batches of a corpus, with checkpoints from which training goes on.
+
+What a step does depends on the seed, the number of the step and the weights before it. So a run
+that was cut short and goes on from its last checkpoint ends, on a CPU, with the very weights of a
+run that was not, given the same number of threads.
+
+Source: Thesis sections 5.4.3 and 5.4.5.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from thesis_cli.base.progress import Tick
+from thesis_cli.synthesis.networks.weights import Kind
+from thesis_cli.synthesis.training.checkpoints import Checkpoints
+from thesis_cli.synthesis.training.data import Rows, Stream, TrainingData
+
+EVALUATED = 512
+"""Programs that are evaluated at a time."""
+
+
+class Learner(Protocol):
+    """A network that learns from `TrainingData`.
+
+    Attributes
+    ----------
+    kind : which network, as its weights name it.
+    sizes : of its layers, by name, as its weights have them.
+    module : what is trained.
+    """
+
+    kind: Kind
+    sizes: Mapping[str, int]
+    module: torch.nn.Module
+
+    def batch(self, rows: Rows, rng: np.random.Generator | None) -> Any:
+        """Programs as the network takes them: with examples that `rng` draws, or for validation,
+        without it, the same ones each time."""
+
+    def loss(self, batch: Any) -> torch.Tensor:
+        """Negative log-likelihood, in nats for each program: a mean over the batch, with gradient."""
+
+    def arrays(self) -> dict[str, npt.NDArray[np.float32]]:
+        """The weights, as inference takes them."""
+
+    def metrics(self, rows: Rows) -> dict[str, Any]:
+        """How good the network is on programs that are held back, in types of JSON."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a network is trained.
+
+    Attributes
+    ----------
+    programs : that it sees; each program of the corpus counts each time.
+    batch : programs of a step.
+    rate : largest step size of Adam. It rises over the first steps, then falls along a cosine.
+    seed : of all random choices.
+    evaluations : of the loss on held back programs, evenly spread.
+    patience : evaluations without a better loss after which training stops.
+    half : whether layers multiply in bfloat16, which is nearly twice as fast on a CPU.
+    """
+
+    programs: int
+    batch: int = 256
+    rate: float = 2e-3
+    seed: int = 0
+    evaluations: int = 40
+    patience: int = 10
+    half: bool = True
+
+    @property
+    def steps(self) -> int:
+        """Number of steps, at least one."""
+        return max(1, self.programs // self.batch)
+
+    def rate_at(self, step: int) -> float:
+        """Step size of a step."""
+        rising = min(200, self.steps // 10 + 1)
+        falling = 0.5 * (1 + math.cos(math.pi * step / self.steps))
+        return self.rate * min(1.0, (step + 1) / rising) * max(0.01, falling)
+
+
+@dataclass
+class Course:
+    """How far training has come.
+
+    Attributes
+    ----------
+    step : steps done.
+    curve : a row for each evaluation: programs seen, processor seconds, step size, loss in training
+        since the last one, and loss in validation.
+    best : the least loss in validation.
+    weights : of the module with that loss.
+    sums : of the losses since the last evaluation, and their number.
+    seconds : processor seconds so far.
+    stopped : whether training ended before its time.
+    """
+
+    step: int = 0
+    curve: list[dict[str, float]] = field(default_factory=list)
+    best: float = math.inf
+    weights: dict[str, torch.Tensor] = field(default_factory=dict)
+    sums: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    seconds: float = 0.0
+    stopped: bool = False
+
+
+def train(
+    learner: Learner,
+    data: TrainingData,
+    plan: Plan,
+    checkpoints: Checkpoints | None = None,
+    tick: Tick = lambda done: None,
+) -> Course:
+    """Train a network; its module then has the weights of the least loss in validation.
+
+    Parameters
+    ----------
+    checkpoints : where to go on from, if there is one, and to save the state at intervals.
+    tick : called with the number of programs just seen.
+
+    Raises
+    ------
+    InputError : the checkpoint is damaged, or of another run.
+    OSError : a checkpoint could not be written; the one before is still there.
+    """
+    module, course = learner.module, Course()
+    optimizer = torch.optim.Adam(module.parameters(), lr=plan.rate)
+    if checkpoints is not None and (found := checkpoints.load()) is not None:
+        module.load_state_dict(found["module"])
+        optimizer.load_state_dict(found["optimizer"])
+        course = Course(**found["course"])
+        tick(course.step * plan.batch)
+    stream = Stream(data.train, plan.batch, plan.seed)
+    marks = {plan.steps * (i + 1) // plan.evaluations for i in range(plan.evaluations)}
+    saved, began = time.monotonic(), time.process_time() - course.seconds
+    while course.step < plan.steps and not course.stopped:
+        for group in optimizer.param_groups:
+            group["lr"] = plan.rate_at(course.step)
+        module.train()
+        batch = learner.batch(stream.rows(course.step), stream.rng(course.step))
+        with _autocast(module, plan.half):
+            loss = learner.loss(batch)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        course.step += 1
+        course.sums = [course.sums[0] + loss.item(), course.sums[1] + 1]
+        course.seconds = time.process_time() - began
+        tick(plan.batch)
+        if course.step in marks:
+            _evaluate(learner, data, plan, course)
+        if checkpoints is not None and time.monotonic() - saved > checkpoints.every:
+            checkpoints.save(_state(module, optimizer, course))
+            saved = time.monotonic()
+    if checkpoints is not None:
+        checkpoints.save(_state(module, optimizer, course))
+    module.load_state_dict(course.weights)
+    module.eval()
+    return course
+
+
+def validation_loss(learner: Learner, rows: Rows) -> float:
+    """Loss on programs that are held back, in nats for each program."""
+    learner.module.eval()
+    total = 0.0
+    with torch.no_grad():
+        for start in range(0, len(rows), EVALUATED):
+            part = rows[start : start + EVALUATED]
+            total += len(part) * learner.loss(learner.batch(part, None)).item()
+    return total / len(rows)
+
+
+def _evaluate(learner: Learner, data: TrainingData, plan: Plan, course: Course) -> None:
+    """Add a row to the curve; keep the weights if they are the best so far."""
+    loss = validation_loss(learner, data.validation)
+    row = {
+        "programs": course.step * plan.batch,
+        "seconds": round(course.seconds, 2),
+        "rate": plan.rate_at(course.step - 1),
+        "training": course.sums[0] / course.sums[1],
+        "validation": loss,
+    }
+    course.curve.append(row)
+    course.sums = [0.0, 0.0]
+    if loss < course.best:
+        course.best = loss
+        course.weights = {name: value.detach().cpu().clone() for name, value in learner.module.state_dict().items()}
+    losses = [row["validation"] for row in course.curve]
+    course.stopped = len(losses) - 1 - losses.index(min(losses)) >= plan.patience
+
+
+def _state(module: torch.nn.Module, optimizer: torch.optim.Optimizer, course: Course) -> dict[str, Any]:
+    return {"module": module.state_dict(), "optimizer": optimizer.state_dict(), "course": asdict(course)}
+
+
+def _autocast(module: torch.nn.Module, half: bool) -> Any:
+    device = next(module.parameters()).device.type
+    return torch.autocast(device, dtype=torch.bfloat16, enabled=half)
