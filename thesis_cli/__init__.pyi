@@ -10,6 +10,7 @@ from thesis_cli.commands.dp_measure import MeasureResult
 from thesis_cli.commands.dp_query import QueryResult
 from thesis_cli.commands.dp_test import PopulationTestResult
 from thesis_cli.commands.estimate_z import EstimateZResult
+from thesis_cli.commands.explain import ExplainResult
 from thesis_cli.commands.make_corpus import MakeCorpusResult
 from thesis_cli.commands.map_state import MapStateResult
 from thesis_cli.commands.marginals import MarginalsResult
@@ -330,6 +331,13 @@ def synthesize(
     out: str | Path | None = ...,
     progress: bool = ...,
 ) -> SynthesizeResult: ...
+
+def explain(
+    tasks: Any,
+    *,
+    guide: Any = ...,
+    progress: bool = ...,
+) -> ExplainResult: ...
 
 def run_program(
     program: Any,

@@ -17,7 +17,7 @@ from thesis_cli.synthesis.task import Task
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
-    from thesis_cli.synthesis.lanes import Flags, Lanes
+    from thesis_cli.synthesis.lanes import Flags
 
 _ONE_HOT = np.array([[0, 0], [1, 0], [0, 1]], dtype=np.float32)
 """Types by their codes: no value, a number, a list."""
@@ -70,9 +70,9 @@ def encode(source: Corpus | Sequence[Task], semantics: Semantics | None = None, 
     InputError : a value of a task is out of range, or too long, or there are too many inputs; a
         corpus was made with other semantics.
     """
-    from thesis_cli.synthesis.lanes import NULL
-
     if isinstance(source, Corpus):
+        from thesis_cli.synthesis.lanes import NULL
+
         semantics = semantics or source.semantics
         if (semantics.low, semantics.high, semantics.longest) != (
             source.semantics.low,
@@ -81,28 +81,26 @@ def encode(source: Corpus | Sequence[Task], semantics: Semantics | None = None, 
         ):
             raise InputError("the corpus was made with another range or length of lists", "give its semantics")
         types, numbers = source.types, np.asarray(source.numbers[:])
+        places = np.where(numbers == NULL, 0, numbers - np.int32(semantics.low - 1)).astype(np.int32, copy=False)
         present = np.ones(numbers.shape[:2], dtype=np.bool_)
         attributes, weights = source.attributes, np.array(source.weights)
     else:
         semantics = semantics or DEFAULT
-        types, numbers, present = _arrays(source, semantics)
+        types, places, present = _arrays(source, semantics)
         attributes, weights = None, np.ones(len(types))
     if examples is not None:
-        lacking = max(0, examples - numbers.shape[1])
-        numbers = np.pad(numbers[:, :examples], ((0, 0), (0, lacking), (0, 0), (0, 0)), constant_values=NULL)
+        lacking = max(0, examples - places.shape[1])
+        places = np.pad(places[:, :examples], ((0, 0), (0, lacking), (0, 0), (0, 0)))
         present = np.pad(present[:, :examples], ((0, 0), (0, lacking)))
-    places = np.where(numbers == NULL, 0, numbers - np.int32(semantics.low - 1)).astype(np.int32, copy=False)
     size = semantics.high - semantics.low + 2
     return Encoded(_ONE_HOT[types], places, present, size, attributes, weights)
 
 
-def _arrays(tasks: Sequence[Task], semantics: Semantics) -> tuple[Types, Lanes, Flags]:
-    """Types and values of tasks as a corpus has them, and which examples there are."""
-    from thesis_cli.synthesis.lanes import NULL
-
+def _arrays(tasks: Sequence[Task], semantics: Semantics) -> tuple[Types, npt.NDArray[np.int32], Flags]:
+    """Types of tasks as a corpus has them, rows of the embedding, and which examples there are."""
     most = max((len(task.examples) for task in tasks), default=0)
     types = np.zeros((len(tasks), MOST_INPUTS + 1), dtype=np.int8)
-    numbers = np.full((len(tasks), most, MOST_INPUTS + 1, semantics.longest), NULL)
+    places = np.zeros((len(tasks), most, MOST_INPUTS + 1, semantics.longest), dtype=np.int32)
     present = np.zeros((len(tasks), most), dtype=np.bool_)
     for b, task in enumerate(tasks):
         if len(task.inputs) > MOST_INPUTS:
@@ -118,5 +116,5 @@ def _arrays(tasks: Sequence[Task], semantics: Semantics) -> tuple[Types, Lanes, 
                 if len(row) > semantics.longest or not semantics.holds(value):
                     allowed = f"up to {semantics.longest} numbers from {semantics.low} to {semantics.high}"
                     raise InputError(f"task {task.name} has the value {value}", f"it may have {allowed}")
-                numbers[b, m, v, : len(row)] = row
-    return types, numbers, present
+                places[b, m, v, : len(row)] = np.subtract(row, semantics.low - 1)
+    return types, places, present

@@ -27,6 +27,7 @@ FIRST = (
         "dp-ledger",
         "dp-audit",
         "synthesize",
+        "explain",
         "run-program",
         "make-corpus",
     ),
