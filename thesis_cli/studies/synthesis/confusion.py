@@ -135,7 +135,7 @@ def _mean(cells: Floats) -> Floats:
     return _ratio(np.where(known, cells, 0.0).sum(axis=1), known.sum(axis=1))
 
 
-def _ratio(sums: Floats, counts: npt.NDArray[np.generic]) -> Floats:
+def _ratio(sums: Floats, counts: Counts | Floats) -> Floats:
     """Means; nan of nothing."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(counts, sums / counts, np.nan))

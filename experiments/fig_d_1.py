@@ -1,0 +1,138 @@
+"""Figure D.1: the probabilities that the network predicts for the nine programs of appendix D.1.
+
+The network was trained on programs of T = 4, none of which does what one of the nine does
+(`training.corpora`). Each program has five examples (`data/tasks`): the printed one and others of
+the corrected program.
+"""
+
+import numpy as np
+import pandas as pd
+
+from thesis_cli.base.figures import panels
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
+from thesis_cli.studies.synthesis.attribute_figures import attributes_on_top, numbers, square
+from thesis_cli.studies.synthesis.predictions import predicted, version
+from thesis_cli.studies.synthesis.rank_loss import ranked
+from thesis_cli.studies.synthesis.thesis_programs import SHOWN
+from thesis_cli.synthesis import prior
+from thesis_cli.synthesis.dsl import ATTRIBUTES, OPERATIONS
+
+WEIGHTS = "lines-4"
+NINE = [shown for shown in SHOWN if shown.where.startswith("Program")]
+
+
+def tasks(settings):
+    return [{"weights": version(WEIGHTS), **settings}]
+
+
+def run(seed, weights, programs):
+    """A row for each program and attribute: whether the program has it (`used`), the `probability`
+    that the network predicts, and that of the `prior`."""
+    chosen = NINE[:programs]
+    found = predicted(weights, [shown.task() for shown in chosen])
+    rows = []
+    for shown, probabilities in zip(chosen, found, strict=True):
+        used = {a for line in shown.program.lines for a in OPERATIONS[line.operation].attributes}
+        for a, name in enumerate(ATTRIBUTES):
+            rows.append(
+                (shown.where, shown.name, name, int(a in used), probabilities[a], prior.load().probabilities[a])
+            )
+    return pd.DataFrame(rows, columns=["where", "program", "attribute", "used", "probability", "prior"])
+
+
+def plot(frame):
+    where = frame["where"].drop_duplicates()
+    figure, axes = panels(1, 1, height=0.24 * len(where) + 0.75)
+    matrix, used = (_matrix(frame, name) for name in ("probability", "used"))
+    numbers(axes, matrix, 1.0, 5.2)
+    for i, j in np.argwhere(used > 0):
+        square(axes, i, j)
+    attributes_on_top(axes)
+    programs = frame.drop_duplicates("where").program
+    axes.set_yticks(range(len(where)), [f"{p.split()[1]}  {n}" for p, n in zip(where, programs, strict=True)])
+    axes.tick_params(left=False)
+    return figure
+
+
+def _matrix(frame, name):
+    """A column as an array, shape (programs, 34)."""
+    return frame[name].to_numpy(float).reshape(-1, len(ATTRIBUTES))
+
+
+def _losses(frame, name):
+    """Rank loss of each program."""
+    used = _matrix(frame, "used") > 0
+    orders = np.argsort(-_matrix(frame, name), axis=1, kind="stable")
+    return np.array([ranked(y[None], order.tolist()).loss[0] for y, order in zip(used, orders, strict=True)])
+
+
+def _apart(frame):
+    """Mean probability of an attribute that is used less that of one that is not, over programs."""
+    used, found = _matrix(frame, "used") > 0, _matrix(frame, "probability")
+    apart = np.array([p[y].mean() - p[~y].mean() for y, p in zip(used, found, strict=True)])
+    return _mean(apart)
+
+
+def _fewer(frame):
+    return _mean(_losses(frame, "prior") - _losses(frame, "probability"))
+
+
+def _mean(values):
+    return Measurement(values.mean(), values.std(ddof=1) / len(values) ** 0.5)
+
+
+def _share(used, above):
+    def measure(frame):
+        found = frame[frame.used == used].probability
+        return Measurement(((found > 0.5) == above).mean())
+
+    return measure
+
+
+EXPERIMENT = Experiment(
+    id="fig-d-1",
+    title="Predicted functions and lambdas of the nine programs of appendix D.1",
+    source="Thesis D.1, Figure D.1",
+    version=1,
+    presets={"quick": {"programs": 9}, "paper": {"programs": 9}},
+    tasks=tasks,
+    run=run,
+    plot=plot,
+    tolerances={"probability": Tolerance(1e-3, 1e-6)},
+    claims=[
+        Claim(
+            id="used",
+            source="Thesis Figure D.1",
+            statement="probabilities of what the programs use would ideally be near 1 (share above 1/2)",
+            published=0.5,
+            relation=">",
+            measure=_share(1, True),
+        ),
+        Claim(
+            id="not used",
+            source="Thesis Figure D.1",
+            statement="probabilities of what they do not use would ideally be near 0 (share below 1/2)",
+            published=0.9,
+            relation=">",
+            measure=_share(0, False),
+        ),
+        Claim(
+            id="apart",
+            source="Thesis Figure D.1",
+            statement="what is used is more probable than what is not (mean difference over programs)",
+            published=0.0,
+            relation=">",
+            measure=_apart,
+            scale=0.1,
+        ),
+        Claim(
+            id="Rank loss",
+            source="Thesis Figure D.1",
+            statement="the network has smaller Rank losses than the prior (mean difference over programs)",
+            published=0.0,
+            relation=">",
+            measure=_fewer,
+            scale=5,
+        ),
+    ],
+)

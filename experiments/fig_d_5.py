@@ -1,0 +1,112 @@
+"""Figure D.5: integers embedded in two dimensions by a network that was trained on programs of T = 1.
+
+Does the embedding show magnitude, sign and evenness? A decoder predicts each from the embeddings of
+integers that it has not seen. What it gives for permuted properties is what chance gives.
+"""
+
+import numpy as np
+import pandas as pd
+
+from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
+from thesis_cli.studies.synthesis.integer_embedding import DECODERS, decoded
+from thesis_cli.studies.synthesis.predictions import embedding, version
+
+WEIGHTS = "embedding-2"
+PROPERTIES = {
+    "magnitude": (np.abs, "rank correlation of decoded and true magnitude"),
+    "sign": (lambda x: x > 0, "share of integers whose sign is decoded"),
+    "evenness": (lambda x: x % 2 == 0, "share of integers whose evenness is decoded"),
+}
+BEST = "neighbours"
+"""The decoder that decides: what is near in the figure is alike."""
+
+
+def tasks(settings):
+    return [{"weights": version(WEIGHTS), **settings}]
+
+
+def run(seed, weights, permutations):
+    """The point of each integer (`part` is point), and how well each property is decoded (`part` is
+    decoded): `score`, and the mean and standard deviation for permuted properties in `chance` and
+    `spread`."""
+    integers, points = embedding(weights)
+    rng = np.random.default_rng(seed)
+    rows = [("point", x, *point, "", "", *[np.nan] * 3) for x, point in zip(integers, points.tolist(), strict=True)]
+    for name, (of, _) in PROPERTIES.items():
+        signed = integers != 0 if name == "sign" else np.ones(len(integers), dtype=bool)
+        for decoder in DECODERS:
+            found = decoded(points[signed], of(integers[signed]), decoder, permutations, rng)
+            rows.append(("decoded", "", "", "", name, decoder, found.score, found.chance, found.spread))
+    columns = ["part", "integer", "x", "y", "property", "decoder", "score", "chance", "spread"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def plot(frame):
+    points = frame[frame.part == "point"]
+    figure, axes = panels(1, 2, height=3.1)
+    _plot_points(axes[0], points, "all integers")
+    few = points[points.integer.abs() <= 20]
+    _plot_points(axes[1], few, "integers from -20 to 20")
+    for x, y, integer in zip(few.x, few.y, few.integer, strict=True):
+        axes[1].annotate(f"{integer:.0f}", (x, y), (1.5, 1.5), textcoords="offset points", fontsize=4.5)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=5)
+    return figure
+
+
+def _plot_points(ax, points, title):
+    """Colour is the sign, its intensity the magnitude, the marker evenness."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    most = max(1, points.integer.abs().max())
+    for sign, colour, name in ((1, COLOURS[1], "positive"), (-1, COLOURS[0], "negative"), (0, "k", "zero")):
+        shades = LinearSegmentedColormap.from_list(name, ["0.88", colour])
+        for odd, marker, kind in ((0, "o", "even"), (1, "^", "odd")):
+            rows = points[(np.sign(points.integer) == sign) & (points.integer % 2 == odd)]
+            if len(rows):
+                shown = shades((rows.integer.abs() / most).to_numpy()) if sign else "k"
+                edge = colour if odd else "none"
+                ax.scatter(rows.x, rows.y, s=11, c=shown, marker=marker, linewidth=0.3, edgecolor=edge)
+                ax.scatter([], [], s=14, c=colour, marker=marker, label=f"{name}, {kind}")
+    label(ax, "first dimension", "second dimension", title)
+
+
+def _row(frame, name, decoder):
+    return frame[(frame.property == name) & (frame.decoder == decoder)].iloc[0]
+
+
+def _above_chance(name, decoder):
+    def measure(frame):
+        row = _row(frame, name, decoder)
+        return Measurement(row.score - row.chance, row.spread)
+
+    return measure
+
+
+EXPERIMENT = Experiment(
+    id="fig-d-5",
+    title="Integers embedded in two dimensions: magnitude, sign and evenness",
+    source="Thesis D.3, Figure D.5",
+    version=1,
+    presets={"quick": {"permutations": 200}, "paper": {"permutations": 5000}},
+    tasks=tasks,
+    run=run,
+    plot=plot,
+    tolerances={
+        **dict.fromkeys(["x", "y"], Tolerance(1e-6)),
+        **dict.fromkeys(["score", "chance", "spread"], Tolerance(1e-3)),
+    },
+    claims=[
+        Claim(
+            id=f"{name}, {decoder}",
+            source="Thesis D.3, Figure D.5",
+            statement=f"the embedding shows {name} ({what}, {decoder}, less what permuted ones give)",
+            published=0.0,
+            relation=">",
+            measure=_above_chance(name, decoder),
+            scale=0.01,
+        )
+        for name, (_, what) in PROPERTIES.items()
+        for decoder in (BEST,)
+    ],
+)

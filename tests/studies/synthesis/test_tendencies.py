@@ -1,0 +1,51 @@
+"""Tendencies of guides that have them, and their figure."""
+
+import numpy as np
+import pytest
+
+from thesis_cli.studies.synthesis.attribute_figures import confusion_figure, short
+from thesis_cli.studies.synthesis.tendencies import ALL, COLUMNS, GROUPS, ROWS, tendencies
+from thesis_cli.synthesis.dsl import ATTRIBUTES
+from thesis_cli.synthesis.training.corpora import held_out
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return held_out(3, 300).attributes
+
+
+def measured(truth, predicted):
+    frame = tendencies(predicted, truth, 30, np.random.default_rng(0))
+    groups = frame[frame.part == "group"].set_index(["row", "column"])
+    return frame, groups
+
+
+def test_only_what_is_confused_stands_out(truth):
+    predicted = np.full(truth.shape, 0.1)
+    a, b = ATTRIBUTES.index("(**2)"), ATTRIBUTES.index("(*)")
+    predicted[truth[:, a], b] = 0.4
+    _, groups = measured(truth, predicted)
+    for name in GROUPS:
+        row = groups.loc[(name, ALL)]
+        assert row.value == pytest.approx(0.4 if name == "(**2) as (*)" else 0.1, abs=0.005)
+    row = groups.loc[("(**2) as (*)", COLUMNS)]
+    assert (row.value, row.average) == (pytest.approx(0.4), pytest.approx(0.1))
+
+
+def test_common_attributes_are_compared_in_each_row(truth):
+    predicted = np.full(truth.shape, 0.125)
+    assert measured(truth, predicted)[1].loc[(ROWS, ALL)].value == 0
+    predicted[:, ATTRIBUTES.index("MIN")] = 0.3
+    frame, groups = measured(truth, predicted)
+    assert groups.loc[(ROWS, ALL)].value == pytest.approx(1, abs=0.031)  # but in the row of MIN
+    assert groups.loc[("common", ALL)].value > groups.loc[("common", ALL)].average
+    cells = frame[frame.part == "cell"]
+    assert len(cells) == 34 * 33
+    figure = confusion_figure(cells)
+    shown = [text.get_text() for text in figure.axes[0].texts]
+    assert shown.count(".30") == cells.value.eq(0.3).sum()
+    assert f"({cells['count'].max():.0f})" in shown
+
+
+def test_numbers_are_short():
+    assert [short(p) for p in (0.0, 0.123, 0.996, 1.0, np.nan)] == [".00", ".12", "1.", "1.", ""]

@@ -1,0 +1,92 @@
+"""Figures of predicted attributes: rows of numbers, and confusion matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thesis_cli.base.figures import panels
+from thesis_cli.studies.synthesis.confusion import serial_order
+from thesis_cli.synthesis.dsl import ATTRIBUTES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from thesis_cli.base.arrays import Floats
+
+COLOURS = "Blues"
+LANDSCAPE = 9.7
+"""Inches: the width of the text on an A4 page that lies on its side."""
+
+
+def short(probability: float) -> str:
+    """Two digits without the leading 0; empty for what is not defined."""
+    if not np.isfinite(probability):
+        return ""
+    text = f"{probability:.2f}"
+    return text.removeprefix("0") if text != "1.00" else "1."
+
+
+def numbers(axes: Axes, matrix: Floats, most: float, size: float, up: float = 0.0) -> None:
+    """A matrix as shaded cells with their numbers.
+
+    Parameters
+    ----------
+    most : the number that has the darkest shade.
+    size : of the numbers, in points.
+    up : by which part of a cell the numbers stand above its middle.
+    """
+    axes.imshow(np.nan_to_num(matrix), cmap=COLOURS, vmin=0, vmax=most, aspect="auto", interpolation="nearest")
+    axes.grid(visible=False)
+    for (i, j), probability in np.ndenumerate(matrix):
+        colour = "white" if probability > 0.6 * most else "black"
+        axes.text(j, i - up, short(float(probability)), ha="center", va="center", fontsize=size, color=colour)
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def attributes_on_top(axes: Axes, size: float = 6) -> None:
+    """The 34 attributes as names of columns."""
+    axes.set_xticks(range(len(ATTRIBUTES)), ATTRIBUTES, rotation=90, fontsize=size)
+    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0)
+
+
+def square(axes: Axes, i: int, j: int) -> None:
+    """A square around a cell."""
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, fill=False, edgecolor="#D55E00", linewidth=1.1))
+
+
+def confusion_figure(cells: pd.DataFrame) -> Figure:
+    """A conditional confusion matrix, its rows and columns in an order that shows blocks.
+
+    Parameters
+    ----------
+    cells : `row`, `column`, `value` and `count` of each cell but those on the diagonal.
+    """
+    figure, axes = panels(1, 1, height=6.7)
+    figure.set_size_inches(LANDSCAPE, 6.7)
+    matrix, counts = (
+        cells.pivot(index="row", columns="column", values=name).reindex(ATTRIBUTES, columns=ATTRIBUTES).to_numpy(float)
+        for name in ("value", "count")
+    )
+    order = serial_order(matrix)
+    matrix, counts = matrix[np.ix_(order, order)], counts[np.ix_(order, order)]
+    most = float(np.nanmax(matrix))
+    numbers(axes, matrix, most, 5.2, up=0.16)
+    for (i, j), count in np.ndenumerate(counts):
+        if count > 0:
+            colour = "white" if matrix[i, j] > 0.6 * most else "0.25"
+            axes.text(j, i + 0.29, f"({count:.0f})", ha="center", va="center", fontsize=3.4, color=colour)
+    names = [ATTRIBUTES[c] for c in order]
+    axes.set_xticks(range(len(names)), names, rotation=90)
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0)
+    axes.set_xlabel("predicted, and not in the program")
+    axes.xaxis.set_label_position("top")
+    axes.set_ylabel("in the program")
+    return figure

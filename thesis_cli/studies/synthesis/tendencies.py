@@ -1,0 +1,89 @@
+"""The tendencies that D.7 reads off the conditional confusion matrices, as numbers."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thesis_cli.studies.synthesis.confusion import Cell, Flags, confusion, contrasts
+from thesis_cli.synthesis.dsl import ATTRIBUTES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thesis_cli.base.arrays import Floats
+
+COMMON = "FILTER", "(>0)", "(<0)", "(%2==1)", "(%2==0)", "MIN", "MAX", "(+)", "(-)", "ZIPWITH"
+"""Attributes that D.7 says are predicted more often, whatever the program."""
+
+ALL, COLUMNS = "all cells", "same columns"
+"""What the false positives of a group are compared with."""
+
+ROWS = "rows of more common ones"
+
+
+def _among(*names: str) -> list[Cell]:
+    """All cells of different attributes of a group."""
+    return list(permutations(map(ATTRIBUTES.index, names), 2))
+
+
+GROUPS: dict[str, list[Cell]] = {
+    "selectors": _among("HEAD", "LAST", "ACCESS", "MINIMUM", "MAXIMUM"),
+    "common": [(i, ATTRIBUTES.index(name)) for i in range(len(ATTRIBUTES)) for name in COMMON if ATTRIBUTES[i] != name],
+    "(+), (-)": _among("(+)", "(-)"),
+    "(+1), (-1)": _among("(+1)", "(-1)"),
+    "(/2), (/3), (/4)": _among("(/2)", "(/3)", "(/4)"),
+    "(**2) as (*)": [(ATTRIBUTES.index("(**2)"), ATTRIBUTES.index("(*)"))],
+}
+"""Cells of the matrix by tendency."""
+
+STATEMENTS = {
+    "selectors": "HEAD, LAST, ACCESS, MINIMUM and MAXIMUM are confused with each other",
+    "common": "some common attributes are predicted more often",
+    "(+), (-)": "(+) and (-) are confused",
+    "(+1), (-1)": "(+1) and (-1) are confused",
+    "(/2), (/3), (/4)": "(/2), (/3) and (/4) are confused",
+    "(**2) as (*)": "a program with (**2) is thought to have (*)",
+}
+
+
+def tendencies(predicted: Floats, truth: Flags, resamples: int, rng: np.random.Generator) -> pd.DataFrame:
+    """The matrix, a row for each cell (`part` is cell), and its tendencies (`part` is group).
+
+    A cell has its attributes in `row` and `column`, the average false-positive probability in
+    `value`, empty if there is none, and its number of programs in `count`. A tendency has its name
+    in `row`, what it is compared with in `column`, its number of cells in `count`, its `value`, and
+    the `average` that it is compared with; `standard_error` is that of their difference. Of
+    `ROWS`, the value is the share of rows in which the common columns have a larger mean than the
+    others.
+
+    Parameters
+    ----------
+    predicted, truth, resamples, rng : see `confusion.contrasts`.
+    """
+    import pandas as pd
+
+    found = confusion(predicted, truth)
+    cells = [
+        ("cell", ATTRIBUTES[i], ATTRIBUTES[j], found.mean[i, j], np.nan, found.counts[i, j], np.nan)
+        for i, j in permutations(range(len(ATTRIBUTES)), 2)
+    ]
+    groups = [
+        ("group", name, against, each.value, each.average, len(GROUPS[name]), each.standard_error)
+        for name, pair in zip(GROUPS, contrasts(predicted, truth, list(GROUPS.values()), resamples, rng), strict=True)
+        for against, each in zip((ALL, COLUMNS), pair, strict=True)
+        if (name, against) != ("common", COLUMNS)
+    ]
+    share = ("group", ROWS, ALL, _common_rows(found.mean), 1.0, len(ATTRIBUTES), 0.0)
+    columns = ["part", "row", "column", "value", "average", "count", "standard_error"]
+    return pd.DataFrame([*cells, *groups, share], columns=columns)
+
+
+def _common_rows(matrix: Floats) -> float:
+    """Share of the rows with programs in which the common columns have a larger mean than the
+    others."""
+    is_common = np.isin(ATTRIBUTES, COMMON)
+    rows = matrix[np.isfinite(matrix).sum(axis=1) > len(ATTRIBUTES) / 2]
+    return float(np.mean([np.nanmean(row[is_common]) > np.nanmean(row[~is_common]) for row in rows]))
