@@ -315,7 +315,7 @@ def dp_audit(
 def synthesize(
     tasks: Any,
     *,
-    solver: Literal['auto', 'join', 'dfs', 'sort-and-add', 'bottom-up', 'beam', 'deductive', 'smt'] = ...,
+    solver: Literal['auto', 'join', 'dfs', 'sort-and-add', 'bottom-up', 'beam', 'guided', 'deductive', 'smt'] = ...,
     programs: int | None = ...,
     all: bool = ...,
     max_length: int = ...,

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.synthesis.strategies import SIGNATURES
 from tests.tiers import examples, is_long
+from thesis_cli.synthesis.anytime_beam import AnytimeBeam
 from thesis_cli.synthesis.auto import Auto, MeetInTheMiddle
 from thesis_cli.synthesis.bottom_up import BottomUp
 from thesis_cli.synthesis.deductive_search import Deductive
@@ -36,6 +37,8 @@ COMPILED: list[Solver] = [
     BottomUp(costs="prior"),
     Auto(),
     MeetInTheMiddle(),
+    AnytimeBeam(),
+    AnytimeBeam(tails=False),
 ]
 
 

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from thesis_cli.synthesis import bottom_up, depth_first, join, roots
-from thesis_cli.synthesis.bottom_up import Bank
+from thesis_cli.synthesis.bottom_up import CLOSE, Bank
 from thesis_cli.synthesis.depth_first import DepthFirst, Run
 from thesis_cli.synthesis.dsl import DEFAULT, OPERATIONS, Semantics
 from thesis_cli.synthesis.join import Join
@@ -68,7 +68,7 @@ class Auto:
             return DepthFirst().solve(task, order, limits, semantics)
         prepare()
         run = Run(self.name, task, limits, semantics)
-        turns = _Turns(run, task, order, limits, semantics)
+        turns = Turns(run, task, order, limits, semantics)
         try:
             while (run.exhausted < run.shortest - 1) if self.prove else not run.complete:
                 best = run.shortest
@@ -84,24 +84,38 @@ class Auto:
         return run.solution(turns.full)
 
 
-class _Turns:
+class Turns:
     """The searches, and what the next turn of each should cost.
 
     Attributes
     ----------
     full : "memory" if the bank has reached the limit.
+
+    Parameters
+    ----------
+    run : to which programs are reported.
+    task, order, limits, semantics : as a solver takes them.
+    close : as in a `Bank`.
     """
 
-    def __init__(self, run: Run, task: Task, order: Order, limits: Limits, semantics: Semantics) -> None:
+    def __init__(
+        self, run: Run, task: Task, order: Order, limits: Limits, semantics: Semantics, close: int = CLOSE
+    ) -> None:
         self.full: Stop = ""
         self._run, self._order, self._limits = run, order, limits
         self._bank = Bank(task, order, limits, semantics)
+        self._bank.close = close
         self._joins: tuple[Join | Roots, ...] = (
             Join(self._bank, task, limits, semantics),
             Roots(self._bank, task, limits, semantics),
         )
         self._lines, self._trees = _Effort(), _Effort()
         self._spent = [0.0, 0.0]
+
+    @property
+    def spent(self) -> float:
+        """Expected nanoseconds of all turns so far."""
+        return sum(self._spent)
 
     def take(self, prove: bool) -> tuple[str, Stop]:
         """Take the next turn, of the side that will then have cost less: depth-first search, or the

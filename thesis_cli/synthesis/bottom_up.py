@@ -41,7 +41,7 @@ FIRST, SECOND = 2**12, 2**16
 
 REPORTED, CLOSE = 10, 3
 """Programs of one step of a search that are looked at, the shortest first, and by how many lines
-they may be too long for an attempt to shorten them."""
+they may be too long, if nothing else is said, for an attempt to shorten them."""
 
 GROWTH = 4
 """Factor by which the table of the rows grows."""
@@ -139,7 +139,10 @@ class Bank:
     ----------
     size : highest level of the trees that were made; if each operation costs 1, their size.
     last : level by which all trees of at most T = `Limits.max_length` operations are made.
+    close : by how many lines a program may be too long for an attempt to shorten it.
     """
+
+    close = CLOSE
 
     def __init__(
         self, task: Task, order: Order, limits: Limits, semantics: Semantics, costs: Sequence[int] = SIZES
@@ -304,7 +307,7 @@ class Bank:
         made = (program_of(tree, inputs, self._origins) for tree in trees if not isinstance(tree, int))
         for program in sorted(dict.fromkeys(made), key=len)[:REPORTED]:  # ties in order: hashes of texts are random
             found: Program | None = program
-            if run.longest < len(program) <= run.longest + CLOSE and check(program, self._task, self._semantics):
+            if run.longest < len(program) <= run.longest + self.close and check(program, self._task, self._semantics):
                 found = shorter(program, self._task, self._semantics, run.longest)
             if found and len(found) <= run.longest and found not in self._reported:
                 self._reported.add(found)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics, Value
-from thesis_cli.synthesis.program import Line, Program
+from thesis_cli.synthesis.program import Line, Program, program_on
 from thesis_cli.synthesis.refutation import may_end, refutation
 from thesis_cli.synthesis.sameness import Kept
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
@@ -187,6 +187,29 @@ class Examination:
             found=np.zeros((count, length, 3), dtype=np.int64),
         )
 
+    def begin(self, lines: npt.NDArray[np.int64], values: Lanes, types: Flags) -> None:
+        """Begin anew, with the programs that have given first lines.
+
+        No program is left out because one of these lines could stand elsewhere.
+
+        Parameters
+        ----------
+        lines : operation and arguments of each, shape (k, 3), k < T, as in `execution.Pool`.
+        values : of the inputs and these lines, shape (inputs + k, .).
+        types : whether they are numbers, shape (inputs + k,).
+        """
+        state, k = self._state, len(lines)
+        self._problem.pool[: len(values)] = values
+        self._problem.types[: len(types)] = types
+        state.chosen[:k], state.chosen[:k, 0] = lines, -1  # before all others in order
+        state.uses[:] = 0
+        np.add.at(state.uses, lines[:, 1:], 1)
+        state.valid[: k + 1] = True
+        state.cursor[: k + 1] = state.sizes[:k] = 0
+        state.sizes[k], state.known[:] = -1, -1
+        state.counts[0] = k
+        state.counts[3] = 0
+
     def advance(self, budget: int = SLICE) -> bool:
         """Examine some more programs; returns whether to go on."""
         from thesis_cli.synthesis.depth_first_kernels import PAUSED, search
@@ -212,7 +235,7 @@ class Examination:
     @property
     def programs(self) -> list[Program]:
         """Programs found and not taken, in order."""
-        return [Program(self._task.inputs, lines) for lines in self.found]
+        return [program_on(self._task.inputs, lines) for lines in self.found]
 
     @property
     def found(self) -> list[tuple[Line, ...]]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import (
@@ -64,9 +65,11 @@ class Program:
     inputs: tuple[Type, ...]
     lines: tuple[Line, ...]
 
+    most_inputs: ClassVar[int] = MOST_INPUTS
+
     def __post_init__(self) -> None:
-        if not 1 <= len(self.inputs) <= MOST_INPUTS:
-            raise InputError(f"the program has {len(self.inputs)} inputs", f"it must have 1 to {MOST_INPUTS}")
+        if not 1 <= len(self.inputs) <= self.most_inputs:
+            raise InputError(f"the program has {len(self.inputs)} inputs", f"it must have 1 to {self.most_inputs}")
         if not self.lines:
             raise InputError("the program has no lines", "add a line such as b <- SORT a after its inputs")
         types = list(self.inputs)
@@ -121,6 +124,19 @@ class Program:
     def one_line(self) -> str:
         """The same in one line, with semicolons between statements."""
         return str(self).replace("\n", "; ")
+
+
+@dataclass(frozen=True)
+class Rest(Program):
+    """The last lines of a program; all variables above them stand as inputs, so there may be more
+    than 3."""
+
+    most_inputs = 15
+
+
+def program_on(inputs: tuple[Type, ...], lines: tuple[Line, ...]) -> Program:
+    """A program, or a `Rest` if it has more inputs than a program may have."""
+    return (Program if len(inputs) <= MOST_INPUTS else Rest)(inputs, lines)
 
 
 def run(program: Program, inputs: Sequence[Value], semantics: Semantics = DEFAULT, ranged: bool = True) -> Value | None:

@@ -58,6 +58,7 @@ SOLVERS = {
     "sort-and-add": Entry("sort_and_add", "SortAndAdd", ("depth_first",)),
     "bottom-up": Entry("bottom_up", "BottomUp", ("depth_first", "bottom_up")),
     "beam": Entry("beam_search", "Beam", ("beam_search",), weights="program"),
+    "guided": Entry("anytime_beam", "AnytimeBeam", ("anytime_beam",)),
     "deductive": Entry("deductive_search", "Deductive", label="deductive, instead of lambda^2"),
     "smt": Entry("smt_search", "Smt", label="SMT (z3), instead of Sketch"),
 }
@@ -90,6 +91,10 @@ def label(name: str) -> str:
 def _module(name: str) -> Any:
     """A module of this package. Its name stands in an import, by which results of experiments are
     known to depend on it."""
+    if name == "anytime_beam":
+        from thesis_cli.synthesis import anytime_beam
+
+        return anytime_beam
     if name == "auto":
         from thesis_cli.synthesis import auto
 

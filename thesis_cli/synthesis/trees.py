@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.synthesis.dsl import OPERATIONS, Type
-from thesis_cli.synthesis.program import Line, Program
+from thesis_cli.synthesis.program import Line, Program, program_on
 
 Tree = int | tuple[int, "Tree"] | tuple[int, "Tree", "Tree"]
 """A row of a bank (`bottom_up_kernels.BankRows`), or the id of an operation and the trees of its
@@ -35,4 +35,4 @@ def program_of(tree: Tree, inputs: Sequence[Type], origins: npt.NDArray[np.int32
         return variables[tree]
 
     variable(tree)
-    return Program(tuple(inputs), tuple(lines))
+    return program_on(tuple(inputs), tuple(lines))
