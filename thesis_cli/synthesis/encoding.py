@@ -100,21 +100,32 @@ def _arrays(tasks: Sequence[Task], semantics: Semantics) -> tuple[Types, npt.NDA
     """Types of tasks as a corpus has them, rows of the embedding, and which examples there are."""
     most = max((len(task.examples) for task in tasks), default=0)
     types = np.zeros((len(tasks), MOST_INPUTS + 1), dtype=np.int8)
-    places = np.zeros((len(tasks), most, MOST_INPUTS + 1, semantics.longest), dtype=np.int32)
     present = np.zeros((len(tasks), most), dtype=np.bool_)
+    rows: list[tuple[int, int, int, int]] = []  # task, example, value, length
+    flat: list[int] = []
     for b, task in enumerate(tasks):
-        if len(task.inputs) > MOST_INPUTS:
-            raise InputError(f"task {task.name} has {len(task.inputs)} inputs", f"it may have at most {MOST_INPUTS}")
-        order = sorted(range(len(task.inputs)), key=lambda i: task.inputs[i] is not INT)
-        types[b, : len(order)] = [TYPES.index(task.inputs[i]) for i in order]
+        inputs = task.inputs
+        if len(inputs) > MOST_INPUTS:
+            raise InputError(f"task {task.name} has {len(inputs)} inputs", f"it may have at most {MOST_INPUTS}")
+        order = sorted(range(len(inputs)), key=lambda i: inputs[i] is not INT)
+        types[b, : len(order)] = [TYPES.index(inputs[i]) for i in order]
         types[b, MOST_INPUTS] = TYPES.index(task.output)
         present[b, : len(task.examples)] = True
         for m, example in enumerate(task.examples):
             values = [(v, example.inputs[i]) for v, i in enumerate(order)]
             for v, value in [*values, (MOST_INPUTS, example.output)]:
                 row = (value,) if isinstance(value, int) else value
-                if len(row) > semantics.longest or not semantics.holds(value):
+                if len(row) > semantics.longest or (
+                    row and not semantics.low <= min(row) <= max(row) <= semantics.high
+                ):
                     allowed = f"up to {semantics.longest} numbers from {semantics.low} to {semantics.high}"
                     raise InputError(f"task {task.name} has the value {value}", f"it may have {allowed}")
-                places[b, m, v, : len(row)] = np.subtract(row, semantics.low - 1)
+                rows.append((b, m, v, len(row)))
+                flat += row
+    places = np.zeros((len(tasks), most, MOST_INPUTS + 1, semantics.longest), dtype=np.int32)
+    at = np.array(rows, dtype=np.intp).reshape(-1, 4)
+    there = np.arange(semantics.longest) < at[:, 3:]
+    padded = np.zeros(there.shape, dtype=np.int32)
+    padded[there] = np.array(flat, dtype=np.int32) - np.int32(semantics.low - 1)
+    places[at[:, 0], at[:, 1], at[:, 2]] = padded
     return types, places, present

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import ATTRIBUTES, MOST_INPUTS
@@ -66,8 +67,9 @@ class FeedForward:
     ----------
     embedding : shape (R, E).
     of_types : weights of the types, shape (8, K).
-    of_places : weights of the embedded numbers, shape (4 L, E, K).
-    of_null : what each place adds to the first layer if it is NULL, shape (4 L, K).
+    of_places : weights of the embedded numbers, shape (4, L E, K).
+    of_null : what the places of a value from the n-th on add to the first layer if they are NULL,
+        shape (4, L + 1, K).
     bias : of the first layer, shape (K,).
     hidden : weights, shape (K, K), and biases of the other layers.
     output : weights, shape (K, 34), and biases of the logits.
@@ -94,16 +96,19 @@ class FeedForward:
         rows = semantics.high - semantics.low + 2
         weights.check_arrays(shapes_of(dimensions, layers, units, rows, semantics.longest))
         arrays = weights.arrays
-        first = np.ascontiguousarray(arrays["hidden.0.weight"].T)
-        of_places = first[VALUES * TYPE_BITS :].reshape(VALUES * semantics.longest, dimensions, units)
+        matrices = {name: np.ascontiguousarray(array.T) for name, array in arrays.items() if name.endswith(".weight")}
+        first = matrices["hidden.0.weight"]
+        of_places = first[VALUES * TYPE_BITS :].reshape(VALUES, semantics.longest, dimensions, units)
+        of_null = np.zeros((VALUES, semantics.longest + 1, units), dtype=np.float32)
+        of_null[:, :-1] = np.einsum("e,vpek->vpk", arrays["embedding"][0], of_places)
         return cls(
             embedding=arrays["embedding"],
             of_types=first[: VALUES * TYPE_BITS],
-            of_places=of_places,
-            of_null=np.einsum("e,pek->pk", arrays["embedding"][0], of_places),
+            of_places=of_places.reshape(VALUES, -1, units),
+            of_null=np.cumsum(of_null[:, ::-1], axis=1)[:, ::-1],
             bias=arrays["hidden.0.bias"],
-            hidden=[(arrays[f"hidden.{h}.weight"].T, arrays[f"hidden.{h}.bias"]) for h in range(1, layers)],
-            output=(arrays["attributes.weight"].T, arrays["attributes.bias"]),
+            hidden=[(matrices[f"hidden.{h}.weight"], arrays[f"hidden.{h}.bias"]) for h in range(1, layers)],
+            output=(matrices["attributes.weight"], arrays["attributes.bias"]),
         )
 
     def logits(self, encoded: Encoded) -> Array:
@@ -123,27 +128,32 @@ class FeedForward:
         ------
         InputError : the examples are encoded for another range or length of lists.
         """
-        places, size = len(self.of_places), len(self.embedding)
-        if encoded.size != size or encoded.numbers.shape[2] * encoded.numbers.shape[3] != places:
-            problem = f"the examples have {encoded.size:,} numbers in {encoded.numbers.shape[2:]} places"
-            raise InputError(problem, f"the network takes {size:,} numbers in ({VALUES}, {places // VALUES}) places")
+        longest, size = self.of_null.shape[1] - 1, len(self.embedding)
+        if encoded.size != size or encoded.numbers.shape[3] != longest:
+            problem = f"the examples have {encoded.size:,} numbers in lists of {encoded.numbers.shape[3]}"
+            raise InputError(problem, f"the network takes {size:,} numbers in lists of {longest}")
         pooled = np.zeros((len(encoded), len(self.bias)), dtype=np.float32)
-        types, groups = np.unique(encoded.types.reshape(len(encoded), -1), axis=0, return_inverse=True)
-        for group, bits in enumerate(types):  # of the same types, so that most columns of NULL are dropped
-            tasks, examples = np.nonzero(encoded.present & (groups == group)[:, None])
+        types = encoded.types.reshape(len(encoded), -1)
+        codes = types @ np.float32(2) ** np.arange(types.shape[1])
+        for code in np.unique(codes):  # a value that is a number, or is not there, has few places
+            bits = types[np.argmax(codes == code)]
+            tasks, examples = np.nonzero(encoded.present & (codes == code)[:, None])
             for start in range(0, len(tasks), ROWS):
                 part = slice(start, start + ROWS)
-                numbers = encoded.numbers[tasks[part], examples[part]].reshape(-1, places)
+                numbers = encoded.numbers[tasks[part], examples[part]]
                 np.add.at(pooled, tasks[part], self._last_layer(bits, numbers))
         pooled /= np.maximum(1, encoded.present.sum(axis=1, keepdims=True, dtype=np.float32))
         return pooled
 
-    def _last_layer(self, types: Array, numbers: np.ndarray[tuple[int, int], np.dtype[np.int32]]) -> Array:
-        """The last layer for examples of the same types: numbers of shape (N, 4 L) -> (N, K)."""
-        used = np.flatnonzero(numbers.any(axis=0))
-        always = self.bias + types @ self.of_types + np.delete(self.of_null, used, axis=0).sum(axis=0)
-        embedded = self.embedding[numbers[:, used]].reshape(len(numbers), -1)
-        layer = sigmoid(embedded @ self.of_places[used].reshape(embedded.shape[1], -1) + always)
+    def _last_layer(self, types: Array, numbers: npt.NDArray[np.int32]) -> Array:
+        """The last layer for examples of the same types: numbers of shape (N, 4, L) -> (N, K)."""
+        total = np.tile(self.bias + types @ self.of_types, (len(numbers), 1))
+        for value in range(VALUES):
+            used = int((np.flatnonzero(numbers[:, value].any(axis=0)) + 1).max(initial=0))
+            total += self.of_null[value, used]
+            embedded = self.embedding[numbers[:, value, :used]].reshape(len(numbers), -1)
+            total += embedded @ self.of_places[value, : embedded.shape[1]]
+        layer = sigmoid(total)
         for weight, bias in self.hidden:
             layer = sigmoid(layer @ weight + bias)
         return layer
