@@ -16,8 +16,9 @@ from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis import bottom_up
 from thesis_cli.synthesis.bottom_up import HIGHEST, SIZES, Bank, BottomUp, levels_of
-from thesis_cli.synthesis.depth_first import NONE, Clock, DepthFirst, Run, pack
+from thesis_cli.synthesis.depth_first import NONE, Clock, DepthFirst, Run
 from thesis_cli.synthesis.dsl import ATTRIBUTES, DEFAULT, INT, LIST, OPERATIONS, Value, type_of
+from thesis_cli.synthesis.packing import pack
 from thesis_cli.synthesis.program import Program, parse
 from thesis_cli.synthesis.solver import MOST_MEMORY, Limits, Order
 from thesis_cli.synthesis.task import Example, Task, check

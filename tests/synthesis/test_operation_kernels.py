@@ -10,8 +10,9 @@ import pytest
 from numba import njit
 
 from tests.tiers import examples
-from thesis_cli.synthesis.depth_first import Lanes, pack
+from thesis_cli.synthesis.depth_first import Lanes
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Operation, Semantics, Type, Value
+from thesis_cli.synthesis.packing import pack
 
 ROUNDS = examples(1080)
 """Rounds of each operation, over all semantics."""

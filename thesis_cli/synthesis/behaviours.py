@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thesis_cli.synthesis.depth_first import pack
 from thesis_cli.synthesis.dsl import INT, OPERATIONS, Semantics, Type, Value
 from thesis_cli.synthesis.exact_behaviours import ExactBehaviours
 from thesis_cli.synthesis.key_tables import KeyTable
+from thesis_cli.synthesis.packing import pack
 from thesis_cli.synthesis.program_codes import MOST_LINES, Signature
 
 if TYPE_CHECKING:

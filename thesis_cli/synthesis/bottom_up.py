@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.depth_first import SLICE, Clock, Run, pack
+from thesis_cli.synthesis.depth_first import SLICE, Clock, Run
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics
+from thesis_cli.synthesis.packing import pack
 from thesis_cli.synthesis.program import Program
 from thesis_cli.synthesis.refutation import refutation
 from thesis_cli.synthesis.shorter import shorter

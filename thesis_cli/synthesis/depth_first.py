@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.compilation import Stopwatch
-from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics, Value
+from thesis_cli.synthesis.packing import pack, refuse
 from thesis_cli.synthesis.program import Line, Program, program_on
 from thesis_cli.synthesis.refutation import may_end, refutation
 from thesis_cli.synthesis.sameness import Kept
@@ -72,46 +72,6 @@ class Clock(Stopwatch):
     def is_up(self) -> bool:
         """Whether the timeout has passed."""
         return self._timeout is not None and self.seconds >= self._timeout
-
-
-def pack(columns: Sequence[Sequence[Value]], rows: int) -> Lanes:
-    """Values in the lanes that compiled code reads.
-
-    Parameters
-    ----------
-    columns : values over M examples, shape (V, M).
-    rows : at least V; those after V are empty.
-
-    Returns
-    -------
-    A pool, shape (rows, `row_size(M)`): see `operation_kernels`.
-    """
-    from thesis_cli.synthesis.lanes import NULL, WIDTH, row_size
-
-    examples = len(columns[0])
-    pool = np.full((rows, row_size(examples)), NULL)
-    for row, column in enumerate(columns):
-        for m, value in enumerate(column):
-            numbers = (value,) if isinstance(value, int) else value
-            pool[row, m * WIDTH : m * WIDTH + len(numbers)] = numbers
-            pool[row, examples * WIDTH + m] = len(numbers)
-    return pool
-
-
-def refuse(task: Task, semantics: Semantics) -> None:
-    """Refuse lists that do not fit into lanes.
-
-    Raises
-    ------
-    InputError : a list that is too long.
-    """
-    from thesis_cli.synthesis.lanes import WIDTH
-
-    values = [value for example in task.examples for value in (*example.inputs, example.output)]
-    longest = max((len(value) for value in values if not isinstance(value, int)), default=0)
-    if longest >= WIDTH:
-        problem = f"a compiled search takes no list of {longest} numbers"
-        raise InputError(problem, f"it may have at most {WIDTH - 1}")
 
 
 @cache

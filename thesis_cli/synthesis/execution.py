@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis.corpus import TYPES
-from thesis_cli.synthesis.depth_first import pack, refuse
 from thesis_cli.synthesis.dsl import DEFAULT, INT, MOST_INPUTS, OPERATIONS, Semantics, Value
+from thesis_cli.synthesis.packing import pack, refuse
 from thesis_cli.synthesis.program import Line, Program
 from thesis_cli.synthesis.task import Example, Task
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thesis_cli.synthesis.bottom_up import Bank
-from thesis_cli.synthesis.depth_first import Clock, Run, pack
+from thesis_cli.synthesis.depth_first import Clock, Run
 from thesis_cli.synthesis.dsl import DEFAULT, Semantics
+from thesis_cli.synthesis.packing import pack
 from thesis_cli.synthesis.root_chains import Chains, Root, rows_of
 from thesis_cli.synthesis.solver import Limits, Order, Stop
 from thesis_cli.synthesis.task import Example, Task
