@@ -71,9 +71,9 @@ def checkout(tmp_path):
     return Checkout(tmp_path)
 
 
-def run(checkout, preset="quick", jobs=1, seed=0, refresh=False):
+def run(checkout, preset="quick", jobs=1, seed=0, refresh=False, name="toy"):
     registry.load.cache_clear()
-    path = checkout.files()["toy"]
+    path = checkout.files()[name]
     return runner.reproduce(
         path,
         preset,
@@ -199,6 +199,15 @@ def test_a_raised_version_starts_again(checkout):
     run(checkout)
     (checkout.experiments / "toy.py").write_text(SOURCE.replace("version=1", "version=2"))
     assert run(checkout).computed == 4
+
+
+def test_tasks_that_two_experiments_share_are_run_once(checkout):
+    shared = SOURCE.replace('id="toy"', 'id="other"').replace("claims=[", 'shares="toy", claims=[')
+    (checkout.experiments / "other.py").write_text(shared)
+    assert run(checkout, name="other").computed == 4
+    assert run(checkout).computed == 0
+    assert (checkout.results("quick") / "other.csv").read_bytes() == result(checkout)
+    assert runs(checkout) == [0, 1, 2, 3]
 
 
 def test_the_record_of_a_result(checkout):

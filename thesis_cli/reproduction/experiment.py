@@ -113,6 +113,8 @@ class Experiment:
         integers of columns that are not named here, must be the same.
     rows : cells by column -> tolerance of all cells of a row, where it is wider than those of its
         columns, such as `NOT_REPEATABLE` if a time limit ended the work; None for other rows.
+    shares : id of another experiment whose tasks these are, if any: they are run once for both. The
+        two have the same presets, tasks, run and version.
     """
 
     id: str
@@ -126,6 +128,7 @@ class Experiment:
     claims: Sequence[Claim] = field(default=())
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     rows: Callable[[Mapping[str, str]], Tolerance | None] = _as_columns
+    shares: str = ""
 
     def settings(self, preset: str) -> Parameters:
         """The settings of a preset.

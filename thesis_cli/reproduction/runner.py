@@ -143,7 +143,10 @@ def reproduce(
 
 
 def plan(path: Path, preset: str, checkout: Checkout, seed: int) -> TaskFile:
-    """The tasks of a preset, in the order of the result's rows."""
+    """The tasks of a preset, in the order of the result's rows: those of the experiment that it
+    shares them with, if any."""
     experiment = load(path)
+    if experiment.shares:
+        return plan(checkout.select([experiment.shares])[experiment.shares], preset, checkout, seed)
     entries = (Entry(experiment.id, parameters, seed) for parameters in experiment.tasks(experiment.settings(preset)))
     return TaskFile.write(checkout.store / experiment.id / f"{preset}-{seed}.json", entries, ExperimentWork(path))

@@ -1,0 +1,115 @@
+"""Figure 5.3b: networks trained on programs of one length, on held-out programs of other lengths.
+
+Sort-and-add runs with the network's order and with the prior of the same training corpus, until it
+has solved 20 % of the tasks. What counts are programs examined, so that the result is the same on
+every machine. Where 20 % are not solved within the limit, the speedup is a bound. The source's
+search examines all programs, and starts anew with each set; today's leaves out most programs.
+"""
+
+import pandas as pd
+
+from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.studies.synthesis.generalisation import needed_for_share
+from thesis_cli.studies.synthesis.speedups import Speedup
+
+SHARE = 0.2
+SEARCHES = {"sort-and-add, source": "the source's Sort and add", "sort-and-add": "today's sort-and-add"}
+FINDING = ""
+
+
+def tasks(settings):
+    return [
+        {"search": search, "trained": trained, "length": length, "count": count, "nodes": nodes}
+        for search, nodes in settings["nodes"].items()
+        for trained in settings["trained"]
+        for length, count in zip(settings["lengths"], settings["counts"], strict=True)
+    ]
+
+
+def run(seed, search, trained, length, count, nodes):
+    """A row: programs needed for each task with the prior and with the network (`exact`: 1, or 0
+    for a lower bound), and log10 of their ratio."""
+    return pd.DataFrame([needed_for_share(search, trained, length, count, SHARE, nodes)])
+
+
+def plot(frame):
+    searches = [name for name in SEARCHES if name in set(frame.search)]
+    figure, axes = panels(1, len(searches), squeeze=False, sharey=True)
+    for ax, search in zip(axes.flat, searches, strict=True):
+        for trained, rows in frame[frame.search == search].groupby("trained"):
+            known = rows[rows.relation != "?"]
+            colour = COLOURS[trained - 1]
+            y = 10**known.log10
+            ax.errorbar(
+                known.length + 0.06 * (trained - 2.5),
+                y,
+                yerr=[y - 10 ** (known.log10 - known.standard_error), 10 ** (known.log10 + known.standard_error) - y],
+                color=colour,
+                label=f"trained on $T = {trained}$",
+            )
+            for relation, marker in (("=", "o"), (">", "^"), ("<", "v")):
+                some = known[known.relation == relation]
+                ax.plot(some.length + 0.06 * (trained - 2.5), 10**some.log10, marker, color=colour, markersize=4)
+        ax.axhline(1, color="black", linewidth=0.6)
+        ax.set_yscale("log")
+        ax.set_xticks(sorted(frame.length.unique()))
+        label(ax, "length of the test programs", "", SEARCHES[search])
+    axes[0, 0].set_ylabel("speedup, 20 % of tasks solved")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncol=4)
+    return figure
+
+
+def _measure(search, trained, length):
+    def measure(frame):
+        rows = frame[(frame.search == search) & (frame.trained == trained) & (frame.length == length)]
+        if rows.empty or rows.relation.iloc[0] == "?":
+            return None
+        row = rows.iloc[0]
+        return Measurement(*Speedup(row.log10, row.standard_error, row.relation).against(0.0))
+
+    return measure
+
+
+def _claims():
+    for search, name in SEARCHES.items():
+        for trained in (1, 2, 3, 4):
+            for length in range(trained, 6):
+                longer = f"programs of {length} lines" if length > trained else f"held-out programs of {length} lines"
+                yield Claim(
+                    id=f"{search}, {trained} to {length}",
+                    source="Thesis 5.5.2, Figure 5.3b" if "source" in search else "goal of this project",
+                    statement=f"a network trained on {trained} lines speeds up {name} on {longer} (20% of tasks; "
+                    "programs examined, log10)",
+                    published=0.0,
+                    relation=">",
+                    measure=_measure(search, trained, length),
+                    finding=FINDING,
+                    scale=0.02,
+                )
+
+
+EXPERIMENT = Experiment(
+    id="fig-5-3b",
+    title="Generalisation of networks across lengths of programs",
+    source="Thesis 5.5.2, Figure 5.3b",
+    version=1,
+    presets={
+        "quick": {
+            "trained": [1, 4],
+            "lengths": [2, 3],
+            "counts": [20, 20],
+            "nodes": {"sort-and-add, source": 2_000_000, "sort-and-add": 200_000},
+        },
+        "paper": {
+            "trained": [1, 2, 3, 4],
+            "lengths": [1, 2, 3, 4, 5],
+            "counts": [6, 100, 100, 50, 30],
+            "nodes": {"sort-and-add, source": 20_000_000, "sort-and-add": 5_000_000},
+        },
+    },
+    tasks=tasks,
+    run=run,
+    plot=plot,
+    claims=list(_claims()),
+)

@@ -1,0 +1,36 @@
+"""Figure D.2: how many tasks each search has solved, by the time spent on a task.
+
+The searches are those of `table-5-1`, run once for both. Triangles are the published numbers.
+"""
+
+from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Experiment
+from thesis_cli.studies.synthesis.guided_searches import plan, run
+from thesis_cli.studies.synthesis.published_speedups import TABLE_5_1
+from thesis_cli.studies.synthesis.speedup_figures import draw_curves
+from thesis_cli.studies.synthesis.speedup_sizes import LENGTH_3
+
+TITLE = "Tasks of $T = 3$ solved, with the prior and with the network"
+
+
+def plot(frame):
+    return draw_curves(frame, TABLE_5_1, TITLE)
+
+
+def not_repeatable(row):
+    """A timeout ended the search."""
+    return NOT_REPEATABLE if row["stopped"] == "timeout" else None
+
+
+EXPERIMENT = Experiment(
+    id="fig-d-2",
+    title="Tasks of T = 3 solved by the time spent on each",
+    source="Thesis D.2, Figure D.2",
+    version=1,
+    presets=LENGTH_3,
+    tasks=plan,
+    run=run,
+    plot=plot,
+    tolerances={"seconds": NOT_REPEATABLE, "call": NOT_REPEATABLE},
+    rows=not_repeatable,
+    shares="table-5-1",
+)

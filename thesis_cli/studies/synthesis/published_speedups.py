@@ -1,0 +1,59 @@
+"""The seconds that searches need with and without the predictions of a network, as published, beside
+the searches that replace them here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from thesis_cli.studies.synthesis.timing import SHARES
+
+
+class Cell(NamedTuple):
+    """A share of the tasks that a search solves.
+
+    Attributes
+    ----------
+    search : name of the source's search.
+    share : of the tasks.
+    prior, network : seconds for each task by which the share is solved.
+    speedup : their ratio, as printed.
+    bound : whether `prior` and `speedup` are lower bounds.
+    """
+
+    search: str
+    share: float
+    prior: float
+    network: float
+    speedup: float
+    bound: bool = False
+
+
+def _cells(
+    search: str, prior: tuple[float, ...], network: tuple[float, ...], speedup: tuple[float, ...], bounds: int = 0
+) -> list[Cell]:
+    """Cells of a search; the last `bounds` of them are bounds."""
+    exact = len(prior) - bounds
+    rows = zip(SHARES, prior, network, speedup, strict=False)
+    return [Cell(search, *row, place >= exact) for place, row in enumerate(rows)]
+
+
+TABLE_5_1 = {
+    "dfs, source": _cells("DFS", (0.041, 0.126, 0.314), (0.0027, 0.033, 0.110), (15.2, 3.9, 2.9)),
+    "sort-and-add, source": _cells("Sort and add", (0.080, 0.335, 0.861), (0.0013, 0.0061, 0.027), (62.2, 54.6, 31.5)),
+    "deductive": _cells("lambda^2", (18.9, 49.6, 84.2), (0.23, 0.52, 13.5), (80.4, 94.6, 6.2)),
+    "smt": _cells("Sketch", (1000.0, 1000.0), (2.13, 455.0), (467.0, 2.2), 2),
+    "beam": _cells("Beam", (1000.0,), (292.0,), (3.4,), 1),
+}
+"""Thesis Table 5.1: T = 3."""
+
+FIGURE_5_3A = {
+    "dfs, source": _cells("DFS", (163.0, 2887.0, 6832.0), (24.0, 514.0, 2654.0), (6.8, 5.6, 2.6)),
+    "sort-and-add, source": _cells("Sort and add", (8181.0, 1e4, 1e4), (9.0, 264.0, 4640.0), (907.0, 37.0, 2.0), 2),
+    "deductive": _cells("lambda^2", (463.0,), (48.0,), (9.6,)),
+}
+"""Thesis Figure 5.3a: T = 5, trained on T = 4. Its table is lost in the text of the thesis that this
+project has. These are the numbers of the paper that first published it (Balog et al., DeepCoder:
+Learning to Write Programs, ICLR 2017, arXiv:1611.01989, Figure 3a), as the text of that paper has
+them in github.com/nassersala/arabic-abstracts, full_papers/1611.01989/paper.txt, at commit
+9e8a6f8842a9fe797f95466f917e7f9fb8741aa0; its Table 1 there is Table 5.1, cell by cell. Figure 5.3b
+prints no numbers."""

@@ -1,0 +1,138 @@
+"""Tables and curves of searches with and without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, SOURCE
+from thesis_cli.studies.synthesis.speedups import gain, needed, of
+from thesis_cli.studies.synthesis.timing import SHARES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from thesis_cli.studies.synthesis.published_speedups import Cell
+
+NAMES = {
+    "dfs, source": "DFS",
+    "sort-and-add, source": "Sort and add",
+    "deductive": "deductive",
+    "smt": "SMT (z3)",
+    "beam": "Beam",
+    "dfs": "dfs",
+    "sort-and-add": "sort-and-add",
+}
+STYLES = {PRIOR: (COLOURS[1], "--"), NETWORK: (COLOURS[0], "-")}
+
+
+def draw_table(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]], title: str) -> Figure:
+    """The seconds by which shares of the tasks are solved, with the prior and with the network, and
+    their ratio: as published, and here."""
+    lines: list[tuple[str, list[str], bool]] = []
+    for search in [name for name in NAMES if name in set(frame.search)]:
+        if search == "dfs":
+            lines.append(("Today's searches, processor seconds, each with the network's call:", [], True))
+        if search in published:
+            cells = published[search]
+            texts = [_seconds(cell.prior, not cell.bound) for cell in cells]
+            after = [_seconds(cell.network, True) for cell in cells]
+            ratios = [f"{'> ' * cell.bound}{cell.speedup:g}x" for cell in cells]
+            lines.append((f"{cells[0].search}, published", _row(texts, after, ratios), False))
+        lines.append((_name(frame, search), _here(frame, search), True))
+    figure, ax = panels(1, 1, height=0.55 + 0.17 * len(lines))
+    ax.set_axis_off()
+    ax.set_title(title)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(-len(lines) - 1.2, 1.6)
+    for place, head in enumerate(("prior", "network", "speedup")):
+        ax.text(_at(3 * place + 1), 0.9, head, ha="center", fontsize=7)
+        for column, share in enumerate(SHARES):
+            ax.text(_at(3 * place + column), 0.0, f"{share:.0%}", ha="center", fontsize=6)
+    for place, (name, cells_of, bold) in enumerate(lines, 1):
+        weight = "bold" if bold else "normal"
+        ax.text(0, -place, name, fontsize=6, weight=weight)
+        for column, text in enumerate(cells_of):
+            ax.text(_at(column), -place, text, ha="center", fontsize=6, weight=weight)
+    call = frame[(frame.guide == NETWORK) & (frame.call > 0)].call
+    if len(call):
+        note = f"A call of the network takes {1e3 * call.median():.2g} ms for one task (median, processor time)."
+        ax.text(0, -len(lines) - 1, note, fontsize=6)
+    return figure
+
+
+def _at(column: int) -> float:
+    return 0.325 + 0.073 * column + 0.015 * (column // 3)
+
+
+def _name(frame: pd.DataFrame, search: str) -> str:
+    count = int(frame[frame.search == search].groupby("guide").task.nunique().max())
+    return f"{NAMES[search]}, here ({count} tasks)" if search not in SOURCE.values() else f"{search} ({count} tasks)"
+
+
+def _here(frame: pd.DataFrame, search: str) -> list[str]:
+    before, after = of(frame, search, PRIOR), of(frame, search, NETWORK)
+    texts = []
+    for found in (before, after):
+        limits = [needed(*found, share) for share in SHARES] if len(found[0]) else []
+        texts.append([_seconds(limit.cost, limit.exact) for limit in limits])
+    return _row(*texts, [str(gain(frame, search, share) or "?") for share in SHARES])
+
+
+def _row(*groups: Sequence[str]) -> list[str]:
+    return [text for group in groups for text in [*group, *[""] * len(SHARES)][: len(SHARES)]]
+
+
+def _seconds(seconds: float, exact: bool) -> str:
+    text = f"{1e6 * seconds:.2g} us" if seconds < 9.95e-4 else f"{1e3 * seconds:.3g} ms" if seconds < 1 else ""
+    return ("" if exact else "> ") + (text or f"{float(f'{seconds:.3g}'):g} s")
+
+
+def draw_curves(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]], title: str) -> Figure:
+    """Share of the tasks solved by the time spent on each, a panel for each search."""
+    searches = [name for name in NAMES if name in set(frame.search)]
+    columns = 3 if len(searches) > 4 else 2
+    figure, axes = panels(-(-len(searches) // columns), columns, height=2.1, squeeze=False, sharey=True)
+    for ax, search in zip(axes.flat, searches, strict=False):
+        for guide, (colour, style) in STYLES.items():
+            _curve(ax, *of(frame, search, guide), color=colour, linestyle=style, label=guide)
+        for cell in published.get(search, ()):
+            for seconds, colour, known in ((cell.prior, COLOURS[1], not cell.bound), (cell.network, COLOURS[0], True)):
+                marker = "^" if known else ">"
+                ax.plot(seconds, cell.share, marker, color=colour, markersize=4, mfc="none")
+        ax.set_xscale("log")
+        ax.set_ylim(0, 1.02)
+        what = f"seconds at {3e6:.0e} programs/s".replace("e+06", r"$\cdot 10^6$") if search in SOURCE else ""
+        label(ax, what or "processor seconds", "", _title(search, published))
+    for ax in axes[:, 0]:
+        ax.set_ylabel("share of tasks solved")
+    for ax in axes.flat[len(searches) :]:
+        ax.set_axis_off()
+    handles, names = axes.flat[0].get_legend_handles_labels()
+    mark = axes.flat[0].plot([], [], "^", color="black", markersize=4, mfc="none")
+    figure.legend([*handles, *mark], [*names, "published"], loc="outside lower center", ncol=3)
+    figure.suptitle(title)
+    return figure
+
+
+def _title(search: str, published: Mapping[str, Sequence[Cell]]) -> str:
+    if search in SOURCE:
+        return f"{NAMES[search]} of the source"
+    if search in SOURCE.values():
+        return f"today's {search}"
+    old = published[search][0].search.replace("lambda^2", r"$\lambda^2$") if search in published else ""
+    return NAMES[search] + (f", instead of {old}" if old and old != NAMES[search] else "")
+
+
+def _curve(ax: Axes, seconds: Any, solved: Any, **how: Any) -> None:
+    if not len(seconds):
+        return
+    done = np.sort(seconds[solved])
+    share = np.arange(len(done) + 1) / len(seconds)
+    ends = np.append(done, max(seconds.max(), done[-1] if len(done) else 0))
+    ax.step(ends, share, where="pre", **how)

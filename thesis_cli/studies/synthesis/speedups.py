@@ -1,0 +1,148 @@
+"""By what factor guidance shortens searches (Thesis section 5.5.1).
+
+A search that reached its limit cost at least what it spent. So the cost within which a share of the
+tasks is solved may be known only from below, and the factor only from one side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.figures import nice
+from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, RATE, SOURCE
+from thesis_cli.synthesis.lanes import Flags
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What must be spent on each task so that a share of them is solved.
+
+    Attributes
+    ----------
+    cost : least cost, or what it is at least.
+    exact : whether it is the former.
+    """
+
+    cost: float
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """A ratio of two costs by which a share of the same tasks is solved.
+
+    Attributes
+    ----------
+    log10 : of the ratio, or of a bound on it.
+    standard_error : of `log10`, by the choice of tasks.
+    relation : `=` for the ratio, `>` or `<` for a lower or an upper bound on it.
+    """
+
+    log10: float
+    standard_error: float
+    relation: str
+
+    def __str__(self) -> str:
+        sign = "" if self.relation == "=" else f"{self.relation} "
+        return f"{sign}{nice(float(f'{10**self.log10:.3g}'))}x"
+
+    def against(self, log10: float) -> tuple[float, float]:
+        """Number and standard error, for a comparison with another number; the standard error is inf
+        if this is a bound on the wrong side of that one, which decides nothing."""
+        decides = {"=": True, ">": self.log10 > log10, "<": self.log10 < log10}[self.relation]
+        return self.log10, self.standard_error if decides else float("inf")
+
+
+def needed(costs: Floats, solved: Flags, share: float) -> Needed:
+    """The least cost by which a share of the tasks is solved.
+
+    Parameters
+    ----------
+    costs : of each task; of one that was not solved, what was spent on it.
+    solved : whether each task was.
+    share : above 0, up to 1.
+    """
+    found = _quantile(np.where(solved, costs, np.inf), share)
+    return Needed(found, True) if np.isfinite(found) else Needed(_quantile(costs, share), False)
+
+
+def speedup(
+    slow: Floats, slow_solved: Flags, fast: Floats, fast_solved: Flags, share: float, resamples: int = RESAMPLES
+) -> Speedup | None:
+    """Ratio of the costs by which two searches solve a share of the same tasks.
+
+    Parameters
+    ----------
+    slow, fast : costs of each task in the two searches.
+    slow_solved, fast_solved : whether each was solved.
+
+    Returns
+    -------
+    None if neither search solves the share, or there is no task. The standard error is that of the
+    bootstrap over tasks, which keeps the two costs of a task together.
+    """
+    if not len(slow):
+        return None
+    before, after = needed(slow, slow_solved, share), needed(fast, fast_solved, share)
+    if not (before.exact or after.exact):
+        return None
+    relation = "=" if before.exact and after.exact else ">" if after.exact else "<"
+    rng = np.random.default_rng(0)
+    ratios = []
+    for _ in range(resamples):
+        drawn = rng.integers(len(slow), size=len(slow))
+        a, b = needed(slow[drawn], slow_solved[drawn], share), needed(fast[drawn], fast_solved[drawn], share)
+        ratios.append(np.log10(a.cost / b.cost))
+    return Speedup(float(np.log10(before.cost / after.cost)), float(np.std(ratios)), relation)
+
+
+def costs(rows: pd.DataFrame, search: str) -> Floats:
+    """Seconds that a search needed for each task: of the source's searches, programs at the source's
+    speed; of others, processor seconds, with those of the network."""
+    found = rows.nodes / RATE if search in SOURCE else rows.seconds + rows.call
+    return np.asarray(found, dtype=np.float64)
+
+
+def of(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Flags]:
+    """Seconds of a search for each task, and whether it was solved, by number of the task."""
+    rows = frame[(frame.search == search) & (frame.guide == guide)].sort_values("task")
+    return costs(rows, search), np.asarray(rows.answer.notna())
+
+
+def gain(frame: pd.DataFrame, search: str, share: float) -> Speedup | None:
+    """What the network saves a search, by the rows of `guided_searches.run`; None if they do not
+    tell."""
+    return speedup(*of(frame, search, PRIOR), *of(frame, search, NETWORK), share)
+
+
+def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> tuple[float, float] | None:
+    """By how many orders of magnitude the network saves one search more than another; with the
+    standard error. None if that is not known."""
+    found = gain(frame, more, share), gain(frame, less, share)
+    if found[0] is None or found[1] is None or found[0].relation == "<" or found[1].relation == ">":
+        return None
+    errors = np.hypot(found[0].standard_error, found[1].standard_error)
+    return found[0].log10 - found[1].log10, float(errors)
+
+
+def slower(frame: pd.DataFrame, slow: str, fast: str, share: float) -> tuple[float, float] | None:
+    """By how many orders of magnitude one search takes longer than another, both with the network,
+    on the tasks that both have; with the standard error. None if that is not known."""
+    searches = [of(frame, search, NETWORK) for search in (slow, fast)]
+    both = min(len(seconds) for seconds, _ in searches)
+    (a, a_solved), (b, b_solved) = ((seconds[:both], solved[:both]) for seconds, solved in searches)
+    found = speedup(a, a_solved, b, b_solved, share)
+    return None if found is None else found.against(0.0)
+
+
+def _quantile(costs: Floats, share: float) -> float:
+    return float(np.quantile(costs, share, method="inverted_cdf"))
