@@ -11,6 +11,7 @@ import io
 import os
 import resource
 import signal
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pytest
 
 from tests.conftest import MODELS, ROOT
 from tests.fuzzing import damaged
+from tests.synthesis.networks.random_weights import random_weights
 from tests.tiers import is_long
 from thesis_cli.base.errors import InputError
 from thesis_cli.cli.app import main
@@ -33,6 +35,8 @@ from thesis_cli.privacy.schema import Schema
 from thesis_cli.privacy.table import encoded_rows, open_table
 from thesis_cli.reproduction.sweep_file import read_sweep
 from thesis_cli.reproduction.task_file import head
+from thesis_cli.synthesis.dsl import Semantics
+from thesis_cli.synthesis.networks.network_guide import network_guide
 from thesis_cli.synthesis.task import load_tasks
 
 READS = int(os.environ.get("FUZZ", 20_000 if is_long() else 12))
@@ -51,6 +55,12 @@ def saved(save, *values, **named):
     stream = io.BytesIO()
     save(stream, *values, **named)
     return stream.getvalue()
+
+
+def weights():
+    with tempfile.TemporaryDirectory() as folder:
+        narrow = Semantics(low=-2, high=2, longest=2)
+        return random_weights(Path(folder) / "w.safetensors", narrow, embedding=1, units=2).read_bytes()
 
 
 def lines(path, count):
@@ -117,6 +127,7 @@ FILES = {
     "tasks.json": TASKS,
     "t.json": (DATA / "tasks" / "candy.json").read_bytes(),
     "t.jsonl": lines(DATA / "tasks" / "all.jsonl", 2),
+    "w.safetensors": weights(),
 }
 
 READERS = {
@@ -141,6 +152,7 @@ READERS = {
     "tasks.json": head,
     "t.json": load_tasks,
     "t.jsonl": load_tasks,
+    "w.safetensors": network_guide,
 }
 
 FEW = ["--samples", "5", "--seed", "1"]
@@ -194,7 +206,7 @@ def guarded(tmp_path, monkeypatch):
 
 def cases(name, count):
     """The whole file, which must be read, then damaged ones."""
-    text = Path(name).suffix not in (".npy", ".npz", ".gz")
+    text = Path(name).suffix not in (".npy", ".npz", ".gz", ".safetensors")
     yield None, FILES[name]
     for seed in range(count):
         signal.setitimer(signal.ITIMER_PROF, SECONDS)

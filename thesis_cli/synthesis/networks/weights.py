@@ -33,6 +33,9 @@ SUFFIX = ".safetensors"
 MAX_BYTES = 2**28
 """Largest file that is read."""
 
+LARGEST = 10**4
+"""Largest size of a network."""
+
 Array = npt.NDArray[np.float32]
 
 _FOLDER = files("thesis_cli.synthesis") / "weights"
@@ -67,11 +70,11 @@ class Weights:
 
         Raises
         ------
-        InputError : it is missing or not positive.
+        InputError : it is missing, not positive or too large.
         """
         found = self.sizes.get(name, 0)
-        if found < 1:
-            raise InputError(f"it has no size {name}", _REMEDY, source=self.name)
+        if not 1 <= found <= LARGEST:
+            raise InputError(f"its size {name!r} is {found}", f"it must be from 1 to {LARGEST:,}", source=self.name)
         return found
 
     def array(self, name: str, *shape: int) -> Array:
