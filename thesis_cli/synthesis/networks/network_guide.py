@@ -32,10 +32,6 @@ DEFAULT = "lines-4"
 TASKS = 2**10
 """Tasks that are encoded at a time."""
 
-DIGITS = 4
-"""Decimals of a logit. Libraries of linear algebra round differently from processor to processor,
-and for other batches."""
-
 
 class Network(Protocol):
     """A network that predicts attributes."""
@@ -100,7 +96,7 @@ class NetworkGuide:
                 rows = [row for row in part if self.refusal(tasks[row]) is None]
                 encoded = encode([tasks[row] for row in rows], self.weights.semantics)
             if rows:
-                logits = np.round(self.network.logits(encoded).astype(np.float64), DIGITS)
+                logits = self.network.logits(encoded).astype(np.float64)
                 found[rows] = 0.5 + 0.5 * np.tanh(0.5 * logits)
         return found
 
