@@ -23,7 +23,7 @@ TASKS = [
     Task("one", (Example(((-256, 255) * 10,), (-256, 255) * 10),)),
     Task("empty", (Example(((),), ()), Example(((3,),), ()))),
 ]
-ULPS = 64 * np.finfo(np.float32).eps
+ULPS = 64 * float(np.finfo(np.float32).eps)
 """Sums of a few dozen terms in another order."""
 
 

@@ -26,7 +26,7 @@ BEYOND = [
     Task("too many", (Example(((1,), (1,), 1, 2), 1),)),
 ]
 
-ULPS = 64 * np.finfo(np.float32).eps
+ULPS = 64 * float(np.finfo(np.float32).eps)
 """Sums of a few dozen terms in another order."""
 
 
@@ -42,7 +42,7 @@ def test_probabilities_are_those_of_the_logits_and_nan_for_tasks_beyond_the_netw
     found = guide.probabilities([GOOD, BEYOND[0], BEYOND[1], BEYOND[2], OTHER])
     assert np.isnan(found[:, 0]).tolist() == [False, True, True, True, False]
     logits = guide.network.logits(encode([GOOD, OTHER]))
-    assert found[[0, 4]] == pytest.approx(1 / (1 + np.exp(-logits)), rel=ULPS)
+    assert found[[0, 4]] == pytest.approx(1 / (1 + np.exp(-logits.astype(float))), rel=ULPS)
     orders = guide.orders([GOOD, *BEYOND, OTHER])
     assert [order is None for order in orders] == [False, True, True, True, False]
     assert guide.probabilities([]).shape == (0, 34)
