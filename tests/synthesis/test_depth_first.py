@@ -19,6 +19,7 @@ from thesis_cli.synthesis.program import Line, Program, parse, run, search_space
 from thesis_cli.synthesis.sameness import natural
 from thesis_cli.synthesis.solver import Limits, Order, Solution
 from thesis_cli.synthesis.sort_and_add import SortAndAdd, active_sets
+from thesis_cli.synthesis.spaces import EVERY
 from thesis_cli.synthesis.task import Example, Task, check
 
 UNIFORM = Order.uniform()
@@ -162,8 +163,7 @@ def test_every_pruning_prunes(pruning: Pruning) -> None:
 @given(tasks(), st.sampled_from([ALL, NONE]), st.booleans())
 def test_slices_and_lazy_last_lines_change_nothing(task: Task, pruning: Pruning, lazily: bool) -> None:
     def examined(lazily: bool, budget: int) -> tuple[list[Program], int]:
-        operations = UNIFORM.operations
-        it = Examination(task, DEFAULT, 2, operations, [True] * 38, 3, pruning, lazily)
+        it = Examination(task, DEFAULT, 2, EVERY, 3, pruning, lazily)
         while it.advance(budget):
             pass
         return it.programs, it.nodes

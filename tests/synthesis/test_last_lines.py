@@ -8,19 +8,19 @@ import pytest
 
 from tests.synthesis.brute_force import fitting
 from tests.tiers import examples
-from thesis_cli.synthesis.depth_first import Examination, Pruning
+from thesis_cli.synthesis.depth_first import Examination
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Operation, Semantics, Value
+from thesis_cli.synthesis.spaces import EVERY, Pruning
 from thesis_cli.synthesis.task import Example, Task
 
 
 @pytest.mark.parametrize("semantics", [DEFAULT, Semantics("floor", -40, 30)], ids=str)
 def test_no_last_line_that_fits_is_left_out(semantics: Semantics) -> None:
     rng = Random(5)
-    every = range(len(OPERATIONS))
     for operation in OPERATIONS:
         for _ in range(examples(8)):
             task = example(rng, operation, semantics)
-            it = Examination(task, semantics, 1, every, [True] * len(every), 1000, Pruning.UNFIT)
+            it = Examination(task, semantics, 1, EVERY, 1000, Pruning.UNFIT)
             it.advance(10**6)
             assert it.programs == sorted(
                 (p for p, _ in fitting(task, 1, semantics)), key=lambda p: p.lines[0].operation

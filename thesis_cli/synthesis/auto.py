@@ -10,11 +10,12 @@ import numpy as np
 from thesis_cli.synthesis import bottom_up, depth_first, join, roots
 from thesis_cli.synthesis.bottom_up import CLOSE, Bank
 from thesis_cli.synthesis.depth_first import DepthFirst, Run
-from thesis_cli.synthesis.dsl import DEFAULT, OPERATIONS, Semantics
+from thesis_cli.synthesis.dsl import DEFAULT, Semantics
 from thesis_cli.synthesis.join import Join
 from thesis_cli.synthesis.refutation import refutation
 from thesis_cli.synthesis.roots import Roots
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
+from thesis_cli.synthesis.spaces import bands
 from thesis_cli.synthesis.task import Task
 
 LINE, KEPT, LAST = 15.0, 300.0, 60.0
@@ -146,7 +147,7 @@ class Turns:
                 joins.grow()
             return name, short
         length = run.exhausted + 1
-        in_time = run.examine(length, self._order.operations, [True] * len(OPERATIONS), 1)
+        in_time = all(run.shortest == length or run.examine(length, space, 1) for space in bands(self._order, length))
         self._lines.add(run.nodes - before)
         if in_time and run.shortest > length:
             run.exhausted = length

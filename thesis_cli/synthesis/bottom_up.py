@@ -87,7 +87,7 @@ class BottomUp:
                 short = bank.grow(run)
             if short == "timeout" or not self.prove:
                 return run.solution(short)
-            return run.over([order.operations], run.exhausted + 1, run.shortest - 1, short)
+            return run.by_length(order, run.exhausted + 1, run.shortest - 1, short)
         except KeyboardInterrupt:
             return run.solution("interrupted")
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import IntFlag
 from functools import cache
 
 import numpy as np
@@ -14,9 +13,13 @@ from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Semantics, Value
 from thesis_cli.synthesis.packing import pack, refuse
 from thesis_cli.synthesis.program import Line, Program, program_on
-from thesis_cli.synthesis.refutation import may_end, refutation
+from thesis_cli.synthesis.refutation import refutation
 from thesis_cli.synthesis.sameness import Kept
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
+from thesis_cli.synthesis.spaces import ALL as ALL
+from thesis_cli.synthesis.spaces import NONE as NONE
+from thesis_cli.synthesis.spaces import Pruning as Pruning
+from thesis_cli.synthesis.spaces import Space, bands
 from thesis_cli.synthesis.task import Example, Task, check
 
 Lanes = npt.NDArray[np.int16]
@@ -27,36 +30,6 @@ SLICE = 2**16
 
 ROOM = 2**8
 """Programs that are found before those that do the same are sorted out."""
-
-
-class Pruning(IntFlag):
-    """What a search may leave out. The first of the shortest programs, in depth-first order, is
-    never left out.
-
-    That program has no needless line, a value at every line, and no value twice: the second could
-    be replaced by the first, and its line dropped. Swapping the arguments of a line, or two
-    neighbouring lines, leads to no earlier program that does the same.
-    """
-
-    UNUSED = 1
-    """Programs with a line whose result no line takes, and beginnings that lead only to such
-    programs."""
-    COMMUTED = 2
-    """ZIPWITH with (+), (*), MIN or MAX whose first variable is the later one."""
-    PERMUTED = 4
-    """A line that does not take the result of the line above it and comes before it in order."""
-    REPEATED = 8
-    """Beginnings whose last line repeats, on all examples, the values of an earlier variable."""
-    IMPOSSIBLE = 16
-    """Beginnings whose last line gives NULL or leaves the range on an example."""
-    MISTYPED = 32
-    """Last lines of another type than the output."""
-    UNFIT = 64
-    """Last lines that cannot give the outputs, and beginnings that no last line makes fit."""
-
-
-ALL = Pruning(127)
-NONE = Pruning(0)
 
 
 class Clock(Stopwatch):
@@ -78,7 +51,7 @@ class Clock(Stopwatch):
 def prepare() -> None:
     """Compile the search, or load it, before any clock runs; compiling takes some ten seconds."""
     task = Task("any", (Example(((0,),), 0),))
-    Examination(task, DEFAULT, 1, [0], [True]).advance()
+    Examination(task, DEFAULT, 1, Space((0,))).advance()
 
 
 class Examination:
@@ -88,8 +61,7 @@ class Examination:
     ----------
     task, semantics : what programs must fit.
     length : T, number of lines.
-    operations : ids, in the order in which they are tried.
-    fresh : for each operation whether it is new; every program has a new one.
+    space : which programs.
     count : programs at which it ends.
     pruning : what it leaves out.
     lazily : whether a last line is run on an example only if it fits those before it.
@@ -100,8 +72,7 @@ class Examination:
         task: Task,
         semantics: Semantics,
         length: int,
-        operations: Sequence[int],
-        fresh: Sequence[bool],
+        space: Space,
         count: int = 1,
         pruning: Pruning = ALL,
         lazily: bool = True,
@@ -124,13 +95,16 @@ class Examination:
             rules=Rules(
                 inputs=inputs,
                 length=length,
-                order=np.array(operations, dtype=np.int64),
-                fresh=np.array(fresh, dtype=np.bool_),
-                ends=_ends(operations, task, pruning),
+                order=np.array(space.operations, dtype=np.int64),
+                fresh=np.array(space.fresh, dtype=np.bool_),
+                ends=space.ends(task, pruning),
                 pruning=int(pruning),
             ),
             probe=max(range(len(task.examples)), key=lambda m: _size(task.examples[m].output)),
             lazily=lazily,
+            costs=np.array(space.costs, dtype=np.int64),
+            least=space.least,
+            most=space.most,
         )
         self._state = State(
             counts=np.zeros(4, dtype=np.int64),
@@ -138,13 +112,14 @@ class Examination:
             sizes=np.array([-1, *[0] * (length - 1)]),
             uses=np.zeros(variables, dtype=np.int64),
             valid=np.ones(length + 1, dtype=np.bool_),
-            choices=np.zeros((length, len(operations) * variables**2, 3), dtype=np.int64),
+            choices=np.zeros((length, len(space.operations) * variables**2, 3), dtype=np.int64),
             chosen=np.zeros((length, 3), dtype=np.int64),
             variables=np.zeros((4, variables + 1), dtype=np.int64),
-            ends=np.zeros((4 * variables, len(operations) * 2 * variables, 3), dtype=np.int64),
+            ends=np.zeros((4 * variables, len(space.operations) * 2 * variables, 3), dtype=np.int64),
             known=np.zeros(4 * variables, dtype=np.int64),
             short=np.zeros(variables, dtype=np.bool_),
             found=np.zeros((count, length, 3), dtype=np.int64),
+            spent=np.zeros(length + 1, dtype=np.int64),
         )
 
     def begin(self, lines: npt.NDArray[np.int64], values: Lanes, types: Flags) -> None:
@@ -165,7 +140,7 @@ class Examination:
         state.uses[:] = 0
         np.add.at(state.uses, lines[:, 1:], 1)
         state.valid[: k + 1] = True
-        state.cursor[: k + 1] = state.sizes[:k] = 0
+        state.cursor[: k + 1] = state.sizes[:k] = state.spent[: k + 1] = 0
         state.sizes[k], state.known[:] = -1, -1
         state.counts[0] = k
         state.counts[3] = 0
@@ -203,14 +178,6 @@ class Examination:
         return [tuple(_line(*map(int, row)) for row in rows) for rows in self._state.found[: self._state.counts[3]]]
 
 
-def _ends(operations: Sequence[int], task: Task, pruning: Pruning) -> Flags:
-    """Whether the last line can have an operation, for each of them."""
-    output, mistyped, unfit = task.output, not pruning & Pruning.MISTYPED, not pruning & Pruning.UNFIT
-    chosen = [OPERATIONS[id] for id in operations]
-    found = [mistyped if o.output is not output else unfit or may_end(o, task) for o in chosen]
-    return np.array(found, dtype=np.bool_)
-
-
 def _size(value: Value) -> int:
     """How much a value tells about the line that gives it."""
     return abs(value) if isinstance(value, int) else len(value)
@@ -224,6 +191,9 @@ def _line(id: int, x: int, y: int) -> Line:
 class DepthFirst:
     """Depth-first search (appendix D.4), length by length, so that the first program found is
     shortest.
+
+    Programs of a length come in bands of falling probability (`spaces.bands`), and in depth-first
+    order within a band. Without pruning there are no bands, as in the thesis.
 
     Parameters
     ----------
@@ -243,7 +213,7 @@ class DepthFirst:
             return found
         run = Run(self.name, task, limits, semantics, self.pruning)
         run.most = self.nodes
-        return run.over([order.operations], 1, limits.max_length)
+        return run.by_length(order, 1, limits.max_length)
 
 
 class Run:
@@ -281,35 +251,34 @@ class Run:
         self.found_after: float | None = None
         self.first_after: float | None = None
 
-    def over(
-        self, sets: Sequence[tuple[int, ...]], first: int, last: int, stopped: Stop = "", again: bool = False
-    ) -> Solution:
-        """Search depth first over sets of operations, each with those before it, until enough
-        programs are found.
+    def by_length(self, order: Order, first: int, last: int, stopped: Stop = "") -> Solution:
+        """Search depth first, length by length from the first to the last one."""
+        plain = (Space(order.operations),)
+        lengths = range(first, last + 1)
+        return self.over(((length, bands(order, length) if self._pruning else plain) for length in lengths), stopped)
+
+    def over(self, parts: Iterable[tuple[int, Sequence[Space]]], stopped: Stop = "") -> Solution:
+        """Search depth first until enough programs are found.
 
         Parameters
         ----------
-        sets : in the order of the search; each contains the one before it.
-        first, last : lengths, least and greatest.
+        parts : lengths with the programs to examine; if the first of these have all operations, all
+            programs of that length are among them.
         stopped : what stopped the search before this one, if anything.
-        again : whether programs over an earlier set are examined again.
         """
         enough = len(self.programs) + self._limits.count
-        known: frozenset[int] = frozenset()
         try:
-            for operations in sets:
-                fresh = [again or id not in known for id in operations]
-                for length in range(first, last + 1):
-                    if self._is_over(0) or not self.examine(length, operations, fresh, enough - len(self.programs)):
+            for length, spaces in parts:
+                for space in spaces:
+                    if self._is_over(0) or not self.examine(length, space, enough - len(self.programs)):
                         limit: Stop = "timeout" if self.clock.is_up else "nodes"
                         return self.solution("memory, then timeout" if stopped == "memory" else limit)
                     if len(self.programs) >= enough:
                         return self.solution(stopped)
-                    if len(operations) == len(OPERATIONS):
-                        self.exhausted = length
-                    if self._limits.shortest and self.programs:
-                        return self.solution(stopped)
-                known = frozenset(operations)
+                if len(spaces[0].operations) == len(OPERATIONS):
+                    self.exhausted = length
+                if self._limits.shortest and self.programs:
+                    return self.solution(stopped)
         except KeyboardInterrupt:
             return self.solution("interrupted")
         return self.solution(stopped)
@@ -358,10 +327,11 @@ class Run:
             self.found_after = self.clock.seconds
             self.first_after = self.first_after or self.found_after
 
-    def examine(self, length: int, operations: Sequence[int], fresh: Sequence[bool], count: int) -> bool:
-        """Search one length for up to `count` programs; returns whether it ended within the limits."""
+    def examine(self, length: int, space: Space, count: int) -> bool:
+        """Search programs of one length for up to `count` of them; returns whether it ended within
+        the limits."""
         room = ROOM if self._limits.distinct else count
-        examination = Examination(self._task, self._semantics, length, operations, fresh, room, self._pruning)
+        examination = Examination(self._task, self._semantics, length, space, room, self._pruning)
         enough = len(self.programs) + count
         try:
             while examination.advance() or examination.full:

@@ -34,6 +34,9 @@ class Problem(NamedTuple):
     probe : example on which last lines are compared before they are run.
     lazily : whether last lines are run on an example only if lengths allow that they fit, and they
         fit those before it; otherwise on all of them.
+    costs : of the operations of `rules.order`, ascending; the cost of a program is that of its
+        lines but the last.
+    least, most : programs are examined whose cost is at least the first and below the second.
     """
 
     pool: Lanes
@@ -43,6 +46,9 @@ class Problem(NamedTuple):
     rules: Rules
     probe: int
     lazily: bool
+    costs: Ints
+    least: int
+    most: int
 
 
 class State(NamedTuple):
@@ -62,6 +68,7 @@ class State(NamedTuple):
     ends, known : room for what last lines can be, shape (4 (inputs + T), ., 3), and their numbers.
     short : room for whether a variable is a list shorter than the output, shape (inputs + T,).
     found : operation and arguments of each line of the programs found, shape (count, T, 3).
+    spent : cost of the lines down to each depth, shape (T + 1,). spent[0] is 0.
     """
 
     counts: Ints
@@ -76,12 +83,13 @@ class State(NamedTuple):
     known: Ints
     short: Flags
     found: Ints
+    spent: Ints
 
 
 @helper()
 def _list(rules, types, state, depth, lines):
-    """List what the line at `depth` can be; returns the number."""
-    _, _, _, uses, _, _, chosen, variables, _, _, _, _ = state
+    """List what the line at `depth` can be, whatever it costs; returns the number."""
+    _, _, _, uses, _, _, chosen, variables, _, _, _, _, _ = state
     return next_lines(rules, types, uses, chosen, depth, variables, lines)
 
 
@@ -97,8 +105,8 @@ def _ends(problem, state, depth):
     -------
     Rows as `next_lines` makes them, and their number.
     """
-    _, _, types, _, rules, _, _ = problem
-    _, _, _, uses, _, choices, chosen, _, ends, known, _, _ = state
+    _, _, types, _, rules, _, _, _, _, _ = problem
+    _, _, _, uses, _, choices, chosen, _, ends, known, _, _, _ = state
     if depth == 0 or not rules.pruning & UNUSED:
         return choices[depth], _list(rules, types, state, depth, choices[depth])
     inputs, line = rules.inputs, rules.inputs + depth
@@ -125,8 +133,8 @@ def _choose_last(problem, state, depth):
     -------
     Number of choices.
     """
-    pool, bounds, types, _, rules, probe, _ = problem
-    counts, _, _, _, valid, choices, _, _, _, _, _, _ = state
+    pool, bounds, types, _, rules, probe, _, _, _, _ = problem
+    counts, _, _, _, valid, choices, _, _, _, _, _, _, _ = state
     target, order, lines = types.size, rules.order, choices[depth]
     ends, size = _ends(problem, state, depth)
     compared = rules.pruning & UNFIT != 0 and valid[depth]
@@ -141,6 +149,25 @@ def _choose_last(problem, state, depth):
     counts[1] += size - n  # those listed are counted when they are run
     counts[2] += size
     return n
+
+
+@inlined
+def _affordable(problem, state, depth, n):
+    """Of n choices for a line but the last, those with which the cost of a program can be one that is
+    examined.
+
+    Returns
+    -------
+    Their number.
+    """
+    costs, lines, after = problem.costs, state.choices[depth], problem.rules.length - 2 - depth
+    spent, kept = state.spent[depth], 0
+    for k in range(n):
+        cost = spent + costs[lines[k, 0]]
+        if cost + after * costs[0] < problem.most and cost + after * costs[-1] >= problem.least:
+            lines[kept, 0], lines[kept, 1], lines[kept, 2] = lines[k, 0], lines[k, 1], lines[k, 2]
+            kept += 1
+    return kept
 
 
 @inlined
@@ -164,8 +191,8 @@ def _lengthy(problem, state, depth, n):
     -------
     Their number.
     """
-    pool, _, types, _, rules, _, _ = problem
-    _, _, _, uses, _, choices, _, _, _, _, short, _ = state
+    pool, _, types, _, rules, _, _, _, _, _ = problem
+    _, _, _, uses, _, choices, _, _, _, _, short, _, _ = state
     order, lines, line = rules.order, choices[depth], rules.inputs + depth
     idle = 0
     for v in range(line):
@@ -187,11 +214,11 @@ def _lengthy(problem, state, depth, n):
 @inlined
 def _choose(problem, state, depth):
     """List what the line at `depth` can be; returns the number of choices."""
-    _, _, types, result_is_int, rules, _, _ = problem
-    _, _, _, _, valid, choices, _, _, _, known, _, _ = state
+    _, _, types, result_is_int, rules, _, _, _, _, _ = problem
+    _, _, _, _, valid, choices, _, _, _, known, _, _, _ = state
     if depth == rules.length - 1:
         return _choose_last(problem, state, depth)
-    n = _list(rules, types, state, depth, choices[depth])
+    n = _affordable(problem, state, depth, _list(rules, types, state, depth, choices[depth]))
     if depth < rules.length - 2:
         return n
     for key in range(known.size):
@@ -235,8 +262,8 @@ def search(problem: Problem, state: State, budget: int) -> int:
     -------
     DONE, PAUSED (the budget is spent) or ENOUGH (`found` is full).
     """
-    pool, bounds, types, result_is_int, rules, probe, lazily = problem
-    counts, cursor, sizes, uses, valid, choices, chosen, _, _, _, _, found = state
+    pool, bounds, types, result_is_int, rules, probe, lazily, costs, _, _ = problem
+    counts, cursor, sizes, uses, valid, choices, chosen, _, _, _, _, found, spent = state
     order, pruning, length, inputs = rules.order, rules.pruning, rules.length, rules.inputs
     target = inputs + length
     examples = examples_of(pool)
@@ -279,6 +306,7 @@ def search(problem: Problem, state: State, budget: int) -> int:
         uses[y] += 1
         cursor[depth + 1], sizes[depth + 1] = 0, -1
         valid[depth + 1] = ok
+        spent[depth + 1] = spent[depth] + costs[place]
         fits = True
         if ok and depth == length - 2 and pruning & UNFIT:
             ok = apply(id, pool, x, y, line, (probe, probe + 1), bounds)

@@ -8,6 +8,7 @@ from itertools import combinations, product
 from thesis_cli.synthesis.depth_first import Examination
 from thesis_cli.synthesis.dsl import OPERATIONS, Semantics, Value
 from thesis_cli.synthesis.program import Line, Program
+from thesis_cli.synthesis.spaces import EVERY
 from thesis_cli.synthesis.task import Example, Task
 
 MOST = 3
@@ -66,8 +67,7 @@ def _remade(
     rows = zip(*(columns[x] for x in before), columns[inputs + place], strict=True)
     part = Task(task.name, tuple(Example(row[:-1], row[-1]) for row in rows))
     for lines in range(1, length + 1):
-        every = range(len(OPERATIONS))
-        examination = Examination(part, semantics, lines, every, [True] * len(every))
+        examination = Examination(part, semantics, lines, EVERY)
         while examination.advance():
             pass
         if examination.found:

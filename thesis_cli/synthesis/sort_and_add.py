@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from thesis_cli.synthesis.depth_first import ALL, Pruning, Run
+from thesis_cli.synthesis.depth_first import Run
 from thesis_cli.synthesis.dsl import DEFAULT, OPERATIONS, Semantics
 from thesis_cli.synthesis.refutation import refutation
 from thesis_cli.synthesis.solver import Limits, Order, Solution
+from thesis_cli.synthesis.spaces import ALL, Pruning, Space
 from thesis_cli.synthesis.task import Task
 
 
@@ -38,7 +39,10 @@ class SortAndAdd:
             return found
         run = Run(self.name, task, limits, semantics, self.pruning)
         run.most = self.nodes
-        return run.over(active_sets(order), 1, limits.max_length, again=self.again)
+        sets = active_sets(order)
+        known = [(), *([()] * len(sets) if self.again else sets)]
+        new = [Space(now, tuple(id not in old for id in now)) for old, now in zip(known, sets, strict=False)]
+        return run.over((length, [space]) for space in new for length in range(1, limits.max_length + 1))
 
 
 def active_sets(order: Order) -> list[tuple[int, ...]]:

@@ -17,9 +17,10 @@ import numpy as np
 from thesis_cli.synthesis import auto
 from thesis_cli.synthesis.auto import LINE, Turns
 from thesis_cli.synthesis.depth_first import Examination, Run
-from thesis_cli.synthesis.dsl import OPERATIONS, Semantics
+from thesis_cli.synthesis.dsl import Semantics
 from thesis_cli.synthesis.program import Line, Program
 from thesis_cli.synthesis.solver import Limits, Order, Stop
+from thesis_cli.synthesis.spaces import EVERY
 from thesis_cli.synthesis.task import Example, Task
 
 if TYPE_CHECKING:
@@ -98,8 +99,7 @@ class Tails:
 
     def _examination(self, length: int) -> Examination:
         if length not in self._examinations:
-            every = range(len(OPERATIONS))
-            self._examinations[length] = Examination(self._task, self._semantics, length, every, [True] * len(every))
+            self._examinations[length] = Examination(self._task, self._semantics, length, EVERY)
         return self._examinations[length]
 
     def _join(self, pool: Pool, row: int, budget: float) -> Stop:

@@ -11,11 +11,12 @@ from functools import cache
 
 import numpy as np
 
-from thesis_cli.synthesis.depth_first import NONE, DepthFirst, Examination, prepare
-from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Type, Value
+from thesis_cli.synthesis.depth_first import DepthFirst, Examination, prepare
+from thesis_cli.synthesis.dsl import DEFAULT, INT, Type, Value
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
 from thesis_cli.synthesis.solvers import SOLVERS as REGISTERED
 from thesis_cli.synthesis.sort_and_add import SortAndAdd
+from thesis_cli.synthesis.spaces import EVERY, NONE
 from thesis_cli.synthesis.task import Example, Task
 
 SOLVERS: dict[str, Solver] = {
@@ -107,8 +108,7 @@ def examine(task: Task, length: int, lazily: bool) -> tuple[int, float]:
     counts, too.
     """
     prepare()
-    every = range(len(OPERATIONS))
-    examination = Examination(task, DEFAULT, length, every, [True] * len(every), 1, NONE, lazily)
+    examination = Examination(task, DEFAULT, length, EVERY, 1, NONE, lazily)
     began = time.process_time()
     while examination.advance():
         pass
