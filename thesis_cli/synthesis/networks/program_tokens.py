@@ -67,17 +67,13 @@ def slots(inputs: Sequence[Type], line: int) -> Numbers:
 
 
 def tokens_of(corpus: Corpus, lines: int) -> Numbers:
-    """Tokens of the programs of a corpus, -1 after their last line, shape (P, T).
-
-    Parameters
-    ----------
-    lines : of the longest program that has tokens; at least T.
-    """
-    codes = np.maximum(corpus.codes, 0)
+    """Tokens of the programs of a corpus, -1 after their last line, shape (P, T), for T = `lines`, at
+    least the lines of the longest program."""
+    codes = np.maximum(corpus.codes[:, :lines], 0)
     inputs = np.count_nonzero(corpus.types[:, :MOST_INPUTS], axis=1)[:, None]
     last = MOST_INPUTS + np.arange(codes.shape[1]) - 1
     one, two = (np.where(v < inputs, v, last - (v - inputs)) for v in arguments_of(codes))
-    return np.where(corpus.codes >= 0, table(lines)[operation_of(codes), one, two], -1)
+    return np.where(corpus.codes[:, :lines] >= 0, table(lines)[operation_of(codes), one, two], -1)
 
 
 def typed(corpus: Corpus, lines: int) -> Flags:
@@ -87,11 +83,11 @@ def typed(corpus: Corpus, lines: int) -> Flags:
     first = np.array([_code(OPERATIONS[id].inputs[0]) for id in ids])
     second = np.array([_code(OPERATIONS[id].inputs[-1]) for id in ids])
     results = np.array([_code(operation.output) for operation in OPERATIONS])
-    made = results[operation_of(np.maximum(corpus.codes, 0))]
-    found = np.empty((*corpus.codes.shape, len(ids)), dtype=np.bool_)
+    made = results[operation_of(np.maximum(corpus.codes[:, :lines], 0))]
+    found = np.empty((*made.shape, len(ids)), dtype=np.bool_)
     kinds = np.zeros((len(corpus), MOST_INPUTS + lines - 1), dtype=np.int64)
     kinds[:, :MOST_INPUTS] = corpus.types[:, :MOST_INPUTS]
-    for line in range(corpus.codes.shape[1]):
+    for line in range(made.shape[1]):
         kinds[:, MOST_INPUTS : MOST_INPUTS + line] = made[:, :line][:, ::-1]
         found[:, line] = (kinds[:, one] == first) & (kinds[:, two] == second)
     return found

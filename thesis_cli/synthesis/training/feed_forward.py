@@ -130,10 +130,8 @@ class FeedForwardLearner:
     ) -> None:
         self.sizes: Mapping[str, int] = {"embedding": embedding, "layers": layers, "units": units}
         self._data, self._device = data, device
-        attributes = data.corpus.attributes[data.train]
-        shares = (attributes.sum(axis=0) + 1) / (len(attributes) + 2)
         generator = torch.Generator().manual_seed(seed)
-        module = FeedForwardModule(data.corpus.semantics, embedding, layers, units, generator, shares)
+        module = FeedForwardModule(data.corpus.semantics, embedding, layers, units, generator, shares_of(data))
         self.module: nn.Module = module.to(device)
 
     def batch(self, rows: Rows, rng: np.random.Generator | None) -> tuple[torch.Tensor, ...]:
@@ -156,6 +154,12 @@ class FeedForwardLearner:
             parts = [rows[start : start + EVALUATED] for start in range(0, len(rows), EVALUATED)]
             logits = torch.cat([self.module(*self.batch(part, None)[:-1]).cpu() for part in parts])
         return metrics.report(torch.sigmoid(logits.double()).numpy(), self._data.corpus.attributes[rows])
+
+
+def shares_of(data: TrainingData) -> npt.NDArray[np.float64]:
+    """Shares of the programs to train on that use each attribute, shape (34,); none is 0 or 1."""
+    attributes = data.corpus.attributes[data.train]
+    return np.asarray((attributes.sum(axis=0) + 1) / (len(attributes) + 2))
 
 
 def tensors(encoded: Encoded, device: str = "cpu") -> tuple[torch.Tensor, ...]:
