@@ -314,5 +314,6 @@ COMMAND = Command(
         "synthesize data/tasks/all.jsonl --timeout 2 --jobs 2",
         "synthesize data/tasks/league.json --programs 3 --max-length 4",
         "synthesize data/tasks/mirror.json --all",
+        "synthesize data/tasks/heaps.json --guide network",
     ),
 )

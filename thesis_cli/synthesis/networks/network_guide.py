@@ -19,12 +19,12 @@ from thesis_cli.synthesis.networks.gru import Recurrent
 from thesis_cli.synthesis.networks.program_decoder import ProgramNetwork
 from thesis_cli.synthesis.networks.weights import SUFFIX, Weights, load
 from thesis_cli.synthesis.solver import Order, TokenOrder
+from thesis_cli.synthesis.task import Example, Task
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
     from thesis_cli.synthesis.encoding import Encoded
     from thesis_cli.synthesis.networks.weights import Array
-    from thesis_cli.synthesis.task import Task
 
 DEFAULT = "lines-4"
 """The shipped weights that `network` stands for: those trained on the longest programs."""
@@ -72,7 +72,9 @@ class NetworkGuide:
         if weights.kind not in _NETWORKS:
             remedy = f"it must be {' or '.join(_NETWORKS)}"
             raise InputError(f"its network is of the kind {weights.kind!r}", remedy, source=weights.name)
-        return cls(weights, _NETWORKS[weights.kind](weights))
+        guide = cls(weights, _NETWORKS[weights.kind](weights))
+        guide.probabilities([Task("", (Example(((),), weights.semantics.low),))])  # the first call takes 10 ms
+        return guide
 
     @property
     def identity(self) -> str:
@@ -97,7 +99,7 @@ class NetworkGuide:
                 encoded = encode([tasks[row] for row in rows], self.weights.semantics)
             if rows:
                 logits = self.network.logits(encoded).astype(np.float64)
-                found[rows] = 0.5 + 0.5 * np.tanh(0.5 * logits)
+                found[rows] = np.exp(-np.logaddexp(0.0, -logits))
         return found
 
     def orders(self, tasks: Sequence[Task]) -> list[Order | None]:
