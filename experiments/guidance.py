@@ -1,0 +1,189 @@
+"""Where a guide pays: today's searches with and without a network, for programs of 3 to 10 lines.
+
+All searches get the same held-out tasks with five examples, and the same time. Seconds are processor
+seconds until the program is found, of the machine named in the record; another machine gives other
+times. The source's depth-first search (`dfs, source`) is timed by its programs, 3e6 a second.
+"""
+
+import numpy as np
+
+from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement
+from thesis_cli.studies.synthesis.guidance import CALL, SOURCE, STATE, plan, ratio, run, times
+from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, RATE
+
+GOAL = "goal of this project"
+FINDING = "5.5.2, where guidance pays today"
+BOTH, ALL = [PRIOR, NETWORK], [PRIOR, NETWORK, STATE]
+SHORT, LONG = ("dfs", "sort-and-add", "bottom-up", "join", "auto"), ("join", "auto")
+MODES = [(search, NETWORK) for search in (*SHORT, "guided")] + [("guided", STATE)]
+STYLES = dict(zip((*SHORT, "guided", SOURCE), COLOURS, strict=False))
+DASHES = {PRIOR: ":", NETWORK: "-", STATE: "--"}
+ENOUGH = 6
+"""Least number of tasks that a claim is measured on."""
+
+
+def plot(frame):
+    frame, calls = frame[frame.search != CALL], frame[frame.search == CALL]
+    lengths = [int(length) for length in sorted(frame.length.unique())]
+    figure, axes = panels((len(lengths) + 2) // 2, 2, squeeze=False)
+    ax, *others = axes.flat
+    _plot_ratios(ax, frame, lengths)
+    if len(calls):
+        one = float(calls.seconds[calls.task == 1].iloc[0])
+        _plot_call(ax, frame, lengths, one)
+    for ax, length in zip(others, lengths, strict=False):
+        _plot_solved(ax, frame, length)
+    for ax in others[len(lengths) :]:
+        ax.set_axis_off()
+    shown = {}
+    for ax in axes.flat:
+        shown |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncol=3, fontsize=6)
+    return figure
+
+
+def _plot_ratios(ax, frame, lengths):
+    """Mean ratio of the times with and without a guide, call included, with two standard errors."""
+    for search, guide in [*MODES, (SOURCE, NETWORK)]:
+        points = [(length, ratio(frame, search, guide, length, RATE)) for length in lengths]
+        points = [(length, found.mean(), _error(found)) for length, found in points if len(found) > 1]
+        if points:
+            x, y, error = np.array(points).T
+            low, high = (10**y - 10 ** (y + sign * 2 * error) for sign in (-1, 1))
+            colour, line = STYLES[search], DASHES[guide]
+            ax.errorbar(x, 10**y, yerr=(low, -high), fmt="o", linestyle=line, color=colour, markersize=3)
+    ax.axhline(1, color="black", linewidth=0.6)
+    ax.set_yscale("log")
+    label(ax, "length $T$", "time with a guide over time without", "below 1 a guide pays")
+
+
+def _plot_call(ax, frame, lengths, call):
+    """Time of a call over the median time of auto without a guide: what a guide costs at least."""
+    medians = [times(frame, "auto", PRIOR, length, RATE).median() for length in lengths]
+    ax.plot(lengths, call / np.array(medians), "k--", linewidth=0.8, label="call of the network over auto")
+
+
+def _plot_solved(ax, frame, length):
+    for (search, guide), rows in frame[frame.length == length].groupby(["search", "guide"], sort=False):
+        seconds = np.sort((rows.nodes.astype(float) / RATE if search == SOURCE else rows.found)[rows.answer.notna()])
+        share = np.arange(len(seconds) + 1) / len(rows)
+        x = np.append(seconds, max(rows.seconds.max(), seconds.max() if len(seconds) else 0))
+        ax.step(x, share, color=STYLES[search], linestyle=DASHES[guide], label=f"{search}, {guide}", linewidth=0.9)
+    ax.set_xscale("log")
+    ax.set_ylim(0, 1.02)
+    label(ax, "processor seconds", "share of tasks solved", f"held-out tasks of $T = {length}$")
+
+
+def _error(values):
+    return values.std(ddof=1) / len(values) ** 0.5
+
+
+def _ratio(search, guide, length):
+    def measure(frame):
+        found = ratio(frame, search, guide, length, RATE)
+        return Measurement(found.mean(), _error(found)) if len(found) >= ENOUGH else None
+
+    return measure
+
+
+def _share(search, guide, length, seconds):
+    """Share of tasks solved in some seconds. It has no standard error: a goal is about these tasks."""
+
+    def measure(frame):
+        rows = frame[(frame.search == search) & (frame.guide == guide) & (frame.length == length)]
+        return Measurement((rows.found <= seconds).mean()) if len(rows) >= ENOUGH else None
+
+    return measure
+
+
+def _pays(search, guide, length):
+    return Claim(
+        id=f"{search}, {guide}, T = {length}",
+        source=GOAL,
+        statement=f"{search} takes no longer with the guide {guide} (T = {length}, call included; log10 of the ratio)",
+        published=0.0,
+        relation="<",
+        measure=_ratio(search, guide, length),
+        finding=FINDING,
+        scale=0.5,
+    )
+
+
+def _not_repeatable(row):
+    """A timeout ended the search, or only a call was timed."""
+    return NOT_REPEATABLE if row["stopped"] or row["search"] == CALL else None
+
+
+def _searches(length, count, batch, seconds, short=()):
+    """All searches of a length, batch by batch, so that a part of them is comparable."""
+    names = [(name, BOTH) for name in (*short, *LONG)] + [("guided", ALL)]
+    starts = range(0, count, batch)
+    return [
+        [name, guides, length, start, min(start + batch, count), batch, None, seconds]
+        for start in starts
+        for name, guides in names
+    ]
+
+
+EXPERIMENT = Experiment(
+    id="guidance",
+    title="Where a guide pays: today's searches with and without a network",
+    source="Thesis 5.5.2, 5.7",
+    version=1,
+    presets={
+        "quick": {
+            "calls": [1, 256],
+            "searches": [[name, BOTH, 3, 0, 6, 6, None, 1] for name in (*SHORT, "guided")]
+            + [[SOURCE, BOTH, 3, 0, 6, 6, 10**7, None]],
+        },
+        "paper": {
+            "calls": [1, 16, 256],
+            "searches": [
+                *_searches(3, 40, 40, 10, SHORT[:3]),
+                *([SOURCE, BOTH, length, 0, 40, 20, nodes, None] for length, nodes in ((3, 10**8), (4, 3 * 10**8))),
+                *_searches(4, 40, 40, 10, SHORT[:3]),
+                *_searches(5, 30, 15, 10, SHORT[:3]),
+                *_searches(6, 24, 8, 10),
+                *_searches(7, 20, 5, 10),
+                *([name, BOTH, 6, 0, 10, 5, None, 10] for name in ("dfs", "sort-and-add")),
+                *([name, BOTH, 8, 0, 10, 2, None, 60] for name in ("auto",)),
+                ["guided", ALL, 8, 0, 10, 2, None, 60],
+                *([name, BOTH, 10, 0, 10, 2, None, 30] for name in ("auto",)),
+                ["guided", ALL, 10, 0, 10, 2, None, 30],
+            ],
+        },
+    },
+    tasks=plan,
+    run=run,
+    plot=plot,
+    tolerances={name: NOT_REPEATABLE for name in ("seconds", "found", "call")},
+    rows=_not_repeatable,
+    claims=[
+        *(_pays(SOURCE, NETWORK, length) for length in (3, 4)),
+        *(_pays(search, NETWORK, length) for length in (3, 4, 5) for search in (*SHORT, "guided")),
+        *(_pays(search, guide, length) for length in (6, 7) for search, guide in (*MODES[3:5], *MODES[5:])),
+        *(_pays(search, guide, length) for length in (8, 10) for search, guide in MODES[4:]),
+        Claim(
+            id="solved, T = 5",
+            source=GOAL,
+            statement="share of held-out tasks of T = 5 that auto solves in 1 s with the network",
+            published=0.95,
+            relation=">",
+            measure=_share("auto", NETWORK, 5, 1),
+            finding=FINDING,
+        ),
+        *(
+            Claim(
+                id=f"solved by {search}, {guide}, T = 8",
+                source=GOAL,
+                statement=f"share of held-out tasks of T = 8 that {search} solves in 60 s with the guide {guide}",
+                published=0.6,
+                relation=">",
+                measure=_share(search, guide, 8, 60),
+                finding=FINDING,
+            )
+            for search, guide in (("auto", PRIOR), *MODES[4:])
+        ),
+    ],
+)
