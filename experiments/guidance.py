@@ -14,7 +14,7 @@ from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, RATE
 
 GOAL = "goal of this project"
 FINDING = "5.5.2, where guidance pays today"
-BOTH, ALL = [PRIOR, NETWORK], [PRIOR, NETWORK, STATE]
+BOTH = [PRIOR, NETWORK]
 SHORT, LONG = ("dfs", "sort-and-add", "bottom-up", "join", "auto"), ("join", "auto")
 MODES = [(search, NETWORK) for search in (*SHORT, "guided")] + [("guided", STATE)]
 STYLES = dict(zip((*SHORT, "guided", SOURCE), COLOURS, strict=False))
@@ -115,14 +115,13 @@ def _not_repeatable(row):
     return NOT_REPEATABLE if row["stopped"] or row["search"] == CALL else None
 
 
-def _searches(length, count, batch, seconds, short=()):
-    """All searches of a length, batch by batch, so that a part of them is comparable."""
-    names = [(name, BOTH) for name in (*short, *LONG)] + [("guided", ALL)]
-    starts = range(0, count, batch)
+def _searches(length, count, batch, seconds, names):
+    """Searches of a length with both guides, batch by batch."""
     return [
-        [name, guides, length, start, min(start + batch, count), batch, None, seconds]
-        for start in starts
-        for name, guides in names
+        [name, BOTH if name in SHORT else guides, length, start, min(start + batch, count), batch, None, seconds]
+        for start in range(0, count, batch)
+        for name in names
+        for guides in ([NETWORK], [STATE])[: 1 + (name == "guided")]
     ]
 
 
@@ -140,17 +139,14 @@ EXPERIMENT = Experiment(
         "paper": {
             "calls": [1, 16, 256],
             "searches": [
-                *_searches(3, 40, 40, 10, SHORT[:3]),
                 *([SOURCE, BOTH, length, 0, 40, 20, nodes, None] for length, nodes in ((3, 10**8), (4, 3 * 10**8))),
-                *_searches(4, 40, 40, 10, SHORT[:3]),
-                *_searches(5, 30, 15, 10, SHORT[:3]),
-                *_searches(6, 24, 8, 10),
-                *_searches(7, 20, 5, 10),
-                *([name, BOTH, 6, 0, 10, 5, None, 10] for name in ("dfs", "sort-and-add")),
-                *([name, BOTH, 8, 0, 10, 2, None, 60] for name in ("auto",)),
-                ["guided", ALL, 8, 0, 10, 2, None, 60],
-                *([name, BOTH, 10, 0, 10, 2, None, 30] for name in ("auto",)),
-                ["guided", ALL, 10, 0, 10, 2, None, 30],
+                *_searches(3, 40, 40, 10, (*SHORT, "guided")),
+                *_searches(4, 40, 40, 10, (*SHORT, "guided")),
+                *_searches(5, 20, 10, 10, (*SHORT, "guided")),
+                *_searches(6, 16, 4, 10, (*LONG, "guided")),
+                *_searches(7, 12, 4, 10, (*LONG, "guided")),
+                *_searches(8, 10, 2, 60, ("auto", "guided")),
+                *_searches(10, 6, 2, 20, ("auto", "guided")),
             ],
         },
     },

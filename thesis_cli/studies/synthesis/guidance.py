@@ -33,6 +33,9 @@ TRAINED = 4
 
 WEIGHTS, STATE_WEIGHTS = f"lines-{TRAINED}", "next-line"
 
+WITHOUT = {"guided": "auto"}
+"""The search without a guide that a guided one is compared with, if that is not the same search."""
+
 SOURCE = "dfs, source"
 """The source's depth-first search; its time is that of the programs that it examines."""
 
@@ -156,7 +159,7 @@ def times(frame: pd.DataFrame, search: str, guide: str, length: int, rate: float
 
 
 def ratio(frame: pd.DataFrame, search: str, guide: str, length: int, rate: float, with_call: bool = True) -> Floats:
-    """log10 of the time with a guide over the time without one, of each task that both were given.
+    """log10 of the time with a guide over the time of `WITHOUT`, of each task that both were given.
 
     Tasks that neither search has solved say nothing about the two, and count with 0.
 
@@ -164,10 +167,13 @@ def ratio(frame: pd.DataFrame, search: str, guide: str, length: int, rate: float
     ----------
     with_call : whether the time of the network's call counts.
     """
-    guided, plain = (times(frame, search, name, length, rate) for name in (guide, PRIOR))
-    rows = frame[(frame.search == search) & (frame.length == length) & frame.guide.isin([guide, PRIOR])]
-    solved = rows.groupby("task").answer.count() > 0
-    calls = rows[rows.guide == guide].set_index("task").call
+    import pandas as pd
+
+    names = [(search, guide), (WITHOUT.get(search, search), PRIOR)]
+    guided, plain = (times(frame, *name, length, rate) for name in names)
+    parts = [frame[(frame.search == by) & (frame.guide == of) & (frame.length == length)] for by, of in names]
+    solved = pd.concat(parts).groupby("task").answer.count() > 0
+    calls = parts[0].set_index("task").call
     both = plain.index.intersection(guided.index)
     found = np.log10(((guided + calls * with_call)[both] / plain[both]).to_numpy(dtype=np.float64))
     return np.where(solved[both].to_numpy(dtype=np.bool_), found, 0.0)
