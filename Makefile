@@ -13,7 +13,7 @@ COMPILED := .venv/compiled
 EXTRAS ?= dev
 INSTALL_ARGS := -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior models bench peers constraints wheel clean
+.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior models weights bench peers constraints wheel clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -85,6 +85,15 @@ prior: install
 
 models: install
 	$(BIN)/python -m thesis_cli.studies.models.examples data/models
+
+# The guides that come with the package; needs EXTRAS=dev,nn, and 20 minutes of one core. After Ctrl-C it goes on.
+WEIGHTS := thesis_cli/synthesis/weights
+weights: install
+	$(BIN)/thesis-cli train-guide --length 1 --embedding 2 --programs-seen 400000 --out $(WEIGHTS)/embedding-2.safetensors
+	$(BIN)/thesis-cli train-guide --length 1 --programs-seen 300000 --out $(WEIGHTS)/lines-1.safetensors
+	$(BIN)/thesis-cli train-guide --length 2 --programs-seen 600000 --out $(WEIGHTS)/lines-2.safetensors
+	$(BIN)/thesis-cli train-guide --length 3 --programs-seen 1800000 --out $(WEIGHTS)/lines-3.safetensors
+	$(BIN)/thesis-cli train-guide --length 4 --programs-seen 2800000 --rate 0.01 --out $(WEIGHTS)/lines-4.safetensors
 
 bench: install
 	$(BIN)/python benchmarks/startup.py

@@ -22,6 +22,7 @@ from thesis_cli.commands.sample import SampleResult
 from thesis_cli.commands.shared.release_result import ReleaseResult
 from thesis_cli.commands.spin_glass import SpinGlassResult
 from thesis_cli.commands.synthesize import SynthesizeResult
+from thesis_cli.commands.train_guide import TrainGuideResult
 
 __version__: str
 
@@ -371,3 +372,21 @@ def make_corpus(
     overwrite: bool = ...,
     progress: bool = ...,
 ) -> MakeCorpusResult: ...
+
+def train_guide(
+    *,
+    corpus: Any = ...,
+    length: int | None = ...,
+    count: int | None = ...,
+    model: Literal['feed-forward'] = ...,
+    embedding: int = ...,
+    programs_seen: int = ...,
+    rate: float = ...,
+    float32: bool = ...,
+    device: Literal['auto', 'cpu', 'cuda'] = ...,
+    seed: int = ...,
+    jobs: int = ...,
+    out: str | Path | None = ...,
+    overwrite: bool = ...,
+    progress: bool = ...,
+) -> TrainGuideResult: ...

@@ -117,6 +117,9 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 
+RESUMED = ("reproduce", "sweep", "compile", "train-guide")
+"""Commands that go on where they were interrupted."""
+
 
 def _print_version(asked: bool) -> None:
     if asked:
@@ -155,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complaint = error.format_message().rstrip(".").replace("Value error, ", "")  # type: ignore[attr-defined]
         return _fail(f"{complaint}; see {where} --help", 2, debug)
     except (KeyboardInterrupt, typer.Abort):
-        resumed = "; the same command continues from here" * (arguments[0] in ("reproduce", "sweep", "compile"))
+        resumed = "; the same command continues from here" * (arguments[0] in RESUMED)
         return _fail(f"interrupted{resumed}", INTERRUPTED, debug)
     except (BrokenPipeError, SystemExit):  # some releases of Typer turn the first into the second
         # The reader of a pipe has gone: print nothing more, and no traceback at shutdown either.

@@ -30,6 +30,7 @@ FIRST = (
         "explain",
         "run-program",
         "make-corpus",
+        "train-guide",
     ),
 )
 """The order in which commands are listed; those that are not here come last."""
