@@ -378,7 +378,7 @@ def train_guide(
     corpus: Any = ...,
     length: int | None = ...,
     count: int | None = ...,
-    model: Literal['feed-forward'] = ...,
+    model: Literal['feed-forward', 'next-line'] = ...,
     embedding: int = ...,
     programs_seen: int = ...,
     rate: float = ...,

@@ -57,6 +57,7 @@ def test_bad_input_is_one_line(cli, tmp_path, corpus):
         (arguments, "not a whole checkpoint"),
         (("train-guide", "--corpus", "other.corpus"), "other.corpus"),
         (("train-guide", "--corpus", "other.corpus", "--length", 2), "--length does not go with --corpus"),
+        (("train-guide", "--model", "next-line", "--embedding", 3), "--embedding does not go with --model next-line"),
     ]:
         result = cli(*given)
         assert result.status == 2

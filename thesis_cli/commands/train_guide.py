@@ -20,17 +20,21 @@ if TYPE_CHECKING:
 
     from thesis_cli.synthesis.corpus import Corpus
     from thesis_cli.synthesis.networks.weights import Array, Kind
+    from thesis_cli.synthesis.training.data import TrainingData
     from thesis_cli.synthesis.training.trainer import Plan
 
     CorpusSource = str | Path | Corpus
 else:
     CorpusSource = str
 
-ModelName = Literal["feed-forward"]
+ModelName = Literal["feed-forward", "next-line"]
 """Networks that can be trained, as `training.models` makes them."""
 
-LENGTH, SEEN = 3, 1_000_000
-"""Defaults: length of the programs, and programs to see."""
+FIXED = ("next-line",)
+"""Those of one size, which learn on a CPU from a corpus of their own."""
+
+LENGTH, SEEN, EMBEDDING = 3, 1_000_000, 20
+"""Defaults: length of the programs, programs to see, and dimensions of the embedding."""
 
 WEAK = 0.3
 """Average precision below which the model card lists an attribute as weak."""
@@ -67,8 +71,10 @@ class TrainGuideRequest(Request):
         most=10**7,
         default_text="all of up to 3 lines, 300,000 of more",
     )
-    model: ModelName = option("feed-forward", "Network to train.")
-    embedding: int = option(20, "Dimensions in which numbers are embedded.", least=1, most=1000)
+    model: ModelName = option(
+        "feed-forward", "Network to train: of all functions and lambdas, or of the next line of a program."
+    )
+    embedding: int = option(EMBEDDING, "Dimensions in which numbers are embedded.", least=1, most=1000)
     programs_seen: int = option(SEEN, "Programs to see in training, each counted each time.", least=1, most=10**10)
     rate: float = option(0.008, "Largest step size of Adam.", above=0, below=1)
     float32: bool = option(False, "Multiply in float32 instead of bfloat16, which takes twice as long on most CPUs.")
@@ -96,6 +102,11 @@ class TrainGuideRequest(Request):
         for name in ("length", "count"):
             if self.corpus is not None and getattr(self, name) is not None:
                 raise InputError(f"--{name} does not go with --corpus", "give one of them")
+        if self.model in FIXED:
+            given = {"corpus": self.corpus, "length": self.length, "count": self.count}
+            others = {"embedding": self.embedding != EMBEDDING, "device": self.device == "cuda"}
+            for name in [*(name for name, value in given.items() if value is not None), *filter(others.get, others)]:
+                raise InputError(f"--{name} does not go with --model {self.model}", "leave it out")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -121,13 +132,17 @@ class TrainGuideResult(Result):
     def lines(self) -> list[tuple[str, str]]:
         """Losses and how good the predictions are."""
         training, metrics = self.config["training"], self.metrics
-        other = "other examples of these programs" if training["by_examples"] else f"{metrics['programs']:,} held back"
+        other = (
+            "other examples of these programs"
+            if training["by_examples"]
+            else f"{training['held_back']:,} programs held back"
+        )
         seen = f"{training['programs_seen']:,} seen of {training['programs']:,} distinct programs"
-        losses = ", ".join(f"{name.replace('_', ' ')} {loss:.3f}" for name, loss in self.baselines.items())
+        losses = " (" + ", ".join(f"{name.replace('_', ' ')} {loss:.3f}" for name, loss in self.baselines.items()) + ")"
         lines = [
             ("network", f"{self.kind}, {training['parameters']:,} weights"),
             ("training", seen + (", stopped early" if training["stopped"] else "")),
-            ("loss", f"{metrics['loss']:.3f} nats a program ({losses}); {other}"),
+            ("loss", f"{training['loss']:.3f} nats{losses * bool(self.baselines)}; {other}"),
         ]
         if "mean_average_precision" in metrics:
             each = {name: value for name, value in metrics["average_precision"].items() if value is not None}
@@ -181,7 +196,6 @@ def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
     except ModuleNotFoundError:
         raise InputError("PyTorch is not installed", "run pip install 'thesis-cli[nn]'") from None
     from thesis_cli.synthesis.networks.weights import config_of
-    from thesis_cli.synthesis.training import metrics
     from thesis_cli.synthesis.training.checkpoints import Checkpoints
     from thesis_cli.synthesis.training.data import TrainingData
     from thesis_cli.synthesis.training.models import MODELS
@@ -193,7 +207,7 @@ def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
     data = TrainingData.split(corpus, request.seed)
     torch.set_num_threads(request.jobs)
     settings = settings_of(request, device=device, **about)
-    learner = MODELS[request.model](data, request.seed, device, embedding=request.embedding)
+    learner = MODELS[request.model].make(data, request.seed, device, embedding=request.embedding)
     checkpoints = None
     if request.out is not None:
         made_from = {name: value for name, value in settings.items() if name != "out"}
@@ -206,16 +220,15 @@ def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
         **about,
         "programs": len(data.train),
         "programs_seen": course.step * plan.batch,
+        "held_back": len(data.validation),
+        "loss": course.best,
         "stopped": course.stopped,
         "by_examples": data.by_examples,
         "parameters": sum(value.numel() for value in learner.module.parameters()),
         "seed": request.seed,
         "cpu_seconds": round(course.seconds, 1),
     }
-    types, attributes = corpus.types, corpus.attributes
-    baselines = metrics.baselines(
-        (types[data.train], attributes[data.train]), (types[data.validation], attributes[data.validation])
-    )
+    metrics = learner.metrics(data.validation)
     result = TrainGuideResult(
         columns=Columns(course.curve),
         request=request,
@@ -223,13 +236,21 @@ def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
         kind=learner.kind,
         config=config_of(corpus.semantics, training, **learner.sizes),
         arrays=learner.arrays(),
-        metrics=learner.metrics(data.validation),
-        baselines=baselines,
+        metrics=metrics,
+        baselines=_baselines(data) if "average_precision" in metrics else {},
     )
     if request.out is not None and checkpoints is not None:
         result.save(request.out)
         checkpoints.remove()
     return result
+
+
+def _baselines(data: TrainingData) -> dict[str, float]:
+    """Losses on the programs that are held back of what knows less than the examples."""
+    from thesis_cli.synthesis.training.metrics import baselines
+
+    types, attributes = data.corpus.types, data.corpus.attributes
+    return baselines((types[data.train], attributes[data.train]), (types[data.validation], attributes[data.validation]))
 
 
 def _device(request: TrainGuideRequest) -> str:
@@ -241,7 +262,7 @@ def _device(request: TrainGuideRequest) -> str:
     """
     import torch
 
-    there = torch.cuda.is_available()
+    there = torch.cuda.is_available() and request.model not in FIXED
     if request.device == "cuda" and not there:
         raise InputError("--device is cuda, and PyTorch sees no GPU", "give --device cpu, or leave it out")
     return "cuda" if there and request.device != "cpu" else "cpu"
@@ -257,9 +278,15 @@ def _corpus(request: TrainGuideRequest, progress: Progress) -> tuple[Corpus, dic
     """The corpus, and what settings and records say of it."""
     from thesis_cli.synthesis.corpus_file import load_corpus
     from thesis_cli.synthesis.training.corpora import TRAINED, training_corpus
+    from thesis_cli.synthesis.training.models import MODELS
 
     if request.corpus is not None:
         found = load_corpus(request.corpus) if isinstance(request.corpus, str | Path) else request.corpus
+        return found, {"corpus_sha256": found.digest}
+    model = MODELS[request.model]
+    if model.corpus is not None:
+        with progress(model.size, "programs of the corpus") as tick:
+            found = model.corpus(tick)
         return found, {"corpus_sha256": found.digest}
     length = request.length or LENGTH
     count = request.count or TRAINED[min(length, max(TRAINED))][0]
