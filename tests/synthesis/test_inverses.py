@@ -37,7 +37,7 @@ def test_goals_are_all_lists_that_lead_to_the_output(seed: int, count: int) -> N
     outputs = tuple(rng.choice(list(sources(pick))) for _ in range(count))
     found = unwound(outputs, NARROW, 2)
     goals = [goal for same in found for goal in same]
-    assert found[0] == [Goal(outputs)]
+    assert found[0] == (Goal(outputs),)
     assert len({goal.values for goal in goals}) == len(goals)
     for depth, same in enumerate(found):
         known = {goal.values for few in found[: depth + 2] for goal in few}

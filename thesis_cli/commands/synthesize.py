@@ -22,7 +22,7 @@ from thesis_cli.commands.core.common import RUNS, jobs_option
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.guides import guide_lines, guide_named
+from thesis_cli.commands.shared.guides import guide_lines, guide_named, line_guide_named
 from thesis_cli.commands.shared.semantics import (
     DivisionName,
     check_range,
@@ -93,10 +93,11 @@ class SynthesizeRequest(Request):
     max_length: int = option(5, "Lines of the longest program.", least=1, most=10)
     timeout: float | None = option(None, "Seconds for each task.", above=0, default_text="none")
     memory: float = option(2.0, "Memory in GiB that a search may use, in each job.", least=0.001, most=1e6)
-    guide: GuideSource = option(
-        "none",
+    guide: GuideSource | None = option(
+        None,
         "Guide that sees the examples and orders the search: none, network, the name of shipped weights, or a file of "
         "weights.",
+        default_text="network for guided, none for other solvers",
         names="file",
         objects=True,
     )
@@ -189,7 +190,8 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
 
     whole = Stopwatch()
     semantics = semantics_of(request.division, request.range, request.max_list)
-    prior, guide = _prior(request.prior), _guide(request.guide, request.solver)
+    prior = _prior(request.prior)
+    guide = _guide(request.guide, request.solver, prior)
     tasks, bad = _tasks(request, semantics)
     orders, guidance = _orders(guide, tasks, prior)
     reading = whole.seconds
@@ -283,14 +285,17 @@ def _prior(prior: object) -> Order:
     return Order.uniform() if prior == "uniform" else read(Path(prior))
 
 
-def _guide(guide: object, solver: SolverName) -> Guide | None:
+def _guide(guide: object, solver: SolverName, prior: Order) -> Guide | None:
     """A guide by name, from a file of weights, or as it is; None for `none`. `network` stands for the
-    weights that the solver is made for, if any."""
+    weights that the solver is made for, if any, and None for what the solver has by default."""
     from thesis_cli.synthesis.guide import Guide
 
+    guide = SOLVERS[solver].guide if guide is None else guide
     if isinstance(guide, str | Path):
         own = SOLVERS[solver].weights if guide == "network" else ""
-        return None if guide == "none" else guide_named(own or guide)
+        if guide == "none":
+            return None
+        return line_guide_named(own or guide, prior) if solver == "guided" else guide_named(own or guide)
     if not isinstance(guide, Guide):
         remedy = "it must be none, network, a file of weights, or a Guide"
         raise InputError(f"--guide is an object of type {type(guide).__name__}", remedy)

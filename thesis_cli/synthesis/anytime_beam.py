@@ -19,10 +19,11 @@ import numpy.typing as npt
 from thesis_cli.synthesis import execution, moves, tails
 from thesis_cli.synthesis.depth_first import Run
 from thesis_cli.synthesis.dsl import DEFAULT, Semantics
-from thesis_cli.synthesis.networks.next_line import PRUNING
+from thesis_cli.synthesis.networks import next_line
+from thesis_cli.synthesis.networks.next_line import PRUNING, NextLine
 from thesis_cli.synthesis.policy import Policy, PriorPolicy
 from thesis_cli.synthesis.refutation import refutation
-from thesis_cli.synthesis.solver import GIB, Limits, Order, Solution, Stop
+from thesis_cli.synthesis.solver import GIB, Limits, LineOrder, Order, Solution, Stop
 from thesis_cli.synthesis.tails import Tails
 from thesis_cli.synthesis.task import Task
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from thesis_cli.base.arrays import Ints, Words
     from thesis_cli.synthesis.execution import Pool
     from thesis_cli.synthesis.lanes import Flags
+    from thesis_cli.synthesis.moves import Moves
 
 WIDTH = 8
 """Partial programs of each length in the first beam."""
@@ -65,7 +67,7 @@ class AnytimeBeam:
 
     Parameters
     ----------
-    policy : scores next lines; by the order of the search if it is left out.
+    policy : scores next lines; that of the order of the search if it is left out.
     tails : whether compiled searches add the last lines.
     """
 
@@ -79,8 +81,7 @@ class AnytimeBeam:
             return found
         prepare()
         run = Run(self.name, task, limits, semantics)
-        policy = self.policy or PriorPolicy(order)
-        beam = Beam(run, policy, task, order, limits, semantics, self.tails)
+        beam = Beam(run, self.policy or policy_of(order), task, order, limits, semantics, self.tails)
         short: Stop = ""
         try:
             while not (short or run.complete or beam.complete):
@@ -88,6 +89,23 @@ class AnytimeBeam:
         except KeyboardInterrupt:
             short = "interrupted"
         return run.solution(short)
+
+
+def policy_of(order: Order) -> Policy:
+    """The network that an order names, or else the order itself.
+
+    Raises
+    ------
+    InputError : as `weights.load`.
+    """
+    return network(order.weights) if isinstance(order, LineOrder) else PriorPolicy(order)
+
+
+@cache
+def network(weights: str = "next-line") -> NextLine:
+    """The network of some weights, ready to be asked."""
+    next_line.prepare()
+    return NextLine.load(weights)
 
 
 class Beam:
@@ -136,11 +154,14 @@ class Beam:
             return "memory"
         whole, layer = True, _Layer.of(self._start)
         for length in range(1, self._limits.max_length + 1):
-            if short := self._finish(layer):
-                return short
-            if self._run.complete or length > self._run.longest or not len(layer.pool):
+            if length > self._run.longest or not len(layer.pool):
                 break
-            layer, left_out = self._extend(layer)
+            listed, scores = self._next_lines(layer)
+            if short := self._finish(layer, _totals(listed, scores)):
+                return short
+            if self._run.complete:
+                break
+            layer, left_out = self._extend(layer, listed, scores)
             whole = whole and not left_out
             if whole:
                 self._run.exhausted = max(self._run.exhausted, length)
@@ -150,11 +171,12 @@ class Beam:
         self._width *= 2
         return ""
 
-    def _finish(self, layer: _Layer) -> Stop:
-        """Search for the last lines of partial programs; a rank twice as low has half the time."""
-        for row, key in enumerate(layer.keys.tolist() if self._tails else []):
-            budget = TAIL * self._width / (row + 1)
-            if budget < AGAIN * self._searched.get(key, 0.0):
+    def _finish(self, layer: _Layer, totals: npt.NDArray[np.float64]) -> Stop:
+        """Search for the last lines of partial programs, which rank by their totals; a rank twice as
+        low has half the time."""
+        for rank, row in enumerate(_best(totals, len(totals)).tolist() if self._tails else [], 1):
+            key, budget = int(layer.keys[row]), TAIL * self._width / rank
+            if totals[row] == -np.inf or budget < AGAIN * self._searched.get(key, 0.0):
                 continue
             self._searched[key] = budget
             assert self._tails
@@ -165,10 +187,13 @@ class Beam:
                 return "timeout"
         return ""
 
-    def _extend(self, layer: _Layer) -> tuple[_Layer, bool]:
-        """The next beam, and whether it leaves anything out."""
+    def _next_lines(self, layer: _Layer) -> tuple[Moves, npt.NDArray[np.float64]]:
+        """The next lines of partial programs, and their scores."""
         listed = moves.moves(layer.pool, pruning=PRUNING)
-        scores = layer.scores[listed.parents] + self._policy.scores(layer.pool, listed)
+        return listed, layer.scores[listed.parents] + self._policy.scores(layer.pool, listed)
+
+    def _extend(self, layer: _Layer, listed: Moves, scores: npt.NDArray[np.float64]) -> tuple[_Layer, bool]:
+        """The next beam, and whether it leaves anything out."""
         chosen = _best(scores, BRANCHING * self._width)
         parents, lines = listed.parents[chosen], listed.lines[chosen]
         pool = execution.step(layer.pool, lines, parents)
@@ -241,6 +266,16 @@ class _Layer:
 def _mixed(words: Words) -> Words:
     """High bits into low ones, so that products depend on all of them."""
     found: Words = words ^ (words >> np.uint64(29))
+    return found
+
+
+def _totals(listed: Moves, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Logarithms of the probabilities of partial programs, as a policy sees them that reads their
+    values: those of their next lines together. Without a next line, there is none."""
+    found = np.full(listed.programs, -np.inf)
+    firsts = np.flatnonzero(np.diff(listed.parents, prepend=-1))
+    if len(firsts):
+        found[listed.parents[firsts]] = np.logaddexp.reduceat(scores, firsts)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,12 +19,18 @@ from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
 from thesis_cli.synthesis.spaces import bands
 from thesis_cli.synthesis.task import Task
 
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.anytime_beam import Beam
+
 LINE, KEPT, LAST = 15.0, 300.0, 60.0
 """Nanoseconds for a program of a depth-first search, for a tree that may enter the bank, and for
 one that is only compared."""
 
 PLAN = 1e6
 """Nanoseconds for a size of the bank besides: joins are planned."""
+
+GUIDED = 3e8
+"""Nanoseconds of the other searches before the guided one."""
 
 
 @cache
@@ -51,6 +58,8 @@ class Auto:
     ----------
     prove : whether to search depth first. Without it, the search ends with the first program, which
         need not be the shortest.
+    guided : whether a guided search (`anytime_beam`) takes turns, too, once the others have cost
+        `GUIDED` nanoseconds, half of the time from then on.
 
     Notes
     -----
@@ -59,6 +68,7 @@ class Auto:
     """
 
     prove: bool = True
+    guided: bool = False
     name: str = "auto"
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
@@ -70,10 +80,14 @@ class Auto:
         prepare()
         run = Run(self.name, task, limits, semantics)
         turns = Turns(run, task, order, limits, semantics)
+        led = _Led(run, task, order, limits, semantics)
         try:
             while (run.exhausted < run.shortest - 1) if self.prove else not run.complete:
                 best = run.shortest
-                name, short = turns.take(self.prove)
+                if self.guided and not run.complete and led.spent + led.next <= turns.spent - led.after:
+                    name, short = "guided", led.take()
+                else:
+                    name, short = turns.take(self.prove)
                 if run.shortest < best:
                     run.name = name
                 if short == "timeout" or run.clock.is_up:
@@ -154,6 +168,29 @@ class Turns:
         return name, "" if in_time else "timeout"
 
 
+class _Led:
+    """The guided search, made when its first turn comes."""
+
+    after = GUIDED
+
+    def __init__(self, run: Run, task: Task, order: Order, limits: Limits, semantics: Semantics) -> None:
+        self.spent = self.next = 0.0
+        self._run, self._given = run, (task, order, limits, semantics)
+        self._beam: Beam | None = None
+
+    def take(self) -> Stop:
+        """Search with the next beam."""
+        from thesis_cli.synthesis.anytime_beam import Beam, network, prepare
+
+        if self._beam is None:
+            prepare()
+            self._beam = Beam(self._run, network(), *self._given)
+        self.spent += self._beam.next
+        short = self._beam.widen()
+        self.next = np.inf if self._beam.complete or short == "memory" else self._beam.next
+        return "" if short == "memory" else short
+
+
 class _Effort:
     """Nodes of the last two steps of a search, and the number expected for the next one."""
 
@@ -173,4 +210,5 @@ class MeetInTheMiddle(Auto):
     """A bank by size and joins on it, until a program is found, which need not be the shortest."""
 
     prove: bool = False
+    guided: bool = False
     name: str = "join"

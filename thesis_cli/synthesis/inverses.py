@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from thesis_cli.synthesis.dsl import OPERATIONS, Operation, Semantics, Value
 from thesis_cli.synthesis.trees import Tree
@@ -83,12 +84,14 @@ def wrap(tree: Tree, path: Path) -> Tree:
     return tree
 
 
-def unwound(outputs: tuple[Value, ...], semantics: Semantics, depth: int) -> list[list[Goal]]:
+@lru_cache(16)
+def unwound(outputs: tuple[Value, ...], semantics: Semantics, depth: int) -> tuple[tuple[Goal, ...], ...]:
     """The outputs, which are lists, and what inverted operations make of them.
 
     Returns
     -------
-    Goals by the number of operations, from 0 to `depth`; a goal has the fewest.
+    Goals by the number of operations, from 0 to `depth`; a goal has the fewest. Searches for several
+    parts of one task ask for the same ones.
     """
     found = [[Goal(outputs)]]
     known = {outputs}
@@ -101,4 +104,4 @@ def unwound(outputs: tuple[Value, ...], semantics: Semantics, depth: int) -> lis
                     known.add(values)
                     longer.append(Goal(values, (*goal.path, (operation.id,))))
         found.append(longer)
-    return found
+    return tuple(map(tuple, found))

@@ -118,7 +118,7 @@ class Chains:
         self._bank, self._output = bank, task.output
         self._bounds = semantics.low, semantics.high
         self._outputs = tuple(example.output for example in task.examples)
-        found = unwound(self._outputs, semantics, DEPTH) if task.output is LIST else [[Goal(self._outputs)]]
+        found = unwound(self._outputs, semantics, DEPTH) if task.output is LIST else ((Goal(self._outputs),),)
         self._goals = [goal for goals in found for goal in goals]
         longest = [max(len(x) for x in e.inputs if not isinstance(x, int)) for e in task.examples]
         self._needs = [Needs(semantics, n) for n in longest]

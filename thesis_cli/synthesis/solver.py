@@ -122,6 +122,19 @@ class TokenOrder(Order):
 
 
 @dataclass(frozen=True)
+class LineOrder(Order):
+    """The order of a guide that reads the values of partial programs.
+
+    Attributes
+    ----------
+    weights : name or file of the weights of its network. The anytime beam uses them; other searches
+        use the probabilities.
+    """
+
+    weights: str = "next-line"
+
+
+@dataclass(frozen=True)
 class Solution:
     """What a search found, and what it proves.
 

@@ -26,6 +26,7 @@ class Entry:
     lists_all : whether it finds every program of the shortest length.
     weights : weights that the guide `network` stands for, if it is made for a network of its own;
         comparisons of searches without a guide leave such a solver out.
+    guide : the guide that it has unless the user names one.
     """
 
     module: str
@@ -34,6 +35,7 @@ class Entry:
     label: str = ""
     lists_all: bool = False
     weights: str = ""
+    guide: str = "none"
 
     @property
     def compiled(self) -> bool:
@@ -58,7 +60,7 @@ SOLVERS = {
     "sort-and-add": Entry("sort_and_add", "SortAndAdd", ("depth_first",)),
     "bottom-up": Entry("bottom_up", "BottomUp", ("depth_first", "bottom_up")),
     "beam": Entry("beam_search", "Beam", ("beam_search",), weights="program"),
-    "guided": Entry("anytime_beam", "AnytimeBeam", ("anytime_beam",)),
+    "guided": Entry("anytime_beam", "AnytimeBeam", ("anytime_beam",), weights="next-line", guide="network"),
     "deductive": Entry("deductive_search", "Deductive", label="deductive, instead of lambda^2"),
     "smt": Entry("smt_search", "Smt", label="SMT (z3), instead of Sketch"),
 }

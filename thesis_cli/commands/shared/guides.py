@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,23 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import counted
 
 if TYPE_CHECKING:
+    from thesis_cli.synthesis.networks.line_guide import LineGuide
     from thesis_cli.synthesis.networks.network_guide import NetworkGuide
+    from thesis_cli.synthesis.solver import Order
+
+
+def line_guide_named(name: str | Path, prior: Order) -> LineGuide | NetworkGuide:
+    """The network that `--guide` names to a search that can ask for next lines; the prior is for what
+    does not ask.
+
+    Raises
+    ------
+    InputError : as `guide_named`.
+    """
+    from thesis_cli.synthesis.networks.line_guide import line_guide
+
+    with _option(name):
+        return line_guide(name, prior)
 
 
 def guide_named(name: str | Path) -> NetworkGuide:
@@ -22,8 +39,15 @@ def guide_named(name: str | Path) -> NetworkGuide:
     """
     from thesis_cli.synthesis.networks.network_guide import network_guide
 
-    try:
+    with _option(name):
         return network_guide(name)
+
+
+@contextmanager
+def _option(name: str | Path) -> Iterator[None]:
+    """Name the option in an error."""
+    try:
+        yield
     except InputError as error:
         raise InputError(f"--guide {name}: {error.problem}", error.remedy) from None
 
