@@ -378,7 +378,7 @@ def train_guide(
     corpus: Any = ...,
     length: int | None = ...,
     count: int | None = ...,
-    model: Literal['feed-forward', 'next-line'] = ...,
+    model: Literal['feed-forward', 'gru', 'program', 'next-line'] = ...,
     embedding: int = ...,
     programs_seen: int = ...,
     rate: float = ...,

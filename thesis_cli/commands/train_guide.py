@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.progress import Progress
+from thesis_cli.base.progress import COUNTED, Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import option, settings_of
 from thesis_cli.commands.core.request import Request
@@ -21,17 +21,16 @@ if TYPE_CHECKING:
     from thesis_cli.synthesis.corpus import Corpus
     from thesis_cli.synthesis.networks.weights import Array, Kind
     from thesis_cli.synthesis.training.data import TrainingData
-    from thesis_cli.synthesis.training.trainer import Plan
 
     CorpusSource = str | Path | Corpus
 else:
     CorpusSource = str
 
-ModelName = Literal["feed-forward", "next-line"]
+ModelName = Literal["feed-forward", "gru", "program", "next-line"]
 """Networks that can be trained, as `training.models` makes them."""
 
-FIXED = ("next-line",)
-"""Those of one size, which learn on a CPU from a corpus of their own."""
+FIXED = ("program", "next-line")
+"""Those of one size, which learn from a corpus of their own."""
 
 LENGTH, SEEN, EMBEDDING = 3, 1_000_000, 20
 """Defaults: length of the programs, programs to see, and dimensions of the embedding."""
@@ -72,7 +71,9 @@ class TrainGuideRequest(Request):
         default_text="all of up to 3 lines, 300,000 of more",
     )
     model: ModelName = option(
-        "feed-forward", "Network to train: of all functions and lambdas, or of the next line of a program."
+        "feed-forward",
+        "Network to train. feed-forward and gru predict functions and lambdas, program whole programs, next-line the "
+        "next line of one.",
     )
     embedding: int = option(EMBEDDING, "Dimensions in which numbers are embedded.", least=1, most=1000)
     programs_seen: int = option(SEEN, "Programs to see in training, each counted each time.", least=1, most=10**10)
@@ -97,6 +98,11 @@ class TrainGuideRequest(Request):
         False, "Replace files that this command did not write with these settings.", recorded=False
     )
 
+    @property
+    def _on_cpu(self) -> bool:
+        """Whether the network learns on a CPU alone."""
+        return self.model == "next-line"
+
     def check(self) -> None:
         """Refuse a corpus that is both read and made."""
         for name in ("length", "count"):
@@ -104,7 +110,7 @@ class TrainGuideRequest(Request):
                 raise InputError(f"--{name} does not go with --corpus", "give one of them")
         if self.model in FIXED:
             given = {"corpus": self.corpus, "length": self.length, "count": self.count}
-            others = {"embedding": self.embedding != EMBEDDING, "device": self.device == "cuda"}
+            others = {"embedding": self.embedding != EMBEDDING, "device": self._on_cpu and self.device == "cuda"}
             for name in [*(name for name, value in given.items() if value is not None), *filter(others.get, others)]:
                 raise InputError(f"--{name} does not go with --model {self.model}", "leave it out")
 
@@ -191,6 +197,8 @@ class TrainGuideResult(Result):
 
 def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
     """Make or read the corpus, and train."""
+    import numpy as np
+
     try:
         import torch
     except ModuleNotFoundError:
@@ -199,15 +207,17 @@ def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
     from thesis_cli.synthesis.training.checkpoints import Checkpoints
     from thesis_cli.synthesis.training.data import TrainingData
     from thesis_cli.synthesis.training.models import MODELS
-    from thesis_cli.synthesis.training.trainer import train
+    from thesis_cli.synthesis.training.trainer import Plan, train
 
     device = _device(request)
-    plan = _plan(request)
     corpus, about = _corpus(request, progress)
-    data = TrainingData.split(corpus, request.seed)
+    model = MODELS[request.model]
+    data = model.prepare(TrainingData.split(corpus, request.seed))
     torch.set_num_threads(request.jobs)
     settings = settings_of(request, device=device, **about)
-    learner = MODELS[request.model].make(data, request.seed, device, embedding=request.embedding)
+    half = model.half and not request.float32
+    plan = Plan(request.programs_seen, rate=request.rate, seed=request.seed, half=half)
+    learner = model.make(data, request.seed, device, embedding=request.embedding)
     checkpoints = None
     if request.out is not None:
         made_from = {name: value for name, value in settings.items() if name != "out"}
@@ -218,7 +228,7 @@ def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
         course = train(learner, data, plan, checkpoints, tick)
     training = {
         **about,
-        "programs": len(data.train),
+        "programs": len(np.unique(data.train)),
         "programs_seen": course.step * plan.batch,
         "held_back": len(data.validation),
         "loss": course.best,
@@ -262,16 +272,10 @@ def _device(request: TrainGuideRequest) -> str:
     """
     import torch
 
-    there = torch.cuda.is_available() and request.model not in FIXED
+    there = torch.cuda.is_available() and not request._on_cpu
     if request.device == "cuda" and not there:
         raise InputError("--device is cuda, and PyTorch sees no GPU", "give --device cpu, or leave it out")
     return "cuda" if there and request.device != "cpu" else "cpu"
-
-
-def _plan(request: TrainGuideRequest) -> Plan:
-    from thesis_cli.synthesis.training.trainer import Plan
-
-    return Plan(request.programs_seen, rate=request.rate, seed=request.seed, half=not request.float32)
 
 
 def _corpus(request: TrainGuideRequest, progress: Progress) -> tuple[Corpus, dict[str, Any]]:
@@ -285,7 +289,7 @@ def _corpus(request: TrainGuideRequest, progress: Progress) -> tuple[Corpus, dic
         return found, {"corpus_sha256": found.digest}
     model = MODELS[request.model]
     if model.corpus is not None:
-        with progress(model.size, "programs of the corpus") as tick:
+        with progress(COUNTED, "programs of the corpus") as tick:
             found = model.corpus(tick)
         return found, {"corpus_sha256": found.digest}
     length = request.length or LENGTH

@@ -8,10 +8,13 @@ from typing import Protocol
 
 from thesis_cli.base.progress import Tick
 from thesis_cli.synthesis.corpus import Corpus
-from thesis_cli.synthesis.training import next_line_learner
+from thesis_cli.synthesis.networks.weights import load
+from thesis_cli.synthesis.training import next_line_learner, program_decoder
 from thesis_cli.synthesis.training.data import TrainingData
 from thesis_cli.synthesis.training.feed_forward import FeedForwardLearner
+from thesis_cli.synthesis.training.gru import GruLearner
 from thesis_cli.synthesis.training.next_line_learner import NextLineLearner
+from thesis_cli.synthesis.training.program_decoder import ProgramLearner
 from thesis_cli.synthesis.training.trainer import Learner
 
 
@@ -29,12 +32,19 @@ class Model:
     ----------
     make : makes it.
     corpus : the corpus that it learns from, if that is always the same; called with a `Tick`.
-    size : number of programs of that corpus.
+    prepare : changes how often it sees which programs.
+    half : whether multiplying in bfloat16 makes its training faster.
     """
 
     make: Maker
     corpus: Callable[[Tick], Corpus] | None = None
-    size: int = 0
+    prepare: Callable[[TrainingData], TrainingData] = lambda data: data
+    half: bool = True
+
+
+def _program(data: TrainingData, seed: int, device: str = "cpu", *, embedding: int = 20) -> Learner:
+    """Its encoder begins as the shipped network of 3 lines."""
+    return ProgramLearner(data, seed, device, embedding, encoder=load("lines-3"))
 
 
 def _next_line(data: TrainingData, seed: int, device: str = "cpu", *, embedding: int = 20) -> Learner:
@@ -43,10 +53,8 @@ def _next_line(data: TrainingData, seed: int, device: str = "cpu", *, embedding:
 
 MODELS: dict[str, Model] = {
     "feed-forward": Model(FeedForwardLearner),
-    "next-line": Model(
-        _next_line,
-        lambda tick: next_line_learner.corpus(progress=tick),
-        sum(next_line_learner.COUNTS.values()) + sum(next_line_learner.WIDE_COUNTS.values()),
-    ),
+    "gru": Model(GruLearner, half=False),
+    "program": Model(_program, lambda tick: program_decoder.mixed_corpus(), program_decoder.mixed),
+    "next-line": Model(_next_line, lambda tick: next_line_learner.corpus(progress=tick)),
 }
 """Networks by the names of `train-guide --model`."""
