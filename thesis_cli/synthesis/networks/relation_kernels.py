@@ -109,10 +109,8 @@ def _alone(xs, n, is_list, logarithms, out):
 
 
 @helper()
-def _together(xs, n, ys, k, logarithms, order, out):
-    """Numbers on a value and an output; `order` is room for the sorted value."""
-    for i in range(TOGETHER):
-        out[i] = 0
+def _whole(xs, n, ys, k, logarithms, out):
+    """Lengths, and numbers on all of a value and all of an output."""
     out[0] = n == k
     out[1] = n > k
     out[2] = min(max((n - k) / 8, -1.0), 1.0)
@@ -157,6 +155,12 @@ def _together(xs, n, ys, k, logarithms, order, out):
     out[23] = _signed(logarithms, sum_y - sum_x) / 2
     out[24] = least_y >= least
     out[25] = most_y <= most
+
+
+@helper()
+def _by_place(xs, n, ys, k, logarithms, out):
+    """How a value and an output compare place by place."""
+    first = np.int64(ys[0])
     both = min(n, k)
     share = np.float32(1) / both
     equal = one = less_one = two = three = four = minus = square = 0
@@ -224,6 +228,11 @@ def _together(xs, n, ys, k, logarithms, order, out):
             out[58 + 3 * place] = min(max((y - x) / 16, -1.0), 1.0)
             if x != 0 and y % x == 0:
                 out[59 + 3 * place] = _signed(logarithms, y // x)
+
+
+@helper()
+def _by_step(xs, ys, both, out):
+    """How an output goes on from place to place, where a value does."""
     plus = less = times = lows = highs = slopes = ups = 0
     for i in range(1, both):
         x, y = np.int64(xs[i]), np.int64(ys[i])
@@ -242,6 +251,12 @@ def _together(xs, n, ys, k, logarithms, order, out):
         for count in counts_3:
             out[at] = count * steps
             at += 1
+
+
+@helper()
+def _by_member(xs, n, ys, k, order, out):
+    """Which numbers a value and an output share; `order` is room for the sorted value."""
+    both = min(n, k)
     found = taken = 0
     for i in range(k):
         here = False
@@ -269,7 +284,7 @@ def _together(xs, n, ys, k, logarithms, order, out):
     out[73] = found / np.float32(k)
     out[74] = taken / np.float32(n)
     out[75] = matched / np.float32(k)
-    out[76] = ranked * share
+    out[76] = ranked * (np.float32(1) / both)
     out[77] = found == k
     out[78] = taken == n
     out[79] = matched == k
@@ -281,6 +296,18 @@ def _together(xs, n, ys, k, logarithms, order, out):
         suffix += 1
     out[81] = prefix / np.float32(k)
     out[82] = suffix / np.float32(k)
+
+
+@helper()
+def _together(xs, n, ys, k, logarithms, order, out):
+    """Numbers on a value and an output."""
+    for i in range(TOGETHER):
+        out[i] = 0
+    _whole(xs, n, ys, k, logarithms, out)
+    if k > 0 and n > 0:
+        _by_place(xs, n, ys, k, logarithms, out)
+        _by_step(xs, ys, min(n, k), out)
+        _by_member(xs, n, ys, k, order, out)
 
 
 @kernel()

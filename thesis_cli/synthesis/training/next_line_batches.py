@@ -40,6 +40,7 @@ class Batch:
 
     Attributes
     ----------
+    lengths, standing : lines of the program, and of the state, shape (S,).
     features : of the variables of all programs and the outputs, shape (K, M, FEATURES).
     weights : of examples, shape (K, M).
     variables : places in `features` of the variables of each state, shape (S, V).
@@ -47,9 +48,10 @@ class Batch:
     flags : of the variables, shape (S, V, FLAGS).
     globals : of the states, shape (S, GLOBALS).
     legal, right : whether a line is legal, and whether it is right, shape (S, .): `places_of`.
-    lengths, standing : lines of the program, and of the state, shape (S,).
     """
 
+    lengths: Ints
+    standing: Ints
     features: Tensor
     weights: Tensor
     variables: Tensor
@@ -58,8 +60,6 @@ class Batch:
     globals: Tensor
     legal: Tensor
     right: Tensor
-    lengths: Ints
-    standing: Ints
 
 
 def lines_of(corpus: Corpus) -> Ints:
@@ -151,7 +151,7 @@ def batch_of(part: Corpus, rng: np.random.Generator, states: int = 4, slack: boo
     weights = np.full(features.shape[:2], 1 / examples, dtype=np.float32)
     variables_of = place.reshape(count, variables)[chosen]
     arrays = features, weights, variables_of, there, flags, numbers, masks[0], masks[1] & masks[0]
-    return Batch(*map(torch.from_numpy, arrays), lengths=lengths, standing=standing)
+    return Batch(lengths, standing, *map(torch.from_numpy, arrays))
 
 
 def _legal(values: Programs, inputs: Ints, chosen: Ints, places: Ints, partial: Ints, room: Ints) -> Ints:

@@ -19,6 +19,7 @@ from thesis_cli.synthesis.networks.weights import Array, Kind
 from thesis_cli.synthesis.training.corpora import held_out, training_corpus
 from thesis_cli.synthesis.training.data import Rows, TrainingData
 from thesis_cli.synthesis.training.next_line_batches import WIDE, Batch, batch_of
+from thesis_cli.synthesis.training.next_line_metrics import report
 from thesis_cli.synthesis.training.next_line_model import NextLineModel, arrays_of, losses
 
 COUNTS = {2: 1_000, 3: 12_000, 4: 20_000, 5: 32_000, 6: 30_000, 7: 26_000, 8: 32_000}
@@ -27,7 +28,7 @@ COUNTS = {2: 1_000, 3: 12_000, 4: 20_000, 5: 32_000, 6: 30_000, 7: 26_000, 8: 32
 WIDE_COUNTS = {3: 3_000, 5: 6_000, 7: 5_000}
 """Those of the widest range, with lists of up to 31 numbers."""
 
-TOP = (1, 5, 20, 100)
+EVALUATED = 512
 
 EXAMPLES = 8
 """Examples of each program; a batch takes some of them."""
@@ -98,12 +99,6 @@ class NextLineLearner:
         return arrays_of(self.module)
 
     def metrics(self, rows: Rows) -> dict[str, Any]:
-        """Shares of states of which a right line is among the k best, by lines of the program."""
-        batches = [self.batch(rows[at : at + 512], None) for at in range(0, len(rows), 512)]
-        with torch.no_grad():
-            ranks = np.concatenate([losses(self.module, batch)[1].numpy() for batch in batches])
-        lengths = np.concatenate([batch.lengths for batch in batches])
-        return {
-            str(length): {str(k): round(float(np.mean(ranks[lengths == length] < k)), 3) for k in TOP}
-            for length in np.unique(lengths)
-        }
+        """`next_line_metrics.report`."""
+        batches = [self.batch(rows[at : at + EVALUATED], None) for at in range(0, len(rows), EVALUATED)]
+        return report(self.module, batches)
