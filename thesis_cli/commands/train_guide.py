@@ -216,7 +216,7 @@ def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
     torch.set_num_threads(request.jobs)
     settings = settings_of(request, device=device, **about)
     half = model.half and not request.float32
-    plan = Plan(request.programs_seen, rate=request.rate, seed=request.seed, half=half)
+    plan = Plan(request.programs_seen, model.batch, request.rate, request.seed, half=half)
     learner = model.make(data, request.seed, device, embedding=request.embedding)
     checkpoints = None
     if request.out is not None:

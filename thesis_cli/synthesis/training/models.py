@@ -34,12 +34,14 @@ class Model:
     corpus : the corpus that it learns from, if that is always the same; called with a `Tick`.
     prepare : changes how often it sees which programs.
     half : whether multiplying in bfloat16 makes its training faster.
+    batch : programs of a step.
     """
 
     make: Maker
     corpus: Callable[[Tick], Corpus] | None = None
     prepare: Callable[[TrainingData], TrainingData] = lambda data: data
     half: bool = True
+    batch: int = 256
 
 
 def _program(data: TrainingData, seed: int, device: str = "cpu", *, embedding: int = 20) -> Learner:
@@ -55,6 +57,6 @@ MODELS: dict[str, Model] = {
     "feed-forward": Model(FeedForwardLearner),
     "gru": Model(GruLearner, half=False),
     "program": Model(_program, lambda tick: program_decoder.mixed_corpus(), program_decoder.mixed),
-    "next-line": Model(_next_line, lambda tick: next_line_learner.corpus(progress=tick)),
+    "next-line": Model(_next_line, lambda tick: next_line_learner.corpus(progress=tick), batch=next_line_learner.BATCH),
 }
 """Networks by the names of `train-guide --model`."""

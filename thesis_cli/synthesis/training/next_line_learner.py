@@ -28,7 +28,11 @@ COUNTS = {2: 1_000, 3: 12_000, 4: 20_000, 5: 32_000, 6: 30_000, 7: 26_000, 8: 32
 WIDE_COUNTS = {3: 3_000, 5: 6_000, 7: 5_000}
 """Those of the widest range, with lists of up to 31 numbers."""
 
+BATCH = 64
+"""Programs of a step; each gives 4 states."""
+
 EVALUATED = 512
+"""Programs that are evaluated at a time."""
 
 EXAMPLES = 8
 """Examples of each program; a batch takes some of them."""
