@@ -13,7 +13,7 @@ COMPILED := .venv/compiled
 EXTRAS ?= dev
 INSTALL_ARGS := -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior models weights bench peers constraints wheel clean
+.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior models held-out weights bench peers constraints wheel clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -86,7 +86,11 @@ prior: install
 models: install
 	$(BIN)/python -m thesis_cli.studies.models.examples data/models
 
-# The guides that come with the package; needs EXTRAS=dev,nn, and 20 minutes of one core. After Ctrl-C it goes on.
+# The programs on which nothing is trained: test programs of each length, and those of the thesis.
+held-out: install
+	$(BIN)/python -m thesis_cli.studies.synthesis.held_out
+
+# The guides that come with the package; needs EXTRAS=dev,nn, and 17 minutes of one core. After Ctrl-C it goes on.
 WEIGHTS := thesis_cli/synthesis/weights
 weights: install
 	$(BIN)/thesis-cli train-guide --length 1 --embedding 2 --programs-seen 400000 --out $(WEIGHTS)/embedding-2.safetensors

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from thesis_cli.studies.synthesis.held_out import shown
+from thesis_cli.studies.synthesis.held_out import made, shown
 from thesis_cli.synthesis.behaviours import probes
 from thesis_cli.synthesis.corpus import TYPES, Corpus
 from thesis_cli.synthesis.dsl import DEFAULT, MOST_INPUTS
@@ -48,3 +48,10 @@ def test_programs_to_train_on_differ_from_held_out_ones(length: int) -> None:
     if length == 1:
         assert corpus.attributes.any(axis=0).all()
         assert len(corpus) + len(held_out(1)) == 39
+
+
+@pytest.mark.long
+def test_the_held_out_programs_can_be_made_again() -> None:
+    corpus, again = held_out(), made()
+    for name in ("codes", "types", "numbers", "test"):
+        assert np.array_equal(getattr(corpus, name), getattr(again, name)), name
