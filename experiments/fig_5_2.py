@@ -25,6 +25,7 @@ USED = np.isin(
     range(len(ATTRIBUTES)), [a for line in PROGRAM.program.lines for a in OPERATIONS[line.operation].attributes]
 )
 LIKELY = 0.5
+FINDING = "Figure 5.2"
 
 
 def tasks(settings):
@@ -120,6 +121,7 @@ EXPERIMENT = Experiment(
             published=LIKELY,
             relation=">",
             measure=_least_used,
+            finding=FINDING,
         ),
         Claim(
             id="ranked first",
@@ -129,6 +131,7 @@ EXPERIMENT = Experiment(
             relation="=",
             measure=_loss,
             rounding=0.5,
+            finding=FINDING,
         ),
         Claim(
             id="other examples",
@@ -137,6 +140,7 @@ EXPERIMENT = Experiment(
             published=0.5,
             relation=">",
             measure=_all_likely,
+            finding=FINDING,
         ),
     ],
 )

@@ -107,6 +107,7 @@ EXPERIMENT = Experiment(
             published=0.5,
             relation=">",
             measure=_share(1, True),
+            finding="Figure D.1",
         ),
         Claim(
             id="not used",

@@ -16,8 +16,6 @@ from thesis_cli.studies.synthesis.tendencies import ALL, COLUMNS, GROUPS, ROWS, 
 from thesis_cli.synthesis.training.corpora import held_out
 
 LENGTH, WEIGHTS = 3, "lines-3"
-FINDINGS: dict[tuple[str, str], str] = {}
-"""Headings of docs/errata.md by tendency and what it is compared with."""
 
 
 def tasks(settings):
@@ -57,7 +55,6 @@ def _claim(name, against):
         relation=">",
         measure=_difference(name, against),
         scale=0.01,
-        finding=FINDINGS.get((name, against), ""),
     )
 
 
@@ -89,7 +86,6 @@ EXPERIMENT = Experiment(
             relation="=",
             measure=_rows,
             rounding=0.05,
-            finding=FINDINGS.get((ROWS, ALL), ""),
         ),
     ],
 )

@@ -78,7 +78,9 @@ def test_a_journal_cut_anywhere_keeps_its_whole_lines_and_goes_on(tmp_path):
     interrupted(tmp_path)
     path = tmp_path / "t.csv.journal"
     whole = path.read_bytes()
-    for size in range(len(whole) + 1):
+    ends = [size for size in range(len(whole) + 1) if size == 0 or whole[size - 1 : size] == b"\n"]
+    near = {end + shift for end in ends for shift in (-2, -1, 0, 1)}
+    for size in sorted({*near, *range(0, len(whole), 29)} & {*range(len(whole) + 1)}):
         path.write_bytes(whole[:size])
         lines = max(0, whole[:size].count(b"\n") - 1)
         assert interrupted(tmp_path) == dict(enumerate(FOUND[:lines]))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache, reduce
 from itertools import pairwise, product
+from operator import or_
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ from thesis_cli.synthesis.moves import moves
 from thesis_cli.synthesis.program import Line, Program
 from thesis_cli.synthesis.task import Example, Task
 
+Codes = tuple[tuple[int, ...], ...]
+
 ORDER = [BY_NAME[name].id for name in ("ZIPWITH MAX", "TAKE", "LAST", "SORT", "ZIPWITH (-)")]
 
 
@@ -23,11 +27,22 @@ def task(inputs: tuple[Type, ...], output: Type) -> Task:
     return Task("any", (Example(tuple(values[kind] for kind in inputs), values[output]),))
 
 
-def reached(pool: Pool, length: int, pruning: Pruning) -> list[Program]:
+def reached(pool: Pool, length: int, pruning: Pruning) -> list[Codes]:
     for _ in range(length):
         found = moves(pool, ORDER, pruning)
         pool = step(pool, found.lines, found.parents)
-    return [pool.program(row) for row in range(len(pool))]
+    return [tuple(map(tuple, lines)) for lines in pool.lines.tolist()]
+
+
+@cache
+def programs(inputs: tuple[Type, ...], length: int) -> list[tuple[Codes, Type, Pruning]]:
+    """All well-typed programs, in order: their lines as a pool has them, the type of their output,
+    and what leaves them out."""
+    rows = []
+    for program in written(inputs, length):
+        codes = tuple((line.operation, line.arguments[0], line.arguments[-1]) for line in program.lines)
+        rows.append((codes, program.output, broken(program)))
+    return rows
 
 
 def written(inputs: tuple[Type, ...], length: int) -> Iterator[Program]:
@@ -45,20 +60,17 @@ def written(inputs: tuple[Type, ...], length: int) -> Iterator[Program]:
     return extend(inputs, ())
 
 
-def is_legal(program: Program, output: Type, pruning: Pruning) -> bool:
-    """By the words of `Pruning`."""
+def broken(program: Program) -> Pruning:
+    """The rules that a program breaks, by the words of `Pruning`."""
     inputs, lines = len(program.inputs), program.lines
     commuted = any(OPERATIONS[line.operation].commutes and line.arguments[0] > line.arguments[1] for line in lines)
     places = [(ORDER.index(line.operation), line.arguments[0], line.arguments[-1]) for line in lines]
     permuted = any(
         inputs + i - 1 not in lines[i].arguments and places[i] <= places[i - 1] for i in range(1, len(lines))
     )
-    return not (
-        (pruning & Pruning.UNUSED and any(v >= inputs for v in program.unused))
-        or (pruning & Pruning.COMMUTED and commuted)
-        or (pruning & Pruning.PERMUTED and permuted)
-        or (pruning & Pruning.MISTYPED and program.output is not output)
-    )
+    unused = any(v >= inputs for v in program.unused)
+    rules = ((Pruning.UNUSED, unused), (Pruning.COMMUTED, commuted), (Pruning.PERMUTED, permuted))
+    return reduce(or_, (rule for rule, holds in rules if holds), NONE)
 
 
 @pytest.mark.parametrize("inputs", [(LIST,), (INT, LIST), (LIST, LIST)], ids=str)
@@ -67,7 +79,11 @@ def test_legal_lines_reach_the_legal_programs(inputs: tuple[Type, ...], pruning:
     length = 3 if inputs == (LIST,) else 2
     for output in Type:
         found = reached(start([task(inputs, output)], length), length, pruning)
-        assert found == [program for program in written(inputs, length) if is_legal(program, output, pruning)]
+        assert found == [
+            codes
+            for codes, kind, rules in programs(inputs, length)
+            if not (rules & pruning or (pruning & Pruning.MISTYPED and kind is not output))
+        ]
 
 
 def test_programs_of_several_tasks_at_once() -> None:

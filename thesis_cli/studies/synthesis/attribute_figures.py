@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thesis_cli.base.figures import panels
-from thesis_cli.studies.synthesis.confusion import serial_order
+from thesis_cli.studies.synthesis.confusion import Confusion, serial_order
 from thesis_cli.synthesis.dsl import ATTRIBUTES
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
 
 COLOURS = "Blues"
+DARKEST = 0.99
+"""Share of the cells below the darkest shade."""
+
 LANDSCAPE = 9.7
 """Inches: the width of the text on an A4 page that lies on its side."""
 
@@ -74,9 +77,10 @@ def confusion_figure(cells: pd.DataFrame) -> Figure:
         cells.pivot(index="row", columns="column", values=name).reindex(ATTRIBUTES, columns=ATTRIBUTES).to_numpy(float)
         for name in ("value", "count")
     )
-    order = serial_order(matrix)
+    counts = np.nan_to_num(counts).astype(np.int64)
+    order = serial_order(Confusion(matrix, counts))
     matrix, counts = matrix[np.ix_(order, order)], counts[np.ix_(order, order)]
-    most = float(np.nanmax(matrix))
+    most = float(np.nanquantile(matrix, DARKEST))
     numbers(axes, matrix, most, 5.2, up=0.16)
     for (i, j), count in np.ndenumerate(counts):
         if count > 0:

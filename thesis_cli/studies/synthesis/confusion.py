@@ -18,6 +18,9 @@ Flags = npt.NDArray[np.bool_]
 Cell = tuple[int, int]
 """Row and column of the matrix."""
 
+FEW = 10
+"""Programs of a cell that tell little."""
+
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
@@ -48,23 +51,22 @@ def confusion(predicted: Floats, truth: Flags) -> Confusion:
     return Confusion(_ratio(sums, counts), counts)
 
 
-def serial_order(matrix: Floats) -> list[int]:
+def serial_order(found: Confusion) -> list[int]:
     """An order of rows and columns that brings similar ones together.
 
     Attributes are alike if their rows are and their columns are. They are clustered by Ward's
     method; of the orders that a dendrogram allows, the one with the least sum of distances of
-    neighbours is taken (Bar-Joseph et al., 2001). Undefined entries count as the mean of their
-    column.
+    neighbours is taken (Bar-Joseph et al., 2001). Each cell counts as if `FEW` programs more had
+    the mean of its column, so that a cell of few programs moves no attribute.
     """
     from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
     from scipy.spatial.distance import pdist
 
-    known = np.isfinite(matrix)
-    means = _ratio(np.where(known, matrix, 0.0).sum(axis=0), known.sum(axis=0))
-    filled = np.where(known, matrix, np.nan_to_num(means))
+    sums = np.where(found.counts, found.mean, 0.0) * found.counts
+    means = np.nan_to_num(_ratio(sums.sum(axis=0), found.counts.sum(axis=0)))
+    filled = (sums + FEW * means) / (found.counts + FEW)
     features = np.hstack([filled, filled.T])
-    distances = pdist(features)
-    return [int(i) for i in leaves_list(optimal_leaf_ordering(linkage(features, "ward"), distances))]
+    return [int(i) for i in leaves_list(optimal_leaf_ordering(linkage(features, "ward"), pdist(features)))]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.synthesis.networks.network_guide import network_guide
-from thesis_cli.synthesis.networks.weights import card, load, shipped
+from thesis_cli.synthesis.networks.weights import card, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 def version(name: str) -> str:
     """Name of shipped weights and the start of their digest: a parameter of tasks, so that results
     of other weights do not count."""
-    if name not in shipped():
-        return f"{name} stand-in"
     return f"{name} {card(name)['sha256'][:12]}"
 
 
@@ -32,19 +30,7 @@ def predicted(weights: str, tasks: Sequence[Task]) -> Floats:
     ----------
     weights : as `version` names them.
     """
-    name, digest = weights.split()
-    if digest == "stand-in":
-        return _by_types(tasks)
-    return network_guide(name).probabilities(tasks)
-
-
-def _by_types(tasks: Sequence[Task]) -> Floats:
-
-    from thesis_cli.synthesis.guide import ByTypes
-    from thesis_cli.synthesis.training.corpora import training_corpus
-
-    guide = ByTypes.counted(training_corpus(3, 2000, 5))
-    return np.array([order.probabilities for order in guide.orders(tasks)])
+    return network_guide(weights.split()[0]).probabilities(tasks)
 
 
 def embedding(weights: str) -> tuple[npt.NDArray[np.int64], Floats]:
@@ -54,9 +40,6 @@ def embedding(weights: str) -> tuple[npt.NDArray[np.int64], Floats]:
     ----------
     weights : as `version` names them.
     """
-    name, digest = weights.split()
-    if digest == "stand-in":
-        return np.arange(-256, 256), np.random.default_rng(0).normal(size=(512, 2))
-    found = load(name)
+    found = load(weights.split()[0])
     integers = np.arange(found.semantics.low, found.semantics.high + 1)
     return integers, found.arrays["embedding"][1:].astype(np.float64)
