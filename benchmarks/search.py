@@ -1,5 +1,5 @@
 """Searches for programs: programs a second beside the plain interpreter, the time to solve random
-tasks, and the goals for programs of 5 lines and more.
+tasks, the goals for programs of 5 lines and more, and searches with a network beside those without.
 
 Prints processor seconds and ratios, in one process on one core. `make bench` runs it on few tasks;
 without options, the goals of T = 7 and 8 take an hour. `--parts`, `--lengths`, `--tasks`, `--timeout`
@@ -30,8 +30,11 @@ from thesis_cli.synthesis.bottom_up import Bank
 from thesis_cli.synthesis.corpus_maker import random_tasks
 from thesis_cli.synthesis.depth_first import Run
 from thesis_cli.synthesis.dsl import DEFAULT, LIST, OPERATIONS
+from thesis_cli.synthesis.guide import orders_of
+from thesis_cli.synthesis.networks.network_guide import network_guide
 from thesis_cli.synthesis.solver import Limits
 from thesis_cli.synthesis.solvers import SOLVERS
+from thesis_cli.synthesis.training.corpora import held_out
 
 TASKS = {3: 300, 4: 60, 5: 30}
 """Random tasks of each length T."""
@@ -145,6 +148,37 @@ def goals(order, lengths, count, timeout, solvers, peer):
             print(f"  {length:3} {'goal':<14} {share:8.1%} {median:9.4f}", flush=True)
 
 
+def guidance(order, name, lengths, count, timeout, solvers):
+    """The time of one call of a network, then searches in its order and in that of the prior, task by
+    task."""
+    network = network_guide(name)
+    tasks = [held_out(5).task(row) for row in range(256)]
+    print(f"call of {network.identity}, milliseconds a task")
+    for size in (1, 16, 256):
+        seconds = []
+        for _ in range(20):
+            began = time.process_time()
+            network.orders(tasks[:size])
+            seconds.append(time.process_time() - began)
+        print(f"  {size:3} at once {1000 * min(seconds) / size:9.4f}")
+    print("held-out tasks: seconds until a program is found, without and with the network")
+    print(f"  {'T':>3} {'solver':<14} {'guide':<8} {'in time':>8} {'median':>9} {'90%':>9} {'mean ratio':>11}")
+    for length in lengths:
+        tasks = held_out(length, count)
+        tasks = [tasks.task(row) for row in range(len(tasks))]
+        orders = {"prior": [order] * len(tasks), "network": orders_of(network, tasks, order)}
+        for solver_name in solvers:
+            found = {guide: [] for guide in orders}
+            for place, task in enumerate(tasks):
+                for guide, given in orders.items():
+                    solution, took = timed(solver_name, task, given[place], Limits(length, timeout))
+                    found[guide].append(until_found(solution, took))
+            ratio = np.minimum(found["network"], timeout) / np.minimum(found["prior"], timeout)
+            for guide, seconds in found.items():
+                mean = f"{np.exp(np.log(ratio).mean()):11.3f}" if guide == "network" else ""
+                print(f"  {length:3} {solver_name:<14} {guide:<8} {_times(seconds)} {mean}", flush=True)
+
+
 def _times(seconds):
     """Share of the tasks with a time, and the times in which half and 90 % are done."""
     half, most = time_limits(seconds, (0.5, 0.9))
@@ -177,13 +211,16 @@ def _words(task):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = "rates", "pools", "bank", "solvers", "goals"
+    parts = "rates", "pools", "bank", "solvers", "goals", "guidance"
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
-    parser.add_argument("--lengths", nargs="+", type=int, default=[5, 6, 7, 8], help="T of the part goals")
-    parser.add_argument("--tasks", type=int, default=100, help="random tasks of each T of the part goals")
-    parser.add_argument("--timeout", type=float, default=10.0, help="seconds a task of the part goals")
-    parser.add_argument("--solvers", nargs="+", choices=tuple(SOLVERS), default=TOWARD_GOALS, help="of the part goals")
+    parser.add_argument(
+        "--lengths", nargs="+", type=int, default=[5, 6, 7, 8], help="T of the parts goals and guidance"
+    )
+    parser.add_argument("--tasks", type=int, default=100, help="tasks of each T of these parts")
+    parser.add_argument("--timeout", type=float, default=10.0, help="seconds a task of these parts")
+    parser.add_argument("--solvers", nargs="+", choices=tuple(SOLVERS), default=TOWARD_GOALS, help="of these parts")
     parser.add_argument("--peer", help="another search, for the part goals")
+    parser.add_argument("--guide", default="network", help="weights, for the part guidance")
     given = parser.parse_args()
     order = prior.load()
     if "rates" in given.parts:
@@ -196,6 +233,8 @@ def main():
         solved(order)
     if "goals" in given.parts:
         goals(order, given.lengths, given.tasks, given.timeout, given.solvers, given.peer)
+    if "guidance" in given.parts:
+        guidance(order, given.guide, given.lengths, given.tasks, given.timeout, given.solvers)
 
 
 if __name__ == "__main__":

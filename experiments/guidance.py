@@ -55,13 +55,14 @@ def _plot_ratios(ax, frame, lengths):
             ax.errorbar(x, 10**y, yerr=(low, -high), fmt="o", linestyle=line, color=colour, markersize=3)
     ax.axhline(1, color="black", linewidth=0.6)
     ax.set_yscale("log")
-    label(ax, "length $T$", "time with a guide over time without", "below 1 a guide pays")
+    ax.set_xticks(lengths)
+    label(ax, "length $T$", "guided over unguided time", "below 1 a guide pays")
 
 
 def _plot_call(ax, frame, lengths, call):
     """Time of a call over the median time of auto without a guide: what a guide costs at least."""
     medians = [times(frame, "auto", PRIOR, length, RATE).median() for length in lengths]
-    ax.plot(lengths, call / np.array(medians), "k--", linewidth=0.8, label="call of the network over auto")
+    ax.plot(lengths, call / np.array(medians), "k_--", linewidth=0.8, label="call of the network over auto")
 
 
 def _plot_solved(ax, frame, length):
