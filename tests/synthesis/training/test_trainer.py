@@ -89,6 +89,12 @@ def test_training_stops_early_and_keeps_the_best_weights(corpus: Corpus) -> None
     assert learner.metrics(data.validation)["loss"] == pytest.approx(min(losses), rel=1e-4)
 
 
+def test_training_that_diverges_is_one_line(corpus: Corpus) -> None:
+    data = data_of(corpus)
+    with pytest.raises(InputError, match="--rate"):
+        train(learner_of(data), data, Plan(150, batch=50, rate=1e36, half=False))
+
+
 def test_inference_gives_the_logits_of_training(corpus: Corpus, tmp_path: Path) -> None:
     data = data_of(corpus)
     learner = learner_of(data)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.synthesis.networks.weights import Kind
 from thesis_cli.synthesis.training.checkpoints import Checkpoints
@@ -132,7 +133,7 @@ def train(
 
     Raises
     ------
-    InputError : the checkpoint is damaged, or of another run.
+    InputError : the checkpoint is damaged, or of another run; no loss is finite.
     OSError : a checkpoint could not be written; the one before is still there.
     """
     module, course = learner.module, Course()
@@ -164,8 +165,10 @@ def train(
         if checkpoints is not None and time.monotonic() - saved > checkpoints.every:
             checkpoints.save(_state(module, optimizer, course))
             saved = time.monotonic()
-    if checkpoints is not None:
+    if checkpoints is not None and course.weights:
         checkpoints.save(_state(module, optimizer, course))
+    if not course.weights:
+        raise InputError("training diverged: its loss is not finite", "give a smaller --rate")
     module.load_state_dict(course.weights)
     module.eval()
     return course
