@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,55 +32,67 @@ STYLES = {PRIOR: (COLOURS[1], "--"), NETWORK: (COLOURS[0], "-")}
 
 
 def draw_table(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]], title: str) -> Figure:
-    """The seconds by which shares of the tasks are solved, with the prior and with the network, and
-    their ratio: as published, and here."""
-    lines: list[tuple[str, list[str], bool]] = []
-    for search in [name for name in NAMES if name in set(frame.search)]:
-        if search == "dfs":
-            lines.append(("Today's searches, processor seconds, each with the network's call:", [], True))
-        if search in published:
-            cells = published[search]
-            texts = [_seconds(cell.prior, not cell.bound) for cell in cells]
-            after = [_seconds(cell.network, True) for cell in cells]
-            ratios = [f"{'> ' * cell.bound}{cell.speedup:g}x" for cell in cells]
-            lines.append((f"{cells[0].search}, published", _row(texts, after, ratios), False))
-        lines.append((_name(frame, search), _here(frame, search), True))
-    figure, ax = panels(1, 1, height=0.55 + 0.17 * len(lines))
+    """What must be spent on each task so that shares of the tasks are solved, with the prior and with
+    the network, and the ratio: as published, and here."""
+    lines = _lines(frame, published)
+    figure, ax = panels(1, 1, height=0.7 + 0.16 * len(lines))
     ax.set_axis_off()
     ax.set_title(title)
     ax.set_xlim(0, 1)
-    ax.set_ylim(-len(lines) - 1.2, 1.6)
+    ax.set_ylim(-len(lines) - 2.2, 1.6)
     for place, head in enumerate(("prior", "network", "speedup")):
         ax.text(_at(3 * place + 1), 0.9, head, ha="center", fontsize=7)
         for column, share in enumerate(SHARES):
             ax.text(_at(3 * place + column), 0.0, f"{share:.0%}", ha="center", fontsize=6)
-    for place, (name, cells_of, bold) in enumerate(lines, 1):
+    for place, (name, cells, bold) in enumerate(lines, 1):
         weight = "bold" if bold else "normal"
         ax.text(0, -place, name, fontsize=6, weight=weight)
-        for column, text in enumerate(cells_of):
+        for column, text in enumerate(cells):
             ax.text(_at(column), -place, text, ha="center", fontsize=6, weight=weight)
-    call = frame[(frame.guide == NETWORK) & (frame.call > 0)].call
-    if len(call):
-        note = f"A call of the network takes {1e3 * call.median():.2g} ms for one task (median, processor time)."
-        ax.text(0, -len(lines) - 1, note, fontsize=6)
+    for place, note in enumerate(_notes(frame), 1):
+        ax.text(0, -len(lines) - place, note, fontsize=6)
     return figure
 
 
+def _lines(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]]) -> list[tuple[str, list[str], bool]]:
+    """Names of rows, their cells, and whether these are measured."""
+    found: list[tuple[str, list[str], bool]] = []
+    for search in [name for name in NAMES if name in set(frame.search)]:
+        count = frame[frame.search == search].groupby("guide").task.nunique().max()
+        today = search in SOURCE.values()
+        if search in published:
+            cells = published[search]
+            before = [_seconds(cell.prior, not cell.bound) for cell in cells]
+            after = [_seconds(cell.network, True) for cell in cells]
+            ratios = [f"{'> ' * cell.bound}{cell.speedup:g}x" for cell in cells]
+            found.append((f"{cells[0].search}, published", _row(before, after, ratios), False))
+        name = f"today's {search} + call" if today else f"{NAMES[search]}, here"
+        found.append((f"{name} ({count} tasks)", _here(frame, search, _seconds), True))
+        if today:
+            nodes = frame.assign(seconds=frame.nodes, call=0.0)
+            found.append(("    programs examined", _here(nodes, search, _count), False))
+    return found
+
+
+def _notes(frame: pd.DataFrame) -> list[str]:
+    call = frame[(frame.guide == NETWORK) & (frame.call > 0)].call
+    notes = ["DFS and Sort and add: programs examined, at the source's 3 million a second. Others: processor seconds."]
+    if len(call):
+        notes.append(f"A call of the network takes {1e3 * call.median():.2g} ms for one task (median); only today's")
+        notes[-1] += " searches are so short that it counts."
+    return notes
+
+
 def _at(column: int) -> float:
-    return 0.325 + 0.073 * column + 0.015 * (column // 3)
+    return 0.345 + 0.071 * column + 0.012 * (column // 3)
 
 
-def _name(frame: pd.DataFrame, search: str) -> str:
-    count = int(frame[frame.search == search].groupby("guide").task.nunique().max())
-    return f"{NAMES[search]}, here ({count} tasks)" if search not in SOURCE.values() else f"{search} ({count} tasks)"
-
-
-def _here(frame: pd.DataFrame, search: str) -> list[str]:
-    before, after = of(frame, search, PRIOR), of(frame, search, NETWORK)
+def _here(frame: pd.DataFrame, search: str, write: Callable[[float, bool], str]) -> list[str]:
     texts = []
-    for found in (before, after):
+    for guide in (PRIOR, NETWORK):
+        found = of(frame, search, guide)
         limits = [needed(*found, share) for share in SHARES] if len(found[0]) else []
-        texts.append([_seconds(limit.cost, limit.exact) for limit in limits])
+        texts.append([write(limit.cost, limit.exact) for limit in limits])
     return _row(*texts, [str(gain(frame, search, share) or "?") for share in SHARES])
 
 
@@ -89,12 +101,18 @@ def _row(*groups: Sequence[str]) -> list[str]:
 
 
 def _seconds(seconds: float, exact: bool) -> str:
-    text = f"{1e6 * seconds:.2g} us" if seconds < 9.95e-4 else f"{1e3 * seconds:.3g} ms" if seconds < 1 else ""
-    return ("" if exact else "> ") + (text or f"{float(f'{seconds:.3g}'):g} s")
+    size, unit = (1, "s") if seconds >= 1 else (1e3, "ms") if seconds >= 1e-3 else (1e6, "\u00b5s")
+    return f"{'' if exact else '> '}{float(f'{size * seconds:.3g}'):g} {unit}"
+
+
+def _count(number: float, exact: bool) -> str:
+    return f"{'' if exact else '> '}{number:,.0f}" if number < 1e6 else f"{'' if exact else '> '}{number:.2g}"
 
 
 def draw_curves(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]], title: str) -> Figure:
     """Share of the tasks solved by the time spent on each, a panel for each search."""
+    from matplotlib.ticker import NullFormatter
+
     searches = [name for name in NAMES if name in set(frame.search)]
     columns = 3 if len(searches) > 4 else 2
     figure, axes = panels(-(-len(searches) // columns), columns, height=2.1, squeeze=False, sharey=True)
@@ -106,9 +124,10 @@ def draw_curves(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]], ti
                 marker = "^" if known else ">"
                 ax.plot(seconds, cell.share, marker, color=colour, markersize=4, mfc="none")
         ax.set_xscale("log")
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_ylim(0, 1.02)
-        what = f"seconds at {3e6:.0e} programs/s".replace("e+06", r"$\cdot 10^6$") if search in SOURCE else ""
-        label(ax, what or "processor seconds", "", _title(search, published))
+        what = r"seconds, $3 \cdot 10^6$ programs/s" if search in SOURCE else "processor seconds"
+        label(ax, what, "", _title(search, published))
     for ax in axes[:, 0]:
         ax.set_ylabel("share of tasks solved")
     for ax in axes.flat[len(searches) :]:
