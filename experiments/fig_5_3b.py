@@ -21,9 +21,9 @@ FINDING = ""
 def tasks(settings):
     return [
         {"search": search, "trained": trained, "length": length, "count": count, "nodes": nodes}
-        for search, nodes in settings["nodes"].items()
+        for search, most in settings["nodes"].items()
         for trained in settings["trained"]
-        for length, count in zip(settings["lengths"], settings["counts"], strict=True)
+        for length, count, nodes in zip(settings["lengths"], settings["counts"], most, strict=True)
     ]
 
 
@@ -99,13 +99,16 @@ EXPERIMENT = Experiment(
             "trained": [1, 4],
             "lengths": [2, 3],
             "counts": [20, 20],
-            "nodes": {"sort-and-add, source": 2_000_000, "sort-and-add": 200_000},
+            "nodes": {"sort-and-add, source": [2_000_000] * 2, "sort-and-add": [200_000] * 2},
         },
         "paper": {
             "trained": [1, 2, 3, 4],
             "lengths": [1, 2, 3, 4, 5],
-            "counts": [6, 100, 100, 50, 30],
-            "nodes": {"sort-and-add, source": 20_000_000, "sort-and-add": 5_000_000},
+            "counts": [6, 100, 100, 30, 20],
+            "nodes": {
+                "sort-and-add, source": [10_000_000, 10_000_000, 10_000_000, 4_000_000, 15_000_000],
+                "sort-and-add": [2_000_000] * 5,
+            },
         },
     },
     tasks=tasks,

@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.conftest import ROOT
+from thesis_cli.reproduction.registry import load
 from thesis_cli.studies.synthesis import guided_searches
 from thesis_cli.studies.synthesis.generalisation import needed_for_share
 from thesis_cli.studies.synthesis.guided_searches import (
@@ -174,3 +176,12 @@ def test_networks_are_compared_by_programs(oracle):
     assert row[NETWORK] < row[PRIOR]
     assert (row["relation"], row["tasks"], row["prior_exact"]) == ("=", 10, 1)
     assert row["log10"] == pytest.approx(np.log10(row[PRIOR] / row[NETWORK]))
+
+
+@pytest.mark.parametrize("name", ["fig_d_2", "fig_d_3"])
+def test_experiments_that_share_tasks_agree(name):
+    experiments = ROOT / "experiments"
+    one = load(experiments / f"{name}.py")
+    other = load(experiments / f"{one.shares.replace('-', '_')}.py")
+    for what in ("presets", "tasks", "run", "version", "tolerances"):
+        assert getattr(one, what) == getattr(other, what)

@@ -38,8 +38,8 @@ LENGTH_3 = _sizes(
 MOST = {
     "dfs, source": 50_000_000,
     "sort-and-add, source": 50_000_000,
-    "dfs": 50_000_000,
-    "sort-and-add": 10_000_000,
+    "dfs": 10_000_000,
+    "sort-and-add": 2_000_000,
 }
 """Programs of a task after which a search of T = 5 stops."""
 
