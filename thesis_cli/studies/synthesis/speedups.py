@@ -119,9 +119,11 @@ def of(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Flags]:
 
 
 def gain(frame: pd.DataFrame, search: str, share: float) -> Speedup | None:
-    """What the network saves a search, by the rows of `guided_searches.run`; None if they do not
-    tell."""
-    return speedup(*of(frame, search, PRIOR), *of(frame, search, NETWORK), share)
+    """What the network saves a search on the tasks that were searched both ways, by the rows of
+    `guided_searches.run`; None if they do not tell."""
+    rows = frame[frame.search == search]
+    both = rows[rows.groupby("task").guide.transform("nunique") == 2]
+    return speedup(*of(both, search, PRIOR), *of(both, search, NETWORK), share)
 
 
 def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> tuple[float, float] | None:
