@@ -55,8 +55,10 @@ def plot(frame):
         ax.set_yscale("log")
         ax.set_xticks(sorted(frame.length.unique()))
         label(ax, "length of the test programs", "", SEARCHES[search])
-    axes[0, 0].set_ylabel("speedup, 20 % of tasks solved")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncol=4)
+    axes[0, 0].set_ylabel("speedup, 20 % of tasks solved;\nbars are one standard error")
+    handles, names = axes[0, 0].get_legend_handles_labels()
+    bound = axes[0, 0].plot([], [], "^", color="black", markersize=4)
+    figure.legend([*handles, *bound], [*names, "lower bound"], loc="outside lower center", ncol=5)
     return figure
 
 

@@ -21,7 +21,10 @@ from thesis_cli.studies.synthesis.timing import SHARES
 
 TITLE = "Seconds for each task by which shares of the tasks of $T = 3$ are solved"
 PROJECT = "goal of this project"
-FINDINGS = {"deductive": "Table 5.1, speedups of lambda^2 and Sketch", "smt": "Table 5.1, speedups of lambda^2 and Sketch"}
+FINDINGS = {
+    "deductive": "Table 5.1, speedups of lambda^2 and Sketch",
+    "smt": "Table 5.1, speedups of lambda^2 and Sketch",
+}
 TODAY = {"dfs": "Table 5.1, guidance of today's searches"}
 CERTAIN = 0.02
 """Tolerance of a log10 from which its sign is not decided."""

@@ -78,8 +78,8 @@ def _notes(frame: pd.DataFrame) -> list[str]:
     call = frame[(frame.guide == NETWORK) & (frame.call > 0)].call
     notes = ["DFS and Sort and add: programs examined, at the source's 3 million a second. Others: processor seconds."]
     if len(call):
-        notes.append(f"A call of the network takes {1e3 * call.median():.2g} ms for one task (median); only today's")
-        notes[-1] += " searches are so short that it counts."
+        each = f"A call of the network takes {1e3 * call.median():.2g} ms for one task (median)"
+        notes.append(f"{each}; programs at the source's speed do not contain it.")
     return notes
 
 
