@@ -83,7 +83,12 @@ PARTS = (
     Part(
         "programs",
         (("synthesize", {"tasks": "{folder}/task.json", "timeout": 60}),),
-        ("thesis_cli.synthesis.execution", "thesis_cli.synthesis.moves", "thesis_cli.synthesis.networks.next_line"),
+        (
+            "thesis_cli.synthesis.execution",
+            "thesis_cli.synthesis.moves",
+            "thesis_cli.synthesis.networks.next_line",
+            "thesis_cli.synthesis.networks.state_kernels",
+        ),
     ),
     Part("enumerations", (("estimate-z", {"model": "{folder}/vector.csv", "samples": 4}),)),
     Part("entropies", (("renyi", {"model": GRID, "shannon": True, "bounds": True, "samples": 4}),)),

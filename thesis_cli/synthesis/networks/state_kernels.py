@@ -96,3 +96,12 @@ def mark_used(lines: Ints, places: Ints, flags: Array) -> None:
                 flags[s, places[s, lines[s, t, 2]], 0] = 1
                 if TAKES[lines[s, t, 0]] != LIST:
                     flags[s, places[s, lines[s, t, 1]], 0] = 1
+
+
+def prepare() -> None:
+    """Compile what draws states, or load it."""
+    rows = np.zeros((1, 1, 3), dtype=np.int64)
+    one, places = np.ones(1, dtype=np.int64), np.zeros((1, 2), dtype=np.int64)
+    none = np.zeros(1, dtype=np.int64)
+    draw_states(rows, one, none, none, np.zeros((1, 1)), places, rows.copy(), np.zeros((1, 4), dtype=np.int64))
+    mark_used(rows, places, np.zeros((1, 2, 2), dtype=np.float32))
