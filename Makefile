@@ -13,7 +13,7 @@ COMPILED := .venv/compiled
 EXTRAS ?= dev
 INSTALL_ARGS := -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior models held-out weights bench peers constraints wheel clean
+.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior models held-out weights other-weights bench peers constraints wheel clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -98,6 +98,13 @@ weights: install
 	$(BIN)/thesis-cli train-guide --length 2 --programs-seen 600000 --out $(WEIGHTS)/lines-2.safetensors
 	$(BIN)/thesis-cli train-guide --length 3 --programs-seen 1800000 --out $(WEIGHTS)/lines-3.safetensors
 	$(BIN)/thesis-cli train-guide --length 4 --programs-seen 2800000 --rate 0.01 --out $(WEIGHTS)/lines-4.safetensors
+
+# Networks like the other shipped ones, in another 20 minutes; the model cards of those say how they were trained.
+OTHER := $(BIN)/thesis-cli train-guide --overwrite
+other-weights: install
+	$(OTHER) --model gru --programs-seen 350000 --rate 0.002 --out $(WEIGHTS)/gru-encoder.safetensors
+	$(OTHER) --model program --programs-seen 1000000 --rate 0.003 --out $(WEIGHTS)/program.safetensors
+	$(OTHER) --model next-line --programs-seen 370000 --rate 0.0015 --out $(WEIGHTS)/next-line.safetensors
 
 bench: install
 	$(BIN)/python benchmarks/startup.py

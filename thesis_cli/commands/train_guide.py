@@ -223,7 +223,7 @@ def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
         made_from = {name: value for name, value in settings.items() if name != "out"}
         checkpoints = Checkpoints(request.out.with_suffix(".checkpoint"), made_from)
         if request.overwrite:
-            checkpoints.remove()
+            checkpoints.remove_other()
     with progress(plan.steps * plan.batch, "programs") as tick:
         course = train(learner, data, plan, checkpoints, tick)
     training = {

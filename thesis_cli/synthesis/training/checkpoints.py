@@ -67,6 +67,13 @@ class Checkpoints:
         torch.save({"format": FORMAT, "made_from": self._made_from, "state": dict(state)}, file)
         write_atomic({self.path: file.getvalue()})
 
+    def remove_other(self) -> None:
+        """Remove the file if `load` refuses it."""
+        try:
+            self.load()
+        except InputError:
+            self.remove()
+
     def remove(self) -> None:
         """Remove the file, if it is there."""
         self.path.unlink(missing_ok=True)
