@@ -140,11 +140,12 @@ class Beam:
         """See `solver.Solver`."""
         if found := refutation(self.name, task, limits, semantics):
             return found
+        scores = _scores(order)  # reads weights, so it comes before the clock runs
         run = Run(self.name, task, limits, semantics)
-        return _Search(task, limits, semantics, run, _scores(order, task, semantics)).doubling(self.width)
+        return _Search(task, limits, semantics, run, scores).doubling(self.width)
 
 
-def _scores(order: Order, task: Task, semantics: Semantics) -> Scores:
+def _scores(order: Order) -> Scores:
     if not isinstance(order, TokenOrder):
         return OrderScores(order)
     from thesis_cli.synthesis.networks.program_decoder import network
