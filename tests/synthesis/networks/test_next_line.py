@@ -77,8 +77,9 @@ def test_neither_the_order_of_examples_nor_padding_nor_the_batch_matters(
     monkeypatch.setattr(next_line, "BLOCK", 1)
     monkeypatch.setattr(next_line, "ROOM", 1)
     fresh = NextLine("random", SIZES, arrays_of())
-    for _ in range(3):
-        little = by_move(fresh, after([TASK], LINES))[0]
+    for n in range(1, 10):  # more values than there is room for
+        by_move(fresh, after([Task("other", (example(n),))], LINES))
+    little = by_move(fresh, after([TASK], LINES))[0]
     for other in (mirrored, together[1], little):
         assert other.keys() == alone.keys()
         np.testing.assert_allclose(list(other.values()), list(alone.values()), **CLOSE)
