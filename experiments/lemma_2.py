@@ -272,10 +272,10 @@ EXPERIMENT = Experiment(
     presets={
         "quick": {
             "labels": [3, 4],
-            "distributions": 20,
+            "distributions": 10,
             "lengths": [2],
-            "programs": 1000,
-            "searches": 40,
+            "programs": 600,
+            "searches": 10,
         },
         "paper": {
             "labels": [3, 4, 5],

@@ -68,7 +68,7 @@ def test_weights_of_known_programs_are_unbiased(count):
     assert (np.abs(np.mean(estimates, axis=0) - truth) <= 5 * errors).all()
 
 
-@pytest.mark.parametrize("length", [3, 4])
+@pytest.mark.parametrize("length", [pytest.param(3, marks=pytest.mark.long), 4])
 def test_a_balanced_corpus_estimates_a_uniform_one(length):
     few = {"signatures": [(LIST,), (INT, LIST)]}
     uniform = make_corpus(CorpusPlan(length, 2000, **few), np.random.default_rng(1))
@@ -86,7 +86,7 @@ def test_a_balanced_corpus_estimates_a_uniform_one(length):
     assert 0.1 < ratio < 0.9
 
 
-@pytest.mark.parametrize("length", [2, 4])
+@pytest.mark.parametrize("length", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_only_what_is_asked_for_is_balanced(length):
     outputs, functions, neither = (
         proposal((LIST,), DEFAULT, length, frozenset([feature])) for feature in ("output-type", "function", "length")
