@@ -126,6 +126,7 @@ class TrainGuideResult(Result):
     arrays : the weights, as inference takes them.
     metrics : of the network on programs that are held back.
     baselines : losses on them of what knows less than the examples.
+    cpu_seconds : processor seconds of the training.
     """
 
     kind: Kind
@@ -133,6 +134,7 @@ class TrainGuideResult(Result):
     arrays: Mapping[str, Array]
     metrics: Mapping[str, Any]
     baselines: Mapping[str, float]
+    cpu_seconds: float
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
@@ -164,7 +166,12 @@ class TrainGuideResult(Result):
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """Metrics, as the model card has them."""
-        facts = {"training": self.config["training"], "validation": self.metrics, "baselines": self.baselines}
+        facts: dict[str, Any] = {
+            "training": self.config["training"],
+            "validation": self.metrics,
+            "baselines": self.baselines,
+        }
+        facts["cpu_seconds"] = self.cpu_seconds
         each = self.metrics.get("average_precision", {})
         weak = sorted(name for name, value in each.items() if value is not None and value < WEAK)
         return {**facts, "weak_attributes": weak, "limits": LIMITS}
@@ -236,7 +243,6 @@ def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
         "by_examples": data.by_examples,
         "parameters": sum(value.numel() for value in learner.module.parameters()),
         "seed": request.seed,
-        "cpu_seconds": round(course.seconds, 1),
     }
     metrics = learner.metrics(data.validation)
     result = TrainGuideResult(
@@ -248,6 +254,7 @@ def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
         arrays=learner.arrays(),
         metrics=metrics,
         baselines=_baselines(data) if "average_precision" in metrics else {},
+        cpu_seconds=round(course.seconds, 1),
     )
     if request.out is not None and checkpoints is not None:
         result.save(request.out)
