@@ -52,12 +52,13 @@ def oracle(monkeypatch):
 
 
 def test_what_is_needed_is_exact_only_if_enough_tasks_are_solved():
-    assert needed(COSTS, ALL, 0.5) == Needed(2.0, True)
+    assert needed(COSTS, ALL, 0.5) == Needed(2.0, 2.0)
     solved = np.array([False, True, True, True])
-    assert needed(COSTS, solved, 0.5) == Needed(2.0, True)
-    assert needed(COSTS, solved, 0.75) == Needed(4.0, True)
-    assert needed(COSTS, solved, 1.0) == Needed(4.0, False)  # the first one took more than 3
-    assert needed(COSTS, ~ALL, 0.5) == Needed(2.0, False)
+    assert needed(COSTS, solved, 0.5) == Needed(2.0, 2.0)
+    assert needed(COSTS, solved, 0.75) == Needed(3.0, 4.0)  # the first one takes more than 3, perhaps less than 4
+    assert needed(COSTS, solved, 1.0) == Needed(4.0, np.inf)
+    assert needed(COSTS, ~ALL, 0.5) == Needed(2.0, np.inf)
+    assert not needed(COSTS, solved, 0.75).exact
 
 
 def test_a_speedup_is_the_ratio_of_quantiles_of_the_same_tasks():

@@ -37,7 +37,7 @@ def needed_for_share(search: str, trained: int, length: int, count: int, share: 
         costs = np.array([float(solution.nodes) for solution in solutions])
         solved = np.array([bool(solution.program) for solution in solutions])
         limit = needed(costs, solved, share)
-        row |= {guide: int(limit.cost), f"{guide}_exact": int(limit.exact)}
+        row |= {guide: int(limit.low), f"{guide}_exact": int(limit.exact)}
         found.append((costs, solved))
     gained = speedup(*found[0], *found[1], share)
     log10, error, relation = (gained.log10, gained.standard_error, gained.relation) if gained else (np.nan, np.nan, "?")

@@ -92,7 +92,7 @@ def _here(frame: pd.DataFrame, search: str, write: Callable[[float, bool], str])
     for guide in (PRIOR, NETWORK):
         found = of(frame, search, guide)
         limits = [needed(*found, share) for share in SHARES] if len(found[0]) else []
-        texts.append([write(limit.cost, limit.exact) for limit in limits])
+        texts.append([write(limit.low, limit.exact) for limit in limits])
     return _row(*texts, [str(gain(frame, search, share) or "?") for share in SHARES])
 
 

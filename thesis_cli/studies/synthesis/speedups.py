@@ -28,12 +28,16 @@ class Needed:
 
     Attributes
     ----------
-    cost : least cost, or what it is at least.
-    exact : whether it is the former.
+    low, high : bounds on the least cost; `high` is inf if the share was not solved.
     """
 
-    cost: float
-    exact: bool
+    low: float
+    high: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether the cost is known."""
+        return self.low == self.high
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Speedup:
 
 
 def needed(costs: Floats, solved: Flags, share: float) -> Needed:
-    """The least cost by which a share of the tasks is solved.
+    """Bounds on the least cost by which a share of the tasks is solved.
 
     Parameters
     ----------
@@ -71,8 +75,7 @@ def needed(costs: Floats, solved: Flags, share: float) -> Needed:
     solved : whether each task was.
     share : above 0, up to 1.
     """
-    found = _quantile(np.where(solved, costs, np.inf), share)
-    return Needed(found, True) if np.isfinite(found) else Needed(_quantile(costs, share), False)
+    return Needed(_quantile(costs, share), _quantile(np.where(solved, costs, np.inf), share))
 
 
 def speedup(
@@ -93,16 +96,25 @@ def speedup(
     if not len(slow):
         return None
     before, after = needed(slow, slow_solved, share), needed(fast, fast_solved, share)
-    if not (before.exact or after.exact):
+    if not np.isfinite(min(before.high, after.high)):
         return None
-    relation = "=" if before.exact and after.exact else ">" if after.exact else "<"
+    lower = bool(np.isfinite(after.high))
+    relation = "=" if before.exact and after.exact else ">" if lower else "<"
     rng = np.random.default_rng(0)
     ratios = []
     for _ in range(resamples):
         drawn = rng.integers(len(slow), size=len(slow))
         a, b = needed(slow[drawn], slow_solved[drawn], share), needed(fast[drawn], fast_solved[drawn], share)
-        ratios.append(np.log10(a.cost / b.cost))
-    return Speedup(float(np.log10(before.cost / after.cost)), float(np.std(ratios)), relation)
+        ratios.append(_log10(a, b, lower))
+    return Speedup(_log10(before, after, lower), float(np.std(ratios)), relation)
+
+
+def _log10(before: Needed, after: Needed, lower: bool) -> float:
+    """log10 of a lower or an upper bound on the ratio of two costs; the two are equal if both costs
+    are known. Where drawn tasks are not solved, what was spent on them counts."""
+    if lower:
+        return float(np.log10(before.low / (after.high if np.isfinite(after.high) else after.low)))
+    return float(np.log10((before.high if np.isfinite(before.high) else before.low) / after.low))
 
 
 def costs(rows: pd.DataFrame, search: str) -> Floats:
