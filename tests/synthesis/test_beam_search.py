@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.synthesis.test_moves import is_legal, written
+from tests.synthesis.test_moves import broken, written
 from thesis_cli.synthesis import beam_search
 from thesis_cli.synthesis.beam_search import Beam, OrderScores, best
-from thesis_cli.synthesis.depth_first import ALL
+from thesis_cli.synthesis.depth_first import NONE
 from thesis_cli.synthesis.dsl import ATTRIBUTES, BY_NAME, INT, LIST, OPERATIONS
 from thesis_cli.synthesis.execution import start
 from thesis_cli.synthesis.moves import moves
@@ -42,7 +42,9 @@ def test_a_wide_beam_runs_every_legal_program_once(length, monkeypatch):
     monkeypatch.setattr(beam_search, "step", recording(beam_search.step, programs, length))
     found = Beam(10**5).solve(UNFIT, Order.uniform(), Limits(length))
     monkeypatch.setattr("tests.synthesis.test_moves.ORDER", range(len(OPERATIONS)))
-    legal = {p for p in written((INT, LIST), length) if is_legal(p, LIST, ALL) and begins_with_values(p)}
+    legal = {
+        p for p in written((INT, LIST), length) if p.output is LIST and broken(p) == NONE and begins_with_values(p)
+    }
     assert len(programs) == len(set(programs))
     assert set(programs) == legal
     assert (found.exhausted, found.stopped, found.programs) == (length, "", ())
