@@ -22,7 +22,16 @@ from thesis_cli.studies.synthesis.guided_searches import (
 )
 from thesis_cli.studies.synthesis.incidence import TABLE, incidence, make
 from thesis_cli.studies.synthesis.published_speedups import FIGURE_5_3A, TABLE_5_1
-from thesis_cli.studies.synthesis.speedups import Needed, Speedup, difference, gain, needed, slower, speedup
+from thesis_cli.studies.synthesis.speedups import (
+    Needed,
+    Speedup,
+    difference,
+    gain,
+    more_solved,
+    needed,
+    slower,
+    speedup,
+)
 from thesis_cli.synthesis.dsl import ATTRIBUTES
 from thesis_cli.synthesis.solver import Limits, Order
 from thesis_cli.synthesis.training.corpora import held_out
@@ -124,6 +133,8 @@ def test_gains_of_searches():
     assert gain(rows, "beam", 0.5) is None
     assert difference(rows, "sort-and-add, source", "dfs, source", 0.5)[0] == pytest.approx(1.0)
     assert difference(rows, "dfs, source", "sort-and-add, source", 1.0) is None  # the second gains more than it shows
+    assert more_solved(rows, "sort-and-add, source") == pytest.approx((0.25, 0.25))
+    assert more_solved(rows, "slow") is None
     assert slower(rows, "slow", "dfs, source", 0.5)[0] == pytest.approx(np.log10(20.0))
 
 

@@ -102,11 +102,12 @@ def _row(*groups: Sequence[str]) -> list[str]:
 
 def _seconds(seconds: float, exact: bool) -> str:
     size, unit = (1, "s") if seconds >= 1 else (1e3, "ms") if seconds >= 1e-3 else (1e6, "\u00b5s")
-    return f"{'' if exact else '> '}{float(f'{size * seconds:.3g}'):g} {unit}"
+    return f"{'' if exact else '>'}{float(f'{size * seconds:.3g}'):g} {unit}"
 
 
 def _count(number: float, exact: bool) -> str:
-    return f"{'' if exact else '> '}{number:,.0f}" if number < 1e6 else f"{'' if exact else '> '}{number:.2g}"
+    text = f"{number:,.0f}" if number < 1e6 else f"{number / 1e6:.3g} M"
+    return f"{'' if exact else '>'}{text}"
 
 
 def draw_curves(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]], title: str) -> Figure:

@@ -148,6 +148,17 @@ def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> tuple
     return found[0].log10 - found[1].log10, float(errors)
 
 
+def more_solved(frame: pd.DataFrame, search: str) -> tuple[float, float] | None:
+    """By what share of the tasks that were searched both ways the network solves more of them within
+    the limits; with the standard error. None without such tasks."""
+    rows = frame[frame.search == search].assign(solved=frame.answer.notna())
+    both = rows.pivot(index="task", columns="guide", values="solved").reindex(columns=[PRIOR, NETWORK]).dropna()
+    if both.empty:
+        return None
+    gained = both[NETWORK].astype(float) - both[PRIOR].astype(float)
+    return float(gained.mean()), float(gained.std() / len(gained) ** 0.5)
+
+
 def slower(frame: pd.DataFrame, slow: str, fast: str, share: float) -> tuple[float, float] | None:
     """By how many orders of magnitude one search takes longer than another, both with the network,
     on the tasks that both have; with the standard error. None if that is not known."""
