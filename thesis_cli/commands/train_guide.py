@@ -78,7 +78,7 @@ class TrainGuideRequest(Request):
     embedding: int = option(EMBEDDING, "Dimensions in which numbers are embedded.", least=1, most=1000)
     programs_seen: int = option(SEEN, "Programs to see in training, each counted each time.", least=1, most=10**10)
     rate: float = option(0.008, "Largest step size of Adam.", above=0, below=1)
-    float32: bool = option(False, "Multiply in float32 instead of bfloat16, which takes twice as long on most CPUs.")
+    float32: bool = option(False, "Multiply in float32 instead of bfloat16, which takes 1.6 times as long.")
     device: Literal["auto", "cpu", "cuda"] = option("auto", "Where to train; auto is a GPU if PyTorch sees one.")
     seed: int = option(0, "Seed of all random numbers.", least=0, not_swept="list seeds at the top of the file")
     jobs: int = option(

@@ -4,7 +4,8 @@ Three layers of sigmoid units learn slowly from small weights. Here weights are 
 Bengio with four times the spread, biases take the mean 1/2 of the units before them out, and the
 output begins with the shares of the corpus. The embedding of a number begins with features of it
 (its sign, size and parity), which the network then changes; an embedding of fewer dimensions than
-there are features begins at random. On programs of 3 lines, features save half of the training.
+there are features begins at random. After 400,000 programs of 3 lines, with the same steps, the
+loss is 8.08 with features and 8.58 without.
 """
 
 from __future__ import annotations
