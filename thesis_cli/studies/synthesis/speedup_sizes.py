@@ -36,10 +36,10 @@ LENGTH_3 = _sizes(
 """Table 5.1: T = 3."""
 
 MOST = {
-    "dfs, source": 50_000_000,
-    "sort-and-add, source": 50_000_000,
-    "dfs": 10_000_000,
-    "sort-and-add": 2_000_000,
+    "dfs, source": 300_000_000,
+    "sort-and-add, source": 300_000_000,
+    "dfs": 100_000_000,
+    "sort-and-add": 20_000_000,
 }
 """Programs of a task after which a search of T = 5 stops."""
 
