@@ -15,9 +15,15 @@ from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, RATE
 GOAL = "goal of this project"
 FINDING = "5.5.2, where guidance pays today"
 BOTH = [PRIOR, NETWORK]
-SHORT, LONG = ("dfs", "sort-and-add", "bottom-up", "join", "auto"), ("join", "auto")
-MODES = [(search, NETWORK) for search in (*SHORT, "guided")] + [("guided", STATE)]
-STYLES = dict(zip((*SHORT, "guided", SOURCE), COLOURS, strict=False))
+STATES = [PRIOR, STATE]
+SEARCHES = ("dfs", "sort-and-add", "bottom-up", "join", "auto")
+GUIDED = [*((search, BOTH) for search in SEARCHES), ("guided", STATES)]
+"""Searches of up to 5 lines, with their guides."""
+
+LONG = [("join", BOTH), ("auto", STATES), ("guided", STATES)]
+"""Those of 6 and 7 lines. A search with the guide `state` has that of the network for its order, too."""
+
+STYLES = dict(zip((*SEARCHES, "guided", SOURCE), COLOURS, strict=False))
 DASHES = {PRIOR: ":", NETWORK: "-", STATE: "--"}
 ENOUGH = 6
 """Least number of tasks that a claim is measured on."""
@@ -45,7 +51,7 @@ def plot(frame):
 
 def _plot_ratios(ax, frame, lengths):
     """Mean ratio of the times with and without a guide, call included, with two standard errors."""
-    for search, guide in [*MODES, (SOURCE, NETWORK)]:
+    for search, guide in [*_modes(GUIDED), ("auto", STATE), (SOURCE, NETWORK)]:
         points = [(length, ratio(frame, search, guide, length, RATE)) for length in lengths]
         points = [(length, found.mean(), _error(found)) for length, found in points if len(found) > 1]
         if points:
@@ -116,14 +122,18 @@ def _not_repeatable(row):
     return NOT_REPEATABLE if row["stopped"] or row["search"] == CALL else None
 
 
-def _searches(length, count, batch, seconds, names):
-    """Searches of a length with both guides, batch by batch."""
+def _searches(length, count, batch, seconds, searches):
+    """Searches of a length with their guides, batch by batch."""
     return [
-        [name, BOTH if name in SHORT else guides, length, start, min(start + batch, count), batch, None, seconds]
+        [search, guides, length, start, min(start + batch, count), batch, None, seconds]
         for start in range(0, count, batch)
-        for name in names
-        for guides in ([NETWORK], [STATE])[: 1 + (name == "guided")]
+        for search, guides in searches
     ]
+
+
+def _modes(searches):
+    """Each search with each of its guides that is no prior."""
+    return [(search, guide) for search, guides in searches for guide in guides if guide != PRIOR]
 
 
 EXPERIMENT = Experiment(
@@ -134,20 +144,19 @@ EXPERIMENT = Experiment(
     presets={
         "quick": {
             "calls": [1, 256],
-            "searches": [[name, BOTH, 3, 0, 6, 6, None, 1] for name in (*SHORT, "guided")]
-            + [[SOURCE, BOTH, 3, 0, 6, 6, 10**7, None]],
+            "searches": [*_searches(3, 6, 6, 1, GUIDED), [SOURCE, BOTH, 3, 0, 6, 6, 10**7, None]],
         },
         "paper": {
             "calls": [1, 16, 256],
             "searches": [
                 *([SOURCE, BOTH, length, 0, 40, 20, nodes, None] for length, nodes in ((3, 10**8), (4, 3 * 10**8))),
-                *_searches(3, 40, 40, 10, (*SHORT, "guided")),
-                *_searches(4, 40, 40, 10, (*SHORT, "guided")),
-                *_searches(5, 20, 10, 10, (*SHORT, "guided")),
-                *_searches(6, 16, 4, 10, (*LONG, "guided")),
-                *_searches(7, 12, 4, 10, (*LONG, "guided")),
-                *_searches(8, 10, 2, 60, ("auto", "guided")),
-                *_searches(10, 6, 2, 20, ("auto", "guided")),
+                *_searches(3, 40, 40, 10, GUIDED),
+                *_searches(4, 40, 40, 10, GUIDED),
+                *_searches(5, 20, 10, 10, GUIDED),
+                *_searches(6, 16, 4, 10, LONG),
+                *_searches(7, 10, 5, 10, LONG),
+                *_searches(8, 10, 2, 60, [("join", BOTH), ("guided", [STATE])]),
+                *_searches(10, 6, 2, 10, [("join", BOTH), ("guided", STATES)]),
             ],
         },
     },
@@ -158,9 +167,10 @@ EXPERIMENT = Experiment(
     rows=_not_repeatable,
     claims=[
         *(_pays(SOURCE, NETWORK, length) for length in (3, 4)),
-        *(_pays(search, NETWORK, length) for length in (3, 4, 5) for search in (*SHORT, "guided")),
-        *(_pays(search, guide, length) for length in (6, 7) for search, guide in (*MODES[3:5], *MODES[5:])),
-        *(_pays(search, guide, length) for length in (8, 10) for search, guide in MODES[4:]),
+        *(_pays(*mode, length) for length in (3, 4, 5) for mode in _modes(GUIDED)),
+        *(_pays(*mode, length) for length in (6, 7) for mode in _modes(LONG)),
+        _pays("join", NETWORK, 8),
+        *(_pays(*mode, 10) for mode in (("join", NETWORK), ("guided", STATE))),
         Claim(
             id="solved, T = 5",
             source=GOAL,
@@ -180,7 +190,7 @@ EXPERIMENT = Experiment(
                 measure=_share(search, guide, 8, 60),
                 finding=FINDING,
             )
-            for search, guide in (("auto", PRIOR), *MODES[4:])
+            for search, guide in (("join", PRIOR), ("join", NETWORK), ("guided", STATE))
         ),
     ],
 )

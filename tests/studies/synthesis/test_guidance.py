@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from thesis_cli.studies.synthesis.guidance import COLUMNS, SOURCE, STATE, plan, ratio, run, times
+from thesis_cli.studies.synthesis.guidance import COLUMNS, SOURCE, plan, ratio, run, times
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR
 
 
@@ -32,16 +32,6 @@ def test_times_are_compared_task_by_task_with_the_call() -> None:
     assert ratio(found, "dfs", NETWORK, 5, 3e6) == pytest.approx([-1, -1, 0])
     assert ratio(found, "dfs", NETWORK, 5, 3e6, with_call=False)[0] == pytest.approx(np.log10(0.09))
     assert len(ratio(found, "dfs", NETWORK, 4, 3e6)) == 0
-
-
-def test_the_search_made_for_a_guide_is_compared_with_the_best_one_without() -> None:
-    found = frame(
-        row("auto", PRIOR, 0, 1.0),
-        row("guided", PRIOR, 0, 5.0),
-        row("guided", STATE, 0, 0.1),
-        row("auto", PRIOR, 1, 2.0),
-    )
-    assert ratio(found, "guided", STATE, 5, 3e6) == pytest.approx([-1])
 
 
 def test_the_search_of_the_source_is_timed_by_its_programs() -> None:

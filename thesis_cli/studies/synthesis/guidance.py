@@ -25,16 +25,13 @@ if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
 
 STATE = "state"
-"""Guide of the search `guided`: the network that reads the values of partial programs, and that of
-appendix D.3 for the order of operations."""
+"""Guide of `guided` and `auto`: the network that reads the values of partial programs, and that of
+appendix D.3 for the order of operations. `auto` then gives a guided search turns."""
 
 TRAINED = 4
 """Length T of the programs of the training corpus."""
 
 WEIGHTS, STATE_WEIGHTS = f"lines-{TRAINED}", "next-line"
-
-WITHOUT = {"guided": "auto"}
-"""The search without a guide that a guided one is compared with, if that is not the same search."""
 
 SOURCE = "dfs, source"
 """The source's depth-first search; its time is that of the programs that it examines."""
@@ -136,10 +133,13 @@ def _ready(search: str, guide: str, nodes: int | None) -> Solver:
     """A search that has answered once: everything is compiled and loaded."""
     by = solver(search, nodes)
     if guide == STATE:
-        from thesis_cli.synthesis.anytime_beam import AnytimeBeam
-        from thesis_cli.synthesis.networks.next_line import NextLine
+        from thesis_cli.synthesis.anytime_beam import AnytimeBeam, network, prepare
+        from thesis_cli.synthesis.auto import Auto
 
-        by = AnytimeBeam(NextLine.load(STATE_WEIGHTS))
+        prepare()
+        by = AnytimeBeam(network(STATE_WEIGHTS))
+        if search == "auto":
+            by = Auto(guided=True)
     by.solve(Task("any", (Example(((0,),), 0),)), Order.uniform(), Limits(1))
     return by
 
@@ -159,7 +159,7 @@ def times(frame: pd.DataFrame, search: str, guide: str, length: int, rate: float
 
 
 def ratio(frame: pd.DataFrame, search: str, guide: str, length: int, rate: float, with_call: bool = True) -> Floats:
-    """log10 of the time with a guide over the time of `WITHOUT`, of each task that both were given.
+    """log10 of the time with a guide over the time with the prior, of each task that both were given.
 
     Tasks that neither search has solved say nothing about the two, and count with 0.
 
@@ -169,7 +169,7 @@ def ratio(frame: pd.DataFrame, search: str, guide: str, length: int, rate: float
     """
     import pandas as pd
 
-    names = [(search, guide), (WITHOUT.get(search, search), PRIOR)]
+    names = [(search, guide), (search, PRIOR)]
     guided, plain = (times(frame, *name, length, rate) for name in names)
     parts = [frame[(frame.search == by) & (frame.guide == of) & (frame.length == length)] for by, of in names]
     solved = pd.concat(parts).groupby("task").answer.count() > 0
