@@ -48,7 +48,7 @@ def draw_table(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]], tit
         weight = "bold" if bold else "normal"
         ax.text(0, -place, name, fontsize=6, weight=weight)
         for column, text in enumerate(cells):
-            ax.text(_at(column), -place, text, ha="center", fontsize=6, weight=weight)
+            ax.text(_at(column), -place, text, ha="center", fontsize=5.3, weight=weight)
     for place, note in enumerate(_notes(frame), 1):
         ax.text(0, -len(lines) - place, note, fontsize=6)
     return figure
