@@ -393,3 +393,19 @@ def test_a_prior_of_python(tmp_path):
 def test_what_is_no_task_of_python_is_refused(tasks, message):
     with pytest.raises(InputError, match=message):
         tc.synthesize(tasks)
+
+
+@pytest.mark.parametrize(
+    ("solver", "prior", "guide"),
+    [
+        ("sort-and-add", "corpus", "network lines-4"),
+        ("sort-and-add", "uniform", "none"),
+        ("beam", "corpus", "network program"),
+        ("dfs", "corpus", "none"),
+        ("guided", "uniform", "network next-line"),
+    ],
+)
+def test_the_default_guide_is_the_solvers_unless_a_prior_is_given(solver, prior, guide):
+    found = tc.synthesize("data/tasks/mirror.json", solver=solver, prior=prior, max_length=2, jobs=1)
+    assert found.settings["guide"].startswith(guide)
+    assert found.status == 0

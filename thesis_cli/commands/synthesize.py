@@ -66,6 +66,9 @@ MOST_PROGRAMS = 10**4
 WHOLE = ("rank", "length", "same", "programs", "nodes", "exhausted")
 """Columns that are empty in some rows, and of whole numbers in the others."""
 
+PRIOR = "corpus"
+"""The prior, unless the user names another one."""
+
 LISTED = 10
 """Up to so many tasks are listed one by one; more are summed up."""
 
@@ -97,12 +100,12 @@ class SynthesizeRequest(Request):
         None,
         "Guide that sees the examples and orders the search: none, network, the name of shipped weights, or a file of "
         "weights.",
-        default_text="network for guided, none for other solvers",
+        default_text="none for auto, join, dfs and bottom-up, network for others unless --prior is given",
         names="file",
         objects=True,
     )
     prior: Prior = option(
-        "corpus",
+        PRIOR,
         "Probabilities of functions and lambdas: corpus, uniform, or a CSV file of attribute,probability.",
         names="file",
         objects=True,
@@ -191,7 +194,7 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
     whole = Stopwatch()
     semantics = semantics_of(request.division, request.range, request.max_list)
     prior = _prior(request.prior)
-    guide = _guide(request.guide, request.solver, prior)
+    guide = _guide(request, prior)
     tasks, bad = _tasks(request, semantics)
     orders, guidance = _orders(guide, tasks, prior)
     reading = whole.seconds
@@ -280,17 +283,24 @@ def _prior(prior: object) -> Order:
         remedy = "it must be corpus, uniform, a CSV file, probabilities by name, or an Order"
         remedy = "give it as guide" if isinstance(prior, Guide) else remedy
         raise InputError(f"--prior is an object of type {type(prior).__name__}", remedy)
-    if prior == "corpus":
+    if prior == PRIOR:
         return load()
     return Order.uniform() if prior == "uniform" else read(Path(prior))
 
 
-def _guide(guide: object, solver: SolverName, prior: Order) -> Guide | None:
-    """A guide by name, from a file of weights, or as it is; None for `none`. `network` stands for the
-    weights that the solver is made for, if any, and None for what the solver has by default."""
+def _guide(request: SynthesizeRequest, prior: Order) -> Guide | None:
+    """A guide by name, from a file of weights, or as it is; None for `none`.
+
+    `network` stands for the weights that the solver is made for, if any. Without a name the solver has
+    its default, but a prior that the user names is not overruled.
+    """
     from thesis_cli.synthesis.guide import Guide
 
-    guide = SOLVERS[solver].guide if guide is None else guide
+    guide: object = request.guide
+    solver = request.solver
+    if guide is None:
+        asks_for_lines = solver == "guided"  # and goes by the prior besides
+        guide = SOLVERS[solver].guide if request.prior == PRIOR or asks_for_lines else "none"
     if isinstance(guide, str | Path):
         own = SOLVERS[solver].weights if guide == "network" else ""
         if guide == "none":
