@@ -178,6 +178,7 @@ EXPERIMENT = Experiment(
             published=0.95,
             relation=">",
             measure=_share("auto", NETWORK, 5, 1),
+            rounding=0.005,
             finding=FINDING,
         ),
         *(

@@ -299,13 +299,14 @@ def _guide(request: SynthesizeRequest, prior: Order) -> Guide | None:
     guide: object = request.guide
     solver = request.solver
     if guide is None:
-        asks_for_lines = solver == "guided"  # and goes by the prior besides
-        guide = SOLVERS[solver].guide if request.prior == PRIOR or asks_for_lines else "none"
+        both = solver == "guided"  # the network for next lines, the prior for the rest
+        guide = SOLVERS[solver].guide if request.prior == PRIOR or both else "none"
     if isinstance(guide, str | Path):
         own = SOLVERS[solver].weights if guide == "network" else ""
         if guide == "none":
             return None
-        return line_guide_named(own or guide, prior) if solver == "guided" else guide_named(own or guide)
+        asks_for_lines = SOLVERS[solver].weights == "next-line"
+        return line_guide_named(own or guide, prior) if asks_for_lines else guide_named(own or guide)
     if not isinstance(guide, Guide):
         remedy = "it must be none, network, a file of weights, or a Guide"
         raise InputError(f"--guide is an object of type {type(guide).__name__}", remedy)

@@ -15,7 +15,7 @@ from thesis_cli.synthesis.dsl import DEFAULT, Semantics
 from thesis_cli.synthesis.join import Join
 from thesis_cli.synthesis.refutation import refutation
 from thesis_cli.synthesis.roots import Roots
-from thesis_cli.synthesis.solver import Limits, Order, Solution, Stop
+from thesis_cli.synthesis.solver import Limits, LineOrder, Order, Solution, Stop
 from thesis_cli.synthesis.spaces import bands
 from thesis_cli.synthesis.task import Task
 
@@ -54,12 +54,13 @@ class Auto:
     shows that there is no shorter one. For more than one program it is depth-first search alone,
     because the bank keeps only one expression for each value.
 
+    If the order names a network for next lines, a guided search (`anytime_beam`) takes turns, too,
+    once the others have cost `GUIDED` nanoseconds: half of the time from then on.
+
     Parameters
     ----------
     prove : whether to search depth first. Without it, the search ends with the first program, which
         need not be the shortest.
-    guided : whether a guided search (`anytime_beam`) takes turns, too, once the others have cost
-        `GUIDED` nanoseconds, half of the time from then on.
 
     Notes
     -----
@@ -68,7 +69,6 @@ class Auto:
     """
 
     prove: bool = True
-    guided: bool = False
     name: str = "auto"
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
@@ -80,11 +80,12 @@ class Auto:
         prepare()
         run = Run(self.name, task, limits, semantics)
         turns = Turns(run, task, order, limits, semantics)
-        led = _Led(run, task, order, limits, semantics)
+        asks = self.prove and isinstance(order, LineOrder)
+        led = _Led(run, task, order, limits, semantics) if asks else None
         try:
             while (run.exhausted < run.shortest - 1) if self.prove else not run.complete:
                 best = run.shortest
-                if self.guided and not run.complete and led.spent + led.next <= turns.spent - led.after:
+                if led and not run.complete and led.spent + led.next <= turns.spent - led.after:
                     name, short = "guided", led.take()
                 else:
                     name, short = turns.take(self.prove)
@@ -180,11 +181,11 @@ class _Led:
 
     def take(self) -> Stop:
         """Search with the next beam."""
-        from thesis_cli.synthesis.anytime_beam import Beam, network, prepare
+        from thesis_cli.synthesis.anytime_beam import Beam, policy_of, prepare
 
         if self._beam is None:
             prepare()
-            self._beam = Beam(self._run, network(), *self._given)
+            self._beam = Beam(self._run, policy_of(self._given[1]), *self._given)
         self.spent += self._beam.next
         short = self._beam.widen()
         self.next = np.inf if self._beam.complete or short == "memory" else self._beam.next
@@ -210,5 +211,4 @@ class MeetInTheMiddle(Auto):
     """A bank by size and joins on it, until a program is found, which need not be the shortest."""
 
     prove: bool = False
-    guided: bool = False
     name: str = "join"

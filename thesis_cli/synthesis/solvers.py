@@ -24,8 +24,8 @@ class Entry:
         Python.
     label : what the answer calls it; empty for its name.
     lists_all : whether it finds every program of the shortest length.
-    weights : weights that the guide `network` stands for, if it is made for a network of its own;
-        comparisons of searches without a guide leave such a solver out.
+    weights : weights that the guide `network` stands for, if not those that predict functions and
+        lambdas.
     guide : the guide that it has unless the user names one: the network, where measurements show that
         it pays for programs of any length (experiments `guidance` and `table-5-1`).
     """
@@ -55,7 +55,7 @@ class Entry:
 
 
 SOLVERS = {
-    "auto": Entry("auto", "Auto", ("auto",), lists_all=True),
+    "auto": Entry("auto", "Auto", ("auto",), lists_all=True, weights="next-line"),
     "join": Entry("auto", "MeetInTheMiddle", ("auto",)),
     "dfs": Entry("depth_first", "DepthFirst", ("depth_first",), lists_all=True),
     "sort-and-add": Entry("sort_and_add", "SortAndAdd", ("depth_first",), guide="network"),
@@ -70,7 +70,7 @@ SOLVERS = {
 COMPILED = tuple(name for name, entry in SOLVERS.items() if entry.compiled)
 """Names of the solvers that run compiled code; the others are slow."""
 
-UNGUIDED = tuple(name for name, entry in SOLVERS.items() if not entry.weights)
+UNGUIDED = tuple(name for name, entry in SOLVERS.items() if not (entry.weights and entry.guide == "network"))
 """Names of the solvers that are not made for a network of their own."""
 
 if TYPE_CHECKING:

@@ -41,10 +41,10 @@ def test_a_network_for_next_lines_orders_no_other_search() -> None:
         tc.synthesize(TASK, solver="dfs", guide="next-line", jobs=1)
 
 
-def test_auto_may_give_the_guided_search_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_gives_the_guided_search_turns_if_the_order_names_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("thesis_cli.synthesis.auto._Led.after", -1e9)
     task = load_tasks(TASK)[0]
-    found = Auto(guided=True).solve(task, prior.load(), Limits(4))
+    found = Auto().solve(task, LineOrder(prior.load().probabilities), Limits(4))
     assert found.solver == "guided"
     assert found.proven
     assert check(found.programs[0], task)

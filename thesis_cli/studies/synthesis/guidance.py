@@ -15,7 +15,7 @@ from thesis_cli.studies.synthesis.predictions import version
 from thesis_cli.studies.synthesis.timing import until_found
 from thesis_cli.synthesis.networks.network_guide import network_guide
 from thesis_cli.synthesis.networks.weights import shipped
-from thesis_cli.synthesis.solver import Limits, Order, Solver
+from thesis_cli.synthesis.solver import Limits, LineOrder, Order, Solver
 from thesis_cli.synthesis.task import Example, Task
 from thesis_cli.synthesis.training.corpora import held_out
 
@@ -117,9 +117,11 @@ def _searched(
     rows = []
     for place, task in enumerate(tasks):
         for name, (given, calls) in zip(names, made, strict=True):
-            by = _ready(search, name, nodes)
+            by, order = _ready(search, name, nodes), given[place]
+            if name == STATE:
+                order = LineOrder(order.probabilities, STATE_WEIGHTS)
             began = time.process_time()
-            solution = by.solve(task, given[place], Limits(length, timeout))
+            solution = by.solve(task, order, Limits(length, timeout))
             seconds = time.process_time() - began
             answer = len(solution.program) if solution.program else None
             found = _rounded(until_found(solution, seconds)) if answer else None
@@ -133,13 +135,10 @@ def _ready(search: str, guide: str, nodes: int | None) -> Solver:
     """A search that has answered once: everything is compiled and loaded."""
     by = solver(search, nodes)
     if guide == STATE:
-        from thesis_cli.synthesis.anytime_beam import AnytimeBeam, network, prepare
-        from thesis_cli.synthesis.auto import Auto
+        from thesis_cli.synthesis.anytime_beam import network, prepare
 
         prepare()
-        by = AnytimeBeam(network(STATE_WEIGHTS))
-        if search == "auto":
-            by = Auto(guided=True)
+        network(STATE_WEIGHTS)
     by.solve(Task("any", (Example(((0,),), 0),)), Order.uniform(), Limits(1))
     return by
 
