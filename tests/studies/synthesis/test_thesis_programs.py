@@ -63,7 +63,10 @@ def test_tasks_tell_their_stories(name):
 
 def test_files_are_what_the_command_writes(tmp_path):
     main(str(tmp_path))
-    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in TASKS.iterdir()} - {"README.md", "twice.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in TASKS.iterdir()} - {
+        "README.md",
+        "twice.json",
+    }
     for path in tmp_path.iterdir():
         assert path.read_text() == (TASKS / path.name).read_text(), path.name
 
