@@ -14,6 +14,7 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.studies.synthesis.predictions import predicted, version
 from thesis_cli.studies.synthesis.rank_loss import Joint, excess, improved, ranked, total_cost
+from thesis_cli.studies.synthesis.timing import solution_of
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.depth_first import NONE
 from thesis_cli.synthesis.dsl import ATTRIBUTES
@@ -142,7 +143,7 @@ def _searches(rng, guide, programs):
     rows = []
     for row, (task, order) in enumerate(zip(test, orders, strict=True)):
         found = ranked(corpus.attributes[row : row + 1], order.attributes)
-        nodes = SEARCH.solve(task, order, Limits(3)).nodes
+        nodes = solution_of(SEARCH, task, order, Limits(3)).nodes
         numbers = {"loss": found.loss[0], "active": found.active[0], "relevant": found.relevant[0], "nodes": nodes}
         rows += [(name, guide.split()[0], row, number, 0) for name, number in numbers.items()]
     return rows

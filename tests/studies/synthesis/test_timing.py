@@ -5,6 +5,7 @@ import pytest
 
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN
 from thesis_cli.studies.synthesis.timing import SOLVERS, examine, solver, time_limits, timed, unsolvable, until_found
+from thesis_cli.synthesis.depth_first import Examination
 from thesis_cli.synthesis.dsl import INT, LIST
 from thesis_cli.synthesis.program import search_space
 from thesis_cli.synthesis.program_codes import SIGNATURES
@@ -22,6 +23,15 @@ def test_time_limits_are_those_of_the_thesis():
 def test_what_is_not_solved_takes_for_ever():
     assert time_limits([np.inf, 1, np.inf, 2, 3]) == [1, 2, 3]
     assert time_limits([np.inf, 1, np.inf]) == [1, np.inf, np.inf]
+
+
+def test_a_search_that_the_user_stops_is_no_result(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Examination, "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        timed("dfs", MIRROR.task(), Order.uniform(), Limits(2))
 
 
 def test_the_time_to_a_program_is_its_share_of_the_processor_time():
@@ -62,6 +72,7 @@ def test_a_solver_has_answered_before_it_is_timed(monkeypatch):
     class Counted:
         def solve(self, task, order, limits):
             calls.append(task.name)
+            return Solution((), "counted", 0, 0.0, 0)
 
     monkeypatch.setitem(SOLVERS, "counted", Counted())
     solver("counted")

@@ -12,7 +12,7 @@ import numpy as np
 
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, orders, solver, tasks_of
 from thesis_cli.studies.synthesis.predictions import version
-from thesis_cli.studies.synthesis.timing import until_found
+from thesis_cli.studies.synthesis.timing import solution_of, until_found
 from thesis_cli.synthesis.networks.network_guide import network_guide
 from thesis_cli.synthesis.networks.weights import shipped
 from thesis_cli.synthesis.solver import Limits, LineOrder, Order, Solver
@@ -121,7 +121,7 @@ def _searched(
             if name == STATE:
                 order = LineOrder(order.probabilities, STATE_WEIGHTS)
             began = time.process_time()
-            solution = by.solve(task, order, Limits(length, timeout))
+            solution = solution_of(by, task, order, Limits(length, timeout))
             seconds = time.process_time() - began
             answer = len(solution.program) if solution.program else None
             found = _rounded(until_found(solution, seconds)) if answer else None

@@ -148,7 +148,7 @@ def run(
     rows = []
     for place, (task, order, call) in enumerate(zip(tasks, given, calls, strict=True), first):
         began = time.process_time()
-        found = by.solve(task, order, Limits(length, limits["timeout"]))
+        found = timing.solution_of(by, task, order, Limits(length, limits["timeout"]))
         seconds = time.process_time() - began
         answer = len(found.program) if found.program else None
         what = (search, guide, trained, length, place, found.nodes)
@@ -176,7 +176,7 @@ def until_share(
     limit = min(nodes, 2**16)
     while True:
         by = solver(search, limit)
-        found = [by.solve(task, order, Limits(length)) for task, order in zip(tasks, given, strict=True)]
+        found = [timing.solution_of(by, *task, Limits(length)) for task in zip(tasks, given, strict=True)]
         if sum(bool(solution.program) for solution in found) >= share * len(tasks) or limit >= nodes:
             return found
         limit = min(nodes, FACTOR * limit)

@@ -41,11 +41,25 @@ def solver(name: str) -> Solver:
     return found
 
 
+def solution_of(solver: Solver, task: Task, order: Order, limits: Limits) -> Solution:
+    """The solution of a solver.
+
+    Raises
+    ------
+    KeyboardInterrupt : the user has stopped the search. A solver returns what it has by then, which is
+        no result of an experiment.
+    """
+    found = solver.solve(task, order, limits)
+    if found.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return found
+
+
 def timed(name: str, task: Task, order: Order, limits: Limits) -> tuple[Solution, float]:
     """The solution of a solver, and its seconds."""
     found = solver(name)
     began = time.process_time()
-    solution = found.solve(task, order, limits)
+    solution = solution_of(found, task, order, limits)
     return solution, time.process_time() - began
 
 
