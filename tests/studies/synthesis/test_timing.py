@@ -29,6 +29,7 @@ def test_a_search_that_the_user_stops_is_no_result(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
+    solver("dfs")  # everything is loaded
     monkeypatch.setattr(Examination, "advance", interrupted)
     with pytest.raises(KeyboardInterrupt):
         timed("dfs", MIRROR.task(), Order.uniform(), Limits(2))
