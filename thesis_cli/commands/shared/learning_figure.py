@@ -45,6 +45,7 @@ def _curve(axes: Axes, curve: Columns, baselines: Mapping[str, float]) -> None:
     for (name, loss), style in zip(baselines.items(), ("--", ":"), strict=False):
         axes.axhline(loss, color="grey", linestyle=style, label=name.replace("_", " "))
     axes.legend()
+    axes.locator_params(axis="x", nbins=5)
     label(axes, "programs seen", "loss, nats a program", "learning curve")
 
 
