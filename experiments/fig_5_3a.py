@@ -3,8 +3,9 @@
 100 held-out programs of 5 lines, five examples each, and a network that was trained on programs of
 4 lines, whose prior is that of searches without it. The searches are those of `table-5-1`. All are
 stopped after a number of programs, so that the result is the same on every machine; what is not
-reached is a bound, as in the source. The deductive search is left out: it solves too few of these
-tasks in the seconds that an experiment has.
+reached is a bound, as in the source, and a share of the tasks that neither search reaches has no
+claim. The deductive search is left out: it solves too few of these tasks in the seconds that an
+experiment has.
 """
 
 from math import log10
@@ -19,7 +20,10 @@ from thesis_cli.studies.synthesis.timing import SHARES
 
 TITLE = "Seconds for each task by which shares of the tasks of $T = 5$ are solved"
 PROJECT = "goal of this project"
-SMALLER = ""
+REACHED = {"dfs, source": (0.2, 0.4), "sort-and-add, source": (0.2,)}
+"""Shares of the tasks that the source's searches solve within the limits, at least with the network.
+There are claims about these alone."""
+
 CERTAIN = 0.02
 """Tolerance of a log10 from which its sign is not decided."""
 
@@ -46,7 +50,7 @@ def _pair(function, *what):
 
 def _cells():
     for search, cells in FIGURE_5_3A.items():
-        for cell in cells:
+        for cell in [cell for cell in cells if cell.share in REACHED.get(search, ())]:
             what = f"{cell.search}, {cell.share:.0%}"
             shown = f"at T = 5 ({cell.share:.0%} of tasks; log10 of the speedup)"
             yield Claim(
@@ -56,7 +60,6 @@ def _cells():
                 published=0.0,
                 relation=">",
                 measure=_gain(search, cell.share, 0.0),
-                finding=SMALLER,
                 scale=CERTAIN,
             )
             least = log10(cell.speedup)
@@ -68,13 +71,12 @@ def _cells():
                 relation=">",
                 measure=_gain(search, cell.share, least),
                 rounding=log10(1 + 0.05 / cell.speedup),
-                finding=SMALLER,
                 scale=CERTAIN,
             )
 
 
 def _orders():
-    for share in SHARES:
+    for share in REACHED["sort-and-add, source"]:
         yield Claim(
             id=f"Sort and add over DFS, {share:.0%}",
             source="Thesis 5.5.1",
@@ -83,7 +85,6 @@ def _orders():
             published=0.0,
             relation=">",
             measure=_pair(difference, "sort-and-add, source", "dfs, source", share),
-            finding=SMALLER,
             scale=CERTAIN,
         )
     for search, name in (("sort-and-add, source", "Sort and add"), ("sort-and-add", "today's sort-and-add")):
@@ -106,7 +107,6 @@ def _orders():
                 published=0.0,
                 relation=">",
                 measure=_gain(search, share, 0.0),
-                finding=SMALLER,
                 scale=CERTAIN,
             )
 

@@ -33,6 +33,7 @@ TASKS = [
     ("dp-test", {"release": "release.csv", "other": "people.csv", "permutations": 50}, 1),
     ("dp-audit", {"method": "features", "runs": 40, "command_runs": 0}, None),
     ("synthesize", {"tasks": "candy.json", "max_length": 1}, None),
+    ("explain", {"tasks": "candy.json"}, None),
 ]
 REPEATED = ("dp-release", "dp-measure", "dp-audit")
 """Commands whose noise has no seed: each run differs."""
