@@ -173,8 +173,8 @@ def _title(guide):
 
 
 def _plot_orders(ax, rows):
-    """Of the most labels, the share of distributions in which the order by marginals is not the
-    best."""
+    """The share of distributions, those of the most labels, in which another order is better than
+    that by marginals."""
     most = rows.of.str.extract(r", (\d+) labels")[0].astype(int)
     rows = rows[most == most.max()]
     for kind, style in zip(KINDS, (":", "--", "-"), strict=True):
