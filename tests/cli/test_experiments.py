@@ -21,7 +21,7 @@ def toy(tmp_path):
 def test_from_nothing_to_claims_and_figures(cli, toy):
     result = cli("reproduce", "--jobs", 1)
     assert result.status == 0, result.err
-    assert "2 claims at preset quick: 1 hold, 1 do not (1 of them findings" in result.out
+    assert "2 claims at preset quick: 1 hold, 0 consistent, 0 not decided, 1 do not hold (1 of them" in result.out
     assert "see docs/errata.md, some finding" in result.out
     assert "4 tasks run" in result.err
     assert sorted(p.name for p in (toy / "results/quick").iterdir()) == [
@@ -30,6 +30,18 @@ def test_from_nothing_to_claims_and_figures(cli, toy):
     assert result.out.endswith("\ntoy  new\n\n1 table at preset quick: 1 new\n")
     again = cli("reproduce", "--jobs", 1)
     assert "0 tasks run,    4 kept" in again.err
+    record = toy / "results/quick/toy.json"
+    (before, drawn) = record.read_text(), (toy / "results/quick/toy.png").read_bytes()
+    assert json.loads(before)["caption"] == "Draws against their number."
+    source = toy / "experiments" / "toy.py"
+    source.write_text(SOURCE.replace("Draws", "Numbers"))
+    registry.load.cache_clear()
+    assert cli("plot", "--preset", "quick").status == 0  # what is drawn and computed stays
+    assert record.read_text() == before.replace("Draws", "Numbers")
+    assert (toy / "results/quick/toy.png").read_bytes() == drawn
+    source.write_text(SOURCE)
+    registry.load.cache_clear()
+    again = cli("reproduce", "--jobs", 1)
     assert again.out.endswith("\ntoy  identical\n\n1 table at preset quick: 1 identical\n")
 
 

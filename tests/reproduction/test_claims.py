@@ -8,56 +8,110 @@ import pytest
 
 from thesis_cli.base.errors import WorkFailed
 from thesis_cli.reproduction.claims import judge, write_csv
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
+from thesis_cli.reproduction.measuring import furthest
 
 
 def experiment(*claims):
     return Experiment("e", "t", "s", 1, {}, lambda s: [], lambda seed: pd.DataFrame(), lambda f: None, claims)
 
 
-def claim(relation, published, value, error=0.0, rounding=0.0, finding=""):
+def claim(relation, published, value, error=0.0, kind="comparison", **more):
     measure = lambda frame: None if value is None else Measurement(value, error)  # noqa: E731
-    return Claim("c", "s", "statement", published, relation, measure, rounding, finding)
+    return Claim("c", "s", "statement", published, relation, measure, kind=kind, **more)
+
+
+def verdict(folder, *claims):
+    (folder / "e.csv").write_text("x\n1\n")
+    (row,) = judge(experiment(*claims), folder)
+    return row
 
 
 @pytest.mark.parametrize(
-    ("relation", "published", "value", "error", "rounding", "verdict"),
+    ("relation", "published", "value", "error", "verdict_of_comparison", "verdict_of_theorem"),
     [
-        ("=", 1.0, 1.04, 0.01, 0.0, "holds"),
-        ("=", 1.0, 1.06, 0.01, 0.0, "does not hold"),
-        ("=", 1.0, 0.94, 0.01, 0.0, "does not hold"),
-        ("=", 0.39, 0.3921, 0.0, 0.005, "holds"),
-        (">", 1.0, 1.0, 0.0, 0.0, "does not hold"),
-        (">", 1.0, 0.97, 0.01, 0.0, "holds"),
-        (">", 1.0, 1.1, 0.0, 0.0, "holds"),
-        ("<", 1.0, 1.1, 0.0, 0.0, "does not hold"),
-        ("<", 1.0, 0.9, 0.0, 0.0, "holds"),
-        ("=", 1.0, math.nan, 0.0, 0.0, "does not hold"),
-        ("=", 1.0, None, 0.0, 0.0, "not run"),
-        ("=", 2.0, 2.4, 5.7, 0.0, "undecided"),
-        ("=", 2.0, 2.4, 0.3, 0.5, "undecided"),
-        ("=", 2.0, 2.4, 0.29, 0.5, "holds"),
-        ("=", -2.0, 12.0, 2.0, 0.0, "does not hold"),
-        ("<", 1.0, 1.4, 0.4, 0.0, "undecided"),
-        ("<", 1.0, 0.6, 0.4, 0.0, "undecided"),
-        (">", 1.0, 3.4, 0.4, 0.0, "holds"),
-        (">", 1.0, 2.4, 0.4, 0.0, "undecided"),
-        (">", 1.0, -1.1, 0.4, 0.0, "does not hold"),
-        (">", 0.0, 2.4, 5.0, 0.0, "holds"),
+        # an equality: refuted beyond five standard errors; decided if they are at most a tenth
+        ("=", 1.0, 1.04, 0.02, "holds", "holds"),
+        ("=", 1.0, 1.11, 0.02, "does not hold", "does not hold"),
+        ("=", 1.0, 0.89, 0.02, "does not hold", "does not hold"),
+        ("=", -2.0, -2.1, 0.04, "holds", "holds"),
+        ("=", 1.0, 1.04, 0.021, "not decided", "consistent"),
+        ("=", 1.0, math.nan, 0.01, "does not hold", "does not hold"),
+        ("=", 1.0, None, 0.0, "not run", "not run"),
+        ("=", 0.0, 0.0, 0.001, "not decided", "consistent"),
+        # an inequality: decided beyond five standard errors on either side
+        (">", 1.0, 1.11, 0.02, "holds", "holds"),
+        (">", 1.0, 1.09, 0.02, "not decided", "consistent"),
+        (">", 1.0, 0.91, 0.02, "not decided", "consistent"),
+        (">", 1.0, 0.89, 0.02, "does not hold", "does not hold"),
+        ("<", 1.0, 0.89, 0.02, "holds", "holds"),
+        ("<", 1.0, 0.91, 0.02, "not decided", "consistent"),
+        ("<", 1.0, 1.11, 0.02, "does not hold", "does not hold"),
+        (">", 1.0, math.nan, 0.02, "does not hold", "does not hold"),
+        (">", 0.0, 1.0, math.inf, "not decided", "consistent"),
+        # without an error an observed inequality is strict, and a theorem's may be attained
+        (">", 1.0, 1.0, 0.0, "does not hold", "consistent"),
+        (">", 1.0, 1.1, 0.0, "holds", "holds"),
+        ("<", 1.0, 1.1, 0.0, "does not hold", "does not hold"),
     ],
 )
-def test_verdicts(tmp_path, relation, published, value, error, rounding, verdict):
-    (tmp_path / "e.csv").write_text("x\n1\n")
-    (row,) = judge(experiment(claim(relation, published, value, error, rounding)), tmp_path)
-    assert row.verdict == verdict
-    assert row.unexplained == (verdict == "does not hold")
+def test_verdicts(tmp_path, relation, published, value, error, verdict_of_comparison, verdict_of_theorem):
+    kinds = dict.fromkeys(("comparison", "published"), verdict_of_comparison)
+    for kind, expected in {**kinds, **dict.fromkeys(("identity", "bound"), verdict_of_theorem)}.items():
+        row = verdict(tmp_path, claim(relation, published, value, error, kind))
+        assert (row.kind, row.verdict) == (kind, expected)
+        assert row.unexplained == (expected == "does not hold")
 
 
-def test_a_claim_declares_from_which_tolerance_it_is_undecided(tmp_path):
-    (tmp_path / "e.csv").write_text("x\n1\n")
-    for scale, verdict in ((5.0, "undecided"), (5.1, "holds"), (None, "holds")):
-        (row,) = judge(experiment(replace(claim("=", 0.0, 1.0, 1.0), scale=scale)), tmp_path)
-        assert (row.verdict, row.measured, row.tolerance, row.unexplained) == (verdict, 1.0, 5.0, False)
+def test_a_claim_declares_the_deviation_that_it_tells_from_none(tmp_path):
+    for scale, expected in ((4.9, "not decided"), (5.0, "holds"), (None, "not decided")):
+        row = verdict(tmp_path, claim("=", 0.0, 1.0, 1.0, scale=scale))
+        assert (row.verdict, row.measured, row.error, row.detects) == (expected, 1.0, 5.0, 5.0)
+    attained = claim("<", 1.0, 1.0 + 1e-12, 1e-12, "bound")
+    assert verdict(tmp_path, attained).verdict == "consistent"
+    assert verdict(tmp_path, replace(attained, scale=1e-9)).verdict == "holds"
+    assert verdict(tmp_path, replace(attained, scale=1e-12)).verdict == "consistent"
+
+
+def test_rounding_and_words_of_the_source_are_allowed_once(tmp_path):
+    for value, expected in ((0.394, "holds"), (0.396, "does not hold"), (0.386, "holds"), (0.384, "does not hold")):
+        row = verdict(tmp_path, claim("=", 0.39, value, rounding=0.005))
+        assert (row.verdict, row.error, row.detects) == (expected, 0.0, 0.005)
+    words = Reading("roughly: within 0.02", 0.02)
+    for value, expected in ((0.414, "holds"), (0.416, "does not hold")):
+        row = verdict(tmp_path, claim("=", 0.39, value, rounding=0.005, reading=words))
+        assert (row.verdict, row.reading, row.detects) == (expected, words.words, pytest.approx(0.025))
+    for relation, value in ((">", 3.06), ("<", 3.14)):
+        assert verdict(tmp_path, claim(relation, 3.1, value, rounding=0.05)).verdict == "holds"
+    for relation, value in ((">", 3.04), ("<", 3.16)):
+        assert verdict(tmp_path, claim(relation, 3.1, value, rounding=0.05)).verdict == "does not hold"
+
+
+def test_errors_of_a_measurement(tmp_path):
+    """Numerical errors count once, beside five standard errors; the weakest number decides what
+    the row would have caught, not whether the one that is furthest off agrees.
+    """
+
+    def row(**errors):
+        measure = lambda frame: Measurement(1.05, **errors)  # noqa: E731
+        return verdict(tmp_path, Claim("c", "s", "t", 1.0, "=", measure, kind="identity"))
+
+    assert (row(error=0.06).verdict, row(error=0.06).detects) == ("holds", 0.06)
+    assert row(error=0.04).verdict == "does not hold"
+    both = row(standard_error=0.004, error=0.04)
+    assert (both.error, both.verdict) == (pytest.approx(0.06), "holds")
+    weak = row(standard_error=0.012, weakest=0.03)
+    assert (weak.error, weak.detects, weak.verdict) == (pytest.approx(0.06), pytest.approx(0.15), "consistent")
+    assert row(standard_error=0.005, weakest=0.03).verdict == "does not hold"
+
+
+def test_the_furthest_number_is_the_one_that_misses_by_most_standard_errors():
+    found = furthest([1.0, 1.3, 0.9], [0.1, 0.2, 0.05], expected=1.0)
+    assert found == Measurement(0.9, 0.05, weakest=0.2)
+    assert math.isnan(furthest([1.0, math.nan, 9.0], [1.0, 1.0, 1.0]).value)
+    for values, errors in (([], []), ([1.0], [0.0]), ([1.0, 2.0], [1.0, math.nan])):
+        with pytest.raises(ValueError, match="standard errors"):
+            furthest(values, errors)
 
 
 def test_a_finding_explains(tmp_path):

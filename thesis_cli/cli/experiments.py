@@ -202,29 +202,30 @@ def _print_json(preset: str, verdicts: Sequence[Verdict], **more: object) -> Non
 
 def _print_claims(verdicts: Sequence[Verdict], preset: str) -> None:
     from thesis_cli.base.figures import nice
-    from thesis_cli.reproduction.claims import FAILS, HOLDS, NOT_RUN, UNDECIDED
+    from thesis_cli.reproduction.claims import CONSISTENT, FAILS, HOLDS, NOT_RUN, UNDECIDED, VERDICTS
 
     room = _width() - 52
     if verdicts:
-        typer.echo(f"{'statement':<{room}} {'published':>11} {'measured':>11} {'tolerance':>10}  verdict")
+        typer.echo(f"{'statement':<{room}} {'published':>11} {'measured':>11} {'detects':>10}  verdict")
     for experiment in dict.fromkeys(v.experiment for v in verdicts):
         typer.echo(f"\n{experiment}")
         for v in (v for v in verdicts if v.experiment == experiment):
-            lines = textwrap.wrap(f"{v.statement} ({v.source})", room - 2)
+            text = f"{v.statement} ({'; '.join(filter(None, [v.source, v.reading]))})"
+            lines = textwrap.wrap(text, room - 2)
             published = ("" if v.relation == "=" else f"{v.relation} ") + nice(v.published)
             typer.echo(
-                f"  {lines[0]:<{room - 2}} {published:>11} {nice(v.measured):>11} {nice(v.tolerance):>10}  {v.verdict}"
+                f"  {lines[0]:<{room - 2}} {published:>11} {nice(v.measured):>11} {nice(v.detects):>10}  {v.verdict}"
             )
             for line in lines[1:]:
                 typer.echo(f"  {line}")
-            if v.verdict != "holds" and v.finding:
+            if v.verdict != HOLDS and v.finding:
                 typer.echo(f"    see docs/errata.md, {v.finding}")
-    count = {kind: sum(v.verdict == kind for v in verdicts) for kind in (HOLDS, FAILS, UNDECIDED, NOT_RUN)}
-    unexplained = sum(v.unexplained for v in verdicts)
+    count = {verdict: sum(v.verdict == verdict for v in verdicts) for verdict in VERDICTS}
+    findings = count[FAILS] - sum(v.unexplained for v in verdicts)
     typer.echo(
         ("\n" if verdicts else "") + f"{counted(len(verdicts), 'claim')} at preset {preset}: {count[HOLDS]} hold, "
-        f"{count[FAILS]} do not ({count[FAILS] - unexplained} of them findings of docs/errata.md), "
-        f"{count[UNDECIDED]} undecided, {count[NOT_RUN]} not run"
+        f"{count[CONSISTENT]} consistent, {count[UNDECIDED]} not decided, {count[FAILS]} do not hold "
+        f"({findings} of them findings of docs/errata.md), {count[NOT_RUN]} not run"
     )
 
 

@@ -12,12 +12,14 @@ from pathlib import Path
 from thesis_cli.base.errors import WorkFailed
 from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction.comparison import NoTable, parse
-from thesis_cli.reproduction.experiment import Claim, Experiment
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 from thesis_cli.reproduction.figures import read_result, stale
 
-HOLDS, FAILS, UNDECIDED, NOT_RUN = "holds", "does not hold", "undecided", "not run"
+HOLDS, CONSISTENT, UNDECIDED = "holds", "consistent", "not decided"
+FAILS, NOT_RUN = "does not hold", "not run"
+VERDICTS = (HOLDS, CONSISTENT, UNDECIDED, FAILS, NOT_RUN)
 SIGMAS = 5.0
-"""Standard errors by which a measurement may miss the published number, beside the rounding."""
+"""Standard errors by which a measurement may be off."""
 
 
 @dataclass(frozen=True)
@@ -26,18 +28,26 @@ class Verdict:
 
     Attributes
     ----------
-    measured, tolerance : nan if there is no result.
+    measured, error, detects : nan if there is no result.
+    error : five standard errors, and the numerical error.
+    detects : least deviation from the published number that would have refuted the statement: the
+        error, the rounding of the source and what its words leave open.
+    scale : deviation that the statement must tell from none; nan for a strict inequality.
     finding : heading of docs/errata.md that explains why the claim does not hold.
     """
 
     experiment: str
     claim: str
+    kind: str
     source: str
     statement: str
-    published: float
     relation: str
+    published: float
+    reading: str
     measured: float
-    tolerance: float
+    error: float
+    detects: float
+    scale: float
     verdict: str
     finding: str
 
@@ -61,41 +71,54 @@ def judge(experiment: Experiment, folder: Path) -> list[Verdict]:
             measured = None if frame is None else claim.measure(frame)
         except Exception as error:
             raise WorkFailed(stale(f"the claim '{claim.id}' of {experiment.id}", error)) from error
-        if measured is None:
-            value, tolerance, verdict = math.nan, math.nan, NOT_RUN
-        else:
-            value, tolerance = measured.value, SIGMAS * measured.standard_error + claim.rounding
-            verdict = _verdict(claim, value, tolerance)
-        rows.append(
-            Verdict(
-                experiment.id,
-                claim.id,
-                claim.source,
-                claim.statement,
-                claim.published,
-                claim.relation,
-                value,
-                tolerance,
-                verdict,
-                claim.finding,
-            )
-        )
+        rows.append(_row(experiment.id, claim, measured))
     return rows
 
 
-def _verdict(claim: Claim, value: float, tolerance: float) -> str:
-    """A measurement beyond its tolerance decides, whichever way; one within it confirms the
-    statement only if the tolerance is small.
+def _row(experiment: str, claim: Claim, measured: Measurement | None) -> Verdict:
+    value = error = detects = math.nan
+    verdict = NOT_RUN
+    if measured is not None:
+        value, error = measured.value, SIGMAS * measured.standard_error + measured.error
+        detects = max(error, SIGMAS * measured.weakest + measured.error) + claim.allowance
+        verdict = _verdict(claim, value, error, detects)
+    return Verdict(
+        experiment=experiment,
+        claim=claim.id,
+        kind=claim.kind,
+        source=claim.source,
+        statement=claim.statement,
+        relation=claim.relation,
+        published=claim.published,
+        reading=claim.reading.words if claim.reading else "",
+        measured=value,
+        error=error,
+        detects=detects,
+        scale=claim.distinguishes,
+        verdict=verdict,
+        finding=claim.finding,
+    )
+
+
+def _verdict(claim: Claim, value: float, error: float, detects: float) -> str:
+    """A statement holds if the measurement agrees and could have refuted it.
+
+    A number on the wrong side of an inequality by more than its error refutes it; one on the right
+    side by more than its error confirms it. In between, and for equalities, the error decides: it
+    must not exceed what the statement distinguishes. A proven inequality is not strict.
     """
+    proven = claim.kind in ("identity", "bound")
     miss = value - claim.published
     if claim.relation == "=":
-        holds, beyond = abs(miss) <= tolerance, False
+        agrees, strictly = abs(miss) <= error + claim.allowance, False
     else:
-        right = miss if claim.relation == ">" else -miss
-        holds, beyond = right > -tolerance, right > tolerance
-    if not holds:
+        right = (miss if claim.relation == ">" else -miss) + claim.allowance
+        agrees, strictly = right > -error or (proven and right == -error), right > error
+    if not agrees:
         return FAILS
-    return UNDECIDED if tolerance >= claim.limit and not beyond else HOLDS
+    if strictly or detects <= claim.distinguishes:
+        return HOLDS
+    return CONSISTENT if proven else UNDECIDED
 
 
 def write_csv(verdicts: Iterable[Verdict], path: Path, keep: Sequence[str] = ()) -> None:

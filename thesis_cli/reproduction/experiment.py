@@ -24,11 +24,33 @@ class Measurement:
     Attributes
     ----------
     value : the number.
-    standard_error : standard error of the number; 0 if it is exact.
+    standard_error : standard error of the number; 0 if no random numbers enter it.
+    error : bound of its numerical error (rounding, quadrature, truncation), in the unit of `value`.
+    weakest : largest standard error of the numbers of which this one is the worst, if there are
+        several; a deviation of any of them that is larger than its errors would have been seen.
     """
 
     value: float
     standard_error: float = 0.0
+    error: float = 0.0
+    weakest: float = 0.0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What vague words of a statement ("roughly", "comparable") are taken to mean.
+
+    Attributes
+    ----------
+    words : the meaning in words, such as `roughly: within a fifth`.
+    width : how far from the published number they reach, in its unit.
+    """
+
+    words: str
+    width: float
+
+
+Kind = Literal["identity", "bound", "comparison", "published"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +67,12 @@ class Claim:
     measure : result -> measurement; None if this preset has no such row.
     rounding : half a unit of the last digit that the source prints.
     finding : heading of docs/errata.md with the evidence, if the statement does not hold.
-    scale : tolerance from which a measurement within it decides nothing; None for the absolute
-        value of `published`, or for no limit if that is 0.
+    scale : deviation that the statement must tell from none. None for a tenth of `published` in an
+        equality; an inequality then holds only if it is strict.
+    kind : `identity` (an equality that is proven), `bound` (an inequality that is proven),
+        `comparison` (an observation of what is larger, better, or tends to what), or `published` (a
+        number that a source prints or plots).
+    reading : what vague words are taken to mean, if there are any.
     """
 
     id: str
@@ -58,11 +84,20 @@ class Claim:
     rounding: float = 0.0
     finding: str = ""
     scale: float | None = None
+    kind: Kind = field(default="comparison", kw_only=True)
+    reading: Reading | None = field(default=None, kw_only=True)
 
     @property
-    def limit(self) -> float:
-        """Tolerance from which a measurement within it decides nothing."""
-        return abs(self.published) or math.inf if self.scale is None else self.scale
+    def allowance(self) -> float:
+        """Distance from the published number that the source's rounding and words leave open."""
+        return self.rounding + (self.reading.width if self.reading else 0.0)
+
+    @property
+    def distinguishes(self) -> float:
+        """The deviation that the statement must tell from none; nan for a strict inequality."""
+        if self.scale is not None:
+            return self.scale
+        return abs(self.published) / 10 if self.relation == "=" else math.nan
 
 
 @dataclass(frozen=True)
@@ -113,6 +148,7 @@ class Experiment:
         integers of columns that are not named here, must be the same.
     rows : cells by column -> tolerance of all cells of a row, where it is wider than those of its
         columns, such as `NOT_REPEATABLE` if a time limit ended the work; None for other rows.
+    caption : what the figure shows, what the figure of the source shows, and what differs.
     shares : id of another experiment whose tasks these are, if any: they are run once for both. The
         two have the same presets, tasks, run and version.
     """
@@ -128,6 +164,7 @@ class Experiment:
     claims: Sequence[Claim] = field(default=())
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     rows: Callable[[Mapping[str, str]], Tolerance | None] = _as_columns
+    caption: str = ""
     shares: str = ""
 
     def settings(self, preset: str) -> Parameters:

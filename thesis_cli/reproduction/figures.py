@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.base.figures import difference, render
-from thesis_cli.base.files import write_atomic
+from thesis_cli.base.files import to_json, write_atomic
 from thesis_cli.reproduction.experiment import Experiment
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def picture(experiment: Experiment, frame: pd.DataFrame, kinds: Sequence[str] = 
 def draw(experiment: Experiment, folder: Path) -> dict[Path, str]:
     """Draw an experiment's figure from its CSV in `folder`, as PDF and PNG.
 
-    A PNG that looks the same is not replaced, because processors may round differently.
+    A PNG that looks the same is not replaced, because processors may round differently. The caption
+    goes into the record of the result.
 
     Returns
     -------
@@ -72,7 +74,18 @@ def draw(experiment: Experiment, folder: Path) -> dict[Path, str]:
         found[path] = _change(path, data)
         if found[path] != UNCHANGED:
             write_atomic({path: data})
+    _describe(experiment, folder / f"{experiment.id}.json")
     return found
+
+
+def _describe(experiment: Experiment, record: Path) -> None:
+    """Put the caption into the record of a result, if there is a readable one."""
+    try:
+        values = json.loads(record.read_text())
+    except (OSError, ValueError):
+        return
+    if isinstance(values, dict) and values.get("caption", "") != experiment.caption:
+        write_atomic({record: to_json({**values, "caption": experiment.caption})})
 
 
 def _change(path: Path, data: bytes) -> str:
