@@ -55,9 +55,11 @@ lint: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The tables of options in docs/ and the types of the Python functions, from thesis_cli/commands.
+# The tables of options in docs/ and the types of the Python functions, from thesis_cli/commands; and
+# docs/coverage.md, from data/coverage/ and results/claims.csv.
 docs: install
 	$(BIN)/python -m thesis_cli.commands.core.documents
+	$(BIN)/python -m thesis_cli.reproduction.coverage
 
 reproduce-quick: install
 	$(BIN)/thesis-cli reproduce --preset quick --jobs $(JOBS)
