@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.reproduction.registry import load
-from thesis_cli.studies.synthesis import guided_searches
+from thesis_cli.studies.synthesis import gains, guided_searches
 from thesis_cli.studies.synthesis.generalisation import needed_for_share
 from thesis_cli.studies.synthesis.guided_searches import (
     COLUMNS,
@@ -22,16 +22,7 @@ from thesis_cli.studies.synthesis.guided_searches import (
 )
 from thesis_cli.studies.synthesis.incidence import TABLE, incidence, make
 from thesis_cli.studies.synthesis.published_speedups import FIGURE_5_3A, TABLE_5_1
-from thesis_cli.studies.synthesis.speedups import (
-    Needed,
-    Speedup,
-    difference,
-    gain,
-    more_solved,
-    needed,
-    slower,
-    speedup,
-)
+from thesis_cli.studies.synthesis.speedups import Needed, Speedup, gain, needed, speedup
 from thesis_cli.synthesis.dsl import ATTRIBUTES
 from thesis_cli.synthesis.solver import Limits, Order
 from thesis_cli.synthesis.training.corpora import held_out
@@ -131,11 +122,42 @@ def test_gains_of_searches():
     assert str(gain(rows, "sort-and-add, source", 1.0)) == "> 22.5x"
     assert str(gain(rows, "today", 0.5)) == "0.5x"  # the call of the network counts
     assert gain(rows, "beam", 0.5) is None
-    assert difference(rows, "sort-and-add, source", "dfs, source", 0.5)[0] == pytest.approx(1.0)
-    assert difference(rows, "dfs, source", "sort-and-add, source", 1.0) is None  # the second gains more than it shows
-    assert more_solved(rows, "sort-and-add, source") == pytest.approx((0.25, 0.25))
-    assert more_solved(rows, "slow") is None
-    assert slower(rows, "slow", "dfs, source", 0.5)[0] == pytest.approx(np.log10(20.0))
+    assert gains.difference(rows, "sort-and-add, source", "dfs, source", 0.5)[0] == pytest.approx(1.0)
+    assert gains.difference(rows, "dfs, source", "sort-and-add, source", 1.0) is None  # it gains more than it shows
+    assert gains.more_solved(rows, "sort-and-add, source") == pytest.approx((0.25, 0.25))
+    assert gains.more_solved(rows, "slow") is None
+    assert gains.mean_gain(rows, "dfs, source") == pytest.approx((np.log10(2), 0.0))
+    assert gains.mean_gain(rows, "slow") is None
+    assert gains.baselines(rows, "sort-and-add, source", "dfs, source", 0.5, 1.0)[0] == pytest.approx(1.0)
+    assert gains.baseline(rows, "dfs, source", 0.75, 0.0)[0] == pytest.approx(np.log10(6))
+
+
+def test_differences_of_gains_keep_the_tasks_together():
+    """Both searches gain as much on each task, from 1 to 1000 times: the difference is always 0."""
+    rng = np.random.default_rng(0)
+    ones, many = np.ones(50), 10 ** rng.uniform(0, 3, 50)
+    rows = frame(dfs_prior=many, dfs_network=ones, add_prior=2 * many, add_network=2 * ones)
+    assert gains.difference(rows, "sort-and-add, source", "dfs, source", 0.5) == pytest.approx((0.0, 0.0), abs=1e-9)
+    assert gain(rows, "dfs, source", 0.5).standard_error > 0.05
+
+
+def test_searches_are_compared_by_their_seconds_here():
+    rows = frame(slow_network=[30.0, 20.0, 7.0], fast_network=[3.0, 20.0])
+    assert gains.mean_slower(rows, "slow", "fast") == pytest.approx((0.5, 0.5))
+    assert gains.mean_slower(rows, "slow", "other") is None
+
+
+def test_shares_and_changes():
+    rows = frame(dfs_prior=[100.0] * 20, dfs_network=[1.0] * 10 + [50.0] * 10)
+    assert gains.gaining(rows, "dfs, source", 10.0)[0] == 0.5
+    (change,), (error,) = gains.changes(rows, "dfs, source", (0.5,), 10)
+    assert (change, error) == (pytest.approx(np.log10(50)), 0.0)
+    assert gains.share_of(10, 10) == (1.0, pytest.approx((11 / 12 * 1 / 12 / 10) ** 0.5))
+
+
+def test_a_printed_ratio_has_an_error_of_its_own():
+    assert gains.against_source(Speedup(1.0, 0.1, "="), 2.0) == (1.0, pytest.approx(0.1 * 2**0.5))
+    assert gains.against_source(Speedup(1.0, 0.1, ">"), 2.0) == (1.0, np.inf)
 
 
 def test_every_published_speedup_is_the_ratio_of_its_seconds():

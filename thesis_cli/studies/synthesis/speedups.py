@@ -138,36 +138,5 @@ def gain(frame: pd.DataFrame, search: str, share: float) -> Speedup | None:
     return speedup(*of(both, search, PRIOR), *of(both, search, NETWORK), share)
 
 
-def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> tuple[float, float] | None:
-    """By how many orders of magnitude the network saves one search more than another; with the
-    standard error. None if that is not known."""
-    found = gain(frame, more, share), gain(frame, less, share)
-    if found[0] is None or found[1] is None or found[0].relation == "<" or found[1].relation == ">":
-        return None
-    errors = np.hypot(found[0].standard_error, found[1].standard_error)
-    return found[0].log10 - found[1].log10, float(errors)
-
-
-def more_solved(frame: pd.DataFrame, search: str) -> tuple[float, float] | None:
-    """By what share of the tasks that were searched both ways the network solves more of them within
-    the limits; with the standard error. None without such tasks."""
-    rows = frame[frame.search == search].assign(solved=frame.answer.notna())
-    both = rows.pivot(index="task", columns="guide", values="solved").reindex(columns=[PRIOR, NETWORK]).dropna()
-    if both.empty:
-        return None
-    gained = both[NETWORK].astype(float) - both[PRIOR].astype(float)
-    return float(gained.mean()), float(gained.std() / len(gained) ** 0.5)
-
-
-def slower(frame: pd.DataFrame, slow: str, fast: str, share: float) -> tuple[float, float] | None:
-    """By how many orders of magnitude one search takes longer than another, both with the network,
-    on the tasks that both have; with the standard error. None if that is not known."""
-    searches = [of(frame, search, NETWORK) for search in (slow, fast)]
-    both = min(len(seconds) for seconds, _ in searches)
-    (a, a_solved), (b, b_solved) = ((seconds[:both], solved[:both]) for seconds, solved in searches)
-    found = speedup(a, a_solved, b, b_solved, share)
-    return None if found is None else found.against(0.0)
-
-
 def _quantile(costs: Floats, share: float) -> float:
     return float(np.quantile(costs, share, method="inverted_cdf"))

@@ -1,0 +1,134 @@
+"""What guidance gains, as numbers with standard errors, from the rows of `guided_searches.run`.
+
+Standard errors are those of the choice of tasks. A search that was stopped counts with what it
+spent, or as a bound (`speedups`). Functions give None where the rows do not tell.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR
+from thesis_cli.studies.synthesis.speedups import RESAMPLES, Speedup, gain, of, speedup
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thesis_cli.base.arrays import Floats
+
+Number = tuple[float, float]
+"""A number and its standard error, which is inf where only a bound is known that decides nothing."""
+
+
+def against_source(found: Speedup, published: float) -> Number:
+    """A ratio beside one that a source prints for as many tasks: its tasks are taken to vary as
+    much, so that the difference of the two has sqrt(2) times the standard error."""
+    value, error = found.against(published)
+    return value, error * 2**0.5
+
+
+def gain_as_printed(frame: pd.DataFrame, search: str, share: float, published: float) -> Number | None:
+    """log10 of a speedup beside that of a printed one."""
+    found = gain(frame, search, share)
+    return None if found is None else against_source(found, published)
+
+
+def gain_at_least(frame: pd.DataFrame, search: str, share: float, published: float) -> Number | None:
+    """log10 of a speedup beside a printed bound."""
+    found = gain(frame, search, share)
+    return None if found is None else found.against(published)
+
+
+def mean_gain(frame: pd.DataFrame, search: str) -> Number | None:
+    """Mean over tasks of the log10 of the speedup by the network."""
+    gains = _gains(frame, search)
+    return _mean(gains) if len(gains) > 1 else None
+
+
+def gaining(frame: pd.DataFrame, search: str, factor: float) -> Number | None:
+    """Share of the tasks that the network speeds up by a factor at least."""
+    gains = _gains(frame, search)
+    return share_of(int((gains >= np.log10(factor)).sum()), len(gains)) if len(gains) else None
+
+
+def baseline(frame: pd.DataFrame, search: str, share: float, published: float) -> Number | None:
+    """log10 of the seconds by which a share of the tasks is solved with the prior alone, beside a
+    printed number."""
+    seconds, solved = of(frame, search, PRIOR)
+    ones = np.ones(len(seconds))
+    found = speedup(seconds, solved, ones, ones > 0, share)
+    return None if found is None else against_source(found, published)
+
+
+def baselines(frame: pd.DataFrame, slow: str, fast: str, share: float, published: float) -> Number | None:
+    """log10 of the ratio of the times by which two searches solve a share of the tasks with the prior
+    alone, beside a printed ratio."""
+    found = speedup(*of(frame, slow, PRIOR), *of(frame, fast, PRIOR), share)
+    return None if found is None else against_source(found, published)
+
+
+def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> Number | None:
+    """By how many orders of magnitude the network saves one search more than another that had the
+    same tasks."""
+    found = gain(frame, more, share), gain(frame, less, share)
+    if found[0] is None or found[1] is None or found[0].relation == "<" or found[1].relation == ">":
+        return None
+    four = [_costs(frame, search, guide) for search in (more, less) for guide in (PRIOR, NETWORK)]
+    rng = np.random.default_rng(0)
+    drawn = [rng.integers(len(four[0]), size=len(four[0])) for _ in range(RESAMPLES)]
+    spent = [[np.quantile(costs[rows], share, method="inverted_cdf") for costs in four] for rows in drawn]
+    return found[0].log10 - found[1].log10, float((np.log10(spent) @ [1.0, -1.0, -1.0, 1.0]).std())
+
+
+def more_solved(frame: pd.DataFrame, search: str) -> Number | None:
+    """By what share of the tasks that were searched both ways the network solves more of them within
+    the limits."""
+    rows = frame[frame.search == search].assign(solved=frame.answer.notna())
+    both = rows.pivot(index="task", columns="guide", values="solved").reindex(columns=[PRIOR, NETWORK]).dropna()
+    gained = both.to_numpy(dtype=np.float64)
+    return None if both.empty else _mean(gained[:, 1] - gained[:, 0])
+
+
+def mean_slower(frame: pd.DataFrame, slow: str, fast: str) -> Number | None:
+    """Mean log10 of the ratio of the processor seconds of two searches, both with the network and
+    its call, over the tasks that both had."""
+    rows = frame[(frame.guide == NETWORK) & frame.search.isin([slow, fast])].assign(spent=frame.seconds + frame.call)
+    both = rows.pivot(index="task", columns="search", values="spent").reindex(columns=[slow, fast]).dropna()
+    spent = np.log10(both.to_numpy(dtype=np.float64))
+    return _mean(spent[:, 0] - spent[:, 1]) if len(both) > 1 else None
+
+
+def changes(frame: pd.DataFrame, search: str, shares: tuple[float, ...], first: int) -> tuple[Floats, Floats] | None:
+    """log10 of the speedups on the first tasks less those on the others, and their standard
+    errors."""
+    parts = [frame[frame.task < first], frame[frame.task >= first]]
+    found = [[gain(part, search, share) for part in parts] for share in shares]
+    pairs = [(a, b) for a, b in found if a is not None and b is not None]
+    if not pairs:
+        return None
+    differences = np.array([a.log10 - b.log10 for a, b in pairs])
+    return differences, np.array([np.hypot(a.standard_error, b.standard_error) for a, b in pairs])
+
+
+def share_of(successes: int, count: int) -> Number:
+    """A share, and its standard error, which is not 0 where all or none succeed."""
+    likely = (successes + 1) / (count + 2)
+    return successes / count, float((likely * (1 - likely) / count) ** 0.5)
+
+
+def _gains(frame: pd.DataFrame, search: str) -> Floats:
+    """log10 of the speedup of each task that was searched both ways."""
+    before, after = (_costs(frame, search, guide) for guide in (PRIOR, NETWORK))
+    return np.asarray(np.log10(before / after))
+
+
+def _costs(frame: pd.DataFrame, search: str, guide: str) -> Floats:
+    """Seconds of each task that was searched both ways."""
+    rows = frame[frame.search == search]
+    return of(rows[rows.groupby("task").guide.transform("nunique") == 2], search, guide)[0]
+
+
+def _mean(values: Floats) -> Number:
+    return float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5)
