@@ -18,7 +18,7 @@ from thesis_cli.privacy.release import ReleaseRequest, private_record
 from thesis_cli.privacy.release_rows import synthetic
 from thesis_cli.privacy.replicates import limits_of, replicates, with_errors
 from thesis_cli.privacy.weighted_sample import WeightedSample
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.studies.privacy.questions import FAMILIES, questions
 from thesis_cli.studies.privacy.real_releases import SeededStages
 from thesis_cli.studies.privacy.real_tables import SOURCES, table
@@ -85,27 +85,29 @@ def _key(row):
     return row.query, row.group, row.statistic
 
 
-def coverage(frame):
-    """Share of the intervals that cover, and its standard error over the draws of the tables."""
-    draws = frame.groupby(["table", "epsilon", "draw"])[["covered", "numbers"]].sum()
-    share = draws.covered.sum() / draws.numbers.sum()
-    residuals = (draws.covered - share * draws.numbers).groupby(["table", "epsilon"])
-    # The questions of a table are the same in all draws: a table is one observation.
-    totals = residuals.sum()
-    return Measurement(share, float(np.sqrt((totals**2).sum())) / draws.numbers.sum())
+def coverage(frame, by="table"):
+    """Share of the intervals that cover, and its standard error: groups that share a value of `by`
+    are one observation, as the questions of a table are the same in all draws."""
+    share = frame.covered.sum() / frame.numbers.sum()
+    residuals = (frame.covered - share * frame.numbers).groupby([frame[name] for name in np.atleast_1d(by)]).sum()
+    size = len(residuals)
+    error = np.sqrt((residuals**2).sum() * size / (size - 1)) if size > 1 else np.nan
+    return Measurement(share, float(error) / frame.numbers.sum())
 
 
 def plot(frame):
     epsilons = sorted(frame.epsilon.unique())
-    figure, axes = panels(1, len(epsilons), height=2.9, sharey=True, squeeze=False)
+    figure, axes = panels(1, len(epsilons), height=3.6, sharey=True, squeeze=False)
     places = np.arange(len(FAMILIES))
+    shifts = np.linspace(-0.28, 0.28, max(2, frame.table.nunique()))
     for ax, epsilon in zip(axes[0], epsilons, strict=True):
         ax.axvspan(0.93, 0.97, color="0.9", linewidth=0)
         ax.axvline(0.95, color="0.6", linewidth=0.8)
-        for (name, rows), colour in zip(frame[frame.epsilon == epsilon].groupby("table"), COLOURS, strict=False):
+        tables = frame[frame.epsilon == epsilon].groupby("table")
+        for (name, rows), colour, shift in zip(tables, COLOURS, shifts, strict=False):
             sums = rows.groupby("family")[["covered", "numbers"]].sum().reindex(FAMILIES)
-            ax.plot(sums.covered / sums.numbers, places, "o", color=colour, markersize=4, label=name)
-        label(ax, "coverage", "", rf"$\varepsilon = {epsilon:g}$")
+            ax.plot(sums.covered / sums.numbers, places + shift, "o", color=colour, markersize=3.5, label=name)
+        label(ax, "share of intervals\nthat cover", "", rf"$\varepsilon = {epsilon:g}$")
         ax.set_yticks(places, FAMILIES)
         ax.set_ylim(len(FAMILIES) - 0.5, -0.5)
         ax.set_xlim(-0.03, 1.03)
@@ -118,8 +120,31 @@ def _claim(name, statement, choose):
         rows = frame[choose(frame)]
         return coverage(rows) if rows.table.nunique() > 2 else None  # else the error is unknown
 
-    return Claim(name, "beside Thesis 4.3.3", statement, 0.95, "=", measure, rounding=0.02, scale=0.1)
+    return Claim(name, SOURCE, statement, 0.95, "=", measure, scale=0.1, reading=READING)
 
+
+def _of_table(name, family=None):
+    """Coverage in one table; its draws of noise are independent."""
+
+    def measure(frame):
+        rows = frame[(frame.table == name) & (frame.family == family if family else True)]
+        return coverage(rows, ["epsilon", "draw"]) if rows.epsilon.nunique() > 2 else None
+
+    return measure
+
+
+SOURCE = "beside Thesis 4.3.3"
+READING = Reading("cover: 93 to 97 %", 0.02)
+HELD_OUT = "randhie"
+"""The table that did not enter the choice of the factor by which intervals are widened."""
+CAPTION = (
+    "Share of the 95 % intervals of dp-query that cover the true answer, by kind of question (rows) and epsilon "
+    "(panels), in five real tables (colours), each with five releases by `copula`, of 2,000 rows. The line is 95 "
+    "%, the band 93 to 97 %; marks at the same share are drawn side by side. The thesis has no such figure: its "
+    "section 4.3.3 says that a release allows estimates of population statistics, and the intervals are this "
+    "project's. Intervals of correlations of `cps1988` and of regression coefficients of `diamonds`, whose "
+    "columns are nearly the same, cover far less often than they promise."
+)
 
 EXPERIMENT = Experiment(
     id="query-intervals",
@@ -148,11 +173,12 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     tolerances={name: Tolerance(absolute=3) for name in ("numbers", "covered", "without")},
+    caption=CAPTION,
     claims=[
         *(
             _claim(
                 family,
-                f"95 % intervals of questions of the kind `{family}` cover 93 to 97 %",
+                f"95 % intervals of questions of the kind `{family}` cover",
                 lambda frame, family=family: frame.family == family,
             )
             for family in FAMILIES
@@ -160,10 +186,31 @@ EXPERIMENT = Experiment(
         *(
             _claim(
                 f"epsilon {epsilon:g}",
-                f"95 % intervals of all questions cover 93 to 97 % at epsilon = {epsilon:g}",
+                f"95 % intervals of all questions cover at epsilon = {epsilon:g}",
                 lambda frame, epsilon=epsilon: frame.epsilon == epsilon,
             )
             for epsilon in (0.1, 1.0, 10.0)
+        ),
+        Claim(
+            f"all, {HELD_OUT}",
+            SOURCE,
+            f"95 % intervals of all questions of `{HELD_OUT}`, which did not enter the choice of their width, cover",
+            0.95,
+            "=",
+            _of_table(HELD_OUT),
+            scale=0.1,
+            reading=READING,
+        ),
+        *(
+            Claim(
+                f"{family}, {name}",
+                SOURCE,
+                f"but those of questions of the kind `{family}` of `{name}` cover less often than they promise",
+                0.95,
+                "<",
+                _of_table(name, family),
+            )
+            for family, name in (("corr", "cps1988"), ("regress", "diamonds"))
         ),
     ],
 )
