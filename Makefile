@@ -13,7 +13,7 @@ COMPILED := .venv/compiled
 EXTRAS ?= dev
 INSTALL_ARGS := -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior models held-out weights other-weights bench peers constraints wheel clean
+.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior published models held-out weights other-weights bench peers constraints wheel clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -84,6 +84,10 @@ picture: install
 # What a search without a network tries first: counted in a corpus.
 prior: install
 	$(BIN)/python -m thesis_cli.synthesis.prior
+
+# Tables of the author's published data, from a folder of the files: make published FILES=folder
+published: install
+	$(BIN)/python -m thesis_cli.studies.published_data $(FILES)
 
 models: install
 	$(BIN)/python -m thesis_cli.studies.models.examples data/models

@@ -1,4 +1,3 @@
-import json
 import math
 
 import numpy as np
@@ -7,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tests.conftest import ROOT
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.models.factor_matrix import factor_matrix, load_factor_matrix
@@ -18,9 +16,9 @@ from thesis_cli.perturbation.racing import BOUNDS, RaceRules, _bounds, _ends
 from thesis_cli.perturbation.racing_kernels import race as compiled
 from thesis_cli.perturbation.racing_kernels import race_reference
 from thesis_cli.perturbation.tricks import power
+from thesis_cli.studies.published_data import shipped
 
 SEED = np.random.SeedSequence
-PUBLISHED = ROOT.parent / "shared" / "reference" / "fig_2_3" / "bandits_normal_delta0.01_MK100000.json"
 
 
 RULES = {"bound", "first_batch", "log_prior", "width", "exact_value"}
@@ -264,10 +262,11 @@ def test_bounds_are_those_of_the_papers():
         assert reach[0] == pytest.approx(s * (7 / 3 + 3 / math.sqrt(2)) * math.log(5 / level) / t)
 
 
-@pytest.mark.skipif(not PUBLISHED.is_file(), reason="the published values are not here")
 def test_values_are_distributed_as_the_published_ones():
-    published = np.array(json.loads(PUBLISHED.read_text())["MAPs_ttest"])
+    """Their numbers between the published percentiles, by a test of homogeneity, and their mean."""
+    (published,) = shipped("fig-2-3b")
     ours = race(noisy(10, 10_000, 0.1), 2000, 0.01, SEED(15)).values
-    assert stats.ks_2samp(ours, published).pvalue > 1e-6
-    error = math.sqrt(ours.var() / ours.size + published.var() / published.size)
-    assert abs(ours.mean() - published.mean()) < 5 * error
+    between = np.histogram(ours, [-np.inf, *published["percentiles"][4::5], np.inf])[0]
+    theirs = np.full(between.size, published["count"] // between.size)
+    assert stats.chi2_contingency([between, theirs]).pvalue > 1e-6
+    assert abs(ours.mean() - published["mean"]) < 5 * math.hypot(ours.std() / ours.size**0.5, published["mean_error"])

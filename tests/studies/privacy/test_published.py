@@ -1,10 +1,8 @@
-import json
 import math
 
 import numpy as np
 import pytest
 
-from tests.conftest import ROOT
 from thesis_cli.privacy.embedding import distance, mean_of_matrix
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian
@@ -18,19 +16,10 @@ from thesis_cli.studies.privacy.published import (
     algorithm_2,
     kernel,
     mixture,
-    numbers_of_points,
     private_table,
     public_points,
 )
-
-REFERENCE = ROOT.parent / "shared" / "reference" / "fig_4"
-
-
-def curves_of(name):
-    path = REFERENCE / name
-    if not path.exists():
-        pytest.skip(f"{path} is not here")
-    return json.loads(path.read_text())
+from thesis_cli.studies.published_data import shipped
 
 
 def test_the_table_is_the_published_one():
@@ -130,31 +119,32 @@ def test_rows_of_algorithm_2():
 
 
 def test_embedding_of_the_mixture():
-    """Compared with a sample, whose squared distance is (1 - |mu|^2) / n on average."""
+    """Compared with samples, whose squared distance is (1 - |mu|^2) / n on average."""
     found, k, rng = mixture(2), Kernel(np.array([5e-5, 1e-4]), np.zeros(0)), np.random.default_rng(2)
-    n = 20_000
+    n, samples = 20_000, 200
     sample, points = found.sample(n, rng), Rows.of_reals(rng.normal(100, 200, (20, 2)))
     each = k.matrix(points, sample)
     assert (abs(found.mean_at(k, points) - each.mean(1)) < 5 * each.std(1) / n**0.5).all()
-    norm, cross = found.mean_of_matrix(k), found.mean_at(k, sample)
-    assert abs(norm - cross.mean()) < 5 * cross.std() / n**0.5
-    squared = mean_of_matrix(k, sample) - 2 * cross.mean() + norm
-    assert 0.2 < squared / ((1 - norm) / n) < 3
+    norm, rows = found.mean_of_matrix(k), 100
+    squared = []
+    for _ in range(samples):
+        sample = found.sample(rows, rng)
+        squared.append(k.matrix(sample, sample).mean() - 2 * found.mean_at(k, sample).mean() + norm)
+    error = np.std(squared) / samples**0.5
+    assert error < 0.1 * np.mean(squared)
+    assert abs(np.mean(squared) - (1 - norm) / rows) < 5 * error
 
 
-@pytest.mark.parametrize(
-    ("name", "dimension", "kind", "most"),
-    [("D2_alg1_leak_M10000", 2, "leak", 400), ("D5_alg1_random_M10000", 5, "random", 200)],
-)
-def test_published_distances(name, dimension, kind, most):
-    reference = curves_of(f"{name}.json")
-    assert list(numbers_of_points()) == reference["Ns_public"]
+@pytest.mark.parametrize(("dimension", "most"), [(2, 400), (5, 200)])
+def test_published_distances(dimension, most):
+    """Figure 4.1 at D = 2 and Figure 4.2 at D = 5, with the noise of the published run."""
+    (theirs,) = (e for e in shipped("fig-4") if (e["algorithm"], e["dimension"]) == (2, dimension))
     table = private_table(dimension)
-    points, rng = public_points(dimension, kind, table)
+    points, rng = public_points(dimension, theirs["points"], table)
     found = Projection.of(dimension, points[:most], table, jobs=2)
-    n = len(found.numbers)
-    assert list(found.numbers) == reference["Ns_public"][:n]
-    np.testing.assert_allclose(found.distances, reference["dists_proj"][:n], rtol=1e-5)
-    np.testing.assert_allclose(found.baseline, reference["dists_base"][:n], rtol=1e-9)
-    for ours, theirs in zip(found.released(found.scales("published"), rng), reference["dists_alg1"], strict=True):
-        np.testing.assert_allclose(ours, theirs[:n], rtol=1e-6)
+    numbers = [number for number in theirs["numbers"] if number <= most]
+    places = [found.numbers.index(number) for number in numbers]
+    np.testing.assert_allclose(found.distances[places], theirs["projection"][: len(numbers)], rtol=1e-5)
+    np.testing.assert_allclose(found.baseline[places], theirs["baseline"][: len(numbers)], rtol=1e-9)
+    for ours, released in zip(found.released(found.scales("published"), rng), theirs["released"], strict=True):
+        np.testing.assert_allclose(ours[places], released[: len(numbers)], rtol=1e-6)
