@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from thesis_cli.base.files import write_atomic
@@ -45,12 +45,20 @@ OWN = "this project", "beyond", "beside", "goal"
 """Beginnings of the column `source` of rows that judge no statement of a source."""
 
 _NUMBER = r"(?:[0-9A-D]\.)?\d+(?:''|'|[a-z])?(?!\.?\w)"
+_PLURALS = {
+    "eqs.": "Equation",
+    "Theorems": "Theorem",
+    "Propositions": "Proposition",
+    "Lemmas": "Lemma",
+    "Corollaries": "Corollary",
+    "Figures": "Figure",
+}
 _MENTION = re.compile(
     r"(?P<other>Hazan et al\.|Balog et al\. 2017)|(?P<thesis>[Tt]hesis\b)|"
-    rf"(?P<kind>Theorem|Proposition|Lemma|Corollary|Example|Algorithm|Figure|Table|Program|eq\.) (?P<one>{_NUMBER})|"
-    rf"(?P<kinds>Propositions|Figures|eqs\.) (?P<many>{_NUMBER}(?:, {_NUMBER})*)"
+    r"(?P<kind>Theorem|Proposition|Lemma|Corollary|Example|Algorithm|Figure|Table|Program|eq\.) "
+    rf"(?P<one>{_NUMBER})|"
+    rf"(?P<kinds>{'|'.join(map(re.escape, _PLURALS))}) (?P<many>{_NUMBER}(?:(?:, and|,| and| to) {_NUMBER})*)"
 )
-_SINGULAR = {"eq.": "Equation", "eqs.": "Equation", "Propositions": "Proposition", "Figures": "Figure"}
 _ELSEWHERE = {"Hazan et al.": "perturb-max", "Balog et al. 2017": ""}
 
 
@@ -110,10 +118,18 @@ class Coverage:
     entries: tuple[Entry, ...]
     rows: tuple[Row, ...]
 
+    @cached_property
+    def _judged(self) -> dict[Entry, list[Row]]:
+        found = {}
+        for entry in self.entries:
+            named = (entry.source, entry.number)
+            listed = set[Row]().union(*(filter(partial(_matches, pattern), self.rows) for pattern in entry.rows))
+            found[entry] = [row for row in self.rows if row in listed or named in row.mentions]
+        return found
+
     def judges(self, entry: Entry) -> list[Row]:
         """The rows that name the number, and those that the entry lists, in the order of the table."""
-        named = (entry.source, entry.number)
-        return [row for row in self.rows if named in row.mentions or any(_matches(p, row) for p in entry.rows)]
+        return self._judged[entry]
 
     def verdicts(self, entry: Entry) -> dict[tuple[str, str], str]:
         """Verdicts on an entry and on the number that it repeats, by experiment and claim."""
@@ -183,10 +199,21 @@ def mentions(text: str) -> Iterator[tuple[str, str]]:
             source = _ELSEWHERE[found["other"]]
         elif found["thesis"]:
             source = "thesis"
+        elif source and found["kind"]:
+            yield source, f"{'Equation' if found['kind'] == 'eq.' else found['kind']} {found['one']}"
         elif source:
-            kind = found["kind"] or found["kinds"]
-            for number in (found["one"] or found["many"]).split(", "):
-                yield source, f"{_SINGULAR.get(kind, kind)} {number}"
+            for number in _expanded(found["many"]):
+                yield source, f"{_PLURALS[found['kinds']]} {number}"
+
+
+def _expanded(text: str) -> Iterator[str]:
+    """Numbers of a list such as `3.2, 3.5 to 3.7 and 3.9`."""
+    for first, last in re.findall(rf"({_NUMBER})(?: to ({_NUMBER}))?", text):
+        start, end = (re.fullmatch(r"(.*?)(\d+)(\D*)", number) for number in (first, last or first))
+        assert start is not None
+        assert end is not None
+        yield first
+        yield from (f"{start[1]}{n}" for n in range(int(start[2]) + 1, int(end[2]) + 1))
 
 
 def read(root: Path = ROOT) -> Coverage:
