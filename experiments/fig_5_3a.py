@@ -11,7 +11,7 @@ experiment has.
 from math import log10
 
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment
-from thesis_cli.reproduction.log_scale import measured, printed
+from thesis_cli.reproduction.shorthand import measured, printed
 from thesis_cli.studies.synthesis import gains
 from thesis_cli.studies.synthesis.guided_searches import SOURCE, plan, run
 from thesis_cli.studies.synthesis.published_speedups import FIGURE_5_3A

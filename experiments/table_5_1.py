@@ -14,8 +14,8 @@ from math import log10
 import numpy as np
 
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Reading
-from thesis_cli.reproduction.log_scale import measured, printed
 from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.shorthand import measured, printed
 from thesis_cli.studies.synthesis import gains
 from thesis_cli.studies.synthesis.guided_searches import SOURCE, plan, run
 from thesis_cli.studies.synthesis.published_speedups import TABLE_5_1

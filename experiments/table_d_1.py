@@ -61,11 +61,11 @@ def run(seed, program, solver, repeats, timeout):
 
 
 def plot(frame):
-    figure, ax = panels(1, 1, height=3.4)
+    figure, ax = panels(1, 1, height=4.3)
     names = list(frame.program.drop_duplicates())
     for place, (solver, (colour, marker)) in enumerate(STYLES.items()):
         rows = frame[frame.solver == solver]
-        y = [names.index(name) + 0.11 * (place - (len(STYLES) - 1) / 2) for name in rows.program]
+        y = [names.index(name) + 0.1 * (place - (len(STYLES) - 1) / 2) for name in rows.program]
         found = rows.found.notna().to_numpy()
         for chosen, fill in ((found, colour), (~found, "none")):
             ax.scatter(
@@ -80,9 +80,12 @@ def plot(frame):
             )
     ax.set_xscale("log")
     ax.set_yticks(range(len(names)), [_title(frame[frame.program == name]) for name in names])
-    ax.invert_yaxis()
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.grid(visible=False, axis="y")
+    for place in range(1, len(names), 2):
+        ax.axhspan(place - 0.5, place + 0.5, color="0.95", zorder=0)
     label(
-        ax, "processor seconds (hollow: not found)", "", "programs of appendix D.1 and figure 5.1, from five examples"
+        ax, "processor seconds (hollow: not found)", "", "programs of appendix D.1 and Figure 5.1, from five examples"
     )
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncol=len(STYLES))
     return figure
@@ -102,12 +105,6 @@ def _fits(name):
 def _solved(frame):
     """Share of the programs of D.1 for which a solver found a program of at most as many lines."""
     return Measurement(_shortest(frame).notna().mean())
-
-
-def _excess(frame):
-    """Largest number of lines by which the shortest program found exceeds the one shown."""
-    lines = frame.groupby("program").lines.first()
-    return Measurement((_shortest(frame) - lines).max())
 
 
 def _shortest(frame):
@@ -149,6 +146,7 @@ EXPERIMENT = Experiment(
                 published=1.0,
                 relation="=",
                 measure=_fits(shown.name),
+                kind="published",
                 finding=FINDINGS.get(shown.name, ""),
             )
             for shown in SHOWN
@@ -156,21 +154,17 @@ EXPERIMENT = Experiment(
         ),
         Claim(
             id="solved",
-            source="Thesis 5 (abstract), D.1",
-            statement="tasks as simple as those of programming competitions are solved from five examples "
-            "(share of the nine)",
+            source="Thesis 5.7, D.1",
+            statement="problems of programming competitions can be solved with a program of the language (share of the "
+            "nine that a search solves from five examples, in no more lines than shown)",
             published=1.0,
             relation="=",
             measure=_solved,
         ),
-        Claim(
-            id="length",
-            source="Thesis D.1",
-            statement="what is found is no longer than what is shown (most lines more)",
-            published=0.0,
-            relation="<",
-            measure=_excess,
-            rounding=0.5,
-        ),
     ],
+    caption="Processor seconds in which each solver finds a program for the nine tasks of appendix D.1 and for that "
+    "of Figure 5.1, from five examples, with at most as many lines as the program that the thesis shows; hollow marks "
+    "are searches that found none in 20 s. The printed listing and its example are lost in one case, and two listings "
+    "do not give their printed example and were corrected. Program 4 is found with one line less than shown. The "
+    "thesis prints the programs without times.",
 )

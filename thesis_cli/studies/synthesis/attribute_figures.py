@@ -51,7 +51,7 @@ def numbers(axes: Axes, matrix: Floats, most: float, size: float, up: float = 0.
         side.set_visible(False)
 
 
-def attributes_on_top(axes: Axes, size: float = 6) -> None:
+def attributes_on_top(axes: Axes, size: float = 7) -> None:
     """The 34 attributes as names of columns."""
     axes.set_xticks(range(len(ATTRIBUTES)), ATTRIBUTES, rotation=90, fontsize=size)
     axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0)
@@ -71,8 +71,8 @@ def confusion_figure(cells: pd.DataFrame) -> Figure:
     ----------
     cells : `row`, `column`, `value` and `count` of each cell but those on the diagonal.
     """
-    figure, axes = panels(1, 1, height=6.7)
-    figure.set_size_inches(LANDSCAPE, 6.7)
+    figure, axes = panels(1, 1)
+    figure.set_size_inches(LANDSCAPE, 7.4)
     matrix, counts = (
         cells.pivot(index="row", columns="column", values=name).reindex(ATTRIBUTES, columns=ATTRIBUTES).to_numpy(float)
         for name in ("value", "count")
@@ -81,11 +81,11 @@ def confusion_figure(cells: pd.DataFrame) -> Figure:
     order = serial_order(Confusion(matrix, counts))
     matrix, counts = matrix[np.ix_(order, order)], counts[np.ix_(order, order)]
     most = float(np.nanquantile(matrix, DARKEST))
-    numbers(axes, matrix, most, 5.2, up=0.16)
+    numbers(axes, matrix, most, 7, up=0.2)
     for (i, j), count in np.ndenumerate(counts):
         if count > 0:
             colour = "white" if matrix[i, j] > 0.6 * most else "0.25"
-            axes.text(j, i + 0.29, f"({count:.0f})", ha="center", va="center", fontsize=3.4, color=colour)
+            axes.text(j, i + 0.26, f"({count:.0f})", ha="center", va="center", fontsize=5.6, color=colour)
     names = [ATTRIBUTES[c] for c in order]
     axes.set_xticks(range(len(names)), names, rotation=90)
     axes.set_yticks(range(len(names)), names)

@@ -26,9 +26,9 @@ TOWARD_GOALS = ("auto", "join")
 def published(name: str) -> list[tuple[str, bool, list[tuple[float, float]]]]:
     """Rows of Table 5.1 for what a solver replaces: a name, whether the network guides it, and
     seconds by shares."""
-    known = {"deductive": "lambda^2", "smt": "Sketch"}
+    known = {"dfs": "DFS", "sort-and-add": "Sort and add", "deductive": r"$\lambda^2$", "smt": "Sketch"}
     rows = zip(("prior", "network"), (False, True), PUBLISHED[name], strict=True)
     return [
-        (f"thesis: {known.get(name, name)}, {what}", guided, list(zip(seconds, SHARES, strict=False)))
+        (f"Table 5.1: {known.get(name, name)}, {what}", guided, list(zip(seconds, SHARES, strict=False)))
         for what, guided, seconds in rows
     ]

@@ -49,6 +49,32 @@ STATEMENTS = {
 }
 
 
+COMPARISONS = [
+    (name, against) for name in GROUPS for against in (ALL, COLUMNS) if (name, against) != ("common", COLUMNS)
+]
+"""Each tendency with what it is compared with. Common attributes have no second comparison: it would
+leave out the programs that have them."""
+
+
+def statement(name: str, against: str) -> str:
+    """A comparison in words."""
+    compared = "average" if against == ALL else "average of the same columns without the row's attribute"
+    return f"{STATEMENTS[name]}: false-positive probability less the {compared}"
+
+
+def contrast(frame: pd.DataFrame, name: str, against: str) -> tuple[float, float]:
+    """The difference that a comparison is about, and its standard error, from the rows of
+    `tendencies`."""
+    row = frame[(frame.part == "group") & (frame.row == name) & (frame.column == against)].iloc[0]
+    return row.value - row.average, row.standard_error
+
+
+def rows_of_common(frame: pd.DataFrame) -> tuple[float, float]:
+    """The share of rows in which the common columns have the larger mean, from the rows of
+    `tendencies`."""
+    return frame[frame.row == ROWS].value.iloc[0], 0.0
+
+
 def tendencies(predicted: Floats, truth: Flags, resamples: int, rng: np.random.Generator) -> pd.DataFrame:
     """The matrix, a row for each cell (`part` is cell), and its tendencies (`part` is group).
 
@@ -74,7 +100,7 @@ def tendencies(predicted: Floats, truth: Flags, resamples: int, rng: np.random.G
         ("group", name, against, each.value, each.average, len(GROUPS[name]), each.standard_error)
         for name, pair in zip(GROUPS, contrasts(predicted, truth, list(GROUPS.values()), resamples, rng), strict=True)
         for against, each in zip((ALL, COLUMNS), pair, strict=True)
-        if (name, against) != ("common", COLUMNS)
+        if (name, against) in COMPARISONS
     ]
     share = ("group", ROWS, ALL, _common_rows(found.mean), 1.0, len(ATTRIBUTES), 0.0)
     columns = ["part", "row", "column", "value", "average", "count", "standard_error"]

@@ -1,4 +1,4 @@
-"""Claims about times and their ratios, which are compared as log10."""
+"""Shorthand for claims about numbers that `studies` compute, and about times as a source prints them."""
 
 from __future__ import annotations
 
