@@ -23,7 +23,7 @@ PEERS = Path(__file__).resolve().parents[1] / "results" / "peers.csv"
 DELTA = 1e-6
 BASELINES = SECOND, *HISTOGRAMS
 
-LINES = {COPULA: COLOURS[0], "MST": COLOURS[1], "AIM": COLOURS[2], THIRD: COLOURS[3]}
+LINES = {COPULA: COLOURS[0], "MST": COLOURS[1], "AIM": COLOURS[2], THIRD: COLOURS[3], SECOND: COLOURS[4]}
 """Methods of the figure; a dashed line is `TABLE`."""
 DRAWN = {
     "one_way": "one-way",
@@ -31,8 +31,8 @@ DRAWN = {
     "means": "means (SD)",
     "correlations": "correlations",
     "distance": "RKHS distance",
-    "logistic_loss": "AUC loss, logistic",
-    "boosting_loss": "AUC loss, boosting",
+    "logistic_loss": "loss of AUC,\nlogistic",
+    "boosting_loss": "loss of AUC,\nboosted trees",
 }
 
 
@@ -52,6 +52,7 @@ def tasks(settings):
     found += [(THIRD, "cps1988", epsilon, settings["few"]) for epsilon in epsilons]
     found += [(THIRD, name, 1.0, settings["few"]) for name in settings["slow"]]
     found += [(method, "cps1988", 1.0, settings["few"]) for method in BASELINES]
+    found += [(SECOND, "cps1988", epsilon, settings["few"]) for epsilon in epsilons if epsilon != 1]
     return [dict(zip(("method", "name", "epsilon", "draws"), of, strict=True)) | common for of in found]
 
 
@@ -83,8 +84,8 @@ def _whole(frame):
 
 def plot(frame):
     names = list(dict.fromkeys(frame.table))
-    figure, axes = panels(len(DRAWN), len(names), height=1.05, sharex=True, squeeze=False)
-    both = pd.concat([_whole(frame), frame[frame.method == THIRD], _whole(peers())])
+    figure, axes = panels(len(DRAWN), len(names), height=1.25, sharex=True, squeeze=False)
+    both = pd.concat([_whole(frame), frame[frame.method.isin([SECOND, THIRD])], _whole(peers())])
     for row, (score, title) in zip(axes, DRAWN.items(), strict=True):
         for ax, name in zip(row, names, strict=True):
             own = both[both.table == name]
@@ -94,8 +95,8 @@ def plot(frame):
             )
             ax.set(xscale="log", yscale="linear" if "loss" in score else "log")
             ax.minorticks_off()
-            ax.tick_params(labelsize=5)
-        row[0].set_ylabel(title, fontsize=6)
+            ax.tick_params(labelsize=7)
+        row[0].set_ylabel(title, fontsize=7)
     for ax, name in zip(axes[0], names, strict=True):
         ax.set_title(name)
     epsilons = sorted(frame.epsilon.dropna().unique())
@@ -113,7 +114,7 @@ def _lines(ax, own, score):
         grouped = own[own.method == method].groupby("epsilon")[score]
         middle, spread = grouped.mean(), grouped.std().fillna(0)
         if len(middle):
-            at, style = middle.index * 1.06 ** (shift - 1.5), "o" if method == THIRD else "o-"
+            at, style = middle.index * 1.06 ** (shift - 2), "o" if method in (SECOND, THIRD) else "o-"
             ax.errorbar(at, middle, spread, fmt=style, color=colour, label=method, linewidth=0.9, markersize=2)
 
 
@@ -169,38 +170,26 @@ def _difference(score, first, second, name="cps1988"):
 
 
 OURS = "beside Thesis 4.7"
-LOSES = "4.7, releases beside MST and AIM"
 EPSILONS = [0.1, 1.0, 10.0]
 RESOLVED = {"distance": 0.002, "correlations": 0.003}
 """Differences that matter, where the draws may not tell them from 0."""
-GOALS = {"one_way": 1.3, **dict.fromkeys(("two_way", "means", "correlations", "distance"), 1.0)}
+ERRORS = "one_way", "two_way", "means", "correlations", "distance"
+LOSSES = "logistic_loss", "boosting_loss"
 
 
-def _goals():
+def _beside():
+    """Claims on copula beside MST and AIM, in the worst table."""
     for epsilon in EPSILONS:
-        for score, most in GOALS.items():
+        for score in (*ERRORS, *LOSSES):
+            compared = "less" if score in LOSSES else "over"
             yield Claim(
                 f"epsilon {epsilon:g}, {score} beside MST and AIM",
                 OURS,
-                f"at epsilon = {epsilon:g}, {SCORES[score]} of copula over that of the better of MST and AIM, in the "
-                "worst table",
-                most,
+                f"at epsilon = {epsilon:g} copula is better than both MST and AIM in every table: {SCORES[score]} "
+                f"{compared} that of the better of them, in the worst table",
+                0.0 if score in LOSSES else 1.0,
                 "<",
                 _beside_peers(score, epsilon),
-                scale=0.3,
-                finding=LOSES,
-            )
-        for score in ("logistic_loss", "boosting_loss"):
-            yield Claim(
-                f"epsilon {epsilon:g}, {score} beside MST and AIM",
-                OURS,
-                f"at epsilon = {epsilon:g}, {SCORES[score]} of copula less that of the better of MST and AIM, in the "
-                "worst table",
-                0.0,
-                "<",
-                _beside_peers(score, epsilon),
-                scale=0.01,
-                finding=LOSES,
             )
 
 
@@ -208,9 +197,11 @@ def _differences():
     """Claims on CPS1988, by releases of 1,000 rows."""
     third, errors = (THIRD, 1.0), ("distance", "one_way", "two_way", "ranges")
     for score in ("distance", "ranges"):
-        yield "lower epsilon costs accuracy", "Thesis Figure 4.1", score, (THIRD, 0.1), third, ">"
-    for score in errors:
-        yield "Algorithm 3 beats Algorithm 2", "Thesis Figure 4.2", score, third, (SECOND, 1.0), "<"
+        yield "stricter privacy costs Algorithm 3 accuracy", OURS, score, (THIRD, 0.1), third, ">"
+    for epsilon in EPSILONS:
+        for score in (*errors, "correlations", *LOSSES):
+            title = f"Algorithm 3 outperforms Algorithm 2 at epsilon = {epsilon:g}"
+            yield title, "beside Thesis Figure 4.2", score, (THIRD, epsilon), (SECOND, epsilon), "<"
     for score in ("distance", "two_way", "ranges"):
         yield "Algorithm 3 beats the histogram", OURS, score, third, ("histogram", 1.0), "<"
     for score in ("distance", "correlations", "logistic_loss"):
@@ -218,6 +209,17 @@ def _differences():
     for score in (*errors, "correlations"):
         yield "copula beats Algorithm 3", OURS, score, (COPULA, 1.0), third, "<"
 
+
+CAPTION = (
+    "Scores of releases of five real tables (columns), by epsilon at delta = 1e-6; lower is better. Upper rows: "
+    "errors of one-way and two-way marginals (total variation), of means (in standard deviations) and of "
+    "correlations, and the RKHS distance; lower rows: the AUC, on held-out rows, of a model of the private rows "
+    "less that of a model of the release. Releases have as many rows as the table, but for Algorithms 2 and 3, "
+    "which have 1,000 and were run where marks are shown. Marks are means and bars a standard deviation of the "
+    "draws: ten of copula, five of Algorithms 2 and 3, one or two of MST and AIM, where a mark without a bar is a "
+    "single draw. Dashed lines are rows of the table itself, drawn with replacement. The thesis has no such "
+    "figure: its section 4.7 asks for an evaluation on real data."
+)
 
 EXPERIMENT = Experiment(
     id="real-table",
@@ -253,8 +255,9 @@ EXPERIMENT = Experiment(
     tolerances=dict.fromkeys(SCORES, Tolerance(relative=1e-5)),
     # Searches for rows end in one of many local minima, and the last bit decides in which.
     rows=lambda row: Tolerance(relative=0.3, absolute=0.02) if row["method"] in (THIRD, COPULA) else None,
+    caption=CAPTION,
     claims=[
-        *_goals(),
+        *_beside(),
         *(
             Claim(
                 f"{title}, {score}",
