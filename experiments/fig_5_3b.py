@@ -6,6 +6,7 @@ every machine. Where 20 % are not solved within the limit, the speedup is a boun
 search examines all programs, and starts anew with each set; today's leaves out most programs.
 """
 
+import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
@@ -74,20 +75,40 @@ def _measure(search, trained, length):
     return measure
 
 
+def _beyond(frame):
+    """Mean of log10 of the speedups of the source's search on programs longer than those of training;
+    bounds count as they are. Networks share the test programs of a length: their errors there are
+    taken for the same, which overstates the standard error."""
+    rows = frame[(frame.search == "sort-and-add, source") & (frame.length > frame.trained)]
+    rows = rows[rows.relation.isin(["=", ">"])]
+    if rows.empty:
+        return None
+    errors = rows.groupby("length").standard_error.sum()
+    return Measurement(rows.log10.mean(), float(np.sqrt((errors**2).sum())) / len(rows))
+
+
 def _claims():
+    yield Claim(
+        id="beyond",
+        source="Thesis 5.5.2",
+        statement="networks generalise beyond programs of the length that they were trained on (mean log10 of the "
+        "speedup of Sort and add on longer programs, over lengths)",
+        published=0.0,
+        relation=">",
+        measure=_beyond,
+    )
     for search, name in SEARCHES.items():
         for trained in (1, 2, 3, 4):
             for length in [length for length in range(trained, 6) if (search, trained, length) not in BEYOND]:
                 longer = f"programs of {length} lines" if length > trained else f"held-out programs of {length} lines"
                 yield Claim(
                     id=f"{search}, {trained} to {length}",
-                    source="Thesis 5.5.2, Figure 5.3b" if "source" in search else "goal of this project",
+                    source="Thesis 5.5.2, Figure 5.3b" if "source" in search else "this project",
                     statement=f"a network trained on {trained} lines speeds up {name} on {longer} (20% of tasks; "
                     "programs examined, log10)",
                     published=0.0,
                     relation=">",
                     measure=_measure(search, trained, length),
-                    scale=0.02,
                 )
 
 
@@ -117,4 +138,11 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     claims=list(_claims()),
+    caption="Speedup by networks trained on programs of one length, on held-out programs of other lengths: programs "
+    "that Sort and add examines with the prior of the training corpus, over those with the network, until 20 "
+    "% of the tasks are solved. Left the source's search, right today's, which leaves out most programs; "
+    "bars are one standard error of the choice of tasks, triangles lower bounds where the prior's search was "
+    "stopped. Points of the left panel are missing where both searches were stopped: T = 4 and 5 for the "
+    "networks of one line, and T = 5 for that of two. The thesis has the same figure as bars, without "
+    "printed numbers; there are only 6 held-out programs of one line.",
 )

@@ -12,7 +12,6 @@ from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment
 from thesis_cli.studies.synthesis.guidance import CALL, SOURCE, STATE, plan, ratio, run, times
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, RATE
 
-GOAL = "goal of this project"
 FINDING = "5.5.2, where guidance pays today"
 BOTH = [PRIOR, NETWORK]
 STATES = [PRIOR, STATE]
@@ -45,7 +44,7 @@ def plot(frame):
     shown = {}
     for ax in axes.flat:
         shown |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncol=3, fontsize=6)
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncol=3)
     return figure
 
 
@@ -94,26 +93,16 @@ def _ratio(search, guide, length):
     return measure
 
 
-def _share(search, guide, length, seconds):
-    """Share of tasks solved in some seconds. It has no standard error: a goal is about these tasks."""
-
-    def measure(frame):
-        rows = frame[(frame.search == search) & (frame.guide == guide) & (frame.length == length)]
-        return Measurement((rows.found <= seconds).mean()) if len(rows) >= ENOUGH else None
-
-    return measure
-
-
 def _pays(search, guide, length):
     return Claim(
         id=f"{search}, {guide}, T = {length}",
-        source=GOAL,
-        statement=f"{search} takes no longer with the guide {guide} (T = {length}, call included; log10 of the ratio)",
+        source="this project",
+        statement=f"{search} takes less time with the guide {guide} (T = {length}, call included; mean over tasks of "
+        "the log10 of the ratio)",
         published=0.0,
         relation="<",
         measure=_ratio(search, guide, length),
         finding=FINDING,
-        scale=0.5,
     )
 
 
@@ -171,27 +160,12 @@ EXPERIMENT = Experiment(
         *(_pays(*mode, length) for length in (6, 7) for mode in _modes(LONG)),
         _pays("join", NETWORK, 8),
         *(_pays(*mode, 10) for mode in (("join", NETWORK), ("guided", STATE))),
-        Claim(
-            id="solved, T = 5",
-            source=GOAL,
-            statement="share of held-out tasks of T = 5 that auto solves in 1 s with the network",
-            published=0.95,
-            relation=">",
-            measure=_share("auto", NETWORK, 5, 1),
-            rounding=0.005,
-            finding=FINDING,
-        ),
-        *(
-            Claim(
-                id=f"solved by {search}, {guide}, T = 8",
-                source=GOAL,
-                statement=f"share of held-out tasks of T = 8 that {search} solves in 60 s with the guide {guide}",
-                published=0.6,
-                relation=">",
-                measure=_share(search, guide, 8, 60),
-                finding=FINDING,
-            )
-            for search, guide in (("join", PRIOR), ("join", NETWORK), ("guided", STATE))
-        ),
     ],
+    caption="Top left: time of each search with a guide, its call included, over the time with the prior alone, as "
+    "the geometric mean over tasks with two standard errors; below 1 the guide pays. The dashed black line "
+    "is the time of one call over the median time of auto. Other panels: share of the held-out tasks that "
+    "each search has solved, by the processor seconds spent on each; dotted with the prior, solid with the "
+    "network of appendix D.3, dashed with the network that reads partial programs. dfs, source is the "
+    "thesis's depth-first search, timed by its 3 million programs a second; all others are searches of this "
+    "project, of which the thesis has none. Tasks are 40 at T = 3 and 4, 20 at T = 5, and 6 to 16 beyond.",
 )

@@ -12,6 +12,7 @@ import numpy as np
 
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR
 from thesis_cli.studies.synthesis.speedups import RESAMPLES, Speedup, gain, of, speedup
+from thesis_cli.synthesis.lanes import Flags
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +76,7 @@ def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> Numbe
     found = gain(frame, more, share), gain(frame, less, share)
     if found[0] is None or found[1] is None or found[0].relation == "<" or found[1].relation == ">":
         return None
-    four = [_costs(frame, search, guide) for search in (more, less) for guide in (PRIOR, NETWORK)]
+    four = [_both(frame, search, guide)[0] for search in (more, less) for guide in (PRIOR, NETWORK)]
     rng = np.random.default_rng(0)
     drawn = [rng.integers(len(four[0]), size=len(four[0])) for _ in range(RESAMPLES)]
     spent = [[np.quantile(costs[rows], share, method="inverted_cdf") for costs in four] for rows in drawn]
@@ -119,15 +120,16 @@ def share_of(successes: int, count: int) -> Number:
 
 
 def _gains(frame: pd.DataFrame, search: str) -> Floats:
-    """log10 of the speedup of each task that was searched both ways."""
-    before, after = (_costs(frame, search, guide) for guide in (PRIOR, NETWORK))
-    return np.asarray(np.log10(before / after))
+    """log10 of the speedup of each task that was searched both ways; 0 if neither solved it, which
+    tells nothing."""
+    before, after = (_both(frame, search, guide) for guide in (PRIOR, NETWORK))
+    return np.where(before[1] | after[1], np.log10(before[0] / after[0]), 0.0)
 
 
-def _costs(frame: pd.DataFrame, search: str, guide: str) -> Floats:
-    """Seconds of each task that was searched both ways."""
+def _both(frame: pd.DataFrame, search: str, guide: str) -> tuple[Floats, Flags]:
+    """Seconds of each task that was searched both ways, and whether it was solved."""
     rows = frame[frame.search == search]
-    return of(rows[rows.groupby("task").guide.transform("nunique") == 2], search, guide)[0]
+    return of(rows[rows.groupby("task").guide.transform("nunique") == 2], search, guide)
 
 
 def _mean(values: Floats) -> Number:

@@ -35,22 +35,22 @@ def draw_table(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]], tit
     """What must be spent on each task so that shares of the tasks are solved, with the prior and with
     the network, and the ratio: as published, and here."""
     lines = _lines(frame, published)
-    figure, ax = panels(1, 1, height=0.7 + 0.16 * len(lines))
+    figure, ax = panels(1, 1, height=0.8 + 0.19 * len(lines))
     ax.set_axis_off()
     ax.set_title(title)
     ax.set_xlim(0, 1)
     ax.set_ylim(-len(lines) - 2.2, 1.6)
     for place, head in enumerate(("prior", "network", "speedup")):
-        ax.text(_at(3 * place + 1), 0.9, head, ha="center", fontsize=7)
+        ax.text(_at(3 * place + 1), 0.9, head, ha="center", fontsize=8)
         for column, share in enumerate(SHARES):
-            ax.text(_at(3 * place + column), 0.0, f"{share:.0%}", ha="center", fontsize=6)
+            ax.text(_at(3 * place + column), 0.0, f"{share:.0%}", ha="center", fontsize=7)
     for place, (name, cells, bold) in enumerate(lines, 1):
         weight = "bold" if bold else "normal"
-        ax.text(0, -place, name, fontsize=6, weight=weight)
+        ax.text(0, -place, name, fontsize=7, weight=weight)
         for column, text in enumerate(cells):
-            ax.text(_at(column), -place, text, ha="center", fontsize=5.3, weight=weight)
+            ax.text(_at(column), -place, text, ha="center", fontsize=6.5, weight=weight)
     for place, note in enumerate(_notes(frame), 1):
-        ax.text(0, -len(lines) - place, note, fontsize=6)
+        ax.text(0, -len(lines) - place, note, fontsize=7)
     return figure
 
 
@@ -66,7 +66,7 @@ def _lines(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]]) -> list
             after = [_seconds(cell.network, True) for cell in cells]
             ratios = [f"{'> ' * cell.bound}{cell.speedup:g}x" for cell in cells]
             found.append((f"{cells[0].search}, published", _row(before, after, ratios), False))
-        name = f"today's {search} + call" if today else f"{NAMES[search]}, here"
+        name = f"today's {search}" if today else f"{NAMES[search]}, here"
         found.append((f"{name} ({count} tasks)", _here(frame, search, _seconds), True))
         if today:
             nodes = frame.assign(seconds=frame.nodes, call=0.0)
@@ -84,7 +84,7 @@ def _notes(frame: pd.DataFrame) -> list[str]:
 
 
 def _at(column: int) -> float:
-    return 0.345 + 0.071 * column + 0.012 * (column // 3)
+    return 0.33 + 0.0735 * column + 0.012 * (column // 3)
 
 
 def _here(frame: pd.DataFrame, search: str, write: Callable[[float, bool], str]) -> list[str]:
@@ -112,7 +112,7 @@ def _count(number: float, exact: bool) -> str:
 
 def draw_curves(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]], title: str) -> Figure:
     """Share of the tasks solved by the time spent on each, a panel for each search."""
-    from matplotlib.ticker import NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     searches = [name for name in NAMES if name in set(frame.search)]
     columns = 3 if len(searches) > 4 else 2
@@ -126,6 +126,10 @@ def draw_curves(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]], ti
                 ax.plot(seconds, cell.share, marker, color=colour, markersize=4, mfc="none")
         ax.set_xscale("log")
         ax.xaxis.set_minor_formatter(NullFormatter())
+        low, high = ax.get_xlim()
+        if high < 100 * low:  # one decade has a label at most
+            ax.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+            ax.xaxis.set_major_formatter("{x:g}")
         ax.set_ylim(0, 1.02)
         what = r"seconds, $3 \cdot 10^6$ programs/s" if search in SOURCE else "processor seconds"
         label(ax, what, "", _title(search, published))
