@@ -19,12 +19,12 @@ def experiment(name: str) -> Experiment:
     return load(Checkout(ROOT).files()[name])
 
 
-def run(name: str, seed: int = 0, **parameters: Any) -> pd.DataFrame:
+def run(name: str, /, **parameters: Any) -> pd.DataFrame:
     """The result of one task."""
-    return _read(name, [experiment(name).run(np.random.SeedSequence(seed), **parameters)])
+    return _read(name, [experiment(name).run(np.random.SeedSequence(0), **parameters)])
 
 
-def whole(name: str, **sizes: Any) -> pd.DataFrame:
+def whole(name: str, /, **sizes: Any) -> pd.DataFrame:
     """The result of all tasks of the quick preset with some settings in the place of its own.
 
     Every claim must be able to read it.
