@@ -107,6 +107,11 @@ def test_theorem_13_has_the_norms_and_distances_of_the_library():
 
 def test_rates_have_the_sampling_error_and_the_noise_of_their_tables():
     """Squared distances are |mu|^2 short of 1, over N, for a table, plus that of the noise for a release."""
+
+    def spread(release):
+        """Standard error of the mean square of the noise in its coordinates."""
+        return math.sqrt(2 / release.coordinates.sum())
+
     found, n = run("rates", part="public", dimension=2, rows=100, repetitions=4), 100
     squares = {c: of.distance.to_numpy() ** 2 for c, of in found.groupby("curve")}
     table, public = squares["the table itself"] * n, squares["public rows, equal weights"] * n / 10
@@ -118,11 +123,11 @@ def test_rates_have_the_sampling_error_and_the_noise_of_their_tables():
     scale = OpenDPGaussian().calibrate(1, math.sqrt(2) / n, Budget(1.0, 1e-6)).scale
     excess = squares["Algorithm 2, public rows"] - squares["projection of the population"] - table / n
     units = excess / (release.coordinates * scale**2)
-    assert_near(units.mean(), units.std() / 2, 1)
+    assert_near(units.mean(), math.hypot(units.std() / 2, spread(release)), 1)
     found = run("rates", part="random", dimension=1, rows=50, repetitions=4)
     release, missed = (rows(found, curve=c) for c in ("Algorithm 2, random points", "projection of the population"))
     units = (release.distance**2 - missed.distance**2) / (release.coordinates * 4 * scale**2)
-    assert_near(units.mean(), units.std() / 2, 1, rounding=0.02 / (5 * 4 * scale**2))
+    assert_near(units.mean(), spread(release), 1, rounding=0.02 / (5 * 4 * scale**2))
     assert (release["size"] == round(50 ** (2 - 4 / 4.5))).all()
     found = run("rates", part="features", dimension=1, rows=64, repetitions=2)
     assert (found["size"] == 256).all()
