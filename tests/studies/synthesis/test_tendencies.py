@@ -1,10 +1,21 @@
 """Tendencies of guides that have them, and their figure."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from thesis_cli.studies.synthesis.attribute_figures import confusion_figure, short
-from thesis_cli.studies.synthesis.tendencies import ALL, COLUMNS, GROUPS, ROWS, tendencies
+from thesis_cli.studies.synthesis.tendencies import (
+    ALL,
+    COLUMNS,
+    COMPARISONS,
+    GROUPS,
+    ROWS,
+    contrast,
+    rows_of_common,
+    statement,
+    tendencies,
+)
 from thesis_cli.synthesis.dsl import ATTRIBUTES
 from thesis_cli.synthesis.training.corpora import held_out
 
@@ -55,3 +66,12 @@ def test_the_figure_has_all_cells(truth):
 
 def test_numbers_are_short():
     assert [short(p) for p in (0.0, 0.123, 0.996, 1.0, np.nan)] == [".00", ".12", "1.", "1.", ""]
+
+
+def test_claims_read_differences_and_shares():
+    rows = [("group", "(+), (-)", ALL, 0.5, 0.2, 2, 0.01), ("group", ROWS, ALL, 0.75, 1.0, 34, 0.0)]
+    frame = pd.DataFrame(rows, columns=["part", "row", "column", "value", "average", "count", "standard_error"])
+    assert contrast(frame, "(+), (-)", ALL) == (pytest.approx(0.3), 0.01)
+    assert rows_of_common(frame) == (0.75, 0.0)
+    assert len(COMPARISONS) == 2 * len(GROUPS) - 1
+    assert "average of the same columns" in statement("(+), (-)", COLUMNS)
