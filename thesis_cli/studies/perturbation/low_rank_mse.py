@@ -76,6 +76,25 @@ def mse_curve(values: Floats, terms: int, log_z: float, alphas: Floats) -> MseCu
     )
 
 
+def best_alpha(
+    values: Floats, terms: int, log_z: float, alphas: Floats, rng: np.random.Generator, resamples: int = 200
+) -> tuple[float, float]:
+    """The alpha at which the MSE is least, and its standard error by the bootstrap.
+
+    Parameters
+    ----------
+    values, terms, log_z : as for `mse_curve`.
+    alphas : the alphas to choose from, shape (A,).
+    rng : source of the resampled repetitions.
+    resamples : number of resamples of all repetitions.
+    """
+    count = len(values)
+    squares = (power_bounds(values, terms, alphas)[0] - log_z) ** 2
+    weights = rng.multinomial(count, np.full(count, 1 / count), resamples)
+    chosen = alphas[(weights @ squares).argmin(axis=1)]
+    return float(alphas[squares.sum(axis=0).argmin()]), float(chosen.std(ddof=1))
+
+
 def sample_variance(values: Floats) -> tuple[Floats, Floats]:
     """Unbiased variance of values of shape (N, ...) along the first axis, and its standard error.
 

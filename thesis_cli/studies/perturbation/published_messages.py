@@ -1,0 +1,131 @@
+"""Max-product belief propagation as the author of Figure 2.4 ran it, update by update.
+
+The author's program called libDAI, which is deterministic: it shuffles the messages before each
+sweep with a Mersenne twister that always starts from the seed 42, and that goes on from one MAP
+problem to the next. With its rules below, and a damping of 0.1, the 100,000 values that the author
+published for each of two models come out to all printed digits.
+
+* The factor graph has a factor for the field of each variable, one for the noise of each variable,
+  and one for each coupling. A message goes from a factor to a variable; a sweep computes each once.
+* All messages begin uniform. Those from fields and noise are damped, too, so that these enter over
+  the first sweeps: it decides which of several fixed points is reached.
+* A sweep is the last if it changed no probability of a belief by more than 1e-9. The beliefs of
+  variables are products of undamped messages, those of factors contain damped ones.
+* The maximiser is read off depth first, from the belief of the first field on: a variable takes the
+  state that is best in the belief of the coupling that leads to it, given the other variable.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats, Ints, Words
+from thesis_cli.inference.belief_propagation import Schedule, perturbed_values
+from thesis_cli.models.spin_glass import SpinGlass
+
+SEED = 42
+"""Seed of libDAI's generator."""
+
+SCHEDULE = Schedule(damping=0.1, tolerance=1e-9, max_sweeps=10_000)
+"""Damping and tolerance of the published values; here the tolerance is one of probabilities."""
+
+
+class Wiring(NamedTuple):
+    """The messages of a spin glass with noise, in the order in which the author's program made
+    them.
+
+    Each site in row-major order has its field, its coupling to the site above and its coupling to
+    the site on the left; the noise of all sites follows. A coupling has a message to its lower
+    variable, then one to its higher one. Messages and beliefs are log-ratios of +1 to -1.
+
+    Attributes
+    ----------
+    source : variable at the other end of a message's factor, or -1 for fields and noise, shape (E,).
+    target : variable that the message goes to, shape (E,).
+    reverse : the other message of the same factor, or the message itself, shape (E,).
+    strength : twice the field or the coupling, 0 for noise, shape (E,).
+    first, into : the messages to variable v are into[first[v]:first[v + 1]], in increasing order.
+    """
+
+    source: Ints
+    target: Ints
+    reverse: Ints
+    strength: Floats
+    first: Ints
+    into: Ints
+
+
+def wiring(model: SpinGlass) -> Wiring:
+    """The messages of a model."""
+    rows, columns = model.fields.shape
+    source: list[int] = []
+    target: list[int] = []
+    reverse: list[int] = []
+    strength: list[float] = []
+
+    def alone(v: int, value: float) -> None:
+        source.append(-1)
+        target.append(v)
+        reverse.append(len(reverse))
+        strength.append(2 * value)
+
+    def couple(low: int, high: int, value: float) -> None:
+        at = len(source)
+        source.extend([high, low])
+        target.extend([low, high])
+        reverse.extend([at + 1, at])
+        strength.extend([2 * value, 2 * value])
+
+    for i in range(rows):
+        for j in range(columns):
+            v = i * columns + j
+            alone(v, model.fields[i, j])
+            if i:
+                couple(v - columns, v, model.down[i - 1, j])
+            if j:
+                couple(v - 1, v, model.right[i, j - 1])
+    for v in range(rows * columns):
+        alone(v, 0.0)
+    into = np.argsort(target, kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(target))])
+    return Wiring(
+        np.array(source), np.array(target), np.array(reverse), np.array(strength), first.astype(np.int64), into
+    )
+
+
+class PublishedMaxProduct:
+    """The author's solver. Its random numbers go on from call to call, so that rows that follow
+    each other in the published stream of noise must be given in that order.
+
+    Parameters
+    ----------
+    model : a spin glass.
+    seed : seed of the orders of updates; `SEED` gives the published ones.
+    schedule : damping, tolerance and the largest number of sweeps.
+
+    Attributes
+    ----------
+    sweeps : number of sweeps of each row of the last call, shape (batch,).
+    """
+
+    def __init__(self, model: SpinGlass, seed: int = SEED, schedule: Schedule = SCHEDULE) -> None:
+        self.graph = model.graph()
+        self.sweeps: Ints = np.empty(0, np.int64)
+        self._wiring = wiring(model)
+        self._schedule = schedule
+        words: Words = np.empty(625, np.uint64)
+        words[:624] = np.random.RandomState(seed).get_state(legacy=False)["state"]["key"]
+        words[624] = 624
+        self._generator = words
+
+    def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
+        """Values and configurations for each row of noise, as `MapSolver.maximise`."""
+        from thesis_cli.studies.perturbation.published_kernels import max_product
+
+        noise = np.ascontiguousarray(noise, np.float64)
+        states = np.empty((len(noise), noise.shape[1] // 2), np.int64)
+        self.sweeps = np.empty(len(noise), np.int64)
+        max_product(self._wiring, noise, self._generator, self._schedule, states, self.sweeps)
+        return perturbed_values(self.graph, noise, states), states
