@@ -145,6 +145,8 @@ def test_searches_are_compared_by_their_seconds_here():
     rows = frame(slow_network=[30.0, 20.0, 7.0], fast_network=[3.0, 20.0])
     assert gains.mean_slower(rows, "slow", "fast") == pytest.approx((0.5, 0.5))
     assert gains.mean_slower(rows, "slow", "other") is None
+    assert gains.mean_slower(rows, "none", "other") is None
+    assert gains.more_solved(rows, "none") is None
 
 
 def test_shares_and_changes():

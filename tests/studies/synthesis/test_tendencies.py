@@ -5,14 +5,15 @@ import pandas as pd
 import pytest
 
 from thesis_cli.studies.synthesis.attribute_figures import confusion_figure, short
+from thesis_cli.studies.synthesis.confusion import FEW
 from thesis_cli.studies.synthesis.tendencies import (
     ALL,
     COLUMNS,
     COMPARISONS,
     GROUPS,
-    ROWS,
+    OTHERS,
     contrast,
-    rows_of_common,
+    least_common,
     statement,
     tendencies,
 )
@@ -45,10 +46,12 @@ def test_only_what_is_confused_stands_out(truth):
 
 def test_common_attributes_are_compared_in_each_row(truth):
     predicted = np.full(truth.shape, 0.125)
-    assert measured(truth, predicted)[1].loc[(ROWS, ALL)].value == 0
     predicted[:, ATTRIBUTES.index("MIN")] = 0.3
-    groups = measured(truth, predicted)[1]
-    assert groups.loc[(ROWS, ALL)].value == pytest.approx(1, abs=0.031)  # but in the row of MIN
+    frame, groups = measured(truth, predicted)
+    rows = frame[frame.part == "row"].set_index("row")
+    assert (rows["count"] == truth.sum(axis=0)).all()
+    assert rows.loc["MAX"].value - rows.loc["MAX"].average == pytest.approx(0.175 / 9)  # one column of 9
+    assert rows.loc["MIN"].value == rows.loc["MIN"].average == 0.125
     assert groups.loc[("common", ALL)].value > groups.loc[("common", ALL)].average
 
 
@@ -68,10 +71,15 @@ def test_numbers_are_short():
     assert [short(p) for p in (0.0, 0.123, 0.996, 1.0, np.nan)] == [".00", ".12", "1.", "1.", ""]
 
 
-def test_claims_read_differences_and_shares():
-    rows = [("group", "(+), (-)", ALL, 0.5, 0.2, 2, 0.01), ("group", ROWS, ALL, 0.75, 1.0, 34, 0.0)]
+def test_claims_read_the_rows():
+    rows = [
+        ("group", "(+), (-)", ALL, 0.5, 0.2, 2, 0.01),
+        ("row", "HEAD", OTHERS, 0.5, 0.2, 40, 0.01),
+        ("row", "LAST", OTHERS, 0.5, 0.4, 40, 0.05),
+        ("row", "SUM", OTHERS, 0.1, 0.4, FEW - 1, 0.05),
+    ]
     frame = pd.DataFrame(rows, columns=["part", "row", "column", "value", "average", "count", "standard_error"])
     assert contrast(frame, "(+), (-)", ALL) == (pytest.approx(0.3), 0.01)
-    assert rows_of_common(frame) == (0.75, 0.0)
+    assert least_common(frame) == (pytest.approx(0.1), 0.05)  # not SUM, which few programs have
     assert len(COMPARISONS) == 2 * len(GROUPS) - 1
     assert "average of the same columns" in statement("(+), (-)", COLUMNS)

@@ -103,16 +103,12 @@ def contrasts(
     the average prediction of the cell's column for programs that use neither attribute of the cell.
     The second one shows whether it is the attribute of the row that confuses.
     """
-    programs, attributes = predicted.shape
-    false = np.where(truth, 0.0, predicted)
-    sums = (truth[:, :, None] * false[:, None, :]).reshape(programs, -1)
-    counts = (truth[:, :, None] & ~truth[:, None, :]).reshape(programs, -1)
+    attributes = predicted.shape[1]
     cells = np.array([i * attributes + j for group in groups for i, j in group])
     rows, columns = np.divmod(cells, attributes)
     without = ~truth[:, rows] & ~truth[:, columns]
     spared = np.where(without, predicted[:, columns], 0.0)
-    weights = np.vstack([np.ones(programs), rng.multinomial(programs, np.full(programs, 1 / programs), resamples)])
-    matrix = _ratio(weights @ sums, weights @ counts)
+    weights, matrix = _resampled(predicted, truth, resamples, rng)
     others = _ratio(weights @ spared, weights @ without)
     everything = _mean(matrix)
     found, start = [], 0
@@ -126,9 +122,35 @@ def contrasts(
     return found
 
 
+def row_contrasts(
+    predicted: Floats, truth: Flags, columns: Flags, resamples: int, rng: np.random.Generator
+) -> list[Contrast]:
+    """For each row of the matrix, its mean over some columns against that over the others.
+
+    Parameters
+    ----------
+    predicted, truth, resamples, rng : as `contrasts` takes them.
+    columns : which columns, shape (C,).
+    """
+    _, matrix = _resampled(predicted, truth, resamples, rng)
+    rows = matrix.reshape(len(matrix), len(columns), len(columns))
+    return [_contrast(_mean(rows[:, i, columns]), _mean(rows[:, i, ~columns])) for i in range(len(columns))]
+
+
+def _resampled(predicted: Floats, truth: Flags, resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """How often each program counts, in the sample and then in the resamples, shape (1 + R, P), and
+    the matrices, shape (1 + R, C * C)."""
+    programs = len(predicted)
+    false = np.where(truth, 0.0, predicted)
+    sums = (truth[:, :, None] * false[:, None, :]).reshape(programs, -1)
+    counts = (truth[:, :, None] & ~truth[:, None, :]).reshape(programs, -1)
+    weights = np.vstack([np.ones(programs), rng.multinomial(programs, np.full(programs, 1 / programs), resamples)])
+    return weights, _ratio(weights @ sums, weights @ counts)
+
+
 def _contrast(value: Floats, average: Floats) -> Contrast:
     """From the sample, and after it the resamples."""
-    return Contrast(float(value[0]), float(average[0]), float(np.std((value - average)[1:])))
+    return Contrast(float(value[0]), float(average[0]), float(np.nanstd((value - average)[1:])))
 
 
 def _mean(cells: Floats) -> Floats:

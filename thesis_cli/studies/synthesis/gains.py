@@ -86,19 +86,18 @@ def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> Numbe
 def more_solved(frame: pd.DataFrame, search: str) -> Number | None:
     """By what share of the tasks that were searched both ways the network solves more of them within
     the limits."""
-    rows = frame[frame.search == search].assign(solved=frame.answer.notna())
-    both = rows.pivot(index="task", columns="guide", values="solved").reindex(columns=[PRIOR, NETWORK]).dropna()
-    gained = both.to_numpy(dtype=np.float64)
-    return None if both.empty else _mean(gained[:, 1] - gained[:, 0])
+    (_, before), (_, after) = (_both(frame, search, guide) for guide in (PRIOR, NETWORK))
+    return _mean(after.astype(np.float64) - before.astype(np.float64)) if len(after) else None
 
 
 def mean_slower(frame: pd.DataFrame, slow: str, fast: str) -> Number | None:
     """Mean log10 of the ratio of the processor seconds of two searches, both with the network and
     its call, over the tasks that both had."""
-    rows = frame[(frame.guide == NETWORK) & frame.search.isin([slow, fast])].assign(spent=frame.seconds + frame.call)
-    both = rows.pivot(index="task", columns="search", values="spent").reindex(columns=[slow, fast]).dropna()
-    spent = np.log10(both.to_numpy(dtype=np.float64))
-    return _mean(spent[:, 0] - spent[:, 1]) if len(both) > 1 else None
+    guided = frame[frame.guide == NETWORK].assign(spent=frame.seconds + frame.call)
+    one, other = (guided[guided.search == search].set_index("task").spent for search in (slow, fast))
+    both = one.index.intersection(other.index)
+    ratios = np.asarray(np.log10(one[both]) - np.log10(other[both]), dtype=np.float64)
+    return _mean(ratios) if len(ratios) > 1 else None
 
 
 def changes(frame: pd.DataFrame, search: str, shares: tuple[float, ...], first: int) -> tuple[Floats, Floats] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thesis_cli.studies.synthesis.confusion import Cell, Flags, confusion, contrasts
+from thesis_cli.studies.synthesis.confusion import FEW, Cell, Flags, confusion, contrasts, row_contrasts
 from thesis_cli.synthesis.dsl import ATTRIBUTES
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ COMMON = "FILTER", "(>0)", "(<0)", "(%2==1)", "(%2==0)", "MIN", "MAX", "(+)", "(
 ALL, COLUMNS = "all cells", "same columns"
 """What the false positives of a group are compared with."""
 
-ROWS = "rows of more common ones"
+OTHERS = "other columns"
+"""What the common columns of a row are compared with."""
 
 
 def _among(*names: str) -> list[Cell]:
@@ -69,10 +70,16 @@ def contrast(frame: pd.DataFrame, name: str, against: str) -> tuple[float, float
     return row.value - row.average, row.standard_error
 
 
-def rows_of_common(frame: pd.DataFrame) -> tuple[float, float]:
-    """The share of rows in which the common columns have the larger mean, from the rows of
-    `tendencies`."""
-    return frame[frame.row == ROWS].value.iloc[0], 0.0
+def least_common(frame: pd.DataFrame) -> tuple[float, float] | None:
+    """By how much the common columns of a row exceed the others, and its standard error, in the row
+    of at least `FEW` programs where this is the least sure; from the rows of `tendencies`."""
+    rows = frame[(frame.part == "row") & (frame["count"] >= FEW) & (frame.standard_error > 0)]
+    gaps = (rows.value - rows.average).to_numpy()
+    errors = rows.standard_error.to_numpy()
+    if not len(gaps):
+        return None
+    least = int((gaps / errors).argmin())
+    return float(gaps[least]), float(errors[least])
 
 
 def tendencies(predicted: Floats, truth: Flags, resamples: int, rng: np.random.Generator) -> pd.DataFrame:
@@ -81,9 +88,9 @@ def tendencies(predicted: Floats, truth: Flags, resamples: int, rng: np.random.G
     A cell has its attributes in `row` and `column`, the average false-positive probability in
     `value`, empty if there is none, and its number of programs in `count`. A tendency has its name
     in `row`, what it is compared with in `column`, its number of cells in `count`, its `value`, and
-    the `average` that it is compared with; `standard_error` is that of their difference. Of
-    `ROWS`, the value is the share of rows in which the common columns have a larger mean than the
-    others.
+    the `average` that it is compared with; `standard_error` is that of their difference. The rows of
+    the matrix (`part` is row) have the mean of the common columns in `value`, that of the others in
+    `average`, and the number of programs with the row's attribute in `count`.
 
     Parameters
     ----------
@@ -102,14 +109,12 @@ def tendencies(predicted: Floats, truth: Flags, resamples: int, rng: np.random.G
         for against, each in zip((ALL, COLUMNS), pair, strict=True)
         if (name, against) in COMPARISONS
     ]
-    share = ("group", ROWS, ALL, _common_rows(found.mean), 1.0, len(ATTRIBUTES), 0.0)
+    common = np.isin(ATTRIBUTES, COMMON)
+    rows = [
+        ("row", name, OTHERS, each.value, each.average, count, each.standard_error)
+        for name, count, each in zip(
+            ATTRIBUTES, truth.sum(axis=0), row_contrasts(predicted, truth, common, resamples, rng), strict=True
+        )
+    ]
     columns = ["part", "row", "column", "value", "average", "count", "standard_error"]
-    return pd.DataFrame([*cells, *groups, share], columns=columns)
-
-
-def _common_rows(matrix: Floats) -> float:
-    """Share of the rows with programs in which the common columns have a larger mean than the
-    others."""
-    is_common = np.isin(ATTRIBUTES, COMMON)
-    rows = matrix[np.isfinite(matrix).sum(axis=1) > len(ATTRIBUTES) / 2]
-    return float(np.mean([np.nanmean(row[is_common]) > np.nanmean(row[~is_common]) for row in rows]))
+    return pd.DataFrame([*cells, *groups, *rows], columns=columns)
