@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import digamma
 
 from tests.experiments.runs import assert_near, one, rows, run, whole
 from thesis_cli.entropy.exact import exact_entropies
@@ -112,6 +113,17 @@ def test_unbiased_estimators_have_no_bias(evaluation):
         np.testing.assert_allclose(of.rmse**2, of.bias**2 + spread**2, rtol=0.02, atol=1e-15)
 
 
+def test_the_exponential_trick_is_biased_by_what_theory_says(evaluation):
+    found = rows(evaluation, part="full rank", samples=10)
+    found = found[np.isfinite(found.alpha) & (found.alpha != 1)]
+    bias = math.log(10) - digamma(10)
+    for name, divisor in (("Exponential, shared", 1), ("Exponential, ln Z known", 1 - found.alpha.unique())):
+        of, biased = (rows(found[found.model == "geometric"], estimator=name + more) for more in ("", ", biased"))
+        np.testing.assert_allclose(biased.bias - of.bias, bias / divisor, atol=1e-4)
+    apart = rows(found, estimator="Exponential, independent, biased")
+    assert_near(apart.bias, apart.bias_error, bias)
+
+
 def test_errors_of_estimators_are_those_of_theory(evaluation):
     found = rows(evaluation, part="full rank", samples=10)
     inner = found[np.isfinite(found.alpha) & (found.alpha != 1)]
@@ -169,6 +181,7 @@ def test_variances_are_those_of_theory():
     np.testing.assert_allclose(apart.expected, UNIT * (1 + apart.alpha**2) / (1 - apart.alpha) ** 2)
     mean = rows(frame, quantity="mean maximum")
     assert (mean.expected == 2).all()
+    np.testing.assert_allclose(rows(frame, quantity="error at inf").value, 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("target", ["gaussian", "regression"])

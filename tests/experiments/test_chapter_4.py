@@ -101,6 +101,8 @@ def test_theorem_13_has_the_norms_and_distances_of_the_library():
         fresh = np.array([fresh_release(400, rng, constraint, 1.0, 300) for _ in range(10)])
         errors = np.hypot(found.std() / math.sqrt(10), fresh.std(axis=0, ddof=1) / math.sqrt(10))
         assert_near(found.mean(), errors, fresh.mean(axis=0), rounding=1e-6)
+    pushed = rows(frame, weights="C = 2", epsilon=0.01)  # noise takes the weights to the bound
+    np.testing.assert_allclose(pushed.norm, 2, rtol=0.01)
     held = frame[frame.weights != "raw"]
     assert (held.norm <= held.weights.map({"C = 2": 2.0, "C = 1": 1.0, "simplex": 1.0}) + 1e-9).all()
 

@@ -172,6 +172,7 @@ def test_lemma_2_is_right_for_independent_labels():
             most = one(tied, what=f"{name}, most", length=length).value
             share = one(tied, what=f"{name}, share", length=length).value
             assert (most > 1e-9) == (share > 0)
+            assert share <= 1
             assert 5 * share == round(5 * share)
     assert tied.value.max() > 0.01
 
