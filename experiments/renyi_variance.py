@@ -2,14 +2,16 @@
 against samples."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
-from thesis_cli.studies.entropy.sampled_variance import LOG_Z, variance_rows
-from thesis_cli.studies.entropy.variance import QUADRATURE, UNIT, independent, with_log_z
+from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.studies.entropy.sampled_variance import LOG_Z, apart_rows, variance_rows
+from thesis_cli.studies.entropy.variance import QUADRATURE, independent, with_log_z
 
 ALPHAS = np.array([0, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 1.1, 1.5, 2, 3, 5, 10])
 CURVE = np.geomspace(0.004, 20, 60)
@@ -21,45 +23,59 @@ LOG_WEIGHTS = {
     "nearly certain": lambda: np.log(np.append(np.full(99_999, 0.01 / 99_999), 0.99)),
     "two levels": lambda: np.log(np.append(np.full(10_000, 0.6 / 10_000), np.full(10, 0.04))),
 }
+UNIFORM = {
+    "uniform on 1 of 2": lambda: np.array([0.0, -math.inf]),
+    "uniform on 500 of 1,000": lambda: np.where(np.arange(1_000) % 2, -math.inf, 0.0),
+}
+"""Distributions of Proposition 19, with impossible configurations."""
+AROUND_TWO = np.array([0.5, 1.5, 1.9, 1.95, 2, 2.05, 2.1, 3])
 TITLES = {
     "geometric": "geometric, $q$ = 0.3, $N$ = 500",
     "uniform": "uniform, $N$ = 1,000",
     "Zipf": "Zipf, $s$ = 1.1, $N$ = 100,000",
-    "nearly certain": "one of 100,000 has 0.99",
-    "two levels": "10 have 0.4, 10,000 have 0.6",
+    "nearly certain": "1 of 100,000 has $p$ = 0.99",
+    "two levels": "10 share 0.4, 10,000 share 0.6",
 }
+RATIO_STYLES = (COLOURS[3], "o"), (COLOURS[5], "s"), ("#777777", "^"), ("#000000", "v"), ("#8C510A", "D")
+"""Colour and marker of each distribution, none a colour of an estimator."""
 
 
 def tasks(settings):
-    return [{"distribution": name, **settings} for name in LOG_WEIGHTS]
+    return [{"distribution": name, **settings} for name in (*LOG_WEIGHTS, *UNIFORM)]
 
 
 def run(seed, distribution, perturbations):
-    """Variances of estimates from one perturbation each; `variance_rows` describes the columns."""
-    frame = variance_rows(LOG_WEIGHTS[distribution](), ALPHAS, CURVE, perturbations, seed)
+    """Variances of estimates from one perturbation each; `variance_rows` describes the columns, and
+    `apart_rows` those of the distributions with impossible configurations."""
+    if distribution in UNIFORM:
+        frame = apart_rows(UNIFORM[distribution](), AROUND_TWO, (1 - AROUND_TWO) ** 2, perturbations, seed)
+    else:
+        frame = variance_rows(LOG_WEIGHTS[distribution](), ALPHAS, CURVE, perturbations, seed)
     frame.insert(0, "distribution", distribution)
     return frame
 
 
 def plot(frame):
-    figure, axes = panels(2, 3, height=2.6)
-    for ax, (name, rows) in zip(axes.flat, frame.groupby("distribution", sort=False), strict=False):
-        _variances(ax, rows)
-        label(ax, r"$\alpha$", "variance, nats$^2$", TITLES[name])
-    axes[0, 1].text(0.1, 0.02, "best coefficient:\nvariance 0", color=COLOURS[2], fontsize=7)
+    figure, axes = panels(2, 3, height=2.7)
+    for ax, name in zip(axes.flat, TITLES, strict=False):
+        _variances(ax, frame[frame.distribution == name])
+        label(ax, r"order $\alpha$", "variance, nats$^2$", TITLES[name])
+    axes[0, 1].text(0.1, 0.004, "best coefficient:\nvariance 0", color=COLOURS[2], fontsize=7)
     ax = axes[1, 2]
     ratios = frame[(frame.quantity == "ratio") & (frame.alpha > 0)].sort_values("alpha")
-    for colour, name in zip(COLOURS, TITLES, strict=False):
+    for style, name in zip(RATIO_STYLES, TITLES, strict=True):
         rows = ratios[ratios.distribution == name]
-        ax.plot(rows.alpha, rows.expected, color=colour, label=name)
-        ax.plot(rows.alpha, rows.value, "o", color=colour)
+        ax.plot(rows.alpha, rows.expected, color=style[0])
+        ax.plot(rows.alpha, rows.value, color=style[0], marker=style[1], linestyle="")
+        ax.plot([], [], color=style[0], marker=style[1], label=name)
     ax.axhline(1, color="black", linewidth=0.6)
     ax.axvline(2, color="black", linewidth=0.6, linestyle="--")
-    ax.set(xlim=(0, 3), ylim=(0, 2.8))
-    ax.legend(loc="upper left", handlelength=1, borderaxespad=0, fontsize=6.5)
-    label(ax, r"$\alpha$", "ratio of variances", "estimator (3.12) over (3.8)")
+    ax.set(xlim=(0, 3), ylim=(0, 4))
+    ax.legend(loc="upper left", handlelength=1.5, borderaxespad=0, labelspacing=0.3)
+    label(ax, r"order $\alpha$", "ratio of variances", "estimator (3.12) over (3.8)")
     for ax in axes.flat[:-1]:
         ax.set(xscale="log", yscale="log", xlim=(0.08, 12), xticks=[0.1, 1, 10], xticklabels=["0.1", "1", "10"])
+        ax.set(ylim=(1e-4, 1e3), yticks=[1e-4, 1e-2, 1, 1e2])
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncol=3)
     return figure
 
@@ -85,7 +101,6 @@ def _variances(ax, rows):
         ax.plot(part.alpha[limit], part.value[limit], "D", color=colour, markersize=4.5, markeredgecolor="black")
     limits = r"at $\alpha$ = 1: $\gamma(x^*)$ (3.17), $-\ln p(x^*)$"
     ax.plot([], [], "kD", markersize=4.5, markerfacecolor="none", label=limits)
-    ax.set_ylim(3e-3, 1e3)
 
 
 def _measured(quantity, *, mass=None, tempered=False):
@@ -126,7 +141,8 @@ def _best_over_either(frame):
     )
     other = with_log_z(best.index.get_level_values("alpha")) * np.minimum(1, ratio.expected)
     worst = (best.value / other).idxmax()
-    return Measurement(best.value[worst] / other[worst], best.standard_error[worst] / other[worst])
+    errors = best.standard_error / other
+    return Measurement(best.value[worst] / other[worst], errors[worst], weakest=errors.max())
 
 
 def _furthest(select, absolute=False):
@@ -136,11 +152,10 @@ def _furthest(select, absolute=False):
     def measure(frame):
         rows = select(frame)
         rows = rows if absolute else rows[rows.expected > QUADRATURE]
-        off = (rows.value - rows.expected).abs() / (rows.standard_error + QUADRATURE * rows.expected)
-        row = rows.loc[off.idxmax()]
-        if absolute:
-            return Measurement(row.value - row.expected, row.standard_error)
-        return Measurement(row.value / row.expected, row.standard_error / row.expected)
+        unit = 1.0 if absolute else rows.expected
+        misses = rows.value - rows.expected if absolute else rows.value / unit
+        errors = (rows.standard_error / unit).clip(lower=QUADRATURE)
+        return replace(furthest(misses, errors, 0.0 if absolute else 1.0), error=QUADRATURE)
 
     return measure
 
@@ -156,6 +171,12 @@ def _extreme(select, largest):
     return measure
 
 
+def _crossing(frame):
+    """The alpha at which the ratio is 1, by its value at 2 and its slope there, 2 (alpha - 1)."""
+    rows = _apart("alpha == 2")(frame)
+    return furthest(2 - (rows.value - 1) / 2, rows.standard_error / 2, 2.0)
+
+
 def _largest_rise(frame):
     """Largest rise of the variance from a set A to the next larger one in its standard errors.
 
@@ -164,119 +185,125 @@ def _largest_rise(frame):
     rows = _measured("shared", tempered=True)(frame).sort_values("mass", kind="stable")
     grouped = rows.groupby(["distribution", "alpha"])
     rise, error = grouped.value.diff(), np.hypot(rows.standard_error, grouped.standard_error.shift())
-    worst = (rise / error).idxmax()
-    unit = independent(rows.alpha[worst])
-    return Measurement(rise[worst] / unit, error[worst] / unit)
+    worst, unit = (rise / error).idxmax(), pd.Series(independent(rows.alpha), rows.index)
+    return Measurement(rise[worst] / unit[worst], error[worst] / unit[worst], weakest=(error / unit).max())
+
+
+def _apart(condition):
+    return _only(_measured("ratio apart"), condition)
 
 
 ALL = _measured("shared", mass=1.0)
 RATIO = _measured("ratio", tempered=True)
-UNIFORM, OTHERS = "distribution == 'uniform'", "distribution != 'uniform'"
+OTHERS = "distribution != 'uniform'"
+
+
+def _equal(id, source, statement, measure, published=1.0, **options):
+    return Claim(id, source, statement, published, "=", measure, kind="identity", **options)
+
+
+OURS = "beyond the source"
+CAPTION = """\
+Variance of estimates of H_alpha from one perturbation, over the order alpha, for five distributions.
+Lines are exact, dots are measured (two standard errors are smaller than the dots), and diamonds are
+the limits at alpha = 1, gamma(x*) on the orange line and -ln p(x*) on the green one. The best
+coefficient makes the variance 0 for the uniform distribution. Bottom right: the variance with shared
+noise over that with ln Z known and no control variate, where the blue line is under the black one
+above 1. Below 1 (solid line) shared noise pays, for the uniform distribution up to alpha = 2 (dashed
+line, Proposition 19). The source states the formulas and has no such figure; the exact variance with
+shared noise is this project's."""
+
 
 EXPERIMENT = Experiment(
     id="renyi-variance",
     title="Variance of the estimators of Renyi entropies",
     source="Thesis 3.3, 3.4.2, Propositions 8 and 19",
     version=1,
-    presets={"quick": {"perturbations": 20_000}, "paper": {"perturbations": 300_000}},
+    presets={"quick": {"perturbations": 20_000}, "paper": {"perturbations": 1_500_000}},
     tasks=tasks,
     run=run,
     plot=plot,
     # Exact cancellation, as in the ratios of a uniform distribution, leaves 1e-32 to 1e-13 of numbers that are
     # 1e-5 or more elsewhere.
     tolerances=dict.fromkeys(["value", "standard_error", "expected"], Tolerance(absolute=1e-12)),
+    caption=CAPTION,
     claims=[
-        Claim(
+        _equal(
             id="independent noise",
-            source="Thesis eq. 3.14",
+            source="Thesis Proposition 8, eq. 3.14",
             statement="M times the variance with independent noise is (1 + alpha^2) / (1 - alpha)^2 pi^2/6 (ratio, "
             "furthest of all distributions and alphas)",
-            published=1.0,
-            relation="=",
             measure=_furthest(_measured("shared", mass=0.0)),
         ),
         Claim(
             id="shared noise",
-            source="Thesis Proposition 8",
-            statement="shared noise does not raise the variance (largest ratio to that with independent noise)",
+            source="Thesis Proposition 8, eq. 3.14",
+            statement="shared noise does not raise the variance (largest ratio to that with independent noise; as "
+            "alpha tends to 0 or inf the two are the same)",
             published=1.0,
             relation="<",
             measure=_extreme(
                 _over(_measured("shared", mass=1.0, tempered=True), lambda rows: independent(rows.alpha)), True
             ),
+            scale=0.1,
+            kind="bound",
         ),
         Claim(
             id="more shared noise",
-            source="beyond the source",
+            source=OURS,
             statement="the variance never rises as the set A grows whose noise is shared (largest rise from one set to "
             "the next, by its standard error, in units of the variance with independent noise)",
             published=0.0,
             relation="<",
             measure=_largest_rise,
+            scale=0.1,
+            kind="bound",
         ),
-        Claim(
+        _equal(
             id="exact variance",
-            source="beyond the source",
+            source=OURS,
             statement="the variance of eq. 3.13 is pi^2/6 + 2 alpha D / (1 - alpha)^2, D an integral over the line "
             "(ratio, furthest of all sets A, distributions and alphas)",
-            published=1.0,
-            relation="=",
-            rounding=QUADRATURE,
             measure=_furthest(_measured("shared", tempered=True)),
         ),
-        Claim(
-            id="price of ln Z",
-            source="beyond the source",
-            statement="without ln Z the variance is nowhere below pi^2/6, the price that the remark in 3.4.2 sees at "
-            "alpha = 1 (least, in units of pi^2/6)",
-            published=1.0,
-            relation=">",
-            measure=_extreme(_over(ALL, lambda rows: UNIT), False),
-        ),
-        Claim(
+        _equal(
             id="ln Z known",
             source="Thesis eq. 3.8, 2.2.3",
             statement="with ln Z known and no control variate M times the variance is pi^2/6 / (1 - alpha)^2 (ratio, "
             "furthest of all distributions and alphas)",
-            published=1.0,
-            relation="=",
             measure=_furthest(_measured("plain")),
         ),
-        Claim(
+        _equal(
             id="limit at 0",
             source="Thesis 3.3.1",
             statement="at alpha = 0 M times the variance is pi^2/6, whether ln Z is known or not (ratio, furthest)",
-            published=1.0,
-            relation="=",
             measure=_furthest(
                 lambda frame: pd.concat([_only(q, "alpha == 0")(frame) for q in (ALL, _measured("plain"))])
             ),
         ),
-        Claim(
+        _equal(
             id="limit at inf, ln Z known",
             source="Thesis 3.3.1",
-            statement="at alpha = inf the estimate is exact if ln Z is known (largest error, nats)",
+            statement="at alpha = inf the estimate has variance 0 if ln Z is known: it is exact (largest error, nats)",
             published=0.0,
-            relation="=",
-            rounding=1e-12,
-            measure=_extreme(_measured("error at inf"), True),
+            measure=lambda frame: Measurement(_measured("error at inf")(frame).value.max(), error=1e-12),
+            scale=1e-6,
         ),
-        Claim(
+        _equal(
             id="limit at inf, ln Z unknown",
             source="Thesis 3.3.1",
             statement="at alpha = inf only ln Z is left to estimate: M times the variance is pi^2/6 (ratio, furthest)",
-            published=1.0,
-            relation="=",
             measure=_furthest(_only(ALL, "alpha == inf")),
         ),
         Claim(
             id="uniform, alpha below 2",
             source="Thesis Proposition 19",
-            statement="for a uniform distribution and ln Z known shared noise gives the smaller variance if alpha < 2 "
-            "(largest ratio to that without a control variate)",
+            statement="for a distribution uniform on its support and ln Z known shared noise gives the smaller "
+            "variance if alpha < 2 (largest ratio to that without a control variate, each from noise of its own)",
             published=1.0,
             relation="<",
-            measure=_extreme(_only(RATIO, f"alpha < 2 and {UNIFORM}"), True),
+            measure=_extreme(_apart("alpha < 2"), True),
+            kind="bound",
         ),
         Claim(
             id="uniform, alpha above 2",
@@ -284,104 +311,88 @@ EXPERIMENT = Experiment(
             statement="and only if: above 2 the larger (least ratio)",
             published=1.0,
             relation=">",
-            measure=_extreme(_only(RATIO, f"alpha > 2 and {UNIFORM}"), False),
+            measure=_extreme(_apart("alpha > 2"), False),
+            kind="bound",
         ),
-        Claim(
+        _equal(
             id="uniform, crossing",
             source="Thesis Proposition 19",
-            statement="the two variances are the same at alpha = 2",
+            statement="the two variances are the same at alpha = 2 (alpha at which their ratio is 1, furthest)",
             published=2.0,
-            relation="=",
-            rounding=QUADRATURE,
-            measure=_extreme(_only(_measured("crossing"), UNIFORM), True),
+            measure=_crossing,
+            scale=0.05,
         ),
         Claim(
             id="others, alpha above 2",
-            source="beyond the source",
-            statement="shared noise pays for no distribution from alpha = 2 on, as |Cov| <= pi^2/6 (least ratio)",
+            source=OURS,
+            statement="shared noise pays for no other distribution from alpha = 2 on either, as |Cov| <= pi^2/6 (least "
+            "ratio)",
             published=1.0,
             relation=">",
-            rounding=QUADRATURE,
-            measure=_extreme(_only(RATIO, "alpha >= 2"), False),
+            measure=_extreme(_only(RATIO, f"alpha >= 2 and {OTHERS}"), False),
+            kind="bound",
         ),
         Claim(
             id="others, alpha below 2",
-            source="beyond the source",
+            source=OURS,
             statement="for distributions that are not uniform alpha < 2 is not enough, nor is alpha < 1 (largest ratio "
             "with alpha < 1)",
             published=1.0,
             relation=">",
             measure=_extreme(_only(RATIO, "alpha < 1"), True),
-        ),
-        Claim(
-            id="others, crossings",
-            source="beyond the source",
-            statement="the variances cross where the exact ones do (ratio of the alphas, furthest)",
-            published=1.0,
-            relation="=",
-            rounding=QUADRATURE,
-            measure=_furthest(_only(_measured("crossing"), OTHERS)),
+            kind="comparison",
         ),
         Claim(
             id="best coefficient",
-            source="beyond the source",
+            source=OURS,
             statement="with ln Z known the best multiple of the control variate is no worse than either eq. 3.8 or eq. "
             "3.12 (largest ratio to the better one)",
             published=1.0,
             relation="<",
             measure=_best_over_either,
+            scale=0.1,
+            kind="bound",
         ),
-        Claim(
+        _equal(
             id="best coefficient, exact variance",
-            source="beyond the source",
+            source=OURS,
             statement="it leaves (1 - rho^2) pi^2/6 / (1 - alpha)^2, rho the correlation of the two maxima (ratio, "
             "furthest)",
-            published=1.0,
-            relation="=",
-            rounding=QUADRATURE,
             measure=_furthest(_measured("best", tempered=True)),
         ),
-        Claim(
+        _equal(
             id="saved",
-            source="beyond the source",
-            statement="the share that it says it saves is rho^2 (difference, furthest)",
+            source=OURS,
+            statement="the share that `renyi` says that it saves is rho^2 (difference, furthest)",
             published=0.0,
-            relation="=",
-            rounding=QUADRATURE,
             measure=_furthest(_measured("saved"), absolute=True),
+            scale=0.05,
         ),
-        Claim(
+        _equal(
             id="Maji's estimate",
-            source="Thesis Theorem 9",
+            source="Thesis Theorem 9, eq. 3.22",
             statement="the variance of gamma(x*) is pi^2/6 + var ln p (ratio, furthest of all distributions)",
-            published=1.0,
-            relation="=",
             measure=_furthest(_only(ALL, "alpha == 1")),
         ),
-        Claim(
+        _equal(
             id="samples of p",
             source="Thesis 3.4.2, remark 2",
             statement="with ln Z known -ln p(x*) estimates H_1 with variance var ln p (ratio, furthest)",
-            published=1.0,
-            relation="=",
             measure=_furthest(_only(_measured("best"), "alpha == 1")),
         ),
-        Claim(
+        _equal(
             id="mean of the maximum, as printed",
             source="Thesis 3.4.2, proof of Theorem 9",
             statement="the maximum of phi + gamma is Gumbel(-c - ln Z): its mean is -ln Z = -2 (nearest of all "
             "distributions, nats)",
             published=-LOG_Z,
-            relation="=",
             measure=_extreme(_measured("mean maximum"), False),
             finding="3.4.2, proof of Theorem 9",
         ),
-        Claim(
+        _equal(
             id="mean of the maximum",
             source="Thesis eq. 2.1'",
             statement="its mean is ln Z (ratio, furthest of all distributions)",
-            published=1.0,
-            relation="=",
             measure=_furthest(_measured("mean maximum")),
         ),
     ],

@@ -138,6 +138,36 @@ def variance_rows(
     return rows.frame()
 
 
+def apart_rows(
+    log_weights: Floats, alphas: Floats, expected: Floats, perturbations: int, seed: np.random.SeedSequence
+) -> pd.DataFrame:
+    """Variance with shared noise over that with ln Z known, each from perturbations of its own.
+
+    Under the same perturbations the two estimates of a uniform distribution are proportional, so
+    that the ratio is exact whatever the samples.
+
+    Parameters
+    ----------
+    log_weights : ln p up to a constant, -inf where p is 0, shape (N,).
+    alphas : orders other than 0, 1 and inf, shape (A,).
+    expected : the ratios, shape (A,).
+    perturbations : number of perturbations of each estimator.
+    seed : root of the random streams.
+
+    Returns
+    -------
+    The columns of `variance_rows`, with the quantity `ratio apart`.
+    """
+    vector = LogPotentials(log_weights - logsumexp(log_weights))
+    shared, known = (entropy_maxima(vector, alphas, perturbations, child) for child in seed.spawn(2))
+    top, top_error = sample_variance((shared.values - alphas * shared.at_one[:, np.newaxis]) / (1 - alphas))
+    bottom, bottom_error = sample_variance(known.values / (1 - alphas))
+    ratio = top / bottom
+    rows = _Rows()
+    rows.add("ratio apart", alphas, (ratio, ratio * np.hypot(top_error / top, bottom_error / bottom)), expected)
+    return rows.frame()
+
+
 def ratio_of_variances(above: Floats, below: Floats) -> Pair:
     """Ratios of the variances of paired samples, shapes (M, A), with first-order standard
     errors."""
