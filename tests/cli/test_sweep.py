@@ -14,6 +14,7 @@ import pytest
 
 from tests.conftest import MODELS, ROOT
 from thesis_cli.cli import sweep as module
+from thesis_cli.cli.app import main
 from thesis_cli.commands import map_state
 from thesis_cli.reproduction import registry, run_folder
 
@@ -349,8 +350,9 @@ def undisturbed(tmp_path_factory):
     """The table of the slow sweep, run at one go."""
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "s.toml").write_text(SLOW)
-    process = start(folder, "sweep", "s.toml", "--jobs", 1)
-    assert process.wait(120) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(["sweep", "s.toml", "--jobs", "1"]) == 0
     return (folder / "results/runs/s.csv").read_bytes()
 
 

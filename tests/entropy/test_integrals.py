@@ -197,8 +197,10 @@ def repeated(case, count, m, seed):
     return [PairedMaxima(*each) for each in sets]
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("m", [1, 2, 15, 16, 17, 40])
+@pytest.mark.parametrize(
+    ("case", "m"),
+    [(case, m) for case in CASES for m in ((1, 2, 15, 16, 17, 40) if case == "random f" else (1, 17))],
+)
 @pytest.mark.parametrize("known", [False, True])
 def test_the_estimate_is_unbiased(case, m, known):
     log_z = log_partition_function(CASES[case][0]) if known else None

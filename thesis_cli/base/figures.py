@@ -96,16 +96,21 @@ def label(axes: Axes, x: str, y: str, title: str = "") -> None:
 def render(plot: Callable[[], Figure], kinds: Sequence[str] = ("png", "pdf"), origin: str = "") -> dict[str, bytes]:
     """Draw a figure in the one style; returns the file of each kind, with its origin in the metadata.
 
-    The first kind makes the layout. A second layout would start from the first and move everything
-    by a fraction of a pixel, so that a picture would depend on what was drawn before it.
+    The layout is made once, at the resolution of the PNG. A second layout would start from the
+    first and move everything by a fraction of a pixel, so that a picture would depend on what was
+    drawn before it; and a figure with a layout engine is drawn twice for each file.
     """
     found = {}
     with style():
         figure = plot()
+        engine = figure.get_layout_engine()
+        if engine is not None:
+            figure.set_dpi(STYLE["savefig.dpi"])
+            engine.execute(figure)
+            figure.set_layout_engine(None)
         for kind in kinds:
             data = io.BytesIO()
             figure.savefig(data, format=kind, metadata={**METADATA[kind], **_origin(kind, origin)})
-            figure.set_layout_engine("none")
             found[kind] = data.getvalue()
     return found
 

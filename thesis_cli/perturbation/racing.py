@@ -225,9 +225,12 @@ def _bounds(bound: str, ends: Ints, factors: int, level: float) -> tuple[Floats,
 
 def _rows(matrix: FactorMatrix, memory: int) -> Floats:
     """The transposed matrix, shape (S, K): a contiguous copy in float64 where that fits, else a
-    view."""
+    view.
+
+    An array that can be written, because the kernel would be compiled again for one that cannot.
+    """
     if 8 * matrix.values.size <= memory:
-        return np.ascontiguousarray(matrix.values.T, dtype=np.float64)
+        return np.require(matrix.values.T, np.float64, ["C", "W"])
     kind = matrix.values.dtype
     if not kind.isnative or kind not in (np.float64, np.float32):
         raise InputError(

@@ -46,7 +46,9 @@ def numbers(axes: Axes, matrix: Floats, most: float, size: float, up: float = 0.
     axes.grid(visible=False)
     for (i, j), probability in np.ndenumerate(matrix):
         colour = "white" if probability > 0.6 * most else "black"
-        axes.text(j, i - up, short(float(probability)), ha="center", va="center", fontsize=size, color=colour)
+        axes.text(
+            j, i - up, short(float(probability)), ha="center", va="center", fontsize=size, color=colour, in_layout=False
+        )
     for side in axes.spines.values():
         side.set_visible(False)
 
@@ -85,7 +87,9 @@ def confusion_figure(cells: pd.DataFrame) -> Figure:
     for (i, j), count in np.ndenumerate(counts):
         if count > 0:
             colour = "white" if matrix[i, j] > 0.6 * most else "0.25"
-            axes.text(j, i + 0.26, f"({count:.0f})", ha="center", va="center", fontsize=5.6, color=colour)
+            axes.text(
+                j, i + 0.26, f"({count:.0f})", ha="center", va="center", fontsize=5.6, color=colour, in_layout=False
+            )
     names = [ATTRIBUTES[c] for c in order]
     axes.set_xticks(range(len(names)), names, rotation=90)
     axes.set_yticks(range(len(names)), names)

@@ -77,9 +77,8 @@ def difference(frame: pd.DataFrame, more: str, less: str, share: float) -> Numbe
     if found[0] is None or found[1] is None or found[0].relation == "<" or found[1].relation == ">":
         return None
     four = [_both(frame, search, guide)[0] for search in (more, less) for guide in (PRIOR, NETWORK)]
-    rng = np.random.default_rng(0)
-    drawn = [rng.integers(len(four[0]), size=len(four[0])) for _ in range(RESAMPLES)]
-    spent = [[np.quantile(costs[rows], share, method="inverted_cdf") for costs in four] for rows in drawn]
+    drawn = np.random.default_rng(0).integers(len(four[0]), size=(RESAMPLES, len(four[0])))
+    spent = np.stack([np.quantile(costs[drawn], share, axis=1, method="inverted_cdf") for costs in four], axis=1)
     return found[0].log10 - found[1].log10, float((np.log10(spent) @ [1.0, -1.0, -1.0, 1.0]).std())
 
 

@@ -7,7 +7,7 @@ tasks is solved may be known only from below, and the factor only from one side.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -75,7 +75,14 @@ def needed(costs: Floats, solved: Flags, share: float) -> Needed:
     solved : whether each task was.
     share : above 0, up to 1.
     """
-    return Needed(_quantile(costs, share), _quantile(np.where(solved, costs, np.inf), share))
+    low, high = _bounds(costs, solved, share)
+    return Needed(float(low), float(high))
+
+
+def _bounds(costs: Floats, solved: Flags, share: float) -> tuple[Floats, Floats]:
+    """The bounds of `needed` for each row of tasks, of any shape (..., tasks)."""
+    low = _quantile(costs, share)
+    return low, low if solved.all() else _quantile(np.where(solved, costs, np.inf), share)
 
 
 def speedup(
@@ -100,21 +107,19 @@ def speedup(
         return None
     lower = bool(np.isfinite(after.high))
     relation = "=" if before.exact and after.exact else ">" if lower else "<"
-    rng = np.random.default_rng(0)
-    ratios = []
-    for _ in range(resamples):
-        drawn = rng.integers(len(slow), size=len(slow))
-        a, b = needed(slow[drawn], slow_solved[drawn], share), needed(fast[drawn], fast_solved[drawn], share)
-        ratios.append(_log10(a, b, lower))
-    return Speedup(_log10(before, after, lower), float(np.std(ratios)), relation)
+    drawn = np.random.default_rng(0).integers(len(slow), size=(resamples, len(slow)))
+    one, other = _bounds(slow[drawn], slow_solved[drawn], share), _bounds(fast[drawn], fast_solved[drawn], share)
+    ratio = float(_log10((before.low, before.high), (after.low, after.high), lower))
+    return Speedup(ratio, float(np.std(_log10(one, other, lower))), relation)
 
 
-def _log10(before: Needed, after: Needed, lower: bool) -> float:
-    """log10 of a lower or an upper bound on the ratio of two costs; the two are equal if both costs
-    are known. Where drawn tasks are not solved, what was spent on them counts."""
-    if lower:
-        return float(np.log10(before.low / (after.high if np.isfinite(after.high) else after.low)))
-    return float(np.log10((before.high if np.isfinite(before.high) else before.low) / after.low))
+def _log10(before: tuple[Any, Any], after: tuple[Any, Any], lower: bool) -> Floats:
+    """log10 of a lower or an upper bound on the ratio of two costs, each given by its bounds; the
+    two are equal if both costs are known. Where drawn tasks are not solved, what was spent on them
+    counts."""
+    low, high = after if lower else before
+    known = np.where(np.isfinite(high), high, low)
+    return np.asarray(np.log10(before[0] / known if lower else known / after[0]))
 
 
 def costs(rows: pd.DataFrame, search: str) -> Floats:
@@ -138,5 +143,5 @@ def gain(frame: pd.DataFrame, search: str, share: float) -> Speedup | None:
     return speedup(*of(both, search, PRIOR), *of(both, search, NETWORK), share)
 
 
-def _quantile(costs: Floats, share: float) -> float:
-    return float(np.quantile(costs, share, method="inverted_cdf"))
+def _quantile(costs: Floats, share: float) -> Floats:
+    return np.asarray(np.quantile(costs, share, axis=-1, method="inverted_cdf"))
