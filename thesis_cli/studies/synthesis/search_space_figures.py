@@ -48,7 +48,8 @@ def _sizes(ax: Axes, sizes: pd.DataFrame) -> None:
     ax.semilogy(list(SIZES), list(SIZES.values()), "rx", markersize=6, label="the thesis")
     ax.set_xticks(sorted(set(sizes.length)))
     label(ax, "length $T$", "programs", "size of the space, by types of inputs")
-    ax.legend(loc="lower right", handlelength=1.2, ncol=2, columnspacing=1)
+    ax.set_ylim(10, 1e18)
+    ax.legend(loc="upper left", handlelength=1.2, ncol=2, columnspacing=1)
 
 
 def _medians(ax: Axes, solved: pd.DataFrame, styles: Styles) -> None:

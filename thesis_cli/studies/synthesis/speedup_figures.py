@@ -62,8 +62,8 @@ def _lines(frame: pd.DataFrame, published: Mapping[str, Sequence[Cell]]) -> list
         today = search in SOURCE.values()
         if search in published:
             cells = published[search]
-            before = [_seconds(cell.prior, not cell.bound) for cell in cells]
-            after = [_seconds(cell.network, True) for cell in cells]
+            before = [_seconds(cell.prior, not cell.bound, 5) for cell in cells]
+            after = [_seconds(cell.network, True, 5) for cell in cells]
             ratios = [f"{'> ' * cell.bound}{cell.speedup:g}x" for cell in cells]
             found.append((f"{cells[0].search}, published", _row(before, after, ratios), False))
         name = f"today's {search}" if today else f"{NAMES[search]}, here"
@@ -100,9 +100,9 @@ def _row(*groups: Sequence[str]) -> list[str]:
     return [text for group in groups for text in [*group, *[""] * len(SHARES)][: len(SHARES)]]
 
 
-def _seconds(seconds: float, exact: bool) -> str:
+def _seconds(seconds: float, exact: bool, digits: int = 3) -> str:
     size, unit = (1, "s") if seconds >= 1 else (1e3, "ms") if seconds >= 1e-3 else (1e6, "\u00b5s")
-    return f"{'' if exact else '>'}{float(f'{size * seconds:.3g}'):g} {unit}"
+    return f"{'' if exact else '>'}{float(f'{size * seconds:.{digits}g}'):g} {unit}"
 
 
 def _count(number: float, exact: bool) -> str:
