@@ -47,6 +47,18 @@ def test_the_gumbel_estimate_is_a_mean_with_its_standard_error(request, alpha, s
         assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half), rel=1e-9)
 
 
+@pytest.mark.parametrize(("sets", "quantile"), [(2, 12.706204736), (3, 4.302652730), (6, 2.570581836)])
+def test_intervals_of_few_sets_are_students(many, sets, quantile):
+    """Of one degree of freedom less than there are sets of perturbations, whatever their sizes."""
+    one = next(parts(many, sets))
+    two = replace(next(parts(many, 2 * sets)), replicates=np.repeat(np.arange(sets), 2))
+    for maxima in (one, two):
+        for order in (0.5, 1.0, math.inf):
+            found, _ = renyi_entropy(maxima, order)
+            assert found.high - found.value == pytest.approx(quantile * found.standard_error, rel=1e-8)
+            assert found.value - found.low == pytest.approx(quantile * found.standard_error, rel=1e-8)
+
+
 @pytest.mark.parametrize(("trick", "repetitions"), [(None, 1000), (power(1.0), 250)], ids=["gumbel", "exponential"])
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 2.0])
 def test_the_control_variate_leaves_estimates_of_few_perturbations_unbiased(many, trick, repetitions, alpha):

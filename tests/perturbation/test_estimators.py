@@ -49,6 +49,16 @@ def test_standard_error_of_z_is_its_deviation(trick):
     assert abs(values.var() - relative**2) < SIGMAS * error
 
 
+@pytest.mark.parametrize("m", [3, 12])
+def test_relative_errors_of_z_are_those_of_the_debiased_estimate(m):
+    """Of 1 / Gamma(M), and of the product of M Frechet variables."""
+    exponential = estimate(power(1.0), maxima(0.0, m), target="Z")
+    assert exponential.standard_error / exponential.value == pytest.approx(1 / math.sqrt(m - 2))
+    second = (math.gamma(1 - 2 / m) / math.gamma(1 - 1 / m) ** 2) ** m
+    product = estimate(gumbel(), maxima(0.0, m), target="Z")
+    assert product.standard_error / product.value == pytest.approx(math.sqrt(second - 1))
+
+
 def test_without_debiasing_the_bias_is_the_analytic_one():
     x = maxima(0.0, 7)
     plain = estimate(power(1.0), x, debias=False)
@@ -104,8 +114,8 @@ def test_infinite_variance_gives_an_infinite_error():
 @pytest.mark.parametrize("m", [1, 50])
 def test_z_beyond_a_double_has_an_exponent(log_z, m):
     for trick in (gumbel(), power(1.0), power(0.5)):
-        e = estimate(trick, maxima(log_z, m), target="Z")
-        assert math.log(e.value) + e.exponent10 * math.log(10) == pytest.approx(log_z, abs=5)
+        e, unit = (estimate(trick, maxima(at, m), target="Z") for at in (log_z, 0.0))
+        assert math.log(e.value) + e.exponent10 * math.log(10) == pytest.approx(log_z + math.log(unit.value), abs=1e-9)
         assert e.low < e.value < e.high < math.inf
         assert f"e{e.exponent10:+d}"[:5] in e.text()
 

@@ -81,6 +81,20 @@ def test_clipped_steps_are_counted_and_scaled(monkeypatch):
     check_drawn_from(index_of(graph, draws.states), phi - 0.3 * (states[:, 0] == 0))
 
 
+@pytest.mark.parametrize(("excess", "counted"), [(1e-8, True), (1e-10, False), (-0.1, False)])
+def test_a_step_is_clipped_if_it_exceeds_1_by_more_than_rounding(monkeypatch, excess, counted):
+    graph = product([2, 2], spread=0.5)
+    states, phi = all_states(graph), graph.log_potential(all_states(graph))
+
+    def short(self, prefix):
+        agree = (states[:, : len(prefix)] == prefix).all(axis=1)
+        return np.logaddexp.reduce(phi[agree]) - (0 if prefix else excess)
+
+    monkeypatch.setattr(SequentialSampler, "_estimate", short)
+    draws = SequentialSampler(Elimination(graph), 0.0, 1, seed()).draw(20)
+    assert draws.clipped == (draws.attempts if counted else 0)
+
+
 def test_hard_constraints_and_single_states():
     graph = constrained()
     draws = SequentialSampler(Elimination(graph), 0.0, 5000, seed(1)).draw(2000)
