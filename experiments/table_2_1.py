@@ -7,7 +7,8 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, panels
 from thesis_cli.perturbation.tricks import gumbel, pareto, power, tail
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.reproduction.experiment import Claim, Experiment
+from thesis_cli.reproduction.measuring import furthest
 
 # At these parameters the fourth moment of g(T) is finite: measured variances have error bars.
 TRICKS = {
@@ -85,60 +86,93 @@ def _measure(rng, row, z, estimators, samples):
 
 def plot(frame):
     """Ratios; a mean of 0 (Gumbel at Z = 1) and infinite moments (Pareto at small Z) have none."""
-    figure, axes = panels(1, 3, height=3.4)
-    names = list(TRICKS)
-    zs = sorted(frame.z.unique())
-    for ax, quantity in zip(axes, QUANTITIES, strict=True):
-        ax.axhline(1, color="black", linewidth=0.6)
+    figure, axes = panels(2, 2, height=2.4, sharex=True)
+    names, zs = list(TRICKS), sorted(frame.z.unique())
+    for ax, quantity in zip(axes.flat, QUANTITIES, strict=False):
         for k, z in enumerate(zs):
-            part = frame[(frame.quantity == quantity) & (frame.z == z)].set_index("trick").reindex(names)
-            x = np.arange(len(names)) + (k - (len(zs) - 1) / 2) * 0.14
-            ax.plot(x, part.printed / part.corrected, "_", color=COLOURS[k], markersize=8, markeredgewidth=1.5)
-            seen = np.isfinite(part.measured)
-            ratio, error = part.measured / part.corrected, (part.standard_error / part.corrected).abs()
-            ax.errorbar(
-                x[seen],
-                ratio[seen],
-                yerr=2 * error[seen].where(np.isfinite(error), 0),
-                fmt="o",
-                color=COLOURS[k],
-                label=f"$Z$ = {z:g}",
-            )
-        ax.set_xticks(range(len(names)), names, rotation=60, ha="right")
-        ax.set_title(quantity)
-    axes[2].set_yscale("log")
-    axes[0].set_ylabel("measured over corrected, two standard errors")
-    axes[0].plot([], [], "_", color="#555555", markersize=8, markeredgewidth=1.5, label="printed over corrected")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=6)
+            part = _part(frame, quantity, z).set_index("trick").reindex(names)
+            x = _places(k, zs)
+            error = (part.standard_error / part.corrected).abs()
+            ratio = part.measured / part.corrected
+            known = np.isfinite(ratio) & np.isfinite(error)
+            ax.errorbar(x[known], ratio[known], yerr=2 * error[known], fmt="o", color=COLOURS[k], label=f"$Z$ = {z:g}")
+            unknown = np.isfinite(ratio) & ~known
+            ax.plot(x[unknown], ratio[unknown], "o", color=COLOURS[k], markerfacecolor="white")
+        ax.set_title(f"{quantity}: measured over corrected")
+    for k, z in enumerate(zs):
+        part = _part(frame, "asymptotic variance", z).set_index("trick").reindex(names)
+        axes[1, 1].plot(_places(k, zs), part.printed / part.corrected, "_", color=COLOURS[k], markersize=8, mew=1.8)
+    axes[1, 1].set_yscale("log")
+    axes[1, 1].set_ylim(1e-2, 2)
+    axes[1, 1].set_title("asymptotic variance: printed over corrected")
+    for ax in axes.flat:
+        ax.axhline(1, color="black", linewidth=0.6)
+    for ax in axes[1]:
+        ax.set_xticks(range(len(names)), names, rotation=40, ha="right")
+    for row in axes:
+        row[0].set_ylabel("ratio")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    (white,) = axes[0, 1].plot([], [], "o", color="#555555", markerfacecolor="white")
+    figure.legend([*handles, white], [*labels, "no error bar"], loc="outside lower center", ncol=6)
     return figure
 
 
-def _ratio(trick, quantity, z=5.0):
-    """measured / printed."""
+def _part(frame, quantity, z):
+    return frame[(frame.quantity == quantity) & (frame.z == z)]
+
+
+def _places(k, zs):
+    return np.arange(len(TRICKS)) + (k - (len(zs) - 1) / 2) * 0.14
+
+
+def _against_printed(trick, quantity):
+    """Measured over printed at the Z where it is furthest from 1; the difference for the Gumbel
+    trick's mean, which is 0 at Z = 1."""
 
     def measure(frame):
-        row = frame[(frame.trick == trick) & (frame.quantity == quantity) & (frame.z == z)]
-        if row.empty:
+        rows = frame[(frame.trick == trick) & (frame.quantity == quantity) & np.isfinite(frame.standard_error)]
+        if rows.empty:
             return None
-        row = row.iloc[0]
-        return Measurement(row.measured / row.printed, abs(row.standard_error / row.printed))
+        if (trick, quantity) == GUMBEL_MEAN:
+            return furthest(rows.measured - rows.printed, rows.standard_error)
+        return furthest(rows.measured / rows.printed, rows.standard_error / rows.printed.abs(), 1.0)
 
     return measure
 
 
-def _least_constant(frame):
-    """Least M var(Z^) / Z^2 over the Weibull and Frechet tricks and all Z."""
-    rows = frame[frame.trick.str.contains("weibull|frechet") & (frame.quantity == "asymptotic variance")]
-    if rows.empty:
-        return None
-    constants = rows.measured / rows.z**2
-    return Measurement(constants.min(), (rows.standard_error / rows.z**2)[constants.idxmin()])
-
-
+GUMBEL_MEAN = ("gumbel", "mean")
 FINDINGS = {
     ("pareto", "asymptotic variance"): "Table 2.1, Pareto",
     ("tail(0.2)", "asymptotic variance"): "Table 2.1, Tail",
 }
+
+
+def _entry(trick, quantity):
+    difference = (trick, quantity) == GUMBEL_MEAN
+    return Claim(
+        id=f"{trick} {quantity}",
+        source="Thesis Table 2.1",
+        statement=f"{trick}: the printed {quantity} is what is measured ("
+        + ("difference, nats, " if difference else "ratio, ")
+        + f"at the Z where it is furthest from {0 if difference else 1})",
+        published=0.0 if difference else 1.0,
+        relation="=",
+        scale=0.1,
+        measure=_against_printed(trick, quantity),
+        finding=FINDINGS.get((trick, quantity), ""),
+        kind="identity",
+    )
+
+
+CAPTION = (
+    "The last three columns of the source's table, for each trick and several Z: mean and variance of g(T) from "
+    "4e7 ringing times T ~ Exp(Z), and M var(Z^) of 20,000 estimators from M = 2,000 times each, all over the formulas "
+    "as corrected in docs/errata.md; bars are two standard errors. Lower right: the printed asymptotic variance over "
+    "the corrected one, which differ for the Pareto and the tail trick only. The Pareto trick has no finite variance "
+    "for Z up to 2 and no error bar (white) up to 4, where the fourth moment is infinite; the mean of the Gumbel trick "
+    "at Z = 1 is 0 and has no ratio. The Frechet trick's Z^ has no variance at any M; none of these samples meets the "
+    "tail, and what is seen is the variance of the limit law. The source has the formulas and no figure."
+)
 
 EXPERIMENT = Experiment(
     id="table-2-1",
@@ -152,27 +186,6 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     run=run,
     plot=plot,
-    claims=[
-        *(
-            Claim(
-                id=f"{trick} {quantity}",
-                source="Thesis Table 2.1",
-                statement=f"{trick}: the printed {quantity} is what is measured at Z = 5 (ratio)",
-                published=1.0,
-                relation="=",
-                measure=_ratio(trick, quantity),
-                finding=FINDINGS.get((trick, quantity), ""),
-            )
-            for trick in TRICKS
-            for quantity in QUANTITIES
-        ),
-        Claim(
-            id="constant at least 1",
-            source="Thesis 2.2.3",
-            statement="no Weibull or Frechet trick has an asymptotic variance below the Exponential trick's Z^2",
-            published=1.0,
-            relation=">",
-            measure=_least_constant,
-        ),
-    ],
+    claims=[_entry(trick, quantity) for trick in TRICKS for quantity in QUANTITIES],
+    caption=CAPTION,
 )
