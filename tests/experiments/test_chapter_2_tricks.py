@@ -127,7 +127,7 @@ def test_figure_2_3a_measures_the_errors_of_the_tricks(figure_2_3a):
 def test_figure_2_3b_has_exact_maxima_but_for_what_racing_loses(delta):
     """A uniform p with ln Z = 0: the values are Gumbel(-c), less the losses."""
     task = {"part": "curve", "bound": "normal", "delta": delta, "sigma": 1e-3, "factors": 200}
-    frame = run("fig-2-3b", **task, races=4000, samples=10).set_index("quantity")
+    frame = run("fig-2-3b", **task, races=4000, samples=10, estimators=400).set_index("quantity")
     found = frame[frame.alpha.isna()]
     value, loss, wrong = found.loc["value"], found.loc["loss"], found.loc["wrong"]
     assert_near(value["mean"] + loss["mean"], math.hypot(value.standard_error, loss.standard_error), 0)
