@@ -124,3 +124,22 @@ def test_figures_4_1_and_4_2(table):
     for epsilon, released in zip(table["epsilons"], table["released"], strict=True):
         ours = distances(curve="Algorithm 2", noise="run", epsilon=f"{epsilon:g}")
         np.testing.assert_allclose(ours, released, rtol=1e-6)
+
+
+def test_claims_take_their_numbers_from_the_published_data():
+    """To the digits that the claims give."""
+    expected = {}
+    for (kind, thirds), model in SPIN_GLASSES.items():
+        for solver, found in model["solvers"].items():
+            mse = dict(zip(model["alphas"], found["mse"], strict=True))
+            saved = 1 - min(mse[alpha] for alpha in mse if alpha >= -0.05) / mse[0.0]
+            expected["fig-2-4", f"saved, {kind}, {solver}, C = {thirds}/3"] = f"{100 * saved:.0f}"
+    (racing,) = shipped("fig-2-3b")
+    expected["fig-2-3b", f"best alpha at delta = {racing['delta']}"] = f"{racing['best_alpha']:.2f}"
+    expected["fig-2-3b", f"least MSE at delta = {racing['delta']}"] = f"{racing['least_mse']:.4f}"
+    (points,) = (entry for entry in shipped("fig-4") if entry["algorithm"] == 3)
+    for epsilon, released in zip(points["epsilons"], points["released"], strict=True):
+        claim = f"published best, D = {points['dimension']}, epsilon = {epsilon:g}"
+        expected["fig-4-2", claim] = f"{min(released):.4f}"
+    ours = {(row["experiment"], row["claim"]): row["published"] for row in result("claims")}
+    assert {name: float(ours[name]) for name in expected} == {name: float(text) for name, text in expected.items()}
