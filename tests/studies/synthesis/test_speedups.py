@@ -128,6 +128,9 @@ def test_gains_of_searches():
     assert gains.more_solved(rows, "slow") is None
     assert gains.mean_gain(rows, "dfs, source") == pytest.approx((np.log10(2), 0.0))
     assert gains.mean_gain(rows, "slow") is None
+    assert gains.mean_faster(rows, "dfs, source", "sort-and-add, source")[0] == pytest.approx(
+        np.log10([20, 20, 20, 22.5]).mean()
+    )
     assert gains.baselines(rows, "sort-and-add, source", "dfs, source", 0.5, 1.0)[0] == pytest.approx(1.0)
     assert gains.baseline(rows, "dfs, source", 0.75, 0.0)[0] == pytest.approx(np.log10(6))
 

@@ -99,6 +99,14 @@ def mean_slower(frame: pd.DataFrame, slow: str, fast: str) -> Number | None:
     return _mean(ratios) if len(ratios) > 1 else None
 
 
+def mean_faster(frame: pd.DataFrame, guided: str, unguided: str) -> Number | None:
+    """Mean log10 of the ratio of the seconds of a search with the prior alone to those of another
+    with the network, over the tasks that both had."""
+    (before, _), (after, _) = of(frame, unguided, PRIOR), of(frame, guided, NETWORK)
+    both = min(len(before), len(after))
+    return _mean(np.log10(before[:both] / after[:both])) if both > 1 else None
+
+
 def changes(frame: pd.DataFrame, search: str, shares: tuple[float, ...], first: int) -> tuple[Floats, Floats] | None:
     """log10 of the speedups on the first tasks less those on the others, and their standard
     errors."""
