@@ -185,7 +185,9 @@ def _two_ways(frame):
     """U(-1/4) from sample means less that from tilted noise, the furthest from 0 in its errors."""
     keys = ["kind", "strength", "model"]
     plain, tilted = (_rows(frame, name, -0.25).set_index(keys) for name in ("U", "U tilted"))
-    return furthest(plain.value - tilted.value, np.hypot(plain.standard_error, tilted.standard_error))
+    difference = (plain.value - tilted.value).dropna()
+    errors = np.hypot(plain.standard_error, tilted.standard_error).reindex(difference.index)
+    return None if difference.empty else furthest(difference, errors)
 
 
 def _below_max_marginals(frame):
