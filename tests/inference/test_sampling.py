@@ -54,6 +54,15 @@ def test_states_under_evidence_are_those_of_the_model(memory):
     check_drawn_from(index_of(graph, states), np.where(agree, graph.log_potential(every), -np.inf))
 
 
+def test_the_lowest_level_draws_no_configuration_of_probability_0():
+    class Lowest:
+        def random(self, count):
+            return np.zeros(count)
+
+    values = np.array([-np.inf, -np.inf, 0.5, 0.0])
+    assert exact_samples(LogPotentials(values), 2, Lowest())[0].tolist() == [[2], [2]]
+
+
 def test_draws_of_a_vector_are_indices_even_where_rounding_leaves_mass_over(monkeypatch):
     monkeypatch.setattr(enumeration, "BLOCK", 4)
     values = np.array([0.0, -np.inf, 2.0, 1.0, -np.inf, 1.5, -np.inf, -np.inf, -np.inf])
