@@ -156,7 +156,7 @@ def plot(frame):
     gain.axhline(100 * LIMIT, color="#555555", linestyle="--", linewidth=0.8, label=r"limit, $1 - 6/\pi^2$")
     gain.set_xscale("log")
     gain.set_ylim(0, 45)
-    label(gain, r"desired MSE of $\ln Z$, nats$^2$", "samples saved, %", "Exponential for Gumbel")
+    label(gain, r"desired MSE of $\ln Z$, nats$^2$", "samples saved, %", "Exponential in place of Gumbel")
     gain.legend(loc="lower right")
     for ax in (need, gain):
         ax.invert_xaxis()

@@ -192,6 +192,12 @@ def test_the_map_values_of_models_are_gumbel():
         reached = np.exp(-np.exp(-np.euler_gamma - quantiles.value))
         low, high = (x / math.sqrt(1000) for x in SCALED_DISTANCES)
         assert low < (reached - level).abs().max() <= numbers.value["Kolmogorov distance"] + 1e-3 < high
+        assert 0 < numbers.value["distance of the configurations"] < high
+        means = numbers[numbers.index.str.startswith("mean of ")]
+        assert_near(means.value, means.standard_error, 1)
+        assert means.standard_error["mean of T^1"] == pytest.approx(1 / math.sqrt(1000), rel=0.2)
+        assert means.standard_error["mean of T > 1/Z"] == pytest.approx(math.sqrt((math.e - 1) / 1000), rel=0.2)
+        assert numbers.value["posterior mean over estimate"] == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize("alpha", [-0.4, -0.3])
@@ -212,3 +218,18 @@ def test_the_tail_of_the_exponential_trick_is_that_of_a_gamma_variable():
     assert (found.bound == 0).all()
     exact = gammainc(2, 2 / z)
     assert_near(found.probability, np.sqrt(exact * (1 - exact) / 20_000), exact)
+
+
+def test_optima_under_weibull_and_frechet_noise_have_their_laws():
+    frame = whole("weibull-frechet-noise", samples=1000)
+    low, high = (x / math.sqrt(1000) for x in SCALED_DISTANCES)
+    for (_, alpha), found in frame.groupby(["model", "alpha"]):
+        numbers = found.set_index("statistic")
+        mean = numbers.loc["mean"]
+        assert_near(mean.value, mean.standard_error, 1)
+        if alpha > 0:  # a Frechet variable of this alpha has no fourth moment
+            spread = math.sqrt(math.gamma(1 + 2 * alpha) / math.gamma(1 + alpha) ** 2 - 1)
+            assert mean.standard_error == pytest.approx(spread / math.sqrt(1000), rel=0.2)
+        assert low < numbers.value["distance"] < high
+        assert numbers.value["level"].abs().max() <= numbers.value["distance"] + 1e-9
+        assert numbers.value["place"] < high
