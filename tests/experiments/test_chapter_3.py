@@ -164,7 +164,7 @@ def test_bounds_are_evaluated_against_the_exact_entropies(evaluation):
 def test_variances_are_those_of_theory():
     """At 1,000 perturbations; quantities without a measurement have no error."""
     frame = whole("renyi-variance", perturbations=1000)
-    assert frame.distribution.nunique() == 5
+    assert frame.distribution.nunique() == 5 + 2
     drawn = frame[frame.value.notna()]
     spread = drawn[drawn.quantity.isin(["shared", "plain", "mean maximum"])]
     assert_near(spread.value, spread.standard_error, spread.expected, rounding=1e-9)
@@ -182,6 +182,9 @@ def test_variances_are_those_of_theory():
     mean = rows(frame, quantity="mean maximum")
     assert (mean.expected == 2).all()
     np.testing.assert_allclose(rows(frame, quantity="error at inf").value, 0, atol=1e-9)
+    two = rows(drawn, quantity="ratio apart")
+    np.testing.assert_allclose(two.expected, (1 - two.alpha) ** 2)
+    assert_near(two.value, two.standard_error, two.expected)
 
 
 @pytest.mark.parametrize("target", ["gaussian", "regression"])
@@ -218,3 +221,43 @@ def test_differential_entropies_agree_with_quadrature(target):
         assert_near(covered.value, covered.standard_error, 0.95, rounding=0.05)
         first = rows(of, quantity="one estimate").set_index("alpha").loc[exact.index]
         assert_near(first.value, np.sqrt(theory / 20), exact)
+
+
+def test_identities_hold_by_direct_sums():
+    found = run("renyi-identities", model="half impossible", perturbations=1000)
+    p = np.where(np.arange(100) % 2, 0, np.exp(-np.arange(100) / 20))
+    p /= p.sum()
+    seen = p[p > 0]
+    limits = {"0": math.log(50), "inf": -math.log(p.max()), "1, below": -seen @ np.log(seen)}
+    for name, exact in limits.items():
+        of = one(found, quantity="limit", argument=name)
+        assert of.value == pytest.approx(exact, abs=1e-4)
+        assert of.expected == pytest.approx(exact)
+    fs = {
+        "p": p,
+        "1 / root of p": np.where(p > 0, p, 1) ** -0.5,
+        "x": np.arange(1, 101),
+        "x <= 10": np.arange(100) < 10,
+    }
+    for name, f in fs.items():
+        of = one(found, quantity="integral", argument=name)
+        assert of.expected == pytest.approx(math.log(p @ f))
+        assert_near(of.value, of.standard_error, of.expected)
+    of = one(found, quantity="participation")
+    assert_near(of.value, of.standard_error, 1)
+    sums = run("renyi-identities", model="asia", perturbations=10)
+    np.testing.assert_allclose(sums.value, sums.expected, rtol=1e-10)
+    assert len(sums) == 4
+
+
+def test_relatives_bound_the_entropy_and_estimate_it():
+    bounds = run("renyi-relatives", part="bounds", kind="mixed", thirds=3, order=2.0, samples=500)
+    of = rows(bounds, quantity="upper")
+    assert len(of) == 6
+    assert (of.value > -5 * of.standard_error).all()
+    low = rows(bounds, quantity="lower")
+    assert (low.value < 5 * low.standard_error).all()
+    errors = run("renyi-relatives", part="errors", kind="attractive", thirds=5, order=2.0, estimators=20, samples=10)
+    mse, saving = (rows(errors, quantity=name).set_index("trick").value for name in ("mse", "saving"))
+    np.testing.assert_allclose(saving, 1 - mse / mse[0], atol=1e-9)
+    assert mse[0] > 0
