@@ -3,12 +3,14 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import digamma
 
 from tests.experiments.runs import assert_near, one, rows, run, whole
 from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.models.factor_graph import LogPotentials
+from thesis_cli.models.spin_glass import published_spin_glass
 
 UNIT = math.pi**2 / 6
 FINITE = [0.25, 0.5, 2, 4]
@@ -163,8 +165,9 @@ def test_bounds_are_evaluated_against_the_exact_entropies(evaluation):
 
 def test_variances_are_those_of_theory():
     """At 1,000 perturbations; quantities without a measurement have no error."""
-    frame = whole("renyi-variance", perturbations=1000)
-    assert frame.distribution.nunique() == 5 + 2
+    chosen = ("geometric", "uniform", "uniform on 1 of 2", "uniform on 500 of 1,000")
+    frames = [run("renyi-variance", distribution=name, perturbations=1000) for name in chosen]
+    frame = pd.concat(frames, ignore_index=True)
     drawn = frame[frame.value.notna()]
     spread = drawn[drawn.quantity.isin(["shared", "plain", "mean maximum"])]
     assert_near(spread.value, spread.standard_error, spread.expected, rounding=1e-9)
@@ -248,6 +251,11 @@ def test_identities_hold_by_direct_sums():
     sums = run("renyi-identities", model="asia", perturbations=10)
     np.testing.assert_allclose(sums.value, sums.expected, rtol=1e-10)
     assert len(sums) == 4
+    apart = run("renyi-identities", model="geometric", perturbations=500)
+    for name, exact in (("mean given x*", 2.0), ("variance given x*", UNIT)):
+        of = rows(apart, quantity=name)
+        np.testing.assert_allclose(of.expected, exact)
+        assert_near(of.value, of.standard_error, exact)
 
 
 def test_relatives_bound_the_entropy_and_estimate_it():
@@ -261,3 +269,28 @@ def test_relatives_bound_the_entropy_and_estimate_it():
     mse, saving = (rows(errors, quantity=name).set_index("trick").value for name in ("mse", "saving"))
     np.testing.assert_allclose(saving, 1 - mse / mse[0], atol=1e-9)
     assert mse[0] > 0
+
+
+@pytest.mark.parametrize("order", [0.5, 2.0])
+def test_relatives_are_exact_without_couplings(order):
+    """The bound from sum-unary noise is ln Z_alpha for every trick."""
+    common = {"kind": "mixed", "thirds": 0, "order": order}
+    found = run("renyi-relatives", part="bounds", **common, samples=2000)
+    phi = published_spin_glass(0.0, "mixed", 3, 3).graph()
+    entropy = exact_entropies(phi, [order]).entropies[0]
+    assert one(found, quantity="entropy").value == pytest.approx(entropy)
+    tight, loose = ("upper", "lower") if order < 1 else ("lower", "upper")
+    of = rows(found, quantity=tight)
+    assert_near(of.value, of.standard_error, 0)
+    gumbel = one(of, trick=0.0)
+    assert gumbel.standard_error == pytest.approx(math.sqrt(UNIT * 9 / 2000) / abs(1 - order), rel=0.1)
+    of = rows(found, quantity=loose)
+    assert (of.value * (1 if loose == "upper" else -1) > 0).all()
+    errors = run("renyi-relatives", part="errors", **common, estimators=30, samples=10)
+    gumbel = one(errors, quantity="mse", trick=0.0)
+    assert_near(gumbel.value, gumbel.standard_error, UNIT * 100 / 10 / (1 - order) ** 2)
+    saving, mse = (rows(errors, quantity=quantity) for quantity in ("saving", "mse"))
+    np.testing.assert_allclose(saving.value, 1 - mse.value / gumbel.value, atol=1e-12)
+    variance = one(errors, quantity="variance")
+    assert_near(variance.value, variance.standard_error, UNIT / 4)
+    assert 0 < one(errors, quantity="deviation").value < 1

@@ -134,6 +134,13 @@ def test_rates_have_the_sampling_error_and_the_noise_of_their_tables():
     # Beside the noise there is the sampling error of the table, at most 1/N squared.
     sampling = 1 / 316 / (26 * scale**2)
     assert_near(units.mean(), units.std() / math.sqrt(200), 1, rounding=sampling)
+    found = run("rates", part="delta", dimension=1, rows=400, repetitions=4)
+    release, missed = (rows(found, curve=c) for c in ("Algorithm 2, random points", "projection of the table"))
+    unit = classical_scale(2 / 400, Budget(1.0, math.exp(-20))) ** 2
+    units = (release.distance**2 - missed.distance**2) / (release.coordinates * unit)
+    assert (release["size"] == 50).all()
+    assert_near(units.mean(), spread(release), 1, rounding=1 / 400 / (50 * unit))
+    assert missed.distance.between(0.001, 0.2).all()
     found = run("rates", part="features", dimension=1, rows=64, repetitions=2)
     assert (found["size"] == 256).all()
     assert (found.distance < 1).all()
