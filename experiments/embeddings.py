@@ -222,7 +222,7 @@ def _bound(name, source, words, statement, epsilons=None, **options):
 
 def _tends(name, source, words, *statements, steps=2):
     words = f"{words}: the error falls from each N to {10**steps:,} times as many rows (largest ln ratio)"
-    return Claim(name, source, words, 0.0, "<", _falls(*statements, steps=steps))
+    return Claim(name, source, words, 0.0, "<", _falls(*statements, steps=steps), kind="comparison")
 
 
 SIDES = [
@@ -296,6 +296,7 @@ BOUNDS = [
         "<",
         _largest("printed features"),
         finding="4.5, norm of random features",
+        kind="comparison",
     ),
     *(_bound(name, f"Thesis {source}", words, statement) for name, source, statement, words in SIDES),
 ]
@@ -360,6 +361,7 @@ PROXIES = [
         finding="C.2.1, the table's embedding as a proxy",
         reading=Reading("good: within a tenth", 0.1),
         scale=0.2,
+        kind="comparison",
     )
     for d in (2, 5)
     for e in EPSILONS

@@ -219,6 +219,7 @@ EXPERIMENT = Experiment(
             published=1.0,
             relation="<",
             measure=_over_baseline(*range(FEW + 1)),
+            kind="comparison",
         ),
         Claim(
             id="substantial benefit",
@@ -230,6 +231,7 @@ EXPERIMENT = Experiment(
             relation="<",
             reading=Reading("substantial: by a third", 0.0),
             measure=_over_baseline(LOW),
+            kind="comparison",
         ),
         Claim(
             id="epsilon",
@@ -239,6 +241,7 @@ EXPERIMENT = Experiment(
             published=1.0,
             relation=">",
             measure=_epsilon,
+            kind="comparison",
         ),
         *(
             Claim(
@@ -250,6 +253,7 @@ EXPERIMENT = Experiment(
                 published=1.0,
                 relation=">",
                 measure=_more_over_many(dimension, epsilon),
+                kind="comparison",
             )
             for dimension in DIMENSIONS
             for epsilon in EPSILONS
@@ -273,6 +277,7 @@ EXPERIMENT = Experiment(
             published=1.0,
             relation="<",
             measure=_simplex(3274, True),
+            kind="comparison",
         ),
         Claim(
             id="simplex, few rows",
@@ -281,6 +286,7 @@ EXPERIMENT = Experiment(
             published=1.0,
             relation=">",
             measure=_simplex(10, False),
+            kind="comparison",
         ),
     ],
 )

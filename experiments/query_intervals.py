@@ -120,7 +120,7 @@ def _claim(name, statement, choose):
         rows = frame[choose(frame)]
         return coverage(rows) if rows.table.nunique() > 2 else None  # else the error is unknown
 
-    return Claim(name, SOURCE, statement, 0.95, "=", measure, scale=0.1, reading=READING)
+    return Claim(name, SOURCE, statement, 0.95, "=", measure, scale=0.1, reading=READING, kind="comparison")
 
 
 def _of_table(name, family=None):
@@ -200,6 +200,7 @@ EXPERIMENT = Experiment(
             _of_table(HELD_OUT),
             scale=0.1,
             reading=READING,
+            kind="comparison",
         ),
         *(
             Claim(
@@ -209,6 +210,7 @@ EXPERIMENT = Experiment(
                 0.95,
                 "<",
                 _of_table(name, family),
+                kind="comparison",
             )
             for family, name in (("corr", "cps1988"), ("regress", "diamonds"))
         ),

@@ -39,8 +39,7 @@ GRID = np.linspace(0, 1, 129)[:, np.newaxis]
 VALUES = 5
 """Values that X takes without public rows."""
 THIN, THICK = 256, 8
-"""M = N^k / THIN points, so that the noise does not hide the projection error; M = N / THICK for the
-remark on delta(N)."""
+"""M = N^k / THIN points, so that noise does not hide the projection error; N / THICK for "delta"."""
 
 TABLE, BASELINE = "the table itself", "public rows, equal weights"
 PROJECTION = "projection of the population"
@@ -363,6 +362,7 @@ EXPERIMENT = Experiment(
             0.25,
             ">",
             _share,
+            kind="comparison",
         ),
         *(
             Claim(
@@ -373,6 +373,7 @@ EXPERIMENT = Experiment(
                 0.0,
                 ">",
                 _flatter(low, high),
+                kind="comparison",
             )
             for low, high in ((1, 2), (2, 3))
         ),
@@ -384,6 +385,7 @@ EXPERIMENT = Experiment(
             0.0,
             "<",
             _falls("delta", 1),
+            kind="comparison",
         ),
         Claim(
             "Proposition 13",

@@ -190,6 +190,7 @@ def _beside():
                 0.0 if score in LOSSES else 1.0,
                 "<",
                 _beside_peers(score, epsilon),
+                kind="comparison",
             )
 
 
@@ -267,6 +268,7 @@ EXPERIMENT = Experiment(
                 relation,
                 _difference(score, (a, e), (b, f)),
                 scale=RESOLVED.get(score),
+                kind="comparison",
             )
             for title, source, score, (a, e), (b, f), relation in _differences()
         ),

@@ -199,6 +199,7 @@ EXPERIMENT = Experiment(
             published=0.0,
             relation=">",
             measure=_growth("norm", ["raw"], False),
+            kind="comparison",
         ),
         Claim(
             id="consistent",
@@ -208,6 +209,7 @@ EXPERIMENT = Experiment(
             published=0.0,
             relation="<",
             measure=_growth("distance", HELD, True),
+            kind="comparison",
         ),
         *(
             Claim(
@@ -218,6 +220,7 @@ EXPERIMENT = Experiment(
                 published=0.0,
                 relation="<",
                 measure=_growth(f, [name], True),
+                kind="comparison",
             )
             for f in FUNCTIONS
             for name in BOUNDS
@@ -230,6 +233,7 @@ EXPERIMENT = Experiment(
             published=0.0,
             relation=">",
             measure=_growth("product", ["raw"], True),
+            kind="comparison",
         ),
         Claim(
             id="much noise",
@@ -239,6 +243,7 @@ EXPERIMENT = Experiment(
             published=0.0,
             relation="<",
             measure=_paired("distance", HELD, 0.01, True),
+            kind="comparison",
         ),
         Claim(
             id="little noise",
@@ -248,6 +253,7 @@ EXPERIMENT = Experiment(
             published=0.0,
             relation=">",
             measure=_paired("distance", HELD, 1.0, False),
+            kind="comparison",
         ),
     ],
 )
