@@ -204,7 +204,8 @@ class _Strata:
 
     def __init__(self, count: int, design: Design, rng: np.random.Generator) -> None:
         sets = count if design == "independent" else max(1, round(math.sqrt(count)))
-        self._sizes = [part.size for part in np.array_split(np.arange(count), sets)]
+        each, more = divmod(count, sets)
+        self._sizes = [each + 1] * more + [each] * (sets - more)
         self._rng = rng
         self.labels = np.repeat(np.arange(sets), self._sizes)
 

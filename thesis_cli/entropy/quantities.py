@@ -14,10 +14,11 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import digamma, gammaincinv, gammaln, logsumexp, ndtri, polygamma
+from scipy.special import digamma, gammaincinv, gammaln, ndtri, polygamma
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.log_sums import log_sum_exp
 from thesis_cli.entropy.estimators import renyi_entropy
 from thesis_cli.entropy.maxima import EntropyMaxima
 from thesis_cli.entropy.names import ENTROPIES, ORDER, Quantity
@@ -132,7 +133,7 @@ class _Power:
         m = self.m = values.size
         if m <= k:
             raise InputError(f"the number of samples is {m}", f"it must be above {k:g} for an unbiased Z^{k:g}")
-        self.log_sum = float(logsumexp(-np.euler_gamma - values))
+        self.log_sum = float(log_sum_exp(-np.euler_gamma - values))
         self.log_value = -k * self.log_sum + float(gammaln(m) - gammaln(m - k))
         self.log_centre = k * (float(digamma(m)) - self.log_sum)
         self.log_second_moment = _log_second_moment(m, k)

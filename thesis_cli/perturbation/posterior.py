@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import digamma, gammaincinv, gammaln, logsumexp, polygamma
+from scipy.special import digamma, gammaincinv, gammaln, polygamma
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.base.log_sums import log_sum_exp
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class GammaPosterior:
     @classmethod
     def from_log_times(cls, log_t: Floats) -> GammaPosterior:
         """The posterior from ln T, shape (M,)."""
-        return cls(log_t.size, float(logsumexp(log_t)))
+        return cls(log_t.size, float(log_sum_exp(log_t)))
 
     @property
     def mean_log_z(self) -> float:

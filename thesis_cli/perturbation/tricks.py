@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv, gammaln, logsumexp
+from scipy.special import betaincinv, gammaln
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.log_sums import log_sum_exp
 from thesis_cli.perturbation import mse
 from thesis_cli.perturbation.posterior import GammaPosterior
 from thesis_cli.perturbation.trick_rows import LEAST_ALPHA, MOST_ALPHA
@@ -296,7 +297,7 @@ def _size(log_value: float) -> str:
 
 def log_mean_exp(x: Floats) -> Floats:
     """ln of the mean of exp(x) over the last axis."""
-    return np.asarray(logsumexp(x, axis=-1)) - math.log(x.shape[-1])
+    return log_sum_exp(x) - math.log(x.shape[-1])
 
 
 def _log_expm1_exp(log_t: Floats) -> Floats:
