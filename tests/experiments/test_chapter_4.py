@@ -12,6 +12,7 @@ from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, classical_scale
 from thesis_cli.privacy.query import ask
 from thesis_cli.privacy.weighted_sample import WeightedSample
+from thesis_cli.studies.privacy.consistency import errors
 from thesis_cli.studies.privacy.published import (
     DELTA,
     EPSILONS,
@@ -66,7 +67,7 @@ def test_algorithm_2_has_the_distances_of_few_points(private, name, kind):
 
 def test_algorithm_3_comes_near_the_best_point(private):
     """One point of weight 1: with little noise it is the best one."""
-    found = run("fig-4-2", algorithm=3, dimension=2, features=300, points=[1], noise="published", draw=0)
+    found = run("fig-4-2", algorithm=3, dimension=2, features=100, points=[1], noise="published", draw=0)
     assert found.epsilon.tolist() == list(EPSILONS)
     steps = np.linspace(-400, 600, 41)
     grid = Rows.of_reals(np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2))
@@ -164,9 +165,9 @@ def test_real_tables_are_judged_release_by_release():
 
 
 def test_intervals_are_counted_for_every_question():
-    frame = run("query-intervals", name="cps1988", epsilon=1.0, draws=2, each=2, simulated=5, rows=300)
+    frame = run("query-intervals", name="cps1988", epsilon=1.0, draws=2, each=1, simulated=3, rows=300)
     source = real_table("cps1988")
-    asked = dict(reversed(pair) for pair in questions(source, 2, np.random.default_rng(19)))
+    asked = dict(reversed(pair) for pair in questions(source, 1, np.random.default_rng(19)))
     truth = WeightedSample.of_rows(source.schema, source.private)
     about_the_release = ("R^2 in the release", "RMSE in the release", "directions not determined")
     count = dict.fromkeys(asked.values(), 0)
@@ -177,3 +178,39 @@ def test_intervals_are_counted_for_every_question():
     np.testing.assert_array_equal(frame.numbers + frame.without, frame.family.map(count))
     assert (frame.covered <= frame.numbers).all()
     assert frame.covered.sum() > 0.6 * frame.numbers.sum()
+
+
+def test_sides_of_the_statements_on_embeddings():
+    """Each inequality is right where it is proven; the features that the thesis prints are too long."""
+    found = run("embeddings", part="bounds", dimension=2, size=0, repetitions=2)
+    proven = found[~(found.epsilon > 1) & ~found.statement.isin(["printed features", "eq. C.6"])]
+    assert (proven.left <= proven.right * (1 + 1e-6)).all()
+    assert (proven.left > 0).any()
+    for statement in ("Lemma 6", "eq. C.20", "eq. C.28"):
+        np.testing.assert_allclose(rows(found, statement=statement).right, 2 / 60, rtol=1e-7)
+    for statement in ("Proposition 10", "Proposition 14", "printed features", "exponential mechanism"):
+        assert (rows(found, statement=statement).right == 1).all()
+    assert (rows(found, statement="printed features").left > 1).all()
+    noise = rows(found, statement="eq. C.6")
+    scale = classical_scale(2 / 60, Budget(1.0, 0.01))
+    coordinates = noise.right / scale**2
+    np.testing.assert_allclose(coordinates, coordinates.round(), rtol=1e-6)
+    assert_near(noise.left, np.sqrt(2 / coordinates) * noise.right, noise.right)
+    sample = run("embeddings", part="sample", dimension=2, size=30, repetitions=40)
+    ratio = sample.left / sample.right
+    assert_near(ratio.mean(), ratio.std() / math.sqrt(40), 1)
+    assert sample.right.between(0.1 / 30, 1 / 30).all()
+
+
+def test_consistency_and_proxies_are_those_of_the_library():
+    child = np.random.SeedSequence(0).spawn(1)[0]
+    found = run("embeddings", part="consistency", dimension=2, size=100, repetitions=1).set_index("statement").left
+    exact = errors(100, np.random.default_rng(child))
+    assert found.to_dict() == pytest.approx(exact, rel=1e-7)
+    assert found["Algorithm 2: mean of h"] <= found["Algorithm 2: X"]  # each h has norm 1
+    proxy = run("embeddings", part="proxy", dimension=2, size=20, repetitions=1)
+    off = one(proxy, statement="the table itself").left
+    of = rows(proxy, statement="proxy")
+    assert of.epsilon.tolist() == list(EPSILONS)
+    assert ((of.left - of.right).abs() <= off * (1 + 1e-6)).all()
+    assert off == pytest.approx(math.sqrt((1 - mixture(2).mean_of_matrix(kernel(2))) / ROWS), rel=0.9)
