@@ -244,7 +244,7 @@ def test_neither_threads_nor_repetition_change_a_bit(monkeypatch):
                 uniform=uniform,
                 effort=Effort(jobs=jobs),
             )
-            for jobs in (1, 1, 2, 3)
+            for jobs in (1, 1, 3)
         )
         for other in others:
             assert first.rows.reals.tobytes() == other.rows.reals.tobytes()
@@ -292,7 +292,7 @@ def test_levels_are_the_best_in_turn(seed):
     assert found == changes > 0
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_categories_end_where_no_single_change_helps(seed):
     """Plain rows whose shares are not whole numbers, so that the drawn rows are not the best."""
     kernel = Kernel(np.zeros(0), np.array([0.2, 0.4]))

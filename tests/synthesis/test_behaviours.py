@@ -90,7 +90,7 @@ def test_longer_programs_are_well_typed_and_use_all(inputs, length):
 @pytest.mark.parametrize("inputs", [(LIST,), (INT, LIST), (LIST, LIST, LIST)])
 def test_hashes_are_alike_where_the_plain_interpreter_is(inputs, semantics):
     behaviours = Behaviours(inputs, semantics)
-    codes = np.zeros((700, 3), dtype=np.int32)
+    codes = np.zeros((350, 3), dtype=np.int32)
     sample(count_completions(3), behaviours.kinds, np.array([1], dtype=np.uint64), codes)
     _, hashes = behaviours._judge(codes, fresh=False)
     columns = probes(inputs, semantics)
