@@ -77,7 +77,8 @@ class Contrast:
     ----------
     value : mean of the cells in question.
     average : what it is compared with.
-    standard_error : standard error of `value - average`, by a bootstrap over programs.
+    standard_error : standard error of `value - average`, by a bootstrap over programs; nan if no
+        resample has programs of the cells.
     """
 
     value: float
@@ -150,7 +151,9 @@ def _resampled(predicted: Floats, truth: Flags, resamples: int, rng: np.random.G
 
 def _contrast(value: Floats, average: Floats) -> Contrast:
     """From the sample, and after it the resamples."""
-    return Contrast(float(value[0]), float(average[0]), float(np.nanstd((value - average)[1:])))
+    resampled = (value - average)[1:]
+    known = resampled[np.isfinite(resampled)]
+    return Contrast(float(value[0]), float(average[0]), float(known.std()) if known.size else np.nan)
 
 
 def _mean(cells: Floats) -> Floats:
