@@ -91,9 +91,9 @@ def plot(frame):
     return figure
 
 
-def _rows(frame, quantity, sizes=None):
-    chosen = frame.quantity == quantity
-    return frame[chosen if sizes is None else chosen & sizes(frame["size"])]
+def _rows(frame, quantity, where=None):
+    rows = frame[frame.quantity == quantity]
+    return rows if where is None else rows.query(where)
 
 
 def _zero(quantity):
@@ -104,11 +104,11 @@ def _zero(quantity):
     return measure
 
 
-def _lowest(quantity, sign=1, sizes=None):
+def _lowest(quantity, sign=1, where=None):
     """The number that is lowest in its errors, or highest with `sign` -1."""
 
     def measure(frame):
-        rows = _rows(frame, quantity, sizes)
+        rows = _rows(frame, quantity, where)
         row = rows.loc[(sign * rows.value / rows.standard_error).idxmin()]
         return Measurement(row.value, row.standard_error, weakest=rows.standard_error.max())
 
@@ -192,14 +192,20 @@ EXPERIMENT = Experiment(
         _bound(
             "Lemma 1",
             "Thesis Lemma 1",
-            "the Clamping Lemma for alpha from -0.9 to 2, one or more variables held: ln of the ratio of its sides",
-            _lowest("lemma", sizes=lambda size: size > 0),
+            "the Clamping Lemma for alpha from -0.9 to 1, one or more variables held: ln of the ratio of its sides",
+            _lowest("lemma", where="alpha < 2 and size > 0"),
+        ),
+        _bound(
+            "Lemma 1, alpha = 2",
+            "Thesis Lemma 1",
+            "and for alpha = 2, where averages of e^{-2U} are least certain, any number of variables held",
+            _lowest("lemma", where="alpha == 2"),
         ),
         _bound(
             "Corollary 7",
             "Thesis Corollary 7",
-            "clamping the first variable never makes U(alpha) looser, alpha from -0.9 to 2: nats gained",
-            _lowest("lemma", sizes=lambda size: size == 0),
+            "clamping the first variable never makes U(alpha) looser, alpha from -0.9 to 1: nats gained",
+            _lowest("lemma", where="alpha < 2 and size == 0"),
         ),
         _bound(
             "Proposition 5",
