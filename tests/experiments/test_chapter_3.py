@@ -286,7 +286,7 @@ def test_relatives_are_exact_without_couplings(order):
     assert gumbel.standard_error == pytest.approx(math.sqrt(UNIT * 9 / 2000) / abs(1 - order), rel=0.1)
     of = rows(found, quantity=loose)
     assert (of.value * (1 if loose == "upper" else -1) > 0).all()
-    errors = run("renyi-relatives", part="errors", **common, estimators=30, samples=10)
+    errors = run("renyi-relatives", part="errors", **common, estimators=150, samples=10)
     gumbel = one(errors, quantity="mse", trick=0.0)
     assert_near(gumbel.value, gumbel.standard_error, UNIT * 100 / 10 / (1 - order) ** 2)
     saving, mse = (rows(errors, quantity=quantity) for quantity in ("saving", "mse"))
