@@ -282,7 +282,7 @@ BOUNDS = [
     _bound(
         "Proposition 14, epsilon = 10",
         "Thesis Proposition 14 and 4.2.1",
-        "it is so for every epsilon > 0, such as 10",
+        "Algorithm 3 is (epsilon, delta)-private for every epsilon > 0, such as 10",
         "Proposition 14",
         (LOOSE,),
         finding="4.2.1, Gaussian mechanism at epsilon of 1 and above",

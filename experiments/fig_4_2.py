@@ -288,7 +288,7 @@ def _of_the_source():
         id="dimension",
         source="Thesis 4.5",
         statement="optimising the locations of the points seems to be more helpful in the higher dimension: at every "
-        "epsilon that ratio is smaller at D = 5 than at D = 2 (largest quotient)",
+        "epsilon Algorithm 3's distance is a smaller share of Algorithm 2's at D = 5 than at D = 2 (largest quotient)",
         published=1.0,
         relation="<",
         measure=lambda frame: _extreme(_higher(_over_algorithm_2)(frame), True),
@@ -298,7 +298,7 @@ def _of_the_source():
         yield Claim(
             id=f"harder in higher dimensions, M = {m:,}, epsilon = {e:g}",
             source="Thesis 4.5 and Figure 4.2",
-            statement="however, the problem gets harder in higher dimensions: Algorithm 3 is further away at D = 5 "
+            statement="the problem gets harder in higher dimensions: Algorithm 3 is further away at D = 5 "
             f"than at D = 2, at epsilon = {e:g} and M = {m:,} (ratio, published noise)",
             published=1.0,
             relation=">",
@@ -308,7 +308,7 @@ def _of_the_source():
     yield Claim(
         id="epsilon",
         source="beside Thesis Figure 4.2",
-        statement="stricter privacy costs Algorithm 3 accuracy, too: a tenth of epsilon has the larger distance (least "
+        statement="stricter privacy costs Algorithm 3 accuracy: a tenth of epsilon has the larger distance (least "
         f"ratio, M = {MOST:,})",
         published=1.0,
         relation=">",

@@ -206,7 +206,7 @@ EXPERIMENT = Experiment(
             Claim(
                 f"{family}, {name}",
                 SOURCE,
-                f"but those of questions of the kind `{family}` of `{name}` cover less often than they promise",
+                f"95 % intervals of questions of the kind `{family}` of `{name}` cover less often than they promise",
                 0.95,
                 "<",
                 _of_table(name, family),

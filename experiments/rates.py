@@ -321,7 +321,7 @@ EXPERIMENT = Experiment(
         Claim(
             "baseline",
             "Thesis 4.4",
-            f"uniform weights of these rows reach that rate, too: {NONE_HIGHER} -1/2",
+            f"uniform weights of public rows reach the rate N^(-1/2), too: {NONE_HIGHER} -1/2",
             -0.5,
             "<",
             _slope("public", 2, BASELINE),
@@ -345,8 +345,8 @@ EXPERIMENT = Experiment(
             Claim(
                 f"Lemma 5, D = {d}",
                 "Thesis Lemma 5",
-                f"its projection error vanishes at least as fast as M^(-1/(2D + a)), here a = 1/2 and D = {d} (slope "
-                "of ln error in ln M)",
+                f"with a Lipschitz kernel the projection error vanishes at least as fast as M^(-1/(2D + a)), here a = "
+                f"1/2 and D = {d} (slope of ln error in ln M)",
                 -1 / (2 * d + 2 * C),
                 "<",
                 _slope("rough", d, MISSED, "size"),
@@ -357,8 +357,8 @@ EXPERIMENT = Experiment(
         Claim(
             "projection error",
             "beside Thesis Proposition 11",
-            "the projection error shows beside the noise: it is more than a quarter of the distance at the largest N "
-            "(least ratio of D = 1, 2, 3)",
+            "without public rows, the projection error shows beside the noise: more than a quarter of the distance at "
+            "the largest N (least ratio of D = 1, 2, 3)",
             0.25,
             ">",
             _share,

@@ -194,8 +194,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="raw norm",
             source="Thesis 4.4",
-            statement="Algorithm 2 does not bound it: with M = sqrt(N) it grows from the smallest table to the largest "
-            "(least ln ratio of all epsilons)",
+            statement="Algorithm 2 does not bound the sum of absolute weights: with M = sqrt(N) it grows from the "
+            "smallest table to the largest (least ln ratio of all epsilons)",
             published=0.0,
             relation=">",
             measure=_growth("norm", ["raw"], False),
@@ -215,8 +215,8 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"consistent, {f}, {name}",
                 source="Thesis eq. C.8",
-                statement=f"with {name} they are consistent for f(X), f the {f}: its distance falls from the smallest "
-                "table to the largest (largest ln ratio of all epsilons)",
+                statement=f"weights with {name} are consistent for f(X), f the {f}: the distance to its embedding "
+                "falls from the smallest table to the largest (largest ln ratio of all epsilons)",
                 published=0.0,
                 relation="<",
                 measure=_growth(f, [name], True),
@@ -228,8 +228,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="raw weights, product",
             source="Thesis 4.4",
-            statement="the bound may be needed: with raw weights the distance to the embedding of f(X), f the product, "
-            "grows with N at some epsilon (largest ln ratio)",
+            statement="a bound on absolute weights may be needed: with raw weights the distance to the embedding of "
+            "f(X), f the product, grows with N at some epsilon (largest ln ratio)",
             published=0.0,
             relation=">",
             measure=_growth("product", ["raw"], True),
@@ -238,7 +238,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="much noise",
             source="beyond the source",
-            statement="at epsilon = 0.01 bounded weights are also nearer to the embedding of X than raw ones of the "
+            statement="at epsilon = 0.01 bounded weights are nearer to the embedding of X than raw ones of the "
             "same noise (mean ln ratio over N, the largest of all bounds)",
             published=0.0,
             relation="<",
@@ -248,8 +248,9 @@ EXPERIMENT = Experiment(
         Claim(
             id="little noise",
             source="beyond the source",
-            statement="at epsilon = 1 they have a price, as few points so wide apart do not represent X by positive "
-            "weights: every bound is further away than raw weights (mean ln ratio over N, the least of all bounds)",
+            statement="at epsilon = 1 bounded weights have a price, as few points so wide apart do not represent X by "
+            "positive weights: every bound is further away than raw weights (mean ln ratio over N, the "
+            "least of all bounds)",
             published=0.0,
             relation=">",
             measure=_paired("distance", HELD, 1.0, False),
