@@ -270,6 +270,11 @@ def _tolerance(row):
 FIGURE, OWN = "Thesis Figure 2.4", "this project"
 CLOSE = Reading("close to 0: within 0.05; at other couplings the best alpha of the figure is -0.1", 0.05)
 
+
+def _observed(id, source, statement, relation, measure, published=0.0, **more):
+    return Claim(id, source, statement, published, relation, measure, kind="comparison", **more)
+
+
 EXPERIMENT = Experiment(
     id="fig-2-4",
     title="MSE of the low-rank bounds U(alpha) as estimators of ln Z on the published spin glasses",
@@ -301,56 +306,51 @@ EXPERIMENT = Experiment(
             for (kind, solver), percentages in PUBLISHED.items()
             for k, percentage in zip(THIRDS, percentages, strict=True)
         ),
-        Claim(
+        _observed(
             id="other orders",
             source=OWN,
             statement="belief propagation with other random orders of updates saves as much (mean over orders less the "
             "source's order, percentage points, C from 1 on, furthest in its errors)",
-            published=0.0,
             relation="=",
             measure=_other_orders,
             scale=2.5,  # a tenth of what belief propagation loses to the exact solver at C = 3
         ),
-        Claim(
+        _observed(
             id="very low coupling",
             source=FIGURE,
             statement="in all cases, when coupling is very low, alpha close to 0 is optimal (the best alpha at C = 0 "
             "and 1/3 that is furthest from 0)",
-            published=0.0,
             relation="=",
             measure=_best_alpha(*((*panel, k) for panel in PUBLISHED for k in (0, 1))),
             scale=0.1,
             reading=CLOSE,
         ),
-        Claim(
+        _observed(
             id="high coupling, belief propagation",
             source=FIGURE,
             statement="this also holds for belief propagation when coupling is high (the best alpha at C = 3)",
-            published=0.0,
             relation="=",
             measure=_best_alpha((*PROPAGATION, 9)),
             scale=0.1,
             reading=CLOSE,
         ),
-        Claim(
+        _observed(
             id="Frechet elsewhere",
             source=FIGURE,
             statement="in other regimes (C from 1 on) alpha < 0 gives more accurate estimators (least percentage that "
             "the best alpha < 0 saves)",
-            published=0.0,
             relation=">",
             measure=_frechet_gain,
         ),
-        Claim(
+        _observed(
             id="more at high coupling",
             source="Thesis 2.5.3",
             statement="especially with higher C, alpha < 0 can be more accurate (percentage saved at the highest C "
             "less that at C = 1/3, exact, the lower kind)",
-            published=0.0,
             relation=">",
             measure=_more_at_high_coupling,
         ),
-        Claim(
+        _observed(
             id="no number of samples",
             source=OWN,
             statement="M = 100 is far from the caption's asymptotic regime: at C from 1 on, U^(0) from any number of "
@@ -369,7 +369,7 @@ EXPERIMENT = Experiment(
             scale=0.05,
             kind="bound",
         ),
-        Claim(
+        _observed(
             id="variance of U, belief propagation",
             source=OWN,
             statement="values that belief propagation decodes, which are no maxima, can vary more (largest ratio)",

@@ -250,6 +250,7 @@ EXPERIMENT = Experiment(
             published=0.1,
             relation="<",
             measure=_jump,
+            kind="comparison",
         ),
     ],
 )

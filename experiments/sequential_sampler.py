@@ -253,6 +253,11 @@ in an attempt, against the number of samples in each estimate, with noise that a
 that each prefix has for itself. Dotted lines are what as many exact draws as were made on the left \
 have by chance. The source has no such figure; it proves exactness for expectations."""
 
+
+def _observed(id, source, statement, relation, measure, published=0.0, **more):
+    return Claim(id, source, statement, published, relation, measure, kind="comparison", **more)
+
+
 EXPERIMENT = Experiment(
     id="sequential-sampler",
     title="The sequential sampler: acceptance, exactness, clipped steps and cost",
@@ -358,38 +363,33 @@ EXPERIMENT = Experiment(
             scale=ACCEPTED,
             kind="identity",
         ),
-        Claim(
+        _observed(
             id="sample averages",
             source=OWN,
             statement="p_j(reject) >= 0 is true of expectations; with sample averages in their place, which A.2.2 "
             "mentions, steps are clipped (steps an attempt, the model with most)",
-            published=0.0,
             relation=">",
             measure=lambda frame: Measurement(frame[frame.method == "library"].clipped.max()),
         ),
-        Claim(
+        _observed(
             id="loss by clipping",
             source=OWN,
-            statement="clipping costs acceptance on spin glasses with couplings (relative loss, fewest samples, "
-            "mean over models)",
-            published=0.0,
+            statement="clipping costs acceptance on coupled spin glasses (relative loss, fewest samples, mean)",
             relation=">",
             measure=_loss,
         ),
-        Claim(
+        _observed(
             id="shared noise",
             source=OWN,
             statement="noise of their own for the estimates at each prefix takes accepted draws further from the Gibbs "
             "distribution than shared noise (difference of total variations, mean over models and sizes)",
-            published=0.0,
             relation=">",
             measure=_cost_of_own_noise,
         ),
         Claim(
             id="Frechet accepts more",
             source=OWN,
-            statement="alpha = -0.2 accepts at least as often as alpha = 0 (difference of Z / exp(U), lowest in its "
-            "standard errors)",
+            statement="alpha = -0.2 accepts at least as often as 0 (difference of Z / exp(U), lowest in its errors)",
             published=0.0,
             relation=">",
             measure=_frechet_gain,
