@@ -146,7 +146,7 @@ EXPERIMENT = Experiment(
         *(
             Claim(
                 id=f"law, {name}",
-                source="Thesis Example 6, eq. 2.1''" if sign > 0 else "Thesis A.2, proof of Lemma 3",
+                source="Thesis eq. 2.1, Example 6, eq. 2.1''" if sign > 0 else "Thesis A.2, proof of Lemma 3",
                 statement=f"the {law} (Kolmogorov distance, the largest of three models and all alphas)",
                 published=0.0,
                 relation="=",

@@ -137,6 +137,7 @@ def test_claims_take_their_numbers_from_the_published_data():
     (racing,) = shipped("fig-2-3b")
     expected["fig-2-3b", f"best alpha at delta = {racing['delta']}"] = f"{racing['best_alpha']:.2f}"
     expected["fig-2-3b", f"least MSE at delta = {racing['delta']}"] = f"{racing['least_mse']:.4f}"
+    expected["fig-2-3b", f"mean at delta = {racing['delta']}"] = f"{racing['mean']:.4f}"
     (points,) = (entry for entry in shipped("fig-4") if entry["algorithm"] == 3)
     for epsilon, released in zip(points["epsilons"], points["released"], strict=True):
         claim = f"published best, D = {points['dimension']}, epsilon = {epsilon:g}"
