@@ -209,7 +209,7 @@ EXPERIMENT = Experiment(
     source="Thesis 5.5.3",
     version=1,
     presets={
-        "quick": {"programs": {"1": 6, "2": 20, "3": 15}, "timeout": 2},
+        "quick": {"programs": {"1": 6, "2": 10, "3": 8}, "timeout": 2},
         "paper": {"programs": {"1": 6, "2": 100, "3": 100}, "timeout": 10},
     },
     tasks=tasks,
