@@ -197,8 +197,8 @@ def _catches(pid, signal_):
     ("signal_", "moment"),
     [
         (signal.SIGINT, 0.5),
-        (signal.SIGTERM, 2.0),
-        pytest.param(signal.SIGINT, 2.0, marks=pytest.mark.long),
+        (signal.SIGTERM, 1.2),
+        pytest.param(signal.SIGINT, 1.2, marks=pytest.mark.long),
         pytest.param(signal.SIGTERM, 0.5, marks=pytest.mark.long),
     ],
 )
