@@ -236,6 +236,7 @@ EXPERIMENT = Experiment(
                 relation="<",
                 measure=_ratio(length),
                 reading=COMPARABLE,
+                kind="comparison",
             )
             for length in (1, 2)
         ),
@@ -249,6 +250,7 @@ EXPERIMENT = Experiment(
             measure=_ratio(3),
             finding=FINDING,
             reading=COMPARABLE,
+            kind="comparison",
         ),
         Claim(
             id="beam, T = 3, 40 %",
@@ -270,6 +272,7 @@ EXPERIMENT = Experiment(
                 relation=relation,
                 measure=_excess(column, sign),
                 reading=reading,
+                kind="comparison",
             )
             for column, sign, what in (
                 ("loss", 1, "excess of the recurrent encoder's loss"),

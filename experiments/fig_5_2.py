@@ -142,6 +142,7 @@ EXPERIMENT = Experiment(
             relation=">",
             measure=_all_likely,
             finding=FINDING,
+            kind="comparison",
         ),
     ],
     caption="Bars: the probability that a network, trained here on programs of 4 lines, gives to each function and "

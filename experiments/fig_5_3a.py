@@ -84,6 +84,7 @@ def _faster():
             published=0.0,
             relation=">",
             measure=measured(gains.mean_gain, search),
+            kind="comparison",
         )
 
 
@@ -97,6 +98,7 @@ def _orders():
         published=0.0,
         relation=">",
         measure=measured(gains.difference, add, dfs, 0.2),
+        kind="comparison",
     )
     for search in SOURCE:
         name = FIGURE_5_3A[search][0].search
@@ -107,6 +109,7 @@ def _orders():
             published=0.0,
             relation=">",
             measure=measured(gains.more_solved, search),
+            kind="comparison",
         )
 
 

@@ -96,6 +96,7 @@ def _claims():
         published=0.0,
         relation=">",
         measure=_beyond,
+        kind="comparison",
     )
     for search, name in SEARCHES.items():
         for trained in (1, 2, 3, 4):
@@ -109,6 +110,7 @@ def _claims():
                     published=0.0,
                     relation=">",
                     measure=_measure(search, trained, length),
+                    kind="comparison",
                 )
 
 

@@ -112,6 +112,7 @@ EXPERIMENT = Experiment(
             relation=">",
             measure=_share(1, True),
             finding="Figure D.1",
+            kind="comparison",
         ),
         Claim(
             id="not used",
@@ -121,6 +122,7 @@ EXPERIMENT = Experiment(
             published=0.5,
             relation=">",
             measure=_share(0, False),
+            kind="comparison",
         ),
         Claim(
             id="apart",
@@ -130,6 +132,7 @@ EXPERIMENT = Experiment(
             published=0.0,
             relation=">",
             measure=_apart,
+            kind="comparison",
         ),
         Claim(
             id="Rank loss",
@@ -138,6 +141,7 @@ EXPERIMENT = Experiment(
             published=0.0,
             relation=">",
             measure=_fewer,
+            kind="comparison",
         ),
     ],
     caption="Probability of each function and lambda (columns) for the nine programs of appendix D.1 (rows), by a "

@@ -105,6 +105,7 @@ EXPERIMENT = Experiment(
             published=0.0,
             relation=">",
             measure=_above_chance(name, decoder),
+            kind="comparison",
         )
         for name, (_, what) in PROPERTIES.items()
         for decoder in (BEST,)

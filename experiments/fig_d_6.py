@@ -56,6 +56,7 @@ EXPERIMENT = Experiment(
                 published=0.0,
                 relation=">",
                 measure=measured(contrast, name, against),
+                kind="comparison",
             )
             for name, against in COMPARISONS
         ),
@@ -67,6 +68,7 @@ EXPERIMENT = Experiment(
             published=0.0,
             relation=">",
             measure=measured(least_common),
+            kind="comparison",
         ),
     ],
     caption="Conditional confusion matrix of the network trained on programs of 3 lines, which Table 5.1 uses, on "

@@ -66,6 +66,7 @@ EXPERIMENT = Experiment(
                 relation=">",
                 measure=measured(contrast, name, against),
                 finding=FINDINGS.get((name, against), ""),
+                kind="comparison",
             )
             for name, against in COMPARISONS
         ),
@@ -77,6 +78,7 @@ EXPERIMENT = Experiment(
             published=0.0,
             relation=">",
             measure=measured(least_common),
+            kind="comparison",
         ),
     ],
     caption="Conditional confusion matrix of the network trained on programs of 4 lines, which Figure 5.3a uses, on "

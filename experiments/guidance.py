@@ -95,6 +95,7 @@ def _pays(search, guide, length):
         relation="<",
         measure=_ratio(search, guide, length),
         finding=FINDING,
+        kind="comparison",
     )
 
 

@@ -348,12 +348,14 @@ EXPERIMENT = Experiment(
             "correlation", "Thesis D.5",
             "programs with a larger Rank loss take Sort and add longer (rank correlation with programs examined)",
             0.0, ">", _correlation("loss"),
+        kind="comparison",
         ),
         Claim(
             "smaller Rank loss", "Thesis D.5",
             "a network trained with cross entropy makes predictions for a small Rank loss (mean over test programs of "
             "T = 3 of the prior's less the network's)",
             0.0, ">", _gain(lambda wide: wide.loss),
+        kind="comparison",
         ),
         *(
             Claim(
@@ -361,6 +363,7 @@ EXPERIMENT = Experiment(
                 f"ignoring correlations is not cataclysmic for Sort and add: total cost of the order by marginals over "
                 f"an improved one, random programs of T = {length}",
                 1.1, "<", _programs_at("cost", length), reading=NOT_CATACLYSMIC,
+        kind="comparison",
             )
             for length in (2, 3, 4)
         ),

@@ -228,6 +228,7 @@ def _goals():
             relation="<",
             measure=_median(length),
             finding=BEYOND,
+            kind="comparison",
         )
         yield Claim(
             id=f"solved, T = {length}",
@@ -237,6 +238,7 @@ def _goals():
             relation=">",
             measure=_solved_share(length),
             finding=BEYOND,
+            kind="comparison",
         )
 
 
@@ -249,6 +251,7 @@ def _order(slow, fast, names):
         published=0.0,
         relation=">",
         measure=_slower(slow, fast),
+        kind="comparison",
     )
 
 

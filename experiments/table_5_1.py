@@ -92,6 +92,7 @@ def _faster():
             published=0.0,
             relation=">",
             measure=measured(gains.mean_gain, search),
+            kind="comparison",
         )
     dfs, add = SOURCE
     yield Claim(
@@ -103,6 +104,7 @@ def _faster():
         relation=">",
         measure=measured(gains.mean_faster, add, dfs),
         reading=TENFOLD,
+        kind="comparison",
     )
     yield Claim(
         id="an order of magnitude over Beam",
@@ -115,6 +117,7 @@ def _faster():
         measure=measured(gains.mean_slower, "beam", add),
         finding="5.5.3, beam search",
         reading=TENFOLD,
+        kind="comparison",
     )
     for search in SOURCE:
         yield Claim(
@@ -126,6 +129,7 @@ def _faster():
             relation=">",
             measure=measured(gains.gaining, search, 10.0),
             reading=MANY,
+            kind="comparison",
         )
     for search in SOURCE.values():
         yield Claim(
@@ -137,6 +141,7 @@ def _faster():
             relation=">",
             measure=measured(gains.mean_gain, search),
             finding=TODAY.get(search, ""),
+            kind="comparison",
         )
 
 
@@ -179,6 +184,7 @@ def _orders():
             published=0.0,
             relation=">",
             measure=measured(gains.difference, add, dfs, share),
+            kind="comparison",
         )
     for slow, fast, names in (
         ("beam", dfs, "Beam takes longer than DFS"),
@@ -193,6 +199,7 @@ def _orders():
             published=0.0,
             relation=">",
             measure=measured(gains.mean_slower, slow, fast),
+            kind="comparison",
         )
     yield Claim(
         id=f"{FEW} tasks",
@@ -203,6 +210,7 @@ def _orders():
         relation="=",
         measure=_changes,
         scale=log10(2),
+        kind="comparison",
     )
 
 

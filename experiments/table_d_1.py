@@ -160,6 +160,7 @@ EXPERIMENT = Experiment(
             published=1.0,
             relation="=",
             measure=_solved,
+            kind="comparison",
         ),
     ],
     caption="Processor seconds in which each solver finds a program for the nine tasks of appendix D.1 and for that "

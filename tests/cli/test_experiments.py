@@ -109,7 +109,7 @@ def test_claims_and_list_as_json(cli, toy):
 
 
 def test_a_claim_that_fails_without_a_finding_is_status_1(cli, toy):
-    (toy / "experiments" / "toy.py").write_text(SOURCE.replace(', finding="some finding"', ""))
+    (toy / "experiments" / "toy.py").write_text(SOURCE.replace('finding="some finding", ', ""))
     assert cli("reproduce", "--jobs", 1).status == 1
     assert cli("claims", "--preset", "quick").status == 1
 
@@ -173,6 +173,13 @@ def test_committed_claims_are_those_of_the_committed_results(cli, tmp_path):
     assert cli("claims").status == 0
     assert (tmp_path / "results/claims.csv").read_text() == (ROOT / "results/claims.csv").read_text()
     assert "not run" not in (tmp_path / "results/claims.csv").read_text()
+
+
+@pytest.mark.parametrize("name", Checkout(ROOT).files())
+def test_committed_records_have_the_caption_of_their_figure(name):
+    caption = registry.load(Checkout(ROOT).files()[name]).caption
+    assert caption
+    assert json.loads((ROOT / "results" / f"{name}.json").read_text())["caption"] == caption
 
 
 def test_a_broken_experiment_is_named_in_one_line(cli, toy):

@@ -117,7 +117,9 @@ def test_the_furthest_number_is_the_one_that_misses_by_most_standard_errors():
 def test_a_finding_explains(tmp_path):
     (tmp_path / "e.csv").write_text("x\n1\n")
     (row,) = judge(experiment(claim("=", 1.0, 2.0, finding="Somewhere")), tmp_path)
-    assert (row.verdict, row.unexplained) == ("does not hold", False)
+    assert (row.verdict, row.unexplained, row.finding) == ("does not hold", False, "Somewhere")
+    row = verdict(tmp_path, claim("=", 1.0, 1.0, finding="Somewhere"))
+    assert (row.verdict, row.finding) == ("holds", "")
 
 
 def test_without_a_result_nothing_was_run(tmp_path):
@@ -130,7 +132,7 @@ def test_without_a_result_nothing_was_run(tmp_path):
 
 def test_a_claim_that_cannot_read_its_result_is_one_line(tmp_path):
     (tmp_path / "e.csv").write_text("x\n1\n")
-    broken = Claim("c", "s", "statement", 1.0, "=", lambda frame: frame.missing)
+    broken = Claim("c", "s", "statement", 1.0, "=", lambda frame: frame.missing, kind="identity")
     with pytest.raises(WorkFailed, match=r"'c' of e failed .*--refresh"):
         judge(experiment(broken), tmp_path)
 

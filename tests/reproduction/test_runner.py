@@ -57,7 +57,8 @@ EXPERIMENT = Experiment(
         Claim("mean", "none", "the mean is 0", 0.0, "=",
               lambda f: Measurement(f.x.mean(), f.x.std() / len(f) ** 0.5),
               scale=9.0, kind="identity"),
-        Claim("wrong", "none", "the mean is 9", 9.0, "=", lambda f: Measurement(f.x.mean()), finding="some finding"),
+        Claim("wrong", "none", "the mean is 9", 9.0, "=", lambda f: Measurement(f.x.mean()),
+              finding="some finding", kind="identity"),
     ],
     caption="Draws against their number.",
 )

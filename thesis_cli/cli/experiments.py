@@ -218,7 +218,7 @@ def _print_claims(verdicts: Sequence[Verdict], preset: str) -> None:
             )
             for line in lines[1:]:
                 typer.echo(f"  {line}")
-            if v.verdict != HOLDS and v.finding:
+            if v.finding:
                 typer.echo(f"    see docs/errata.md, {v.finding}")
     count = {verdict: sum(v.verdict == verdict for v in verdicts) for verdict in VERDICTS}
     findings = count[FAILS] - sum(v.unexplained for v in verdicts)

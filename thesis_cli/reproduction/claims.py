@@ -33,7 +33,8 @@ class Verdict:
     detects : least deviation from the published number that would have refuted the statement: the
         error, the rounding of the source and what its words leave open.
     scale : deviation that the statement must tell from none; nan for a strict inequality.
-    finding : heading of docs/errata.md that explains why the claim does not hold.
+    finding : heading of docs/errata.md that explains why the claim does not hold; empty if it
+        holds.
     """
 
     experiment: str
@@ -96,7 +97,7 @@ def _row(experiment: str, claim: Claim, measured: Measurement | None) -> Verdict
         detects=detects,
         scale=claim.distinguishes,
         verdict=verdict,
-        finding=claim.finding,
+        finding=claim.finding if verdict != HOLDS else "",
     )
 
 

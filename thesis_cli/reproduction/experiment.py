@@ -84,7 +84,7 @@ class Claim:
     rounding: float = 0.0
     finding: str = ""
     scale: float | None = None
-    kind: Kind = field(default="comparison", kw_only=True)
+    kind: Kind = field(kw_only=True)
     reading: Reading | None = field(default=None, kw_only=True)
 
     @property
