@@ -32,9 +32,15 @@ def incidence(length: int) -> Order:
     return Order(tuple(rows[name] for name in ATTRIBUTES))
 
 
-def make(lengths: Sequence[int] = tuple(TRAINED)) -> str:
-    """The table, CSV: a row for each function and lambda, a column for each length."""
-    columns = [training_corpus(length).incidence for length in lengths]
+def make(lengths: Sequence[int] = tuple(TRAINED), examples: int | None = None) -> str:
+    """The table, CSV: a row for each function and lambda, a column for each length.
+
+    Parameters
+    ----------
+    examples : of each program, as for `training_corpus`; fewer take less time, and tell less often
+        that a program of several lines has no good ones.
+    """
+    columns = [training_corpus(length, examples=examples).incidence for length in lengths]
     rows = [[name, *(f"{column[place]:.5f}" for column in columns)] for place, name in enumerate(ATTRIBUTES)]
     return "\n".join(",".join(row) for row in [["attribute", *map(str, lengths)], *rows]) + "\n"
 
