@@ -175,8 +175,8 @@ def test_every_published_speedup_is_the_ratio_of_its_seconds():
 @pytest.mark.parametrize(("length", "examples"), [(1, 30), pytest.param(2, None, marks=pytest.mark.long)])
 def test_the_baseline_is_the_incidence_in_the_training_corpus(length, examples):
     """Whether a program of one line has good examples does not depend on how many are drawn."""
-    lines = TABLE.read_text().splitlines()
-    assert make([length], examples).splitlines() == [",".join((row.split(",")[0], row.split(",")[length])) for row in lines]
+    rows = [line.split(",") for line in TABLE.read_text().splitlines()]
+    assert make([length], examples).splitlines() == [f"{row[0]},{row[length]}" for row in rows]
     assert incidence(3).probabilities[ATTRIBUTES.index("ZIPWITH")] > incidence(3).probabilities[0]
 
 
