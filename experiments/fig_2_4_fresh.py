@@ -16,12 +16,13 @@ ROWS = COLUMNS = 10
 TERMS = ROWS * COLUMNS
 CAPTION = """\
 The percentage by which the best alpha >= -0.05 lowers the MSE of U^(alpha), M = 100, against the \
-coupling strength C (left and middle; K = 100 estimators a model): dots are 20 random models, drawn \
-like the one of Figure 2.4 and each with noise of its own, squares their mean and standard deviation, \
-and stars the model of Figure 2.4 with fresh noise and two standard errors. On the right the variance \
-of U on all these models, with standard errors of about 0.015; the dashed line, n pi^2/6, is the \
-largest that it can be. The source has no such figure; it draws one model for each C, and on the \
-average of random ones its conclusions stand."""
+coupling strength C (left and middle; K = 100 estimators a model): dots are 20 random models, \
+drawn like the one of Figure 2.4 and each with noise of its own, squares their mean and standard \
+deviation, and stars the model of Figure 2.4 with fresh noise and two standard errors; the three, \
+and on the right the two kinds, are moved apart. On the right the variance of U on all these \
+models, with standard errors of about 0.015; the dashed line, n pi^2/6, is the largest that it can \
+be. The source has no such figure; it draws one model for each C, and on the average of random \
+ones its conclusions stand."""
 ALPHAS = np.arange(-10, 21) / 200  # from -1 / (2 sqrt(n)) on
 KINDS = "attractive", "mixed"
 
@@ -38,7 +39,6 @@ def run(seed, kind, coupling, models, estimators, samples):
     """A row for each random model, and one for the published model.
 
     Each model has noise of its own and is solved exactly.
-
 
     `best_alpha` has the least MSE of U^(alpha) from M samples, `saving` is 1 - MSE(best alpha) /
     MSE(0). `frechet_saving` is the saving of alpha = -0.05, which does not depend on the data.
@@ -154,6 +154,13 @@ def _least_saving(frame):
     return Measurement(means[at], errors[at], weakest=errors.max())
 
 
+def _largest_variance(frame):
+    """The mean var(U) / (n pi^2/6) at C > 0 that exceeds 1 most, or comes nearest, in its errors."""
+    means, errors = _means(frame[frame.coupling > 0], "variance_ratio", 1)
+    at = ((means - 1) / errors).idxmax()
+    return Measurement(means[at], errors[at], weakest=errors.max())
+
+
 def _rise(kind):
     """Mean saving of alpha = -0.05 at C = 3 less that at C = 1, percentage points."""
 
@@ -218,11 +225,11 @@ EXPERIMENT = Experiment(
         Claim(
             id="variance of U",
             source="Thesis 2.3.1",
-            statement="always var(U) <= n pi^2/6 (ratio on the models with couplings, highest in its errors)",
+            statement="always var(U) <= n pi^2/6 (ratio, mean over the random models of a kind with one coupling, "
+            "highest in its errors)",
             published=1.0,
             relation="<",
-            measure=lambda frame: _highest(frame[frame.coupling > 0], "variance_ratio", 1.0),
-            scale=0.1,
+            measure=_largest_variance,
             kind="bound",
         ),
         Claim(

@@ -203,10 +203,11 @@ OWN = "this project"
 CAPTION = """\
 Means over three models of a family. Left: U(alpha) and L(alpha) less ln Z; lines are from sample \
 means (alpha >= -1/4), dots from tilted noise (alpha <= -1/4, two standard errors), which measures \
-U(alpha) where sample means have no variance. Middle: U(0) with the first variables of a 3 x 3 grid \
-clamped, and the lower bound with noise on the joint states of the first variables. Right, for each \
-model: the entropy of x* and its upper bound B, and that of x** and its lower bound, the mean of the \
-noise; the line is equality. The source has no figure; it proves these statements."""
+U(alpha) where sample means have no variance; the lines of the tables go on beyond 1. Middle: U(0) \
+with the first variables of a 3 x 3 grid clamped, and the lower bound with noise on the joint \
+states of the first variables. Right, for each model: the entropy of x* and its upper bound B, and \
+that of x** and its lower bound, the mean of the noise; the line is equality. The source has no \
+figure; it proves these statements."""
 
 EXPERIMENT = Experiment(
     id="low-rank-identities",

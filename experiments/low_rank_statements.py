@@ -136,14 +136,14 @@ def _jump(frame):
 OWN = "this project"
 NATS = 0.1  # a tenth of Z
 CAPTION = """\
-One model of each family: 2 x 3 spin glasses of coupling C, and tables of 3 x 2 x 4 normal potentials. \
-Left: L(alpha) less ln Z on (-1, 0), with two standard errors, and dotted the bound of Proposition 15, \
-which leaves the panel at the bottom. Middle: a dot for each configuration, the derivative of L(0) by \
-its potential against the probability that it maximises with averaged noise; Proposition 17 says that \
-they are equal (line). Right: how often the maximiser changes when all potentials move by up to so \
-much; it falls to 0 with the change, as Proposition 18 needs (a point is missing where it was never \
-seen to change). The source has no figure; it proves \
-these statements."""
+One model of each family: 2 x 3 spin glasses of coupling C, and tables of 3 x 2 x 4 normal \
+potentials. Left: L(alpha) less ln Z on (-1, 0), with two standard errors, and dotted the bound of \
+Proposition 15, which leaves the panel at the bottom. Middle: a dot for each configuration, the \
+derivative of L(0) by its potential against the probability that it maximises with averaged noise; \
+Proposition 17 says that they are equal (line). Right: how often the maximiser changes, with two \
+standard errors, when all potentials move by up to so much; it falls to 0 with the change, as \
+Proposition 18 needs (a point is missing where it was never seen to change). The source has no \
+figure; it proves these statements."""
 
 
 def _bound(id, source, statement, measure, relation=">"):

@@ -62,7 +62,7 @@ def plot(frame):
             at, error = rows.coupling + 0.04 * (shift - 1.5), 200 * rows.standard_error
             ax.errorbar(at, 100 * rows.value, error, color=colour, marker=marker, label=f"order {order:g}")
         ax.axhline(0, color="black", linewidth=0.6)
-        label(ax, "coupling $C$, nats", "samples saved, %", f"{kind}, {LARGE} x {LARGE}: best Fréchet trick")
+        label(ax, "coupling $C$, nats", "MSE saved, %", f"{kind}, {LARGE} x {LARGE}: best Fréchet trick")
     coupling = frame[frame.part == "bounds"].coupling.max()
     for ax, noise, name in ((axes[1, 0], "sum", "$U(b)$"), (axes[1, 1], "average", "$L(b)$")):
         for order, (colour, marker) in styles.items():
@@ -123,14 +123,13 @@ def _largest(quantity):
 
 
 CAPTION = """\
-Low-rank noise on spin glasses, ln Z known. Top: what the best Fréchet trick b in [-0.045, 0) saves of
-the samples that the Gumbel trick needs for the same MSE of an estimate of H_alpha from M = 100 MAP
-problems (1 - ratio of MSEs, bars of two standard errors; the points of the four orders are moved
-apart), on the models of Figure 2.4. Bottom: distances of the upper and lower bounds from the exact
-H_alpha on a 3 x 3 grid with the same kind of potentials, over the trick (b < 0 Fréchet, 0 Gumbel,
-above Weibull); below
-order 1 the sum-unary U(b) gives upper bounds, above 1 lower ones, and the average-unary L(b) the
-others. The source states these results in section 3.3.2 and has no such figure."""
+Low-rank noise on spin glasses, ln Z known. Top: by how much the best Fréchet trick b in [-0.045,
+0) lowers the MSE of the Gumbel trick's estimate of H_alpha from M = 100 MAP problems (bars of two
+standard errors; the points of the four orders are moved apart), on the models of Figure 2.4.
+Bottom: distances of the upper and lower bounds from the exact H_alpha on a 3 x 3 grid with the
+same kind of potentials, over the trick (b < 0 Fréchet, 0 Gumbel, above Weibull); below order 1
+the sum-unary U(b) gives upper bounds, above 1 lower ones, and the average-unary L(b) the others.
+The source states these results in section 3.3.2 and has no such figure."""
 
 
 EXPERIMENT = Experiment(

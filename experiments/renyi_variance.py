@@ -65,7 +65,9 @@ def plot(frame):
     ratios = frame[(frame.quantity == "ratio") & (frame.alpha > 0)].sort_values("alpha")
     for style, name in zip(RATIO_STYLES, TITLES, strict=True):
         rows = ratios[ratios.distribution == name]
-        ax.plot(rows.alpha, rows.expected, color=style[0])
+        # the ratio is (1 - alpha)^2 and alpha times a factor that hardly bends from one order to the next
+        fine, factor = np.linspace(0.004, 3, 600), (rows.expected - (1 - rows.alpha) ** 2) / rows.alpha
+        ax.plot(fine, (1 - fine) ** 2 + fine * np.interp(fine, rows.alpha, factor), color=style[0])
         ax.plot(rows.alpha, rows.value, color=style[0], marker=style[1], linestyle="")
         ax.plot([], [], color=style[0], marker=style[1], label=name)
     ax.axhline(1, color="black", linewidth=0.6)

@@ -24,6 +24,8 @@ normal variable exceeds five deviations: it stands for a standard error."""
 TENTH = 1.1**-10 - 1.1**-11
 """Kolmogorov distance of two of these laws if Z of one is a tenth larger: that of Exp(1) and Exp(1.1)."""
 BLOCK = 2**20
+DARK = "#000000", "#777777", "#8C510A"
+"""Colours of the models, none a colour of an alpha."""
 
 
 def tasks(settings):
@@ -96,7 +98,7 @@ def plot(frame):
             rows.value,
             yerr=2 * rows.standard_error,
             fmt=marker,
-            color=COLOURS[k],
+            color=DARK[k],
             label=name,
         )
     shown = sorted(means.alpha.unique())
