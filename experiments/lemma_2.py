@@ -370,8 +370,8 @@ EXPERIMENT = Experiment(
     ],
     caption="Top left: share of 300 random joint distributions of 5 labels in which some order has a smaller mean of "
     "the Rank loss L_r, of L_r^T or of the total cost than the order by marginal probabilities; dotted lines "
-    "of independent labels, and all of L_r, lie on 0. Top right: what the order by marginals costs on random "
-    "programs, over an order that was improved for the cost; bars are two standard errors. Bottom: programs "
+    "of independent labels, and all of L_r, lie on 0. Top right: total cost and Rank loss of the order by marginals on "
+    "random programs, over those of an order improved for the cost; bars are two standard errors. Bottom: programs "
     "that the source's Sort and add examines for 500 test programs of 3 lines, against their Rank loss and "
     "the size of the active set; points are moved sideways by up to 0.3, and the line is the C_A^T that "
     "section 5.4.5 assumes, in no unit. The thesis has Lemma 2 and no figure.",

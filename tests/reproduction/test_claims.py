@@ -71,6 +71,8 @@ def test_a_claim_declares_the_deviation_that_it_tells_from_none(tmp_path):
     assert verdict(tmp_path, attained).verdict == "consistent"
     assert verdict(tmp_path, replace(attained, scale=1e-9)).verdict == "holds"
     assert verdict(tmp_path, replace(attained, scale=1e-12)).verdict == "consistent"
+    observed = claim("<", 1.0, 1.0 + 1e-12, 1e-12, "comparison", scale=1e-9)  # not proven: must be strict
+    assert verdict(tmp_path, observed).verdict == "not decided"
 
 
 def test_rounding_and_words_of_the_source_are_allowed_once(tmp_path):

@@ -117,7 +117,7 @@ def _verdict(claim: Claim, value: float, error: float, detects: float) -> str:
         agrees, strictly = right > -error or (proven and right == -error), right > error
     if not agrees:
         return FAILS
-    if strictly or detects <= claim.distinguishes:
+    if strictly or ((proven or claim.relation == "=") and detects <= claim.distinguishes):
         return HOLDS
     return CONSISTENT if proven else UNDECIDED
 
