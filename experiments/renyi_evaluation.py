@@ -415,9 +415,11 @@ def _width(name):
 def _beside_bethe(frame):
     """Median error of Bethe's H_1, where it converged, over the width of the sandwich with ln Z
     known."""
-    values, _, exact = _bounds(frame, 1)
-    width = values["upper, ln Z known"] - values["lower, ln Z known"]
-    return Measurement(float(((values["Bethe"] - exact[1]).abs() / width).median()))
+    values, errors, exact = _bounds(frame, 1)
+    ends = ["upper, ln Z known", "lower, ln Z known"]
+    width, error = values[ends[0]] - values[ends[1]], np.hypot(errors[ends[0]], errors[ends[1]])
+    share = (values["Bethe"] - exact[1]).abs() / width
+    return Measurement(float(share.median()), float((share * error / width).median()))
 
 
 def _impossible(frame):

@@ -183,8 +183,9 @@ def _acceptance(alphas):
     def measure(frame):
         rows = _unclipped(frame)
         rows = rows[rows.alpha.isin(alphas) & (rows.kind == "table")]  # where the estimates have most samples
-        errors = np.hypot(rows.acceptance_error, np.hypot(rows.prediction_error, rows.estimate_error))
-        return _worst(rows.acceptance - rows.prediction, errors)
+        squares = rows.acceptance_error**2 + rows.estimate_error**2 + 2 * rows.prediction_error**2  # orders share it
+        means = rows.assign(miss=rows.acceptance - rows.prediction, square=squares).groupby("alpha")
+        return _worst(means.miss.mean(), means.square.sum() ** 0.5 / means.size())
 
     return measure
 
@@ -206,10 +207,8 @@ def _orders(frame):
     rows = _unclipped(frame)
     sides = [rows[rows.order == order].set_index([*MODEL, "alpha"]) for order in ("as it is", "reversed")]
     first, second = sides[0].align(sides[1], join="inner")
-    errors = np.hypot(first.acceptance_error, second.acceptance_error)
-    return _worst(
-        first.acceptance - second.acceptance, np.hypot(errors, np.hypot(first.estimate_error, second.estimate_error))
-    )
+    squares = sum(side.acceptance_error**2 + side.estimate_error**2 for side in (first, second))
+    return _worst(first.acceptance - second.acceptance, squares**0.5)
 
 
 def _frechet_gain(frame):
@@ -238,8 +237,8 @@ def _loss(frame):
     return Measurement((1 - rows.acceptance / rows.prediction).mean(), (errors**2).sum() ** 0.5 / len(rows))
 
 
-ACCEPTED, DISTANCE = 0.1, 0.02
-"""Shares accepted are 0.1 to 1; clipping and own noise give distances of 0.01 to 0.1."""
+ACCEPTED, APART, DISTANCE = 0.1, 0.04, 0.02
+"""Shares accepted are 0.2 to 1, on tables 0.09 less at alpha = 1 than at 0; distances are 0.01 to 0.1."""
 
 OWN = "this project"
 
@@ -302,22 +301,23 @@ EXPERIMENT = Experiment(
         Claim(
             id="acceptance, Gumbel",
             source="Hazan et al. Theorem 3",
-            statement="at alpha = 0 the share accepted is Z / exp(U(0)) (tables, furthest from 0, no step clipped)",
+            statement="at alpha = 0 the share accepted is Z / exp(U(0)) (mean difference, tables, no step clipped)",
             published=0.0,
             relation="=",
             measure=_acceptance([0.0]),
-            scale=ACCEPTED,
+            scale=APART,
             kind="identity",
         ),
         Claim(
             id="acceptance",
             source="Thesis 2.3.3",
             statement="the number of restarts depends on the quality of the bound alone, U(alpha) - ln Z: the share "
-            "accepted is Z / exp(U(alpha)) (tables, alpha = -0.2, 0.5, 1; difference furthest from 0, no step clipped)",
+            "accepted is Z / exp(U(alpha)) (mean difference, tables, no step clipped, the furthest from 0 of alpha = "
+            "-0.2, 0.5 and 1)",
             published=0.0,
             relation="=",
             measure=_acceptance(ALPHAS[ALPHAS != 0]),
-            scale=ACCEPTED,
+            scale=APART,
             kind="identity",
         ),
         Claim(
