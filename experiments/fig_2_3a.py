@@ -258,9 +258,9 @@ CAPTION = (
     "regression, from 100,000 maxima of A* sampling. Curves average over many ways to form groups of M, with bands of "
     "two standard errors; dots, for every fifth M, cut the values into groups once and take errors about the "
     "published ln Z, as the source does; dotted lines are pi^2/(6M) and trigamma(M). The source's figure is this "
-    "panel. Middle: the share of the samples that the Exponential trick saves, with its limit 1 - 6/pi^2 (dashed). "
-    "Right, not in the source: evaluations of the density (solid) and of bounds on boxes (dashed) for one sample, "
-    "averaged over samples 1, 2-3, 4-7, ... of streams that keep what they learned."
+    "panel. Middle: the share of the samples that the Exponential trick saves, with the same band, and its limit 1 - "
+    "6/pi^2 (dashed). Right, not in the source: evaluations of the density (solid) and of bounds on boxes (dashed) "
+    "for one sample, averaged over samples 1, 2-3, 4-7, ... of streams that keep what they learned."
 )
 
 EXPERIMENT = Experiment(

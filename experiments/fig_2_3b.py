@@ -254,14 +254,14 @@ def _published(delta, alpha, least, beside):
 
 
 CAPTION = (
-    "Left: MSE of estimators of ln Z from M = 100 maxima of Racing-Normal against alpha, for three bounds delta on the "
-    "probability of a wrong race; the curves of 0.001 (solid) and 0.01 (dashed) coincide. Bands are two standard "
-    "errors of a curve from 1,000 estimators, as in the source, and crosses are read off the source's curves, which "
-    "have that error. Triangles mark the least MSE. The source shows this panel alone. Its data set is not published: "
-    "here p is uniform over 10 states, and the number of factors, 10,000, is the one that gives the published mean at "
-    "delta = 0.1. Middle and right, not in the source: share of wrong races, and of the factors evaluated, against the "
-    "noise of the factors, for Racing-Normal and for bounds that hold for any distribution; bars are two standard "
-    "errors."
+    "Left: MSE of estimators of ln Z from M = 100 maxima of Racing-Normal against alpha, for three bounds delta on "
+    "the probability of a wrong race; the curves of 0.001 (solid) and 0.01 (dashed) coincide, as do their bands. "
+    "Bands are two standard errors of a curve from 1,000 estimators, as in the source, and crosses are read off the "
+    "source's curves, which have that error. Triangles mark the least MSE. The source shows this panel alone. Its "
+    "data set is not published: here p is uniform over 10 states, and the number of factors, 10,000, is the one that "
+    "gives the published mean at delta = 0.1. Middle and right, not in the source: share of wrong races, and of the "
+    "factors evaluated, against the noise of the factors, for Racing-Normal and for bounds that hold for any "
+    "distribution; bars are two standard errors."
 )
 
 EXPERIMENT = Experiment(
