@@ -25,7 +25,11 @@ from thesis_cli.studies.synthesis.timing import SHARES
 
 TITLE = "Seconds for each task by which shares of the tasks of $T = 3$ are solved"
 PROJECT = "this project"
-STAND_INS = {"deductive": "lambda^2 (here: the deductive search)", "smt": "Sketch (here: SMT)", "beam": "Beam"}
+STAND_INS = {
+    "deductive": "the deductive search, in the place of lambda^2,",
+    "smt": "SMT, in the place of Sketch,",
+    "beam": "Beam",
+}
 BASELINE = "Table 5.1, baseline"
 TODAY = {"dfs": "Table 5.1, guidance of today's searches"}
 MANY = Reading("many: a fifth or more", 0.0)
