@@ -37,8 +37,9 @@ $(COMPILED): $(STAMP)
 	$(BIN)/thesis-cli compile --jobs $(JOBS) || echo "not everything is compiled; commands compile what they need"
 	touch $@
 
-# Byte code is kept even where the environment forbids it: many tests start processes.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
+# Byte code is kept even where the environment forbids it: many tests start processes. Each of these has one thread for
+# linear algebra, because threads that wait for each other take the cores from other tests.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
 	$(if $(SEED),--hypothesis-seed=$(SEED))
 
 test: install
