@@ -31,7 +31,8 @@ class Verdict:
     measured, error, detects : nan if there is no result.
     error : five standard errors, and the numerical error.
     detects : least deviation from the published number that would have refuted the statement: the
-        error, the rounding of the source and what its words leave open.
+        error (of the least certain number, if there are several), the rounding of the source and
+        what its words leave open.
     scale : deviation that the statement must tell from none; nan for a strict inequality.
     finding : heading of docs/errata.md that explains why the claim does not hold; empty if it
         holds.
@@ -105,7 +106,7 @@ def _verdict(claim: Claim, value: float, error: float, detects: float) -> str:
     """A statement holds if the measurement agrees and could have refuted it.
 
     A number on the wrong side of an inequality by more than its error refutes it; one on the right
-    side by more than its error confirms it. In between, and for equalities, the error decides: it
+    side by more than its error confirms it. In between, and for equalities, `detects` decides: it
     must not exceed what the statement distinguishes. A proven inequality is not strict.
     """
     proven = claim.kind in ("identity", "bound")

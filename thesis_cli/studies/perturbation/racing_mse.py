@@ -76,6 +76,7 @@ def sharp(values: Floats, losses: Floats, samples: int, rng: np.random.Generator
     values, losses : perturbed maxima, and how much higher the true ones are; a multiple of
         `CHUNKS`.
     samples : M.
+    rng : draws the groups, and what is simulated.
     """
     parts = zip(values.reshape(CHUNKS, -1), losses.reshape(CHUNKS, -1), strict=True)
     mse = np.stack([_without_racing(samples, rng) + _added(*part, samples, rng) for part in parts])
