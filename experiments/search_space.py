@@ -37,7 +37,7 @@ COMPILED = [name for name in UNGUIDED if SOLVERS[name].compiled]
 
 PROJECT = "this project"
 BEYOND = "5.5.1, programs of 5 lines and more"
-"""Heading of docs/errata.md with goals that are not reached."""
+"""Heading of docs/errata.md on the goals."""
 ON_THE_ORDER = Reading("on the order of: within a factor of the square root of 10", 0.5)
 FULL, LAZY = "examined in full", "examined lazily"
 UNPRUNED = ("dfs, unpruned", "sort-and-add, unpruned")
