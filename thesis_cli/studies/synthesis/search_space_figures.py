@@ -25,8 +25,8 @@ SIZES = {3: 2e6, 5: 1e10}
 
 
 def draw(frame: pd.DataFrame, styles: Styles) -> Figure:
-    """Sizes of the space, medians by length, and a panel for the random tasks of each length, from the rows of
-    `search-space`."""
+    """Sizes of the space, medians by length, and a panel for the random tasks of each length, from
+    the rows of `search-space`."""
     solved = frame[frame.part == "solve"]
     figure, axes = panels((solved.length.nunique() + 3) // 2, 2, height=2.3, squeeze=False)
     first, medians, *others = axes.flat
