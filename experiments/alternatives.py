@@ -231,7 +231,7 @@ EXPERIMENT = Experiment(
                 id=f"beam, T = {length}",
                 source="Thesis 5.5.3",
                 statement=f"Beam is comparable with depth-first search for T = {length} (log10 of the ratio of the "
-                "times to solve 20 %)",
+                "times to solve 20 % of the programs)",
                 published=1.0,
                 relation="<",
                 measure=_ratio(length),
@@ -244,7 +244,7 @@ EXPERIMENT = Experiment(
             id="beam, T = 3",
             source="Thesis 5.5.3",
             statement="Beam is not comparable with depth-first search for T = 3 (log10 of the ratio of the times to "
-            "solve 20 %)",
+            "solve 20 % of the programs)",
             published=1.0,
             relation=">",
             measure=_ratio(3),
@@ -255,8 +255,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="beam, T = 3, 40 %",
             source="Thesis Table 5.1",
-            statement="Beam does not solve 40 % of the programs of T = 3 in the time that it is given (the table stops "
-            "at 20 %; there 1000 s, here 10 s)",
+            statement="Beam does not solve 40 % of the programs of T = 3 within its time limit (share solved in 10 s "
+            "here; the thesis's table stops at 20 % after 1000 s)",
             published=0.4,
             relation="<",
             measure=_solved,
@@ -267,7 +267,8 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"encoder, {column}, {words}",
                 source=source,
-                statement=f"{statement} ({what} after as many programs, one training each, as a share)",
+                statement=f"{statement} ({what}, relative to the feed-forward one's, after the same number of "
+                "programs, one training each)",
                 published=published,
                 relation=relation,
                 measure=_excess(column, sign),

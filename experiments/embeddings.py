@@ -15,7 +15,7 @@ DIMENSIONS = 1, 2, 5
 STRICT, LOOSE = (0.01, 0.1, 1.0), 10.0
 """Values of epsilon: those of the figures, and one at which the classical formula is not proven."""
 NAN = float("nan")
-HALVED = Reading("tends to 0: at most half of it is left with 100 times as many rows", 0.0)
+HALVED = Reading("tends to 0: at most half of the error is left for each factor of 100 in the number of rows", 0.0)
 """An error that has a floor falls, too."""
 
 
@@ -216,7 +216,7 @@ def _bound(name, source, words, statement, epsilons=None, **options):
 
 
 def _tends(name, source, words, *statements, steps=2):
-    words = f"{words}: the error tends to 0, from each N to {10**steps:,} times as many rows (largest ln ratio)"
+    words = f"{words}: the error tends to 0 (largest ln of its ratio, at {10**steps:,} times as many rows)"
     fall = _falls(*statements, steps=steps)
     return Claim(name, source, words, -steps / 2 * np.log(2), "<", fall, kind="comparison", reading=HALVED)
 
@@ -254,8 +254,8 @@ SIDES = [
 ]
 ANY = "for any two tables that differ in one row, "
 BOUNDS = [
-    _bound("Lemma 6", "Thesis Lemma 6", f"{ANY}embeddings are at most 2/N apart", "Lemma 6"),
-    _bound("eq. C.20", "Thesis Proposition 10, eq. C.20", f"{ANY}coordinates are at most 2/N apart", "eq. C.20"),
+    _bound("Lemma 6", "Thesis Lemma 6", f"{ANY}embeddings are at most 2/N apart in the RKHS", "Lemma 6"),
+    _bound("eq. C.20", "Thesis Proposition 10, eq. C.20", f"{ANY}projections are at most 2/N apart", "eq. C.20"),
     _bound(
         "eq. C.28", "Thesis Proposition 14, eq. C.28", f"{ANY}mean features of norm 1 are at most 2/N apart", "eq. C.28"
     ),
@@ -300,7 +300,8 @@ IDENTITIES = [
     Claim(
         "privacy error",
         "Thesis eq. C.6",
-        "the squared privacy error of released weights is F times the variance of the noise on average (ratio)",
+        "the mean squared privacy error of released weights is F times the variance of the noise, F the number of "
+        "coordinates (ratio, the furthest from 1)",
         1.0,
         "=",
         _mean("eq. C.6"),
@@ -310,8 +311,8 @@ IDENTITIES = [
     Claim(
         "finite sample",
         "Thesis 4.2.2",
-        "the table's embedding converges to mu_X at the rate N^(-1/2) in every dimension: its mean squared distance is "
-        "(1 - |mu_X|^2)/N (ratio)",
+        "the table's embedding converges to mu_X at the rate N^(-1/2) in every dimension: its mean squared distance "
+        "is (1 - |mu_X|^2)/N (ratio, the furthest from 1 of all dimensions and sizes)",
         1.0,
         "=",
         _mean("finite sample"),
@@ -349,8 +350,8 @@ PROXIES = [
     Claim(
         f"proxy, D = {d}, epsilon = {e:g}",
         "Thesis C.2.1",
-        f"the distance to the table's embedding is a good proxy for that to mu_X: Algorithm 2 with 319 public rows, D "
-        f"= {d}, epsilon = {e:g} (ratio of the latter to the former)",
+        "the distance to the table's embedding is a good proxy for that to the population's, mu_X: Algorithm 2 with "
+        f"319 public rows, D = {d}, epsilon = {e:g} (distance to mu_X over distance to the table's embedding)",
         1.0,
         "=",
         _as_proxy(d, e),

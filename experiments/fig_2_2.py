@@ -242,8 +242,8 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"alpha to 0, {target}",
                 source="Thesis 2.2.3",
-                statement=f"on {NAMES[target]}, the MSE of the Weibull tricks goes over into the Gumbel trick's as "
-                f"alpha falls to 0 (ratio, at the M{above_4} where it is furthest from 1)",
+                statement=f"on {NAMES[target]}, the MSE of the Weibull tricks tends to the Gumbel trick's as alpha "
+                f"falls to 0 (ratio, at the M{above_4} where it is furthest from 1)",
                 published=1.0,
                 relation="=",
                 measure=_at_zero(target),
@@ -255,7 +255,8 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"best alpha in the limit, {target}",
                 source="Thesis 2.2.3",
-                statement=f"on {NAMES[target]}, alpha = 1 has the least MSE as M grows (best alpha, extrapolated)",
+                statement=f"on {NAMES[target]}, alpha = 1 has the least MSE as M grows (best alpha, extrapolated to "
+                "infinite M)",
                 published=1.0,
                 relation="=",
                 measure=_best_alpha_in_the_limit(target),
@@ -279,8 +280,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="constant at least 1",
             source="Thesis 2.2.3",
-            statement="the constant of the asymptotic variance is at least 1 for the Weibull and Frechet tricks, the "
-            "value of the Exponential trick (least of the printed formula, alpha from -0.49 to 5)",
+            statement="the constant of the asymptotic variance is at least 1, its value for the Exponential trick, "
+            "for all Weibull and Frechet tricks (least of the printed formula, alpha from -0.49 to 5)",
             published=1.0,
             relation=">",
             scale=1e-3,
@@ -291,7 +292,7 @@ EXPERIMENT = Experiment(
             id="constant at alpha = 0",
             source="Thesis 2.2.3",
             statement="the Gumbel trick's constant pi^2/6 is the limit of the Weibull and Frechet tricks' as alpha "
-            "tends to 0",
+            "tends to 0 (constant, by polynomials through those on both sides of 0)",
             published=math.pi**2 / 6,
             relation="=",
             scale=1e-3,
@@ -302,8 +303,9 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"two ways, {target}",
                 source="this project",
-                statement=f"on {NAMES[target]}, the curves, which average conditionally, are the MSEs of estimators "
-                "sampled as in the source (ratio, furthest from 1 of any alpha and M above 4)",
+                statement=f"on {NAMES[target]}, MSEs averaged conditionally, as the curves show them, are those of "
+                "estimators sampled as in the source (sampled over conditional, the ratio furthest from 1 of any "
+                "alpha and M above 4)",
                 published=1.0,
                 relation="=",
                 measure=_agreement(target),

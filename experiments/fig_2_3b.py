@@ -209,8 +209,8 @@ def _published(delta, alpha, least, beside):
         Claim(
             id=f"wrong at delta = {delta:g}",
             source="Thesis 2.5.2",
-            statement=f"Racing-Normal finds the MAP configuration with probability 1 - delta: at delta = {delta:g} no "
-            "larger share of the races is wrong",
+            statement="Racing-Normal finds the MAP configuration with probability 1 - delta: at most a share delta of "
+            f"the races is wrong (share at delta = {delta:g})",
             published=delta,
             relation="<",
             measure=_read("wrong", delta=delta),
@@ -219,7 +219,8 @@ def _published(delta, alpha, least, beside):
         Claim(
             id=f"best alpha at delta = {delta:g}",
             source="Thesis Figure 2.3b",
-            statement=f"the alpha of least MSE at delta = {delta:g} (the error is that of both curves)",
+            statement=f"the alpha of least MSE at delta = {delta:g} is that of the source's curve (alpha; its error "
+            "counts the noise of both curves)",
             published=alpha,
             relation="=",
             rounding=STEP / 2,
@@ -230,7 +231,8 @@ def _published(delta, alpha, least, beside):
         Claim(
             id=f"least MSE at delta = {delta:g}",
             source="Thesis Figure 2.3b",
-            statement=f"the MSE at that alpha, delta = {delta:g} (the error is that of both curves)",
+            statement=f"the MSE at alpha = {alpha:g}, where the source's curve for delta = {delta:g} is lowest, is "
+            "that of the source (MSE, nats^2; its error counts the noise of both curves)",
             published=least,
             relation="=",
             rounding=5e-5,
@@ -241,8 +243,8 @@ def _published(delta, alpha, least, beside):
         Claim(
             id=f"beside the Gumbel trick at delta = {delta:g}",
             source="Thesis Figure 2.3b",
-            statement=f"the MSE at alpha = {BESIDE:.3f}, beside the Gumbel trick, delta = {delta:g} (the error is that "
-            "of both curves)",
+            statement=f"the MSE at alpha = {BESIDE:.3f}, next to the Gumbel trick, for delta = {delta:g} is that of "
+            "the source's curve (MSE, nats^2; its error counts the noise of both curves)",
             published=beside,
             relation="=",
             rounding=5e-5,
@@ -300,7 +302,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="mean at delta = 0.01",
             source="published values of Figure 2.3b",
-            statement="at delta = 0.01 the values have the published mean, where ln Z = 0 (S is chosen at delta = 0.1)",
+            statement="at delta = 0.01 the maxima have the published mean (mean in nats, where ln Z = 0; the number S "
+            "of factors is chosen to give the published mean at delta = 0.1)",
             published=PUBLISHED_MEAN,
             relation="=",
             rounding=5e-5,
@@ -313,7 +316,8 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"Exponential trick at delta = {delta:g}",
                 source="Thesis 2.5.2, Figure 2.3b",
-                statement=f"at delta = {delta:g} the Exponential trick is close to optimal (its MSE over the least)",
+                statement=f"at delta = {delta:g} the Exponential trick is close to optimal (its MSE over the least of "
+                "any alpha)",
                 published=1.0,
                 relation="<",
                 reading=Reading("close: at most a twentieth above", 0.05),
@@ -326,8 +330,9 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"between the tricks, against {trick}",
                 source="Thesis 2.5.2, Figure 2.3b",
-                statement=f"at delta = 0.1 a trick between Gumbel and Exponential has a lower MSE than the "
-                f"{trick.capitalize()} trick (its MSE over that at alpha = {ALPHAS[BETWEEN]:.3f})",
+                statement="at delta = 0.1 a trick between Gumbel and Exponential has a lower MSE than the "
+                f"{trick.capitalize()} trick (MSE of the {trick.capitalize()} trick over that at alpha = "
+                f"{ALPHAS[BETWEEN]:.3f})",
                 published=1.0,
                 relation=">",
                 measure=_over_between(trick),
@@ -338,7 +343,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="wrong, distribution-free",
             source="this project",
-            statement="with Bernstein-Serfling bounds races are wrong with no more probability (most of all sigma)",
+            statement="with Bernstein-Serfling bounds, which hold for any distribution, at most a share delta of the "
+            "races is wrong (share at delta = 0.1, the largest for any noise sigma of the factors)",
             published=0.1,
             relation="<",
             measure=_most_wrong_free,
@@ -347,7 +353,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="price, distribution-free",
             source="this project",
-            statement="they spend more evaluations than Racing-Normal (least ratio of all sigma)",
+            statement="races with Bernstein-Serfling bounds evaluate more factors than Racing-Normal (ratio, the "
+            "least for any noise sigma of the factors)",
             published=1.0,
             relation=">",
             measure=_price_of_freedom,

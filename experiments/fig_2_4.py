@@ -310,8 +310,8 @@ EXPERIMENT = Experiment(
         _observed(
             id="other orders",
             source=OWN,
-            statement="belief propagation with other random orders of updates saves as much (mean over orders less the "
-            "source's order, percentage points, C from 1 on, furthest in its errors)",
+            statement="belief propagation with other random orders of updates saves as much (mean over orders less "
+            "the source's order, percentage points, at the C from 1 on where it is most standard errors off 0)",
             relation="=",
             measure=_other_orders,
             scale=2.5,  # a tenth of what belief propagation loses to the exact solver at C = 3
@@ -328,23 +328,23 @@ EXPERIMENT = Experiment(
                 (
                     "high coupling, belief propagation",
                     [(*PROPAGATION, 9)],
-                    "this also holds for belief propagation when coupling is high (the best alpha at C = 3",
+                    "for belief propagation, alpha close to 0 is optimal at high coupling (the best alpha at C = 3",
                 ),
             )
         ),
         _observed(
             id="Frechet elsewhere",
             source=FIGURE,
-            statement="in other regimes (C from 1 on) alpha < 0 gives more accurate estimators (least percentage that "
-            "the best alpha < 0 saves)",
+            statement="where coupling is not very low (C from 1 on, below 3 with belief propagation), alpha < 0 gives "
+            "more accurate estimators (least percentage that the best alpha < 0 saves)",
             relation=">",
             measure=_frechet_gain,
         ),
         _observed(
             id="more at high coupling",
             source="Thesis 2.5.3",
-            statement="especially with higher C, alpha < 0 can be more accurate (percentage saved at the highest C "
-            "less that at C = 1/3, exact, the lower kind)",
+            statement="alpha < 0 improves accuracy especially at high C (percentage saved at the highest C less that "
+            "at C = 1/3 by the exact solver, the lesser of attractive and mixed couplings)",
             relation=">",
             measure=_more_at_high_coupling,
         ),
@@ -360,7 +360,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="variance of U",
             source="Thesis 2.3.1",
-            statement="always var(U) <= n pi^2/6 (largest ratio over the models; without couplings it is 1)",
+            statement="var(U) <= n pi^2/6 for any model (largest ratio over the models; without couplings it is 1)",
             published=1.0,
             relation="<",
             measure=_variance_ratio("exact"),
@@ -370,7 +370,8 @@ EXPERIMENT = Experiment(
         _observed(
             id="variance of U, belief propagation",
             source=OWN,
-            statement="values that belief propagation decodes, which are no maxima, can vary more (largest ratio)",
+            statement="values that belief propagation decodes, which are no maxima, can vary more than n pi^2/6 "
+            "(largest ratio)",
             published=1.0,
             relation=">",
             measure=_variance_ratio("belief propagation"),
@@ -378,7 +379,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="Proposition 2",
             source="Thesis Proposition 2",
-            statement="ln Z <= U(alpha), alpha from -0.1 to 0.1 (gap where C > 0, lowest in its errors, nats)",
+            statement="ln Z <= U(alpha), alpha from -0.1 to 0.1 (gap in nats at C > 0, where it is fewest standard "
+            "errors above 0)",
             published=0.0,
             relation=">",
             measure=_least_gap,
@@ -388,7 +390,7 @@ EXPERIMENT = Experiment(
             id="slope at zero",
             source="Thesis 2.3.1",
             statement="the derivative of U(alpha) at 0 is not negative, so that Frechet tricks give tighter bounds "
-            "(C > 0, lowest in its errors, nats)",
+            "(derivative in nats at C > 0, where it is fewest standard errors above 0)",
             published=0.0,
             relation=">",
             measure=_least_slope,

@@ -281,8 +281,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="unbiased, plain",
             source="Thesis eqs. 3.6 to 3.8",
-            statement="with ln Z known the mean estimate is H_alpha ((1 - alpha) times the difference, at the alpha "
-            "where it is most standard errors off 0, nats; the Exponential trick's is 0.577)",
+            statement="with ln Z known the mean estimate is H_alpha (difference times 1 - alpha, nats, at the alpha "
+            "where it is most standard errors off 0; the biased Exponential trick's would be 0.577)",
             published=0.0,
             relation="=",
             measure=_bias_with_log_z,
@@ -292,8 +292,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="unbiased, shared",
             source="Thesis eqs. 3.12, 3.17",
-            statement="with shared noise the mean estimate is H_alpha, at alpha = 1 Maji's H_1 (difference, at the "
-            "alpha where it is most standard errors off 0, nats; the Exponential trick's is 0.577)",
+            statement="with shared noise the mean estimate is H_alpha, at alpha = 1 Maji's H_1 (difference in nats, "
+            "at the alpha where it is most standard errors off 0; the biased Exponential trick's would be 0.577)",
             published=0.0,
             relation="=",
             measure=_bias_with_shared_noise,
@@ -325,7 +325,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="variance in the limit",
             source="Thesis Proposition 9, Theorem 9",
-            statement="with shared noise the variance tends to pi^2/6 + var ln p as alpha tends to 1 (ratio)",
+            statement="with shared noise the variance tends to pi^2/6 + var ln p as alpha tends to 1 (ratio of the "
+            "two)",
             published=1.0,
             relation="=",
             measure=_variance_in_the_limit,
@@ -335,8 +336,8 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"Gumbel at {name}",
                 source="Thesis 3.4.1",
-                statement=f"the estimate at alpha = {name} is Gumbel(-c + H_{name}) (Kolmogorov distance; 0.004 is "
-                "that of a shift by 0.01)",
+                statement=f"the estimate at alpha = {name} is Gumbel(-c + H_{name}) (Kolmogorov distance; a shift by "
+                "0.01 nats gives 0.004)",
                 published=0.0,
                 relation="=",
                 measure=_distance_from_gumbel(alpha),

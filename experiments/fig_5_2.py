@@ -114,7 +114,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="functions",
             source="Thesis 5.4.3",
-            statement="there are C = 34 functions and lambdas, each of which is predicted",
+            statement="the network predicts each of C = 34 functions and lambdas (number of predictions)",
             published=34,
             relation="=",
             measure=lambda frame: Measurement(frame.attribute.nunique()),
@@ -125,7 +125,7 @@ EXPERIMENT = Experiment(
             id="identified",
             source="Thesis Figure 5.2",
             statement="all functions and lambdas of the program of Figure 5.1 are identified (least of their "
-            "probabilities)",
+            "predicted probabilities)",
             published=LIKELY,
             relation=">",
             measure=_least_used,

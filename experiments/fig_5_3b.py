@@ -92,7 +92,7 @@ def _claims():
         id="beyond",
         source="Thesis 5.5.2",
         statement="networks generalise beyond programs of the length that they were trained on (mean log10 of the "
-        "speedup of Sort and add on longer programs, over lengths)",
+        "speedup of Sort and add on longer programs, mean over the lengths of training and test programs)",
         published=0.0,
         relation=">",
         measure=_beyond,
@@ -101,12 +101,12 @@ def _claims():
     for search, name in SEARCHES.items():
         for trained in (1, 2, 3, 4):
             for length in [length for length in range(trained, 6) if (search, trained, length) not in BEYOND]:
-                longer = f"programs of {length} lines" if length > trained else f"held-out programs of {length} lines"
+                longer = f"programs of length {length}" if length > trained else f"held-out programs of length {length}"
                 yield Claim(
                     id=f"{search}, {trained} to {length}",
                     source="Thesis 5.5.2, Figure 5.3b" if "source" in search else "this project",
-                    statement=f"a network trained on {trained} lines speeds up {name} on {longer} (20% of tasks; "
-                    "programs examined, log10)",
+                    statement=f"a network trained on programs of length {trained} speeds up {name} on {longer} (log10 "
+                    "of the ratio of programs examined until 20% of the tasks are solved)",
                     published=0.0,
                     relation=">",
                     measure=_measure(search, trained, length),

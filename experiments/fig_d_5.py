@@ -101,7 +101,7 @@ EXPERIMENT = Experiment(
         Claim(
             id=f"{name}, {decoder}",
             source="Thesis D.3, Figure D.5",
-            statement=f"the embedding shows {name} ({what}, {decoder}, less what permuted ones give)",
+            statement=f"the embedding shows {name} ({what} from nearest {decoder}, less that with permuted properties)",
             published=0.0,
             relation=">",
             measure=_above_chance(name, decoder),

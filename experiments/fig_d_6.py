@@ -63,8 +63,9 @@ EXPERIMENT = Experiment(
         Claim(
             id="common, in each row",
             source="Thesis D.7",
-            statement="some common attributes are predicted more often regardless of the program: their columns less "
-            "the others, in the row where this is least sure (of rows of 10 programs or more)",
+            statement="some common attributes are predicted more often regardless of the program: false-positive "
+            "probability of their columns less that of the others, in the row of 10 programs or more where this is "
+            "least certain",
             published=0.0,
             relation=">",
             measure=measured(least_common),

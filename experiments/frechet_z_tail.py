@@ -114,8 +114,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="finite MSE",
             source="Thesis 2.2.3, Figure 2.2",
-            statement="a Frechet trick with -1/2 < alpha < 0 estimates Z with an MSE, which takes a tail index above 2 "
-            "(alpha = -0.4, M = 4, z from 32 to 316)",
+            statement="a Frechet trick with -1/2 < alpha < 0 estimates Z with an MSE, which takes a tail index above "
+            "2 (index -d ln P(Z^ > z) / d ln z for z from 32 to 316; alpha = -0.4, M = 4)",
             published=2.0,
             relation=">",
             measure=_tail_index(-0.4),
@@ -125,8 +125,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="infinite mean",
             source="this project",
-            statement="P(Z^ > z) >= 1 - exp(-C/z), C = M (M Gamma(1 + alpha))^(1/alpha), so Z^ has no mean (ratio at "
-            "z = 316, alpha = -0.4)",
+            statement="P(Z^ > z) >= 1 - exp(-C/z), C = M (M Gamma(1 + alpha))^(1/alpha), so Z^ has no mean (left side "
+            "over right side at z = 316, alpha = -0.4)",
             published=1.0,
             relation=">",
             measure=_above_bound(-0.4),

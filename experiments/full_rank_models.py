@@ -171,7 +171,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="distribution",
             source="Thesis eq. 2.1'",
-            statement="MAP values are Gumbel(-c + ln Z) (Kolmogorov distance, largest of four models)",
+            statement="MAP values under full-rank Gumbel noise are Gumbel(-c + ln Z) (Kolmogorov distance, largest of "
+            "four models)",
             published=0.0,
             relation="=",
             scale=TOLD_APART,
@@ -192,7 +193,7 @@ EXPERIMENT = Experiment(
             id="variance",
             source="Thesis 2.2.3, 2.4",
             statement="the variance of the Gumbel trick depends neither on Z nor on the structure of the model: it is "
-            "pi^2/6 a sample (furthest of four models)",
+            "pi^2/6 a sample (variance of a MAP value, nats^2, the furthest from pi^2/6 of four models)",
             published=math.pi**2 / 6,
             relation="=",
             measure=_variance,
@@ -223,7 +224,7 @@ EXPERIMENT = Experiment(
             id="posterior mean",
             source="Thesis eq. 2.5, eq. 2.6",
             statement="under the prior 1/Z the mean of the posterior of Z, by quadrature, is the Exponential trick's "
-            f"estimate (ratio, M = {FEW}, furthest from 1 of four models)",
+            f"estimate (ratio, M = {FEW}, the furthest from 1 of four models)",
             published=1.0,
             relation="=",
             scale=1e-3,

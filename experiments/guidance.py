@@ -89,8 +89,8 @@ def _pays(search, guide, length):
     return Claim(
         id=f"{search}, {guide}, T = {length}",
         source="this project",
-        statement=f"{search} takes less time with the guide {guide} (T = {length}, call included; mean over tasks of "
-        "the log10 of the ratio)",
+        statement=f"the search `{search}` takes less time with the guide `{guide}` than with the prior alone on "
+        f"programs of T = {length} (mean over tasks of the log10 of the ratio of times, call of the guide included)",
         published=0.0,
         relation="<",
         measure=_ratio(search, guide, length),

@@ -302,33 +302,37 @@ EXPERIMENT = Experiment(
     claims=[
         Claim(
             "Rank loss", "Thesis 5.4.5, proof of Lemma 2",
-            "the order by true marginal probabilities has the least expected Rank loss (largest excess over the best "
-            "of all orders, as a share)",
+            "the order by true marginal probabilities has the least expected Rank loss (relative excess over the best "
+            "of all orders, the largest)",
             0.0, "=", _most("loss", KINDS), scale=SEEN, kind="identity",
         ),
         Claim(
             "power", "Thesis D.5",
-            "it minimises the expectation of the bound L_r^T, T > 1 (largest excess over the best order, as a share)",
+            "the order by true marginal probabilities minimises the expectation of the bound L_r^T, T > 1 (relative "
+            "excess over the best of all orders, the largest)",
             0.0, "=", _most("power", KINDS), finding=FINDING, scale=SEEN, kind="identity",
         ),
         Claim(
             "cost, independent", "this project",
-            "it minimises the expected total cost of Sort and add for independent labels (largest excess, as a share)",
+            "the order by true marginal probabilities minimises the expected total cost of Sort and add for "
+            "independent labels (relative excess over the best of all orders, the largest)",
             0.0, "=", _most("cost", ["independent"]), scale=SEEN, kind="identity",
         ),
         Claim(
             "cost", "this project (Lemma 2 bounds it only)",
-            "it minimises the expected total cost of Sort and add for any labels (largest excess, as a share)",
+            "the order by true marginal probabilities minimises the expected total cost of Sort and add for any "
+            "labels (relative excess over the best of all orders, the largest)",
             0.0, "=", _most("cost", KINDS), finding=FINDING, scale=SEEN, kind="identity",
         ),
         Claim(
-            "sum of powers", "Thesis D.5", "1^T + ... + C_A^T <= C_A^(T+1) (largest ratio, up to C_A = 34 and T = 5)",
+            "sum of powers", "Thesis D.5", "1^T + ... + C_A^T <= C_A^(T+1) (ratio of the sides, the largest up to C_A "
+            "= 34 and T = 5)",
             1.0, "<", _bound("total over C_A^(T+1)"), scale=SEEN, kind="bound",
         ),
         Claim(
             "a linear bound", "this project",
-            "the total cost is at most that of C_P labels and C^T L_r, so that Lemma 2 holds (largest excess over all "
-            "C_P and D)",
+            "the total cost of Sort and add is at most that of the C_P labels of the program plus C^T L_r, so that "
+            "Lemma 2 holds (largest excess over all C_P and numbers D of redundant labels)",
             0.0, "<", _bound("total less C^T D"), scale=SEEN, kind="bound",
         ),
         Claim(
@@ -338,14 +342,16 @@ EXPERIMENT = Experiment(
         ),
         Claim(
             "Example 15, L_r", "Thesis D.5, Example 15",
-            "the Rank loss is 7 (of the order that the words describe, C_P = 6, C_A = 11, D = 5; its listing is lost)",
+            "the Rank loss of Example 15 is 7 (for the order that its words describe, C_P = 6, C_A = 11, D = 5; its "
+            "listing is lost)",
             7, "=", lambda frame: Measurement(
                 frame[(frame.of == "Example 15") & (frame.what == "L_r")].value.iloc[0]
             ), scale=1, kind="published",
         ),
         Claim(
             "correlation", "Thesis D.5",
-            "programs with a larger Rank loss take Sort and add longer (rank correlation with programs examined)",
+            "programs with a larger Rank loss take Sort and add longer (rank correlation of the Rank loss and the "
+            "programs examined)",
             0.0, ">", _correlation("loss"),
         kind="comparison",
         ),
@@ -359,8 +365,8 @@ EXPERIMENT = Experiment(
         *(
             Claim(
                 f"correlations, T = {length}", "Thesis 5.5.1",
-                f"ignoring correlations is not cataclysmic for Sort and add: total cost of the order by marginals over "
-                f"an improved one, random programs of T = {length}",
+                f"ignoring correlations is not cataclysmic for Sort and add: random programs of T = {length} (total "
+                "cost of the order by marginals over that of an improved order)",
                 1.1, "<", _programs_at("cost", length), reading=NOT_CATACLYSMIC,
         kind="comparison",
             )

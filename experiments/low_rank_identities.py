@@ -164,20 +164,29 @@ def _errors(rows):
 def _least(quantity, id, source, statement, scale=NATS, **where):
     """A claim that a quantity is never negative, tested where it is lowest in its errors."""
     measure = _chosen(quantity, lambda rows: (rows.value / _errors(rows)).idxmin(), **where)
-    return Claim(id, source, f"{statement} (lowest in its errors)", 0.0, ">", measure, scale=scale, kind="bound")
+    return Claim(
+        id,
+        source,
+        f"{statement} (slack in nats, where it is fewest standard errors above 0)",
+        0.0,
+        ">",
+        measure,
+        scale=scale,
+        kind="bound",
+    )
 
 
 def _most(quantity, id, source, statement, limit, scale, finding="", **where):
     """A claim that a quantity is at most a limit, tested where it exceeds it most in its errors."""
     measure = _chosen(quantity, lambda rows: ((rows.value - limit) / _errors(rows)).idxmax(), **where)
-    words = f"{statement} (highest in its errors)"
+    words = f"{statement} (where it is most standard errors above {limit:g})"
     return Claim(id, source, words, limit, "<", measure, finding=finding, scale=scale, kind="bound")
 
 
 def _equal(quantity, id, source, statement, scale, published=0.0, finding="", **where):
     """A claim that a quantity has one value, tested at the row furthest from it in its errors."""
     measure = _chosen(quantity, lambda rows: ((rows.value - published).abs() / _errors(rows)).idxmax(), **where)
-    words = f"{statement} (furthest in its errors)"
+    words = f"{statement} (where it is most standard errors off {published:g})"
     return Claim(id, source, words, published, "=", measure, finding=finding, scale=scale, kind="identity")
 
 
@@ -216,6 +225,108 @@ states of the first variables. Right, for each model: the entropy of x* and its 
 that of x** and its lower bound, the mean of the noise; the line is equality. The source has no \
 figure; it proves these statements."""
 
+# fmt: off
+CLAIMS = [
+    _least("U", "Proposition 2", "Thesis Proposition 2",
+        "U(alpha) >= ln Z for alpha from -1/4 on"),
+    _least("U tilted", "Proposition 2, tilted", "Thesis Proposition 2",
+        "U(alpha) >= ln Z for -1 < alpha <= -1/4, by tilted noise"),
+    Claim(
+        id="two ways to U(alpha)",
+        source=OWN,
+        statement="tilted noise and sample means give the same U(-1/4) (difference in nats, at the model where it "
+        "is most standard errors off 0)",
+        published=0.0,
+        relation="=",
+        measure=_two_ways,
+        scale=NATS,
+        kind="identity",
+    ),
+    Claim(
+        id="Proposition 4",
+        source="Thesis Proposition 4",
+        statement="the derivative of U(alpha) at 0 is (n pi^2/6 - var U) / 2 (finite difference less this formula "
+        "on other samples, mean over the models of a family, where it is most standard errors off 0; the "
+        "derivative is 0 to 1.3)",
+        published=0.0,
+        relation="=",
+        measure=_slopes,
+        scale=SLOPE,
+        kind="identity",
+    ),
+    _most("variance", "variance of U", "Thesis 2.3.1",
+        "var(U) <= n pi^2/6 for any model, as Efron-Stein's inequality proves: ratio, for dependent variables",
+        1.0, SHARE, kinds=DEPENDENT),
+    _equal("variance", "variance of U, extremes", "Thesis 2.3.1",
+        "var(U) = n pi^2/6 for the uniform distribution and for that of one configuration: ratio of the two",
+        SHARE, published=1.0, kinds=PRODUCTS[1:]),
+    _equal("variance", "variance of U, independent", OWN,
+        "var(U) = n pi^2/6 for any independent variables: ratio of the two",
+        SHARE, published=1.0, kinds=PRODUCTS[:1]),
+    _least("U step", "U rises with alpha", OWN,
+        "U(alpha) never falls as alpha rises: Frechet tricks always tighten the bound, Weibull tricks never do"),
+    _most("second moment", "finite variance", OWN,
+        "var(e^{-alpha U}) is finite down to alpha = -1/2, not just to -1/(2 sqrt n): at -0.45 the ratio of the second "
+        "moment to the squared mean is at most that of independent variables: ln of the quotient of the two ratios",
+        0.0, SLOPE),
+    _least("lemma", "Lemma 1", "Thesis Lemma 1",
+        "the inequality of the Clamping Lemma holds at every prefix of the variables for alpha = -0.2 and 0.5: ln of "
+        "the ratio of its sides", alpha=(-0.2, 0.5)),
+    _least("lemma", "Hazan Corollary 3", "Hazan et al. Corollary 3",
+        "at alpha = 0 the inequality of the Clamping Lemma holds at every prefix of the variables", alpha=(0,)),
+    _least("clamping step", "Corollary 7", "Thesis Corollary 7",
+        "clamping one more variable tightens the upper bound on ln Z"),
+    _most("subset", "Proposition 5", "Thesis Proposition 5",
+        "noise on the first k variables bounds ln Z from below: bound less ln Z, nats", 0.0, NATS),
+    _equal("subset, closed form", "Proposition 5, closed form", OWN,
+        "the lower bound by noise on the first k variables S is ln sum_{x_S} max exp(phi), whatever alpha: difference "
+        "in nats", NATS),
+    _most("L", "Corollary 8", "Thesis Corollary 8",
+        "L(alpha) <= ln Z for alpha from -1/4 on: L(alpha) less ln Z, nats", 0.0, NATS),
+    _least("L step", "L rises with alpha", OWN,
+        "L(alpha) never falls as alpha rises: Frechet lower bounds are never tighter than the Gumbel one"),
+    Claim(
+        id="max-marginals",
+        source=OWN,
+        statement="L(alpha) is at most the mean over i of ln sum_{x_i} max exp(phi) (slack in nats, where it is "
+        "fewest standard errors above 0)",
+        published=0.0,
+        relation=">",
+        measure=_below_max_marginals,
+        scale=NATS,
+        kind="bound",
+    ),
+    _least("pairs", "Hazan Corollary 5", "Hazan et al. Corollary 5",
+        "noise on edges bounds ln Z from above"),
+    _least("pairs less unary", "noise on edges", OWN,
+        "on spin glasses noise on edges bounds ln Z more loosely than noise on variables"),
+    _equal("Proposition 6", "Proposition 6", "Thesis Proposition 6",
+        "U(0) - ln Z + KL(x* || p) = B - H(x*), B = sum_i E gamma_i(x_i*): difference of the sides in nats, each from "
+        "half of the samples", SLOPE),
+    _equal("Proposition 6 as printed", "Proposition 6 as printed", "Thesis Proposition 6",
+        "U(0) - ln Z + KL(x* || p) = B - H(x*), with B = E gamma_i(x_i*), the mean over i, as printed: difference of "
+        "the sides in nats", SLOPE, finding="2.4, Proposition 6"),
+    _least("B less H(x*)", "entropy bound", "Thesis 2.4, Hazan et al. Theorem 4",
+        "the entropy of the maximiser is H(x*) <= B = sum_i E gamma_i(x_i*)"),
+    _equal("B less H(p)", "entropy bound, independent", "Hazan et al. Corollary 6",
+        "B = sum_i E gamma_i(x_i*) is the entropy H(p) of independent variables: difference in nats",
+        NATS, kinds=PRODUCTS),
+    _least("B less H(p)", "entropy of the model", OWN,
+        "B = sum_i E gamma_i(x_i*) is at least the entropy H(p) of dependent variables", kinds=DEPENDENT),
+    _least("B", "uncertainty", "Hazan et al. Corollary 7",
+        "B = sum_i E gamma_i(x_i*) is at least 0"),
+    _least("B of independence", "uncertainty, uniform", "Hazan et al. Corollary 7",
+        "B = sum_i E gamma_i(x_i*) is at most ln |X|"),
+    _least("A less H(x**)", "Theorem 12", "Thesis Theorem 12",
+        "the entropy of the maximiser x** under averaged noise is at least the mean over i of E gamma_i(x_i**)"),
+    _least("Proposition 7", "Proposition 7", "Thesis Proposition 7",
+        "ln Z - L(0) >= KL(x** || p), x** the maximiser under averaged noise"),
+    _most("variance of the noise", "variance of the noise", "Hazan et al. IV-E",
+        "the noise at the maximiser has a gradient of squared norm n, so that Corollary 8 bounds its variance by 4 n: "
+        "ratio of the two", 1.0, SHARE, finding="Hazan et al. IV-E, concentration of the entropy bound"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="low-rank-identities",
     title="Low-rank bounds, clamping and entropy on models small enough to enumerate",
@@ -245,156 +356,5 @@ EXPERIMENT = Experiment(
     caption=CAPTION,
     # Identities that hold for each sample leave 1e-18 to 1e-15.
     tolerances=dict.fromkeys(["value", "standard_error"], Tolerance(absolute=1e-12)),
-    claims=[
-        _least("U", "Proposition 2", "Thesis Proposition 2", "U(alpha) >= ln Z for alpha from -1/4 on"),
-        _least(
-            "U tilted", "Proposition 2, tilted", "Thesis Proposition 2", "and for -1 < alpha <= -1/4, by tilted noise"
-        ),
-        Claim(
-            id="two ways to U(alpha)",
-            source=OWN,
-            statement="tilted noise and sample means give the same U(-1/4) (difference furthest from 0 in its errors)",
-            published=0.0,
-            relation="=",
-            measure=_two_ways,
-            scale=NATS,
-            kind="identity",
-        ),
-        Claim(
-            id="Proposition 4",
-            source="Thesis Proposition 4",
-            statement="the derivative of U(alpha) at 0 is (n pi^2/6 - var U) / 2: finite difference less it, from "
-            "other samples (mean over the models of a family, furthest in its errors; it is 0 to 1.3)",
-            published=0.0,
-            relation="=",
-            measure=_slopes,
-            scale=SLOPE,
-            kind="identity",
-        ),
-        _most(
-            "variance",
-            "variance of U",
-            "Thesis 2.3.1",
-            "always var(U) <= n pi^2/6 (which Efron-Stein's inequality proves): ratio where variables depend",
-            1.0,
-            SHARE,
-            kinds=DEPENDENT,
-        ),
-        _equal(
-            "variance",
-            "variance of U, extremes",
-            "Thesis 2.3.1",
-            "var(U) = n pi^2/6 for the uniform distribution and for that of one configuration: ratio",
-            SHARE,
-            published=1.0,
-            kinds=PRODUCTS[1:],
-        ),
-        _equal(
-            "variance",
-            "variance of U, independent",
-            OWN,
-            "and for all independent variables: ratio",
-            SHARE,
-            published=1.0,
-            kinds=PRODUCTS[:1],
-        ),
-        _least(
-            "U step",
-            "U rises with alpha",
-            OWN,
-            "U(alpha) never falls as alpha rises: Frechet tricks always tighten the bound, Weibull tricks never do",
-        ),
-        _most(
-            "second moment",
-            "finite variance",
-            OWN,
-            "var(e^{-alpha U}) is finite down to alpha = -1/2, not just to -1/(2 sqrt n): at -0.45 the ratio of the "
-            "second moment to the squared mean is at most that of independent variables (its logarithm)",
-            0.0,
-            SLOPE,
-        ),
-        _least(
-            "lemma",
-            "Lemma 1",
-            "Thesis Lemma 1",
-            "the Clamping Lemma at every prefix, alpha = -0.2 and 0.5: ln of the ratio of its sides",
-            alpha=(-0.2, 0.5),
-        ),
-        _least("lemma", "Hazan Corollary 3", "Hazan et al. Corollary 3", "and at alpha = 0", alpha=(0,)),
-        _least("clamping step", "Corollary 7", "Thesis Corollary 7", "clamping one more variable tightens the bound"),
-        _most(
-            "subset",
-            "Proposition 5",
-            "Thesis Proposition 5",
-            "noise on the first k variables bounds ln Z from below",
-            0.0,
-            NATS,
-        ),
-        _equal(
-            "subset, closed form",
-            "Proposition 5, closed form",
-            OWN,
-            "that bound is ln sum_{x_S} max exp(phi), whatever alpha: difference",
-            NATS,
-        ),
-        _most("L", "Corollary 8", "Thesis Corollary 8", "L(alpha) <= ln Z for alpha from -1/4 on", 0.0, NATS),
-        _least(
-            "L step",
-            "L rises with alpha",
-            OWN,
-            "L(alpha) never falls as alpha rises: Frechet lower bounds are never tighter than the Gumbel one",
-        ),
-        Claim(
-            id="max-marginals",
-            source=OWN,
-            statement="L(alpha) is at most the mean over i of ln sum_{x_i} max exp(phi) (difference lowest in its "
-            "errors)",
-            published=0.0,
-            relation=">",
-            measure=_below_max_marginals,
-            scale=NATS,
-            kind="bound",
-        ),
-        _least("pairs", "Hazan Corollary 5", "Hazan et al. Corollary 5", "noise on edges bounds ln Z from above"),
-        _least("pairs less unary", "noise on edges", OWN, "more loosely than noise on variables, on spin glasses"),
-        _equal(
-            "Proposition 6",
-            "Proposition 6",
-            "Thesis Proposition 6",
-            "U(0) - ln Z + KL(x* || p) = B - H(x*), B the sum of the noise terms: sides from two halves of the samples",
-            SLOPE,
-        ),
-        _equal(
-            "Proposition 6 as printed",
-            "Proposition 6 as printed",
-            "Thesis Proposition 6",
-            "the same with B = E gamma_i(x_i*), the mean over i",
-            SLOPE,
-            finding="2.4, Proposition 6",
-        ),
-        _least("B less H(x*)", "entropy bound", "Thesis 2.4, Hazan et al. Theorem 4", "H(x*) <= B"),
-        _equal(
-            "B less H(p)",
-            "entropy bound, independent",
-            "Hazan et al. Corollary 6",
-            "B = H(p) for independent variables",
-            NATS,
-            kinds=PRODUCTS,
-        ),
-        _least("B less H(p)", "entropy of the model", OWN, "H(p) <= B where variables depend, too", kinds=DEPENDENT),
-        _least("B", "uncertainty", "Hazan et al. Corollary 7", "B >= 0"),
-        _least("B of independence", "uncertainty, uniform", "Hazan et al. Corollary 7", "B is at most ln |X|"),
-        _least("A less H(x**)", "Theorem 12", "Thesis Theorem 12", "H(x**) >= the mean of the noise terms"),
-        _least("Proposition 7", "Proposition 7", "Thesis Proposition 7", "ln Z - L(0) >= KL(x** || p)"),
-        _most(
-            "variance of the noise",
-            "variance of the noise",
-            "Hazan et al. IV-E",
-            "the noise at the maximiser has a gradient of squared norm n, so that Corollary 8 bounds its variance by "
-            "4 n: ratio",
-            1.0,
-            SHARE,
-            finding="Hazan et al. IV-E, concentration of the entropy bound",
-        ),
-    ],
+    claims=CLAIMS,
 )

@@ -179,7 +179,8 @@ EXPERIMENT = Experiment(
         *(
             _claim(
                 family,
-                f"95 % intervals of questions of the kind `{family}` cover, over all tables and epsilons",
+                f"95 % intervals of questions of the kind `{family}` cover the true answer (share that does, over all "
+                "tables and epsilons)",
                 lambda frame, family=family: frame.family == family,
             )
             for family in FAMILIES
@@ -187,7 +188,8 @@ EXPERIMENT = Experiment(
         *(
             _claim(
                 f"epsilon {epsilon:g}",
-                f"95 % intervals of all questions cover at epsilon = {epsilon:g}, over all tables",
+                f"95 % intervals of all questions cover the true answer at epsilon = {epsilon:g} (share that does, "
+                "over all tables)",
                 lambda frame, epsilon=epsilon: frame.epsilon == epsilon,
             )
             for epsilon in (0.1, 1.0, 10.0)
@@ -195,7 +197,8 @@ EXPERIMENT = Experiment(
         Claim(
             f"all, {HELD_OUT}",
             SOURCE,
-            f"95 % intervals of all questions of `{HELD_OUT}`, which did not enter the choice of their width, cover",
+            f"95 % intervals of all questions of `{HELD_OUT}`, a table that did not enter the choice of the intervals' "
+            "width, cover the true answer (share that does)",
             0.95,
             "=",
             _of_table(HELD_OUT),
@@ -207,7 +210,8 @@ EXPERIMENT = Experiment(
             Claim(
                 f"{family}, {name}",
                 SOURCE,
-                f"95 % intervals of questions of the kind `{family}` of `{name}` cover less often than they promise",
+                f"95 % intervals of questions of the kind `{family}` of `{name}` cover the true answer less often than "
+                "they promise (share that does, over all epsilons)",
                 0.95,
                 "<",
                 _of_table(name, family),

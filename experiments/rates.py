@@ -311,7 +311,7 @@ EXPERIMENT = Experiment(
         Claim(
             "Proposition 12",
             "Thesis Proposition 12",
-            f"with a tenth of the rows public, {NONE_HIGHER} -1/2",
+            f"for Algorithm 2 with a tenth of the rows public, {NONE_HIGHER} -1/2",
             -0.5,
             "<",
             _slope("public", 2, RELEASED["public"]),
@@ -320,7 +320,7 @@ EXPERIMENT = Experiment(
         Claim(
             "baseline",
             "Thesis 4.4",
-            f"uniform weights of public rows reach the rate N^(-1/2), too: {NONE_HIGHER} -1/2",
+            f"uniform weights of public rows reach the rate N^(-1/2): {NONE_HIGHER} -1/2",
             -0.5,
             "<",
             _slope("public", 2, BASELINE),
@@ -330,8 +330,8 @@ EXPERIMENT = Experiment(
             Claim(
                 f"Proposition 11, D = {d}",
                 "Thesis Proposition 11",
-                f"without public rows, D = {d}, c = 1/4 and a kernel no smoother than Lipschitz, {NONE_HIGHER} "
-                "-1/(D + 1 + c)",
+                f"for Algorithm 2 without public rows, D = {d}, c = 1/4 and a kernel no smoother than Lipschitz, "
+                f"{NONE_HIGHER} -1/(D + 1 + c)",
                 -RATES["rough", d],
                 "<",
                 _slope("rough", d, RELEASED["rough"]),
@@ -356,8 +356,8 @@ EXPERIMENT = Experiment(
         Claim(
             "projection error",
             "beside Thesis Proposition 11",
-            "without public rows, the projection error shows beside the noise: more than a quarter of the distance at "
-            "the largest N (least ratio of D = 1, 2, 3)",
+            "without public rows, the projection error matters beside the noise: it is more than a quarter of the "
+            "distance at the largest N (least ratio of D = 1, 2, 3)",
             0.25,
             ">",
             _share,
@@ -367,8 +367,8 @@ EXPERIMENT = Experiment(
             Claim(
                 f"worse in high dimensions, {high}",
                 "Thesis 4.4",
-                f"the convergence rate deteriorates with the dimension: the slope at D = {high} is flatter than at D = "
-                f"{low} (difference)",
+                f"the convergence rate deteriorates with the dimension: the slope of ln distance in ln N at D = {high} "
+                f"is flatter than at D = {low} (difference of the slopes)",
                 0.0,
                 ">",
                 _flatter(low, high),
@@ -380,17 +380,17 @@ EXPERIMENT = Experiment(
             "delta falls with N",
             "Thesis 4.4, remark",
             "Theorem 10 remains valid for delta(N) = exp(-sqrt N) and M in o(N^(3/2)), here N/8: the distance tends "
-            "to 0, from the smallest table to one of 100 times as many rows (ln ratio)",
+            "to 0 (ln of the distance with 100 times as many rows as the smallest table over that of the smallest)",
             -math.log(2),
             "<",
             _falls("delta", 1),
-            reading=Reading("tends to 0: at most half of it is left", 0.0),
+            reading=Reading("tends to 0: at most half of the distance is left", 0.0),
             kind="comparison",
         ),
         Claim(
             "Proposition 13",
             "Thesis Proposition 13",
-            f"with J = N^(4/3) features and the best weights, {NONE_HIGHER} -1/3",
+            f"for Algorithm 3 with J = N^(4/3) features and the best weights, {NONE_HIGHER} -1/3",
             -1 / 3,
             "<",
             _slope("features", 1, RELEASED["features"]),

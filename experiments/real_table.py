@@ -192,8 +192,8 @@ def _beside():
             yield Claim(
                 f"epsilon {epsilon:g}, {score} beside MST and AIM",
                 OURS,
-                f"at epsilon = {epsilon:g} copula is better than both MST and AIM in every table: {SCORES[score]} "
-                f"{compared} that of the better of them, in the table where this is the least sure",
+                f"at epsilon = {epsilon:g} `copula` is better than both MST and AIM in every table ({SCORES[score]} "
+                f"{compared} that of the better of MST and AIM, in the table where this is least certain)",
                 0.0 if score in LOSSES else 1.0,
                 "<",
                 _beside_peers(score, epsilon),
@@ -272,7 +272,8 @@ EXPERIMENT = Experiment(
             Claim(
                 f"{title}, {score}",
                 source,
-                f"{title}: {SCORES[score]} of {a} at {e:g} less that of {b} at {f:g} (CPS1988, 1,000 rows)",
+                f"{title} ({SCORES[score]} of {a} at epsilon = {e:g} less that of {b} at epsilon = {f:g}; CPS1988, "
+                "1,000 rows)",
                 0.0,
                 relation,
                 _difference(score, (a, e), (b, f)),

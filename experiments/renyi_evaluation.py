@@ -519,9 +519,9 @@ EXPERIMENT = Experiment(
         Claim(
             "unbiased",
             "Thesis eqs. 3.8, 3.12, 3.13, 3.17",
-            "estimators said to be unbiased are, the debiased and controlled ones among them (bias over RMSE, mean of "
-            "the models, most standard errors off 0 of any alpha and M up to 100, where the Exponential trick's own "
-            "bias is 0.05 and more)",
+            "estimators that the thesis calls unbiased are unbiased, also those debiased or with a control variate "
+            "(bias over RMSE, mean of the models, at the alpha and M up to 100 where it is most standard errors off "
+            "0; that of the Exponential trick without debiasing is 0.05 and more)",
             0.0,
             "=",
             _largest_bias,
@@ -541,7 +541,8 @@ EXPERIMENT = Experiment(
         _lower_mse(
             "Exponential trick, ln Z known",
             "Thesis 3.3, 3.3.2",
-            "the Exponential trick, bias and all, has a lower MSE than the Gumbel trick, and so a lower variance",
+            "with ln Z known, the Exponential trick, its bias included, has a lower MSE than the Gumbel trick, and so "
+            "a lower variance",
             "Exponential, ln Z known, biased",
             "Gumbel, ln Z known",
             INNER,
@@ -550,7 +551,7 @@ EXPERIMENT = Experiment(
         _lower_mse(
             "Exponential trick, independent noise",
             "Thesis 3.3.2",
-            "also with ln Z unknown and independent noise",
+            "with ln Z unknown and independent noise, the Exponential trick has a lower MSE than the Gumbel trick",
             "Exponential, independent, biased",
             "Gumbel, independent",
             INNER,
@@ -559,8 +560,8 @@ EXPERIMENT = Experiment(
         Claim(
             "Exponential trick, shared noise",
             "Thesis 3.3.2",
-            "also with ln Z unknown and shared noise (ratio of MSEs that exceeds 1 most in its standard errors, of "
-            "any model, alpha and M)",
+            "with ln Z unknown and shared noise, the Exponential trick has a lower MSE than the Gumbel trick (ratio "
+            "of MSEs, at the model, alpha and M where it exceeds 1 by most standard errors)",
             1.0,
             "<",
             _worst_mse("Exponential, shared, biased", "Gumbel, shared", INNER),
@@ -571,8 +572,8 @@ EXPERIMENT = Experiment(
             Claim(
                 f"variance at 1, {name}",
                 OURS,
-                f"the variance of {name} at alpha = 1 is {formula}, V = var ln p (ratio, mean of the models, furthest "
-                "of any M up to 300)",
+                f"the variance of the estimator `{name}` at alpha = 1 is {formula}, V = var ln p (measured over "
+                "formula, mean of the models, the furthest from 1 of any M up to 300)",
                 1.0,
                 "=",
                 _variance_at_one(name, factor),
@@ -588,7 +589,8 @@ EXPERIMENT = Experiment(
         _lower_mse(
             "hybrid",
             OURS,
-            "Gumbel for ln Z_alpha - ln Z with Exponential for ln Z beats Gumbel for both, from alpha = 0.9 on",
+            "the Gumbel trick for ln Z_alpha - ln Z with the Exponential trick for ln Z beats the Gumbel trick for "
+            "both, from alpha = 0.9 on",
             "hybrid",
             "Gumbel, shared",
             [0.9, 1, 1.1, 2, 5],
@@ -596,7 +598,8 @@ EXPERIMENT = Experiment(
         Claim(
             "stratified noise",
             OURS,
-            "stratified noise beats independent (ratio of MSEs, mean of the models and M, largest of any alpha)",
+            "stratified noise gives a lower MSE than independent perturbations (ratio of MSEs, mean of the models and "
+            "M, largest of any alpha)",
             1.0,
             "<",
             _mean_mse("Gumbel, stratified", "Gumbel, shared", ORDERS, ["alpha"]),
@@ -621,7 +624,7 @@ EXPERIMENT = Experiment(
         _rmse_claim("wins: spread out", "perturbations beat samples that miss much of p", PLUGIN, "Zipf", 1.0),
         _rmse_claim(
             "wins: Miller-Madow",
-            "perturbations beat samples that miss much of p, corrected to first order, too",
+            "perturbations beat samples that miss much of p even after Miller and Madow's correction to first order",
             MILLER,
             "Zipf",
             1.0,
@@ -648,8 +651,8 @@ EXPERIMENT = Experiment(
             Claim(
                 f"low rank, {id}",
                 source,
-                f"{statement} in expectation, ln Z known or not (slack, nats per variable, mean over the random models "
-                "of a family, where it is fewest standard errors; entropies are up to 0.69)",
+                f"{statement} in expectation, ln Z known or not (slack in nats per variable, mean over the random "
+                "models of a family, where it is fewest standard errors above 0; entropies are up to 0.69)",
                 0.0,
                 ">",
                 _slack(end, shannon),
@@ -657,10 +660,22 @@ EXPERIMENT = Experiment(
                 kind="bound",
             )
             for id, shannon, end, source, statement in (
-                ("lower", False, "lower", "Thesis eq. 3.15", "lower bounds are at most H_alpha"),
-                ("upper", False, "upper", "Thesis eq. 3.15", "upper bounds are at least H_alpha"),
-                ("Shannon, lower", True, "lower", "Thesis eq. 3.16", "the lower end is at most H_1"),
-                ("Shannon, upper", True, "upper", "Thesis eq. 3.16", "the upper end is at least H_1"),
+                ("lower", False, "lower", "Thesis eq. 3.15", "low-rank lower bounds on H_alpha are at most H_alpha"),
+                ("upper", False, "upper", "Thesis eq. 3.15", "low-rank upper bounds on H_alpha are at least H_alpha"),
+                (
+                    "Shannon, lower",
+                    True,
+                    "lower",
+                    "Thesis eq. 3.16",
+                    "the lower end of the low-rank sandwich of the Shannon entropy H_1 is at most H_1",
+                ),
+                (
+                    "Shannon, upper",
+                    True,
+                    "upper",
+                    "Thesis eq. 3.16",
+                    "the upper end of the low-rank sandwich of the Shannon entropy H_1 is at least H_1",
+                ),
             )
         ),
         *(
@@ -668,45 +683,48 @@ EXPERIMENT = Experiment(
             for id, statement, published, relation, measure in (
                 (
                     "width, ln Z known",
-                    "with ln Z known the Shannon sandwich is narrower than [H_inf, ln |X|], which takes one MAP call "
-                    "(ratio of widths, median of models)",
+                    "with ln Z known the low-rank sandwich of the Shannon entropy is narrower than [H_inf, ln |X|], "
+                    "which takes one MAP call (ratio of widths, median of models)",
                     1.0,
                     "<",
                     _width("known"),
                 ),
                 (
                     "width, ln Z unknown",
-                    "with ln Z unknown it is at least 0.7 as wide as [0, ln |X|] (ratio of widths, median of models)",
+                    "with ln Z unknown the low-rank sandwich of the Shannon entropy is at least 0.7 times as wide as "
+                    "[0, ln |X|] (ratio of widths, median of models)",
                     0.7,
                     ">",
                     _width("unknown"),
                 ),
                 (
                     "upper bound at 2",
-                    "with ln Z known the upper bound at alpha = 2 is at most a tenth below 2 H_inf, which takes one "
-                    "MAP call (gain, share, median of models)",
+                    "with ln Z known the low-rank upper bound at alpha = 2 is at most a tenth below the bound 2 "
+                    "H_inf, which takes one MAP call (gain as a share of 2 H_inf, median of models)",
                     0.1,
                     "<",
                     _median_bound("upper, ln Z known", 2, lambda bound, exact: 1 - bound / (2 * exact[math.inf])),
                 ),
                 (
                     "lower bound at 1/2",
-                    "and the lower bound at alpha = 1/2 is below H_inf (difference, median of models, nats)",
+                    "with ln Z known the low-rank lower bound at alpha = 1/2 is below H_inf, a bound that takes one "
+                    "MAP call (difference in nats, median of models)",
                     0.0,
                     "<",
                     _median_bound("lower, ln Z known", 0.5, lambda bound, exact: bound - exact[math.inf]),
                 ),
                 (
                     "beside Bethe",
-                    "Bethe's H_1, where it converged, errs by less than a tenth of the sandwich's width with ln Z "
-                    "known (error over width, median of models)",
+                    "Bethe's H_1, where it converged, errs by less than a tenth of the width of the low-rank sandwich "
+                    "with ln Z known (error over width, median of models)",
                     0.1,
                     "<",
                     _beside_bethe,
                 ),
                 (
                     "impossible",
-                    "but converged message passing can be impossible, as bounds cannot (least entropy, nats)",
+                    "message passing that converged can give an impossible, negative entropy, as bounds cannot (least "
+                    "entropy, nats)",
                     0.0,
                     "<",
                     _impossible,

@@ -170,7 +170,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="Shannon entropy, as printed",
             source="Thesis 1.5.2",
-            statement="H_1 is the sum of p ln p, without a minus sign (difference, least of four distributions, nats)",
+            statement="H_1 is the sum of p ln p, without a minus sign (H_1 less the sum, the least of four "
+            "distributions, nats)",
             published=0.0,
             relation="=",
             measure=_sum_as_printed,
@@ -223,7 +224,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="maximum given x*, variance",
             source="Thesis 3.4.2, proof of Theorem 9",
-            statement="nor does its variance: it is pi^2/6 (ratio, furthest of all frequent x*)",
+            statement="the variance of the maximum does not depend on the configuration x* that attains it: it is "
+            "pi^2/6 (ratio, furthest of all frequent x*)",
             published=1.0,
             relation="=",
             measure=_furthest("variance given x*", ratio=True),

@@ -161,8 +161,9 @@ EXPERIMENT = Experiment(
                 id=f"{end} bounds, {name}",
                 source="Thesis 3.3.2",
                 statement=f"the low-rank bounds on ln Z_alpha of the {name} tricks give {end} bounds on H_alpha (slack "
-                "where it is fewest standard errors, of all models, orders and tricks, nats; most are some tenths and "
-                "more, and where one configuration has nearly all the probability the bound is attained)",
+                "in nats, at the model, order and trick where it is fewest standard errors above 0; most slacks are "
+                "some tenths and more, and where one configuration has nearly all the probability the bound is "
+                "attained)",
                 published=0.0,
                 relation=">",
                 measure=_least_slack(end, tricks),
@@ -176,8 +177,8 @@ EXPERIMENT = Experiment(
             id="Frechet trick",
             source="Thesis 3.3.2",
             statement="with low-rank noise a Frechet trick tends to have the least MSE (share of models of Figure 2.4 "
-            "and orders; those whose best trick is within five standard errors of the Gumbel trick count half, and "
-            "are the error)",
+            "and orders; cases whose best trick is within five standard errors of the Gumbel trick count half, and "
+            "make up the error)",
             published=0.5,
             relation=">",
             measure=_share_of_frechet,
@@ -187,8 +188,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="concentration, variance",
             source="Thesis 3.3.2, Hazan et al. Corollary 8",
-            statement="also at other orders than 1 the variance of a maximum with n noise terms is at most 4n "
-            "(largest ratio of any model and order)",
+            statement="at orders other than 1 the variance of a maximum with n noise terms is at most 4n, as at order "
+            "1 (variance over 4n, the largest of any model and order)",
             published=1.0,
             relation="<",
             measure=_largest("variance"),
@@ -197,8 +198,9 @@ EXPERIMENT = Experiment(
         Claim(
             id="concentration, tail",
             source="Thesis 3.3.2, Hazan et al. Corollaries 10, 12",
-            statement="also at other orders than 1 a mean of M = 100 maxima exceeds its expectation by more than "
-            "their deviation with a probability of at most 0.1 (largest 90% quantile over the deviation)",
+            statement="at orders other than 1, as at order 1, a mean of M = 100 maxima exceeds its expectation by "
+            "more than the deviation of the corollaries with a probability of at most 0.1 (90% quantile of the excess "
+            "over that deviation, the largest of any model and order)",
             published=1.0,
             relation="<",
             measure=_largest("deviation"),

@@ -252,7 +252,7 @@ EXPERIMENT = Experiment(
             id="exact variance",
             source=OURS,
             statement="the variance of eq. 3.13 is pi^2/6 + 2 alpha D / (1 - alpha)^2, D an integral over the line "
-            "(ratio, furthest of all sets A, distributions and alphas)",
+            "(measured over formula, the furthest from 1 of all sets A, distributions and alphas)",
             measure=_furthest(_measured("shared", tempered=True)),
         ),
         _equal(
@@ -265,7 +265,7 @@ EXPERIMENT = Experiment(
         _equal(
             id="limit at 0",
             source="Thesis 3.3.1",
-            statement="at alpha = 0 M times the variance is pi^2/6, whether ln Z is known or not (ratio, furthest)",
+            statement="at alpha = 0 M times the variance is pi^2/6, ln Z known or not (ratio, the furthest from 1)",
             measure=_furthest(
                 lambda frame: pd.concat([_only(q, "alpha == 0")(frame) for q in (ALL, _measured("plain"))])
             ),
@@ -281,14 +281,15 @@ EXPERIMENT = Experiment(
         _equal(
             id="limit at inf, ln Z unknown",
             source="Thesis 3.3.1",
-            statement="at alpha = inf only ln Z is left to estimate: M times the variance is pi^2/6 (ratio, furthest)",
+            statement="at alpha = inf only ln Z is left to estimate: M times the variance is pi^2/6 (the furthest "
+            "ratio from 1)",
             measure=_furthest(_only(ALL, "alpha == inf")),
         ),
         Claim(
             id="uniform, alpha below 2",
             source="Thesis Proposition 19",
-            statement="for a distribution uniform on its support and ln Z known shared noise gives the smaller "
-            "variance if alpha < 2 (largest ratio to that without a control variate, each from noise of its own)",
+            statement="for a distribution uniform on its support and ln Z known, shared noise gives a smaller "
+            "variance than no control variate if alpha < 2 (largest ratio of the two, each from noise of its own)",
             published=1.0,
             relation="<",
             measure=_extreme(_apart("alpha < 2"), True),
@@ -297,7 +298,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="uniform, alpha above 2",
             source="Thesis Proposition 19",
-            statement="and only if: above 2 the larger (least ratio)",
+            statement="for a distribution uniform on its support and ln Z known, shared noise gives a larger variance "
+            "than no control variate if alpha > 2 (least ratio of the two, each from noise of its own)",
             published=1.0,
             relation=">",
             measure=_extreme(_apart("alpha > 2"), False),
@@ -306,7 +308,8 @@ EXPERIMENT = Experiment(
         _equal(
             id="uniform, crossing",
             source="Thesis Proposition 19",
-            statement="the two variances are the same at alpha = 2 (alpha at which their ratio is 1, furthest)",
+            statement="for a distribution uniform on its support and ln Z known, shared noise and no control variate "
+            "give the same variance at alpha = 2 (alpha at which the ratio of the two is 1, the furthest from 2)",
             published=2.0,
             measure=_crossing,
             scale=0.05,
@@ -314,8 +317,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="others, alpha above 2",
             source=OURS,
-            statement="shared noise pays for no other distribution from alpha = 2 on either, as |Cov| <= pi^2/6 (least "
-            "ratio)",
+            statement="for distributions that are not uniform and ln Z known, shared noise never lowers the variance "
+            "from alpha = 2 on, as |Cov| <= pi^2/6 (least ratio to the variance without a control variate)",
             published=1.0,
             relation=">",
             measure=_extreme(_only(RATIO, f"alpha >= 2 and {OTHERS}"), False),
@@ -324,8 +327,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="others, alpha below 2",
             source=OURS,
-            statement="for distributions that are not uniform alpha < 2 is not enough, nor is alpha < 1 (largest ratio "
-            "with alpha < 1)",
+            statement="for distributions that are not uniform and ln Z known, shared noise can raise the variance "
+            "even if alpha < 1 (largest ratio to the variance without a control variate)",
             published=1.0,
             relation=">",
             measure=_extreme(_only(RATIO, "alpha < 1"), True),
@@ -345,14 +348,15 @@ EXPERIMENT = Experiment(
         _equal(
             id="best coefficient, exact variance",
             source=OURS,
-            statement="it leaves (1 - rho^2) pi^2/6 / (1 - alpha)^2, rho the correlation of the two maxima (ratio, "
-            "furthest)",
+            statement="with ln Z known the best multiple of the control variate leaves the variance (1 - rho^2) "
+            "pi^2/6 / (1 - alpha)^2, rho the correlation of the two maxima (ratio, the furthest from 1)",
             measure=_furthest(_measured("best", tempered=True)),
         ),
         _equal(
             id="saved",
             source=OURS,
-            statement="the share that `renyi` says that it saves is rho^2 (difference, furthest)",
+            statement="the share of the variance that the command `renyi` reports as saved by the control variate is "
+            "rho^2 (difference, the furthest from 0 of all distributions and alphas)",
             published=0.0,
             measure=_furthest(_measured("saved"), absolute=True),
             scale=0.05,
@@ -373,14 +377,14 @@ EXPERIMENT = Experiment(
         _equal(
             id="samples of p",
             source="Thesis 3.4.2, remark 2",
-            statement="with ln Z known -ln p(x*) estimates H_1 with variance var ln p (ratio, furthest)",
+            statement="with ln Z known -ln p(x*) estimates H_1 with variance var ln p (ratio, furthest from 1)",
             measure=_furthest(_only(_measured("best"), "alpha == 1")),
         ),
         _equal(
             id="mean of the maximum, as printed",
             source="Thesis 3.4.2, proof of Theorem 9",
-            statement="the maximum of phi + gamma is Gumbel(-c - ln Z): its mean is -ln Z = -2 (nearest of all "
-            "distributions, nats)",
+            statement="the maximum of phi + gamma is Gumbel(-c - ln Z): its mean is -ln Z = -2 (mean in nats, the "
+            "nearest to -2 of all distributions)",
             published=-LOG_Z,
             measure=_extreme(_measured("mean maximum"), False),
             finding="3.4.2, proof of Theorem 9",
@@ -388,7 +392,7 @@ EXPERIMENT = Experiment(
         _equal(
             id="mean of the maximum",
             source="Thesis eq. 2.1'",
-            statement="its mean is ln Z (ratio, furthest of all distributions)",
+            statement="the mean of the maximum of phi + gamma is ln Z (ratio, the furthest from 1)",
             measure=_furthest(_measured("mean maximum")),
         ),
     ],

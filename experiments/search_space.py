@@ -223,7 +223,8 @@ def _goals():
         yield Claim(
             id=f"median, T = {length}",
             source=PROJECT,
-            statement=f"{TOWARD_GOALS[0]} has a program for half of {what} in {seconds:g} s (log10 of the median)",
+            statement=f"the search `{TOWARD_GOALS[0]}` finds a program for half of the {what} in {seconds:g} s, a goal "
+            "of this project (log10 of the median of the seconds)",
             published=np.log10(seconds),
             relation="<",
             measure=_median(length),
@@ -233,7 +234,8 @@ def _goals():
         yield Claim(
             id=f"solved, T = {length}",
             source=PROJECT,
-            statement=f"{TOWARD_GOALS[0]} solves {solved:.0%} of {what} in 10 s (share)",
+            statement=f"the search `{TOWARD_GOALS[0]}` solves {solved:.0%} of the {what} in 10 s, a goal of this "
+            "project (share)",
             published=solved,
             relation=">",
             measure=_solved_share(length),
@@ -295,8 +297,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="size, T = 3",
             source="Thesis 5.5.1",
-            statement="there are some 2e6 programs of length 3 (on two lists; with an integer beside them there "
-            "are 2.16e6, on one list 2.8e5)",
+            statement="there are some 2e6 programs of length 3 (number for two lists as inputs; with an integer "
+            "beside them there are 2.16e6, for one list 2.8e5)",
             published=2e6,
             relation="=",
             measure=_programs((LIST, LIST), 3),
@@ -307,7 +309,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="size, T = 5",
             source="Thesis 5.5.1",
-            statement="there are on the order of 1e10 programs of length 5 (on one list; log10)",
+            statement="there are on the order of 1e10 programs of length 5 (log10 of the number for one list as input)",
             published=10,
             relation="=",
             measure=_order_of_magnitude((LIST,), 5),
@@ -318,7 +320,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="size, T <= 2",
             source="Thesis 5.5.3",
-            statement="there are on the order of 1e3 programs of length up to 2 (on one list; log10)",
+            statement="there are on the order of 1e3 programs of length up to 2 (log10 of the number for one list as "
+            "input)",
             published=3,
             relation="=",
             measure=_order_of_magnitude((LIST,), 1, 2),
@@ -329,7 +332,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="size, T = 5 over T = 3",
             source="Thesis 5.5.1",
-            statement="2e6 and 1e10 are sizes of one space (log10 of their ratio, least over the types of inputs)",
+            statement="2e6 programs of length 3 and 1e10 of length 5 are counts for the same types of inputs (log10 "
+            "of their ratio, the least over the types of inputs)",
             published=np.log10(1e10 / 2e6),
             relation="=",
             measure=_least_growth,
@@ -342,7 +346,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="programs examined",
             source="Thesis D.4",
-            statement="depth-first search examines every program, once (its number over the exact one, up to T = 3)",
+            statement="depth-first search examines every program, once (number of programs examined over the exact "
+            "number, up to T = 3)",
             published=1,
             relation="=",
             measure=_examined,
@@ -352,8 +357,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="programs a second",
             source="Thesis D.4",
-            statement="depth-first search examines 3e6 programs a second (here, all 5 examples of each; T = 3, least "
-            "over the types of inputs)",
+            statement="depth-first search examines 3e6 programs a second (programs a second here, each run on all 5 "
+            "examples; T = 3, the least over the types of inputs)",
             published=3e6,
             relation=">",
             measure=_rate,

@@ -310,7 +310,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="acceptance, Gumbel",
             source="Hazan et al. Theorem 3",
-            statement="at alpha = 0 the share accepted is Z / exp(U(0)) (mean difference, tables, no step clipped)",
+            statement="at alpha = 0 the share accepted is Z / exp(U(0)) (mean difference; random tables, no clipping)",
             published=0.0,
             relation="=",
             measure=_acceptance([0.0]),
@@ -321,8 +321,8 @@ EXPERIMENT = Experiment(
             id="acceptance",
             source="Thesis 2.3.3",
             statement="the number of restarts depends on the quality of the bound alone, U(alpha) - ln Z: the share "
-            "accepted is Z / exp(U(alpha)) (mean difference, tables, no step clipped, the furthest from 0 of alpha = "
-            "-0.2, 0.5 and 1)",
+            "of attempts that Algorithm 1 accepts is Z / exp(U(alpha)) (mean difference of the shares; tables of "
+            "random potentials, no step clipped, the furthest from 0 of alpha = -0.2, 0.5 and 1)",
             published=0.0,
             relation="=",
             measure=_acceptance(ALPHAS[ALPHAS != 0]),
@@ -332,7 +332,7 @@ EXPERIMENT = Experiment(
         Claim(
             "order",
             "Thesis 2.3.3",
-            "and not on the order of the variables (share accepted less that in reverse, furthest, no step clipped)",
+            "the order of the variables does not matter (share accepted less that in reverse order, no step clipped)",
             0.0,
             "=",
             _orders,
@@ -343,20 +343,20 @@ EXPERIMENT = Experiment(
             "exactness",
             "Thesis A.2.2, Hazan et al. Theorem 3",
             "accepted draws follow the Gibbs distribution: their total variation is that of as many exact draws (mean "
-            "difference where no step is clipped, of the alpha where it is furthest from 0)",
+            "difference where no step is clipped, at the alpha where it is furthest from 0)",
             _unclipped,
         ),
         _exact(
             "exact draws",
             OWN,
-            "so do draws by backward sampling (mean difference)",
+            "backward sampling has the total variation of as many exact draws (mean difference)",
             lambda frame: frame[frame.method == "backward"],
         ),
         Claim(
             id="acceptance given the estimates",
             source=OWN,
-            statement="with estimates, however few samples they have, the share accepted is Z / exp(estimate of "
-            "U(alpha)) as long as no step is clipped (difference furthest from 0)",
+            statement="with sample averages, of however few samples, the share of attempts accepted is Z / "
+            "exp(estimate of U(alpha)) as long as no step is clipped (difference of the shares, furthest from 0)",
             published=0.0,
             relation="=",
             measure=_given_estimates,
@@ -366,30 +366,30 @@ EXPERIMENT = Experiment(
         _observed(
             id="sample averages",
             source=OWN,
-            statement="p_j(reject) >= 0 is true of expectations; with sample averages in their place, which A.2.2 "
-            "mentions, steps are clipped (steps an attempt, the model with most)",
+            statement="p_j(reject) >= 0 holds for expectations; with sample averages in their place, which A.2.2 "
+            "mentions, steps are clipped (clipped steps an attempt, at the model with most)",
             relation=">",
             measure=lambda frame: Measurement(frame[frame.method == "library"].clipped.max()),
         ),
         _observed(
             id="loss by clipping",
             source=OWN,
-            statement="clipping costs acceptance on coupled spin glasses (relative loss, fewest samples, mean)",
+            statement="clipping lowers the share accepted on coupled spin glasses (mean relative loss, fewest samples)",
             relation=">",
             measure=_loss,
         ),
         _observed(
             id="shared noise",
             source=OWN,
-            statement="noise of their own for the estimates at each prefix takes accepted draws further from the Gibbs "
-            "distribution than shared noise (difference of total variations, mean over models and sizes)",
+            statement="separate noise for the estimates at each prefix takes accepted draws further from the Gibbs "
+            "distribution than noise that all share (difference of total variations, mean over models and sizes)",
             relation=">",
             measure=_cost_of_own_noise,
         ),
         Claim(
             id="Frechet accepts more",
             source=OWN,
-            statement="alpha = -0.2 accepts at least as often as 0 (difference of Z / exp(U), lowest in its errors)",
+            statement="Z / exp(U(-0.2)) >= Z / exp(U(0)), the shares accepted (difference fewest standard errors > 0)",
             published=0.0,
             relation=">",
             measure=_frechet_gain,

@@ -152,8 +152,8 @@ def _entry(trick, quantity):
     return Claim(
         id=f"{trick} {quantity}",
         source="Thesis Table 2.1",
-        statement=f"{trick}: the printed {quantity} is what is measured ("
-        + ("difference, nats, " if difference else "ratio, ")
+        statement=f"{trick}: the printed formula for the {quantity} agrees with simulation ("
+        + ("simulated less formula, nats, " if difference else "simulated over formula, ")
         + f"at the Z where it is furthest from {0 if difference else 1})",
         published=0.0 if difference else 1.0,
         relation="=",

@@ -142,7 +142,8 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"listing, {shown.where}",
                 source=f"Thesis {'D.1, ' if shown.where.startswith('Program') else ''}{shown.where}",
-                statement=f"the program as printed gives the printed example ({shown.name}; 1: it does)",
+                statement=f"the listing of {shown.where} (`{shown.name}`), as printed, gives its printed example (1: "
+                "it does, 0: it does not)",
                 published=1.0,
                 relation="=",
                 measure=_fits(shown.name),

@@ -155,7 +155,7 @@ def _norm(frame):
 
 
 HELD = "C = 2", "C = 1", "simplex"
-HALVED = Reading("tends to 0: at most half of it is left", 0.0)
+HALVED = Reading("tends to 0: at most half of the distance is left", 0.0)
 """A distance that has a floor falls, too."""
 
 CAPTION = (
@@ -187,7 +187,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="norm",
             source="Thesis eq. C.7",
-            statement="the sum of absolute weights stays within C (largest ratio to C)",
+            statement="the sum of the absolute weights that Algorithm 2 releases under a bound C is at most C "
+            "(largest ratio to C)",
             published=1.0,
             relation="<",
             measure=_norm,
@@ -197,8 +198,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="raw norm",
             source="Thesis 4.4",
-            statement="Algorithm 2 does not bound the sum of absolute weights: with M = sqrt(N) it is larger "
-            "for the largest table than for the smallest (least ln ratio of all epsilons)",
+            statement="Algorithm 2 does not bound the sum of absolute weights: with M = sqrt(N) the sum is larger for "
+            "the largest table than for the smallest (least ln ratio of all epsilons)",
             published=0.0,
             relation=">",
             measure=_growth("norm", ["raw"], False),
@@ -207,8 +208,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="consistent",
             source="Thesis Theorem 13",
-            statement="bounded weights stay consistent for the embedding of X: the distance tends to 0, from the "
-            "smallest table to the largest (largest ln ratio of all epsilons and bounds)",
+            statement="bounded weights stay consistent for the embedding of X: the distance tends to 0 (ln of the "
+            "distance for the largest table over that for the smallest, the largest of all epsilons and bounds)",
             published=-math.log(2),
             relation="<",
             measure=_growth("distance", HELD, True),
@@ -220,7 +221,8 @@ EXPERIMENT = Experiment(
                 id=f"consistent, {f}, {name}",
                 source="Thesis eq. C.8",
                 statement=f"weights with {name} are consistent for f(X), f the {f}: the distance to its embedding "
-                "tends to 0, from the smallest table to the largest (largest ln ratio of all epsilons)",
+                "tends to 0 (ln of the distance for the largest table over that for the smallest, the largest of all "
+                "epsilons)",
                 published=-math.log(2),
                 relation="<",
                 measure=_growth(f, [name], True),
@@ -244,8 +246,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="much noise",
             source="beyond the source",
-            statement="at epsilon = 0.01 bounded weights are nearer to the embedding of X than raw ones of the "
-            "same noise (mean ln ratio over N, the largest of all bounds)",
+            statement="at epsilon = 0.01 bounded weights are nearer to the embedding of X than raw ones with the same "
+            "noise (ln ratio of the distances, mean over N, the largest of all bounds)",
             published=0.0,
             relation="<",
             measure=_paired("distance", HELD, 0.01, True),
@@ -255,8 +257,8 @@ EXPERIMENT = Experiment(
             id="little noise",
             source="beyond the source",
             statement="at epsilon = 1 bounded weights have a price, as few points so wide apart do not represent X by "
-            "positive weights: every bound is further away than raw weights (mean ln ratio over N, the "
-            "least of all bounds)",
+            "positive weights: with every bound the release is further from the embedding of X than with raw weights "
+            "(ln ratio of the distances, mean over N, the least of all bounds)",
             published=0.0,
             relation=">",
             measure=_paired("distance", HELD, 1.0, False),

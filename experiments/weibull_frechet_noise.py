@@ -174,8 +174,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="place",
             source="Thesis eq. 2.2",
-            statement="the place of the optimum is distributed as p (largest difference of the distribution functions "
-            "over the configurations in their order, of three models and all alphas)",
+            statement="the configuration at the optimum is distributed as p (largest difference of the distribution "
+            "functions over the configurations in their order, of three models and all alphas)",
             published=0.0,
             relation="=",
             scale=TENTH,
