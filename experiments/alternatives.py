@@ -300,9 +300,9 @@ EXPERIMENT = Experiment(
         ),
     ],
     caption="Share of the held-out programs of 1, 2 and 3 lines that each search solves, by the programs examined "
-    "(top) and by the processor seconds, with the call of the network (bottom). Beam goes through whole "
-    "programs in the order of a decoder that predicts them line by line (solid) or of the prior (dotted); "
-    "dfs is today's depth-first search, unpruned that of the source. The thesis has no such figure: Table "
-    "5.1 has one time for Beam, 292 s for 20 % of the programs of 3 lines. There are only 6 held-out "
-    "programs of one line, for which both depth-first searches examine as many programs in either order.",
+    "(top) and by the processor seconds, the call of the network included (bottom); solid with the network, dotted "
+    "with the prior. Beam goes through whole programs in the order of a decoder that predicts them line by line, or "
+    "of the prior; `dfs` is this project's depth-first search, and `dfs, unpruned` that of the source. The thesis has "
+    "no such figure: Table 5.1 has one time for Beam, 292 s for 20 % of the programs of 3 lines. There are only 6 "
+    "held-out programs of one line, for which both depth-first searches examine as many programs in either order.",
 )

@@ -198,15 +198,15 @@ CURVES = {
     },
 }
 CAPTION = (
-    "Upper left: the two sides of inequalities in the proofs of Thesis chapter 4, on small random tables in one, "
-    "two and five dimensions; each bar is the ratio for one table, and none may be beyond 1. Upper right: for "
-    "releases of the table of Figure 4.1 by Algorithm 2 with 319 public rows, the distance to the embedding of "
-    "the population over that to the embedding of the table, which the thesis reports instead. Lower panels: "
-    "errors of releases of N rows of X on a grid in the plane, at epsilon = 1 and delta = 1e-6, as N grows: of "
-    "the embedding of X, of the projection, of the maximum mean discrepancy (MMD), of means of functions, and of "
-    "the embeddings of two functions of X, the product and the maximum of its coordinates. Marks are geometric "
-    "means of 20 tables, bars two standard errors. The thesis proves or assumes these statements and has no "
-    "figure of them."
+    "Upper left: the two sides of inequalities in the proofs of Thesis chapter 4, on small random tables in one, two "
+    "and five dimensions; each stroke is the ratio for one table, and none may be to the right of the line at 1. "
+    "Upper right: for releases of the table of Figure 4.1 by Algorithm 2 with 319 public rows, the distance to the "
+    "embedding of the population over that to the embedding of the table, which the thesis reports instead. Lower "
+    "panels: errors of releases of N rows of X on a grid in the plane, at epsilon = 1 and delta = 1e-6, as N grows: "
+    "of the embedding of X, of the projection, of the maximum mean discrepancy (MMD), of means of functions, and of "
+    "the embeddings of two functions of X, the product and the maximum of its coordinates. Marks of the lower panels "
+    "are geometric means of 20 tables, bars two standard errors. The thesis proves or assumes these statements and "
+    "has no figure of them."
 )
 
 

@@ -215,12 +215,13 @@ def _agreement(target):
 
 CAPTION = (
     "MSE of the estimators of Z (left) and ln Z (right) by the tricks that average the ringing times to the power "
-    "alpha: Frechet below 0, Weibull above, the Exponential trick at 1; the Gumbel trick is their limit at 0 (crosses, "
-    "analytic). Curves average the errors' squares conditionally on the shares of the ringing times, which takes most "
-    "of the noise out; dots average the squares of 100,000 estimators as the source does, and their two standard "
-    "errors are smaller than the dots, but for M = 4 on Z, where they are infinite. Triangles mark the least MSE. The "
-    "source's figure has the same curves without the marks. On Z it goes on below 0 as if the MSE were finite there; "
-    "that part is dotted here, because a larger sample gives larger numbers."
+    "alpha: Frechet below 0, Weibull above, the Exponential trick at 1; the Gumbel trick is their limit at 0 "
+    "(crosses, analytic); dashed lines are at 0 and 1. Curves average the squared errors conditionally on the shares "
+    "of the ringing times, which removes most of the noise; dots average the squared errors of 100,000 estimators as "
+    "the source does, and their two standard errors are smaller than the dots, but for M = 4 on Z, where they are "
+    "infinite. Triangles mark the least MSE. The source's figure has the same curves without the marks. On Z it goes "
+    "on below 0 as if the MSE were finite there; that part is dotted here, because a larger sample gives larger "
+    "numbers."
 )
 
 EXPERIMENT = Experiment(

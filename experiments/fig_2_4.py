@@ -294,7 +294,7 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"saved, {name}",
                 source=FIGURE,
-                statement=f"{name}: percentage saved, 1 - MSE(best) / MSE(0), by the best alpha from -0.05 on",
+                statement=f"{name}: percentage saved as printed (1 - MSE(best) / MSE(0), best alpha from -0.05 on)",
                 published=percentage,
                 relation="=",
                 rounding=0.5,

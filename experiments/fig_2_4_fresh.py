@@ -15,14 +15,14 @@ from thesis_cli.studies.perturbation.low_rank_mse import mse_curve
 ROWS = COLUMNS = 10
 TERMS = ROWS * COLUMNS
 CAPTION = """\
-The percentage by which the best alpha >= -0.05 lowers the MSE of U^(alpha), M = 100, against the \
-coupling strength C (left and middle; K = 100 estimators a model): dots are 20 random models, \
-drawn like the one of Figure 2.4 and each with noise of its own, squares their mean and standard \
-deviation, and stars the model of Figure 2.4 with fresh noise and two standard errors; the three, \
-and on the right the two kinds, are moved apart. On the right the variance of U on all these \
-models, with standard errors of about 0.015; the dashed line, n pi^2/6, is the largest that it can \
-be. The source has no such figure; it draws one model for each C, and on the average of random \
-ones its conclusions stand."""
+The percentage by which the best alpha >= -0.05 lowers the MSE of U^(alpha), M = 100, against \
+the coupling strength C (left and middle; K = 100 estimators a model): dots are 20 random \
+models, drawn like the one of Figure 2.4 and each with noise of its own, squares their mean and \
+standard deviation, and stars the model of Figure 2.4 with fresh noise and two standard errors; \
+the three marks, and on the right the two kinds of models, are moved sideways so that none hides \
+another. On the right the variance of U on all these models, with standard errors of about \
+0.015; the dashed line, n pi^2/6, is the largest that it can be. The source has no such figure; \
+it draws one model for each C, and on the average of random ones its conclusions stand."""
 ALPHAS = np.arange(-10, 21) / 200  # from -1 / (2 sqrt(n)) on
 KINDS = "attractive", "mixed"
 

@@ -244,12 +244,12 @@ def _kolmogorov(row):
 
 
 CAPTION = """\
-Estimates of the Renyi entropy of a truncated geometric distribution by one perturbation each, over
-the order alpha; each of the 30 perturbations is drawn in both panels, and the right one enlarges the
-surroundings of alpha = 1. Blue: ln Z is known and there is no control variate (eq. 3.8); these paths
-diverge at 1 and leave the axes. Orange: the same noise estimates ln Z (eq. 3.12); these paths are
-flat around 1, where they pass through the estimates of Maji et al. (green dots), and they never
-rise. The black line is the exact entropy. The source's Figure 3.1 shows the same, with other random
+Estimates of the Renyi entropy of a truncated geometric distribution by one perturbation each, over \
+the order alpha; each of the 30 perturbations is drawn in both panels, and the right one enlarges the \
+surroundings of alpha = 1. Blue: ln Z is known and there is no control variate (eq. 3.8); these paths \
+diverge at 1 and leave the axes. Orange: the same noise estimates ln Z (eq. 3.12); these paths are \
+flat around 1, where they pass through the estimates of Maji et al. (green dots), and they never \
+rise. The black line is the exact entropy. The source's Figure 3.1 shows the same, with other random \
 numbers and without the enlargement; orange is its red."""
 
 

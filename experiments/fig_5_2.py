@@ -146,8 +146,8 @@ EXPERIMENT = Experiment(
         ),
     ],
     caption="Bars: the probability that a network, trained here on programs of 4 lines, gives to each function and "
-    "lambda from the printed example of Figure 5.1 and four others, with its two digits above. Black: mean and "
-    "standard deviation over other draws of these four examples, which the thesis does not print. Orange bars are of "
-    "what the program uses. In the thesis's figure all of these are identified; here REVERSE and SORT are not, since "
-    "SCANL1 MIN gives falling lists, too.",
+    "lambda from the printed example of Figure 5.1 and four others, with its first two digits above the bar. Black "
+    "marks: mean and standard deviation over other draws of these four examples, which the thesis does not print. "
+    "Orange bars are of what the program uses. In the thesis's figure all of these are identified; here REVERSE and "
+    "SORT are not, since SCANL1 MIN gives falling lists, too.",
 )

@@ -30,8 +30,8 @@ CAPTION = (
     "network trained on T = 4, and their ratio: as published, and here (bold). The numbers of the thesis's table are "
     "lost in its text; those shown are of the paper that first published it. DFS and Sort and add are the source's "
     "searches, stopped after 3e8 programs a task, which is 100 s at the source's speed (the source stopped after "
-    "10,000 s): a number after > is a bound. Other seconds are processor time here, with the call of the network. "
-    "The source has lambda^2, too; nothing here replaces it at this length."
+    "10,000 s): a number after > is a bound. Other seconds are processor time here, with the call of the network. The "
+    "source's table also has lambda^2, in whose place there is no search here at this length."
 )
 
 

@@ -146,8 +146,8 @@ EXPERIMENT = Experiment(
         ),
     ],
     caption="Probability of each function and lambda (columns) for the nine programs of appendix D.1 (rows), by a "
-    "network trained on programs of 4 lines that do what none of the nine does; two digits, the first 0 left out. "
-    "Squares mark what a program uses: ideally they hold 1, and other cells 0. The thesis has the same table with the "
-    "numbers of its own network, which its text does not contain; four of the five examples of each task are drawn "
-    "here, since it prints one.",
+    "network trained on programs of 4 lines that do what none of the nine does; numbers are rounded to two digits and "
+    "written without the leading 0. Squares mark what a program uses: ideally they hold 1, and other cells 0. The "
+    "thesis has the same table with the numbers of its own network, which its text does not contain; four of the five "
+    "examples of each task are drawn here, since it prints one.",
 )

@@ -92,10 +92,10 @@ def _above_bound(alpha):
 
 
 CAPTION = (
-    "z P(Z^ > z) against z, for estimators of Z = 1 from M = 4 samples by two Frechet tricks and a Weibull trick, with "
-    "bands of two standard errors; the Weibull trick's curve ends where none of the estimates is larger. A level curve "
-    "means that Z^ has no mean; dashed lines are lower bounds that stay level. The left panel of the source's Figure "
-    "2.2 shows the MSE of such estimators as if it were finite."
+    "z P(Z^ > z) against z, for estimators of Z = 1 from M = 4 samples by two Frechet tricks and a Weibull trick, "
+    "with bands of two standard errors; the Weibull trick's curve ends where none of the estimates is larger. A level "
+    "curve means that Z^ has no mean; dashed lines are lower bounds, which stay level. The left panel of the source's "
+    "Figure 2.2 shows the MSE of such estimators as if it were finite."
 )
 
 EXPERIMENT = Experiment(

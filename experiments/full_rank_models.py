@@ -152,8 +152,9 @@ variance; a Z that is a tenth too large gives as much."""
 
 CAPTION = (
     "MAP values of four models under independent Gumbel noise on every configuration, less the exact ln Z. Left: "
-    "empirical quantiles minus those of Gumbel(-c), with a band of two standard errors. Right: variance of a MAP "
-    "value, with two standard errors, and pi^2/6. The source states both for any model and has no figure."
+    "empirical quantiles minus those of Gumbel(-c), against the latter, with a band of two standard errors. Right: "
+    "variance of a MAP value, with two standard errors, and pi^2/6 (line). The source states both for any model and "
+    "has no figure."
 )
 
 EXPERIMENT = Experiment(

@@ -217,13 +217,14 @@ def _below_max_marginals(frame):
 
 OWN = "this project"
 CAPTION = """\
-Means over three models of a family. Left: U(alpha) and L(alpha) less ln Z; lines are from sample \
-means (alpha >= -1/4), dots from tilted noise (alpha <= -1/4, two standard errors), which measures \
-U(alpha) where sample means have no variance; the lines of the tables go on beyond 1. Middle: U(0) \
-with the first variables of a 3 x 3 grid clamped, and the lower bound with noise on the joint \
-states of the first variables. Right, for each model: the entropy of x* and its upper bound B, and \
-that of x** and its lower bound, the mean of the noise; the line is equality. The source has no \
-figure; it proves these statements."""
+Means over three models of a family. Left: U(alpha) (solid) and L(alpha) (dashed) less ln Z; \
+lines are from sample means (alpha >= -1/4), dots from tilted noise (alpha <= -1/4, two standard \
+errors), which measures U(alpha) where sample means have no variance; the lines of the tables go \
+on beyond 1. Middle: U(0) with the first variables of a 3 x 3 grid clamped (solid), and the \
+lower bound with noise on the joint states of the first variables (dashed), both less ln Z. \
+Right, for each model: the entropy of the maximiser x* and its upper bound B (filled), and that \
+of the maximiser x** under averaged noise and its lower bound, the mean of the noise (open); the \
+line is equality. The source has no figure; it proves these statements."""
 
 # fmt: off
 CLAIMS = [

@@ -221,12 +221,12 @@ def _differences():
 CAPTION = (
     "Scores of releases of five real tables (columns), by epsilon at delta = 1e-6; lower is better. Upper rows: "
     "errors of one-way and two-way marginals (total variation), of means (in standard deviations) and of "
-    "correlations, and the RKHS distance; lower rows: the AUC, on held-out rows, of a model of the private rows "
-    "less that of a model of the release. Releases have as many rows as the table, but for Algorithms 2 and 3, "
-    "which have 1,000 and were run where marks are shown. Marks are means and bars a standard deviation of the "
-    "draws: ten of copula, 30 of Algorithm 2, five of Algorithm 3 (30 at epsilon = 0.1), one or two of MST and "
-    "AIM, where a mark without a bar is a single draw. Dashed lines are rows of the table itself, drawn with "
-    "replacement. The thesis has no such figure: its section 4.7 asks for an evaluation on real data."
+    "correlations, and the RKHS distance; lower rows: the AUC, on held-out rows, of a model of the private rows less "
+    "that of a model of the release. Releases have as many rows as the table, but for Algorithms 2 and 3, which have "
+    "1,000 and were run where marks are shown. Marks are means and bars a standard deviation of the draws: ten of "
+    "copula, 30 of Algorithm 2, five of Algorithm 3 (30 at epsilon = 0.1), one or two of MST and AIM, where a mark "
+    "without a bar is a single draw. Dashed lines are the scores of rows of the table itself, drawn with replacement. "
+    "The thesis has no such figure: its section 4.7 asks for an evaluation on real data."
 )
 
 EXPERIMENT = Experiment(

@@ -258,11 +258,11 @@ def _coverage(frame):
 
 
 CAPTION = """\
-Differential Renyi entropies of three densities over the order alpha, which is spaced by its logarithm
-up to 16 and then has a gap before infinity. Black: the exact entropy, a sum over a fine grid. Dots: one
-estimate from M perturbed maxima by A* sampling, with bars of two standard errors, by the Gumbel
-trick (blue) and the Exponential trick (orange); they are moved apart. At alpha = 1 the estimate is
-the noise at the maximum (eq. 3.17). A differential entropy may be negative. The source says in
+Differential Renyi entropies of three densities over the order alpha, which is spaced by its logarithm \
+up to 16 and then has a gap before infinity. Black: the exact entropy, a sum over a fine grid. Dots: one \
+estimate from M perturbed maxima by A* sampling, with bars of two standard errors, by the Gumbel \
+trick (blue) and the Exponential trick (orange); they are moved apart. At alpha = 1 the estimate is \
+the noise at the maximum (eq. 3.17). A differential entropy may be negative. The source says in \
 section 3.3.2 that its method carries over to densities and has no such figure."""
 
 

@@ -129,12 +129,12 @@ def _sum_as_printed(frame):
 
 
 CAPTION = """\
-Equalities of chapter 3 on four distributions, with bars of two standard errors; black lines are the exact
-values. Left: the mean of the Exponential trick's clocks at order 2 over the inverse participation
-ratio e^{H_2}, which they estimate without bias. Middle: means of max {ln p + ln f + gamma} less ln
-sum_x p(x) f(x) for four functions f. Right: means of max {phi + gamma}, with ln Z = 2, given the
-frequent configurations x* that attain it: the maximum is independent of x*, as the proof
-of Theorem 9 says. The near-certain distribution has configurations of equal probability and is not on
+Equalities of chapter 3 on four distributions, with bars of two standard errors; black lines are the exact \
+values. Left: the mean of the Exponential trick's clocks at order 2 over the inverse participation \
+ratio e^{H_2}, which they estimate without bias. Middle: means of max {ln p + ln f + gamma} less ln \
+sum_x p(x) f(x) for four functions f. Right: means of max {phi + gamma}, with ln Z = 2, given the \
+frequent configurations x* that attain it: the maximum is independent of x*, as the proof \
+of Theorem 9 says. The near-certain distribution has configurations of equal probability and is not on \
 the right. The source has no such figure."""
 
 

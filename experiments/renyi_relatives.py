@@ -123,12 +123,12 @@ def _largest(quantity):
 
 
 CAPTION = """\
-Low-rank noise on spin glasses, ln Z known. Top: by how much the best Fréchet trick b in [-0.045,
-0) lowers the MSE of the Gumbel trick's estimate of H_alpha from M = 100 MAP problems (bars of two
-standard errors; the points of the four orders are moved apart), on the models of Figure 2.4.
-Bottom: distances of the upper and lower bounds from the exact H_alpha on a 3 x 3 grid with the
-same kind of potentials, over the trick (b < 0 Fréchet, 0 Gumbel, above Weibull); below order 1
-the sum-unary U(b) gives upper bounds, above 1 lower ones, and the average-unary L(b) the others.
+Low-rank noise on spin glasses, ln Z known. Top: by how much the best Frechet trick b in [-0.045, \
+0) lowers the MSE of the Gumbel trick's estimate of H_alpha from M = 100 MAP problems (bars of two \
+standard errors; the points of the four orders are moved apart), on the models of Figure 2.4. \
+Bottom: distances of the upper and lower bounds from the exact H_alpha on a 3 x 3 grid with the \
+same kind of potentials, over the trick (b < 0 Frechet, 0 Gumbel, above Weibull); below order 1 \
+the sum-unary U(b) gives upper bounds, above 1 lower ones, and the average-unary L(b) the others. \
 The source states these results in section 3.3.2 and has no such figure."""
 
 

@@ -204,13 +204,13 @@ def _equal(id, source, statement, measure, published=1.0, **options):
 
 OURS = "beyond the source"
 CAPTION = """\
-Variance of estimates of H_alpha from one perturbation, over the order alpha, for five distributions.
-Lines are exact, dots are measured (two standard errors are smaller than the dots), and diamonds are
-the limits at alpha = 1, gamma(x*) on the orange line and -ln p(x*) on the green one. The best
-coefficient makes the variance 0 for the uniform distribution. Bottom right: the variance with shared
-noise over that with ln Z known and no control variate, where the blue line is under the black one
-above 1. Below 1 (solid line) shared noise pays, for the uniform distribution up to alpha = 2 (dashed
-line, Proposition 19). The source states the formulas and has no such figure; the exact variance with
+Variance of estimates of H_alpha from one perturbation, over the order alpha, for five distributions. \
+Lines are exact, dots are measured (two standard errors are smaller than the dots), and diamonds are \
+the limits at alpha = 1, gamma(x*) on the orange line and -ln p(x*) on the green one. The best \
+coefficient makes the variance 0 for the uniform distribution. Bottom right: the variance with shared \
+noise over that with ln Z known and no control variate, where the blue line is under the black one \
+above 1. Below 1 (solid line) shared noise pays, for the uniform distribution up to alpha = 2 (dashed \
+line, Proposition 19). The source states the formulas and has no such figure; the exact variance with \
 shared noise is this project's."""
 
 

@@ -53,7 +53,7 @@ CAPTION = (
     "thesis prints, which belong to two lists and to one. Top right: median processor seconds to a program of random "
     "tasks; a hollow mark at the longest time spent is a solver that solved less than half of them. Other panels: "
     "share of the random tasks that each solver has solved, by the time spent on each, with the names of solvers that "
-    "solved none. Triangles are the times of Table 5.1, hollow with the prior and solid with the network. All "
+    "solved none. Triangles are the times of Table 5.1, hollow with the prior and filled with the network. All "
     "searches here use the prior alone; the deductive search and SMT stand in for lambda^2 and Sketch. The thesis "
     "prints times for T = 3 alone, of other tasks on another machine. Plus signs are goals of this project."
 )

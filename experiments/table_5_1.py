@@ -42,14 +42,13 @@ FEW = 100
 
 
 CAPTION = (
-    "Seconds for each task within which 20, 40 and 60 % of the tasks are solved, with the prior and with the "
-    "network, and their ratio: as the thesis prints them, and here (bold). DFS and Sort and add are the source's "
-    "searches; their seconds are programs examined over the source's 3 million a second, the same on every machine. "
-    "Other seconds are processor time of the machine named in the record, with the call of the network. The deductive "
-    "search stands in "
-    "for lambda^2 and SMT (z3) for Sketch: they are other programs, whose times and speedups need not be those "
-    "printed. Spaces of held-out programs here seem to be smaller than the source's: on those of two lists alone, DFS "
-    "with the prior takes 92, 222 and 358 ms."
+    "Seconds for each task within which 20, 40 and 60 % of the tasks are solved, with the prior and with the network, "
+    "and their ratio: as the thesis prints them, and here (bold). DFS and Sort and add are the source's searches; "
+    "their seconds are programs examined over the source's 3 million a second, the same on every machine. Other "
+    "seconds are processor time of the machine named in the record, with the call of the network. The deductive "
+    "search stands in for lambda^2 and SMT (z3) for Sketch: they are other programs, whose times and speedups need "
+    "not be those printed. Held-out programs here seem to come from smaller spaces than the source's: on those with "
+    "two lists as inputs alone, DFS with the prior takes 92, 222 and 358 ms."
 )
 
 
