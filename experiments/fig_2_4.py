@@ -360,7 +360,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="variance of U",
             source="Thesis 2.3.1",
-            statement="var(U) <= n pi^2/6 for any model (largest ratio over the models; without couplings it is 1)",
+            statement="var(U) <= n pi^2/6 for any model (their ratio, the largest of the models; without couplings 1)",
             published=1.0,
             relation="<",
             measure=_variance_ratio("exact"),

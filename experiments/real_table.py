@@ -192,7 +192,7 @@ def _beside():
             yield Claim(
                 f"epsilon {epsilon:g}, {score} beside MST and AIM",
                 OURS,
-                f"at epsilon = {epsilon:g} `copula` is better than both MST and AIM in every table ({SCORES[score]} "
+                f"at epsilon = {epsilon:g} `copula` is better than both MST and AIM in every table ({SCORES[score]}, "
                 f"{compared} that of the better of MST and AIM, in the table where this is least certain)",
                 0.0 if score in LOSSES else 1.0,
                 "<",

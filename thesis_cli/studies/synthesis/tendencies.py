@@ -60,7 +60,7 @@ leave out the programs that have them."""
 def statement(name: str, against: str) -> str:
     """A comparison in words."""
     compared = "average" if against == ALL else "average of the same columns without the row's attribute"
-    return f"{STATEMENTS[name]}: false-positive probability less the {compared}"
+    return f"{STATEMENTS[name]} (false-positive probability less the {compared})"
 
 
 def contrast(frame: pd.DataFrame, name: str, against: str) -> tuple[float, float]:
