@@ -437,7 +437,8 @@ def _lower_mse(id, source, statement, name, rival, orders, kind="comparison", fi
 
 
 def _rmse_claim(id, statement, names, model, alpha, published=1.0):
-    where = f"{f'model {model}' if model else 'the largest ratio of models with many configurations'}, alpha = {alpha:g}, M = {M}"
+    of = f"model {model}" if model else "the largest ratio of models with many configurations"
+    where = f"{of}, alpha = {alpha:g}, M = {M}"
     statement = f"{statement} (RMSE of `{names[0]}` over that of `{names[1]}`; {where})"
     relation = "<" if id.startswith("wins") else ">"
     return Claim(id, OURS, statement, published, relation, _largest_ratio(*names, alpha, model), kind="comparison")
