@@ -220,8 +220,8 @@ EXPERIMENT = Experiment(
             Claim(
                 id=f"consistent, {f}, {name}",
                 source="Thesis eq. C.8",
-                statement=f"weights whose absolute values sum to at most {name} are consistent for f(X), f the {f}: the "
-                "distance to its embedding tends to 0 (ln of the distance for the largest table over that for the "
+                statement=f"weights whose absolute values sum to at most {name} are consistent for f(X), f the {f}: "
+                "the distance to its embedding tends to 0 (ln of the distance for the largest table over that for the "
                 "smallest, the largest of all epsilons)",
                 published=-math.log(2),
                 relation="<",
