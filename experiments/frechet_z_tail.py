@@ -114,8 +114,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="finite MSE",
             source="Thesis 2.2.3, Figure 2.2",
-            statement="a Frechet trick with -1/2 < alpha < 0 estimates Z with an MSE, which takes a tail index above "
-            "2 (index -d ln P(Z^ > z) / d ln z for z from 32 to 316; alpha = -0.4, M = 4)",
+            statement="a Frechet trick with -1/2 < alpha < 0 estimates Z with a finite MSE, which takes a tail index "
+            "above 2 (index -d ln P(Z^ > z) / d ln z for z from 32 to 316; alpha = -0.4, M = 4)",
             published=2.0,
             relation=">",
             measure=_tail_index(-0.4),
