@@ -163,7 +163,8 @@ def _plot_proxies(ax, frame):
     ax.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
     ax.minorticks_off()
     label(ax, r"$\varepsilon$", "distance to $\\mu_X$ over\ndistance to the table's embedding", "Proxy (C.2.1)")
-    ax.legend()
+    if len(ratios):
+        ax.legend()
 
 
 STYLES = [

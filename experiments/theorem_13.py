@@ -124,9 +124,12 @@ def _extreme(differences, largest):
 
 
 def _growth(quantity, names, largest):
-    """Largest or least ln ratio, over all epsilons, of the values at the largest and the smallest N."""
+    """Largest or least ln ratio, over all epsilons, of the values at the largest and the smallest N; None
+    if these are too near each other to show a limit."""
 
     def measure(frame):
+        if frame.rows.max() < APART * frame.rows.min():
+            return None
         spread = _logarithms(frame, quantity).loc[list(names)]
         last, first = (spread.xs(n, level="rows") for n in (frame.rows.max(), frame.rows.min()))
         difference = last["mean"] - first["mean"]
@@ -155,6 +158,9 @@ def _norm(frame):
 
 
 HELD = "C = 2", "C = 1", "simplex"
+APART = 100
+"""Least ratio of the largest table to the smallest that can show what happens as N grows."""
+
 HALVED = Reading("tends to 0: at most half of the distance is left", 0.0)
 """A distance that has a floor falls, too."""
 
