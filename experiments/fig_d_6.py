@@ -13,7 +13,14 @@ from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
 from thesis_cli.reproduction.shorthand import measured
 from thesis_cli.studies.synthesis.attribute_figures import confusion_figure
 from thesis_cli.studies.synthesis.predictions import predicted, version
-from thesis_cli.studies.synthesis.tendencies import COMPARISONS, contrast, least_common, statement, tendencies
+from thesis_cli.studies.synthesis.tendencies import (
+    COMPARISONS,
+    EVERY_ROW,
+    contrast,
+    least_common,
+    statement,
+    tendencies,
+)
 from thesis_cli.synthesis.training.corpora import held_out
 
 LENGTH, WEIGHTS = 3, "lines-3"
@@ -63,9 +70,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="common, in each row",
             source="Thesis D.7",
-            statement="some common attributes are predicted more often regardless of the program: false-positive "
-            "probability of their columns less that of the others, in the row of 10 programs or more where this is "
-            "least certain",
+            statement=EVERY_ROW,
             published=0.0,
             relation=">",
             measure=measured(least_common),

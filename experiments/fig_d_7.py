@@ -16,6 +16,7 @@ from thesis_cli.studies.synthesis.predictions import predicted, version
 from thesis_cli.studies.synthesis.tendencies import (
     ALL,
     COMPARISONS,
+    EVERY_ROW,
     contrast,
     least_common,
     statement,
@@ -73,8 +74,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="common, in each row",
             source="Thesis D.7",
-            statement="some common attributes are predicted more often regardless of the program: their columns less "
-            "the others, in the row where this is least sure (of rows of 10 programs or more)",
+            statement=EVERY_ROW,
             published=0.0,
             relation=">",
             measure=measured(least_common),

@@ -5,9 +5,9 @@ import pandas as pd
 from scipy.special import gammaln
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.studies.models.small import small_potentials
 from thesis_cli.studies.perturbation.statements import (
     STEP,
     continuity_rows,
@@ -19,7 +19,6 @@ from thesis_cli.studies.perturbation.statements import (
     subset_rows,
 )
 
-GRID, TABLE = (2, 3), (3, 2, 4)
 MODEL = ["kind", "strength", "model"]
 
 
@@ -31,21 +30,11 @@ def tasks(settings):
     ]
 
 
-def _potentials(kind, strength, rng):
-    """phi of every configuration: a 2 x 3 spin glass with fields from [-1, 1], or a table of normal
-    numbers."""
-    if kind == "table":
-        return strength * rng.standard_normal(TABLE)
-    graph = random_spin_glass(*GRID, strength, 1.0, kind, rng).graph()
-    states = np.indices(graph.cardinalities).reshape(len(graph.cardinalities), -1).T
-    return graph.log_potential(states).reshape(graph.cardinalities)
-
-
 def run(seed, kind, strength, model, samples):
     """A row for each number measured on one model; bounds are given less ln Z, in nats."""
     streams = (np.random.default_rng(child) for child in seed.spawn(8))
     tables = next(streams)
-    phi, other = (_potentials(kind, strength, tables) for _ in range(2))
+    phi, other = (small_potentials(kind, strength, tables) for _ in range(2))
     rows = [
         *limit_rows(phi, samples, next(streams)),
         *lower_rows(phi, samples, next(streams)),

@@ -16,43 +16,25 @@ import numpy as np
 import pandas as pd
 from scipy.special import polygamma
 
-from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.enumeration import Enumeration
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import furthest
 from thesis_cli.studies.entropy.bounds import low_rank_rows
 from thesis_cli.studies.entropy.evaluation import Sizes, full_rank_rows
+from thesis_cli.studies.entropy.evaluation_figures import CONTROLLED, EXACT, KINDS, ORDERS, PLUGIN, M, draw, where
 from thesis_cli.studies.models.examples import asia, ising, random_3_sat, zipf
 
-ORDERS = np.array([0, 0.25, 0.5, 0.9, 1, 1.1, 2, 5, math.inf])
 INNER = [0.25, 0.5, 0.9, 1.1, 2, 5]
-M = 1000
-"""Number of perturbations or samples at which one number compares two estimators."""
 ENOUGH = 100
 """Least number of repetitions whose standard errors suffice for extremes over models, alphas, M."""
-EXACT = 1e-9
-"""An RMSE below this, in nats, is rounding error."""
-CURVES = ("Zipf", 0.5), ("geometric", 1.0), ("near-certain", 2.0)
-STYLES = {
-    "Gumbel, shared": {"color": COLOURS[0], "marker": "o"},
-    "Exponential, shared": {"color": COLOURS[1], "marker": "o"},
-    "hybrid": {"color": COLOURS[3], "marker": "o"},
-    "Gumbel, control variate": {"color": COLOURS[2], "marker": "o"},
-    "plug-in": {"color": COLOURS[6], "marker": "s", "linestyle": "--"},
-    "moments": {"color": COLOURS[4], "marker": "s", "linestyle": "--"},
-}
-UNKNOWN, KNOWN, BETHE = "#DDDDDD", "#AAAAAA", "#8C510A"
-"""Colours of the bounds with ln Z unknown and known, and of Bethe's approximation."""
 UNBIASED = (
     *("Gumbel, shared", "Gumbel, independent", "Gumbel, ln Z known", "Gumbel, control variate", "Gumbel, stratified"),
     *("Exponential, shared", "Exponential, ln Z known", "hybrid"),
 )
-PLUGIN, MILLER, MOMENTS = (("Gumbel, shared", rival) for rival in ("plug-in", "Miller-Madow", "moments"))
-CONTROLLED = "Gumbel, control variate", "moments"
 NUMBERS = ["bias", "bias_error", "rmse", "rmse_error"]
+MILLER, MOMENTS = (("Gumbel, shared", rival) for rival in ("Miller-Madow", "moments"))
 PLAIN = "geometric", "Zipf", "uniform", "two levels", "near-certain"
-KINDS = "attractive", "mixed"
 VARIABLES = {"asia": 8, "asia, x-ray": 7, "ising-4x4": 16}
 """Variables of the models that are no random grids, without the observed one."""
 SHIPPED = "asia", "asia, x-ray", "sat-16-60", "ising-4x4"
@@ -127,134 +109,6 @@ def _low_rank(seed, model, coupling, side, instances, samples):
         tables, noise, halves = child.spawn(3)
         graph = _graph(model, coupling, side, np.random.default_rng(tables))
         yield from low_rank_rows(graph, samples, noise, halves, instance)
-
-
-def _where(frame, part, **where):
-    """The rows of one part with the given values in the given columns."""
-    rows = frame[frame.part == part]
-    for column, value in where.items():
-        rows = rows[rows[column] == value]
-    return rows
-
-
-def plot(frame):
-    figure, axes = panels(3, 3, height=2.9)
-    for ax, (model, alpha) in zip(axes[0], CURVES, strict=True):
-        rows = _where(frame, "full rank", model=model, alpha=alpha)
-        for name, style in STYLES.items():
-            curve = rows[(rows.estimator == name) & (rows.rmse > EXACT)]
-            ax.errorbar(curve.samples, curve.rmse, yerr=2 * curve.rmse_error, label=name, **style)
-        _log_axes(ax)
-        label(ax, "number $M$", "RMSE, nats", rf"{model}, $\alpha$ = {alpha:g}")
-    _map(axes[1, 0], frame, *PLUGIN, "Gumbel, shared / plug-in")
-    image = _map(axes[1, 1], frame, *CONTROLLED, "control variate / moments")
-    axes[1, 1].set_yticks([])
-    bar = figure.colorbar(image, ax=list(axes[1, :2]), location="bottom", aspect=40, extend="both")
-    bar.set_label(f"RMSE over that from exact samples, $M$ = {M}")
-    bar.set_ticks(range(-2, 3), labels=["0.01", "0.1", "1", "10", "100"])
-    _variances(axes[1, 2], frame)
-    for ax, kind in zip(axes[2], KINDS, strict=False):
-        _sandwich(ax, frame, kind)
-    _orders(axes[2, 2], frame)
-    for ax, place in ((axes[0, 0], "upper"), (axes[2, 0], "lower")):
-        figure.legend(*ax.get_legend_handles_labels(), loc=f"outside {place} center", ncol=3)
-    return figure
-
-
-def _log_axes(ax):
-    """Make both axes logarithmic, the vertical one with a labelled decade at each end."""
-    ax.set(xscale="log", yscale="log")
-    low, high = np.log10(ax.get_ylim())
-    ax.set_ylim(10 ** np.floor(low), 10 ** np.ceil(high))
-    ax.minorticks_off()
-
-
-def _map(ax, frame, name, rival, title):
-    """log10 of the ratio of RMSEs, models down and alphas across; grey where both are exact or one
-    is absent."""
-    rows = _where(frame, "full rank", samples=M)
-    table = rows.pivot_table(index=["model", "coupling"], columns=["estimator", "alpha"], values="rmse", sort=False)
-    table = table.reindex(columns=pd.MultiIndex.from_product([[name, rival], ORDERS]))
-    own, other = (table[n].where(table[n] > EXACT, 0).where(table[n].notna()) for n in (name, rival))
-    with np.errstate(divide="ignore"):
-        ratio = np.log10(own / other)
-    ax.set_facecolor("#BBBBBB")
-    ax.grid(visible=False)
-    image = ax.pcolormesh(ratio.clip(-9, 9).to_numpy(), cmap="RdBu_r", vmin=-2, vmax=2)
-    ax.invert_yaxis()
-    ax.set_xticks(np.arange(ORDERS.size) + 0.5, ["0", ".25", ".5", ".9", "1", "1.1", "2", "5", r"$\infty$"])
-    names = [f"{model}, {coupling:g}" if coupling else model for model, coupling in table.index]
-    ax.set_yticks(np.arange(len(names)) + 0.5, names)
-    label(ax, r"order $\alpha$", "", title)
-    return image
-
-
-def _variances(ax, frame):
-    """M times the MSE at alpha = 1 over V, and the formulas of `studies/entropy/evaluation.py` for
-    large M."""
-    rows, unit = _where(frame, "full rank", samples=M, alpha=1.0), math.pi**2 / 6
-    v = np.geomspace(0.5, 30, 50)
-    lines = {"Gumbel, shared": unit + v, "Exponential, shared": 1 + 2 * v, "hybrid": 1 + v}
-    for name, line in lines.items():
-        seen = rows[(rows.estimator == name) & (rows.variance > 0)]
-        colour = STYLES[name]["color"]
-        error = 4 * M * seen.rmse * seen.rmse_error
-        ax.errorbar(seen.variance, M * seen.rmse**2, yerr=error, color=colour, marker="o", linestyle="")
-        ax.plot(v, line, color=colour, linewidth=0.8)
-    _log_axes(ax)
-    label(ax, r"$V$ = var $\ln p$, nats$^2$", r"$M \cdot$ MSE, nats$^2$", r"all models, $\alpha$ = 1")
-
-
-def _largest(frame, kind):
-    """Rows of the largest grids of a kind, with exact entropy and bias per variable."""
-    rows = _where(frame, "low rank", model=kind)
-    rows = rows[rows.side == rows.side.max()]
-    return rows.assign(exact=rows.exact / rows.side**2, bias=rows.bias / rows.side**2)
-
-
-def _sandwich(ax, frame, kind):
-    """Shannon entropy and its bounds, means over models; message passing is drawn at the entropy
-    plus its mean error."""
-    rows = _largest(frame, kind)
-    rows = rows[rows.alpha == 1]
-    exact = rows.groupby("coupling").exact.mean()
-    means = rows.groupby(["estimator", "coupling"]).bias.mean() + exact
-    for name, colour in (("unknown", UNKNOWN), ("known", KNOWN)):
-        low, high = (means.get(f"{end}, ln Z {name}", pd.Series(dtype=float)) for end in ("lower", "upper"))
-        ax.fill_between(low.index, low, high, color=colour, label=rf"bounds, $\ln Z$ {name}")
-    for name, colour, marker in (("Bethe", BETHE, "s"), ("TRW", COLOURS[5], "^")):
-        found = means.get(name, pd.Series(dtype=float))
-        ax.plot(found.index, found, marker, color=colour, label=f"{name}, where converged")
-    ax.plot(exact.index, exact, color="black", label="exact")
-    ax.axhline(math.log(2), color="black", linewidth=0.6, linestyle=":")
-    side = int(rows.side.max()) if len(rows) else 0
-    label(ax, "coupling $C$, nats", "$H_1$ per variable, nats", f"{kind}, {side} x {side}")
-
-
-def _orders(ax, frame):
-    """Bounds over alpha with ln Z known, and the bounds without noise: H_inf, ln |X| and alpha /
-    (alpha - 1) H_inf."""
-    rows = _largest(frame, "mixed")
-    rows = rows[(rows.coupling == 1) & (rows.instance == 0)]
-    rows = rows.assign(place=[1 if a == math.inf else a / (1 + a) for a in rows.alpha])
-    for end, marker in (("lower", "^"), ("upper", "v")):
-        bound = rows[(rows.estimator == f"{end}, ln Z known") & (rows.alpha != 1)]
-        ax.plot(bound.place, bound.exact + bound.bias, marker, color="#555555", label=f"{end} bound", markersize=4)
-    exact = rows.drop_duplicates("alpha").sort_values("alpha")
-    ax.plot(exact.place, exact.exact, color="black")
-    least = exact.exact.min()
-    place = np.linspace(0, 1, 100)
-    with np.errstate(divide="ignore"):
-        ceiling = np.where(place > 0.5, least * place / (2 * place - 1), math.inf)  # alpha / (alpha - 1) H_inf
-    ax.plot(place, np.minimum(ceiling, math.log(2)), "k:", linewidth=0.8)
-    ax.plot(place, np.full(place.size, least), "k:", linewidth=0.8)
-    ax.set_xticks([0, 1 / 6, 1 / 3, 2 / 3, 5 / 6, 1], ["0", "0.2", "0.5", "2", "5", r"$\infty$"])
-    label(
-        ax,
-        r"order $\alpha$",
-        r"$H_\alpha$ per variable, nats",
-        r"mixed, $C$ = 1, $\ln Z$ known",
-    )
 
 
 def _cells(frame, *names, orders=ORDERS, repetitions=ENOUGH):
@@ -340,7 +194,7 @@ def _largest_bias(frame):
 
 def _bias_of_moments(frame):
     """Mean over the models of the bias of `moments` at alpha = 0.5 and M = 10, nats."""
-    rows = _where(frame, "full rank", estimator="moments", alpha=0.5, samples=10)
+    rows = where(frame, "full rank", estimator="moments", alpha=0.5, samples=10)
     return Measurement(rows.bias.mean(), math.sqrt((rows.bias_error**2).sum()) / len(rows))
 
 
@@ -506,7 +360,7 @@ EXPERIMENT = Experiment(
     },
     tasks=tasks,
     run=run,
-    plot=plot,
+    plot=draw,
     # So many digits are written, and errors below EXACT are rounding.
     tolerances={
         "exact": Tolerance(1e-8),

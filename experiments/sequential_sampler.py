@@ -15,16 +15,15 @@ from scipy.special import logsumexp
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.sampling import exact_samples
-from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.low_rank import low_rank_maxima
 from thesis_cli.perturbation.low_rank_bounds import power_bounds
 from thesis_cli.perturbation.sequential import SequentialSampler
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.studies.models.small import small_potentials
 from thesis_cli.studies.perturbation.sequential_exactness import one_factor, total_variation, without_drawing
 
 ALPHAS = np.array([-0.2, 0.0, 0.5, 1.0])
-GRID, TABLE = (2, 3), (3, 2, 4)
 MODEL = ["kind", "strength", "model"]
 COLUMNS = [
     *("method", "order", "alpha", "samples", "draws", "acceptance", "acceptance_error", "prediction"),
@@ -42,16 +41,6 @@ def tasks(settings):
     ]
 
 
-def _potentials(kind, strength, rng):
-    """phi of every configuration: a 2 x 3 spin glass with fields from [-1, 1], or a table of normal
-    numbers."""
-    if kind == "table":
-        return strength * rng.standard_normal(TABLE)
-    graph = random_spin_glass(*GRID, strength, 1.0, kind, rng).graph()
-    states = np.indices(graph.cardinalities).reshape(len(graph.cardinalities), -1).T
-    return graph.log_potential(states).reshape(graph.cardinalities)
-
-
 def run(seed, kind, strength, model, samples, draws, reference, repeats, sizes):
     """A row for each way to sample one model at one alpha.
 
@@ -64,7 +53,7 @@ def run(seed, kind, strength, model, samples, draws, reference, repeats, sizes):
     draws. `clipped` is the number of steps in an attempt whose probabilities summed to more than 1.
     """
     tables, bounds_seed, backward, library, computed = seed.spawn(5)
-    phi = _potentials(kind, strength, np.random.default_rng(tables))
+    phi = small_potentials(kind, strength, np.random.default_rng(tables))
     p = np.exp(phi - logsumexp(phi)).ravel()
     solver = map_solver(one_factor(phi), exact=True)[0]
     maxima = low_rank_maxima(solver, reference, bounds_seed)

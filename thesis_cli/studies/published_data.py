@@ -41,7 +41,7 @@ SOURCE_GRID = tuple(np.linspace(-0.2, 1.5, 100))
 
 RESAMPLES = 500
 STEP = 4
-"""Of the numbers of points in Figures 4.1 and 4.2, every fourth is kept, and the last."""
+"""The tables of Figures 4.1 and 4.2 keep every fourth number of points, and the last."""
 
 
 def tables(folder: Path) -> dict[str, Any]:

@@ -152,16 +152,16 @@ def max_product(w: Wiring, noise: Floats, generator: Words, schedule: Schedule, 
             for i in range(1, count):
                 j = np.int64((word(generator) * np.uint64(i + 1)) >> S32)
                 order[i], order[j] = order[j], order[i]
-            for e in order:  # type: ignore[assignment]
-                v = w.target[e]
-                if w.source[e] >= 0:
-                    fresh[e] = through(w.strength[e], beliefs[w.source[e]] - now[w.reverse[e]])
-                elif e < count - n:
-                    fresh[e] = w.strength[e]
+            for m in order:
+                v = w.target[m]
+                if w.source[m] >= 0:
+                    fresh[m] = through(w.strength[m], beliefs[w.source[m]] - now[w.reverse[m]])
+                elif m < count - n:
+                    fresh[m] = w.strength[m]
                 else:
-                    fresh[e] = noise[row, 2 * v + 1] - noise[row, 2 * v]
-                step = (1 - damping) * (fresh[e] - now[e])
-                now[e] += step
+                    fresh[m] = noise[row, 2 * v + 1] - noise[row, 2 * v]
+                step = (1 - damping) * (fresh[m] - now[m])
+                now[m] += step
                 beliefs[v] += step
             sweeps[row] = sweep
             if sweep > 1 and settled(w, now, before, fresh, old, tolerance):

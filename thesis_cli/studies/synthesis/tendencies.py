@@ -70,6 +70,13 @@ def contrast(frame: pd.DataFrame, name: str, against: str) -> tuple[float, float
     return row.value - row.average, row.standard_error
 
 
+EVERY_ROW = (
+    "some common attributes are predicted more often regardless of the program: false-positive probability of their "
+    "columns less that of the others, in the row of 10 programs or more where this is least certain"
+)
+"""What `least_common` measures, in words."""
+
+
 def least_common(frame: pd.DataFrame) -> tuple[float, float] | None:
     """By how much the common columns of a row exceed the others, and its standard error, in the row
     of at least `FEW` programs where this is the least sure; from the rows of `tendencies`."""
