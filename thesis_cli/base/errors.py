@@ -49,6 +49,10 @@ class WorkFailed(RuntimeError):
     """The input was good, the work was not: one line that says what failed."""
 
 
+class OutOfTime(WorkFailed):
+    """The work did not end by its deadline, and has no answer yet."""
+
+
 class UnsuitableModel(InputError):
     """A model of a form that a solver does not take; the remedy names one that could."""
 
