@@ -1,0 +1,90 @@
+"""A function call in a process of its own."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import filelock
+import pytest
+
+from thesis_cli.base import child
+from thesis_cli.base.child import Child
+from thesis_cli.base.errors import InputError, OutOfTime, WorkFailed
+
+
+def answers(cause: str) -> Iterator[object]:
+    sys.stdout.write("not an answer\n")
+    sys.stdout.flush()
+    yield os.getpid()
+    if cause == "crash":
+        os.kill(os.getpid(), signal.SIGABRT)
+    if cause == "error":
+        raise InputError("the table is wrong", "repair it", source="file", line=3)
+    if cause == "memory":
+        bytearray(2**32)
+    if cause == "wait":
+        time.sleep(60)
+    yield cause
+
+
+def test_values_come_one_after_another_from_another_process() -> None:
+    with Child(answers, "done") as other:
+        assert other.next(60) != os.getpid()
+        assert other.next(60) == "done"
+        for _ in range(2):
+            with pytest.raises(StopIteration):
+                other.next(60)
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "words"),
+    [
+        ("crash", WorkFailed, "a process died \\(signal 6\\)"),
+        ("error", InputError, "file:3: the table is wrong; repair it"),
+        ("memory", MemoryError, "^$"),
+    ],
+)
+def test_an_end_of_the_work_is_an_error_of_the_call(cause: str, kind: type[Exception], words: str) -> None:
+    with Child(answers, cause, memory=2**31) as other:
+        other.next(60)
+        with pytest.raises(kind, match=words) as raised:
+            other.next(60)
+    if cause == "error":
+        assert raised.value.remedy == "repair it"
+
+
+def test_a_call_out_of_time_is_stopped() -> None:
+    with Child(answers, "wait") as other:
+        process = other.next(60)
+        with pytest.raises(OutOfTime):
+            other.next(0.01)
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_the_process_ends_with_the_one_that_started_it(tmp_path: Path) -> None:
+    held = tmp_path / "held"
+    with Child(of_grandchild, held) as other:
+        other.next(60)
+        with pytest.raises(filelock.Timeout):
+            filelock.FileLock(held, timeout=0).acquire()
+    filelock.FileLock(held, timeout=60).acquire()
+
+
+def of_grandchild(held: Path) -> Iterator[object]:
+    with Child(holding, held) as other:
+        yield other.next(60)
+        time.sleep(60)
+
+
+def holding(held: Path) -> Iterator[object]:
+    with filelock.FileLock(held):
+        yield
+        time.sleep(60)
+
+
+def test_the_value_of_one_call() -> None:
+    assert child.call(divmod, 17, 5, timeout=60) == (3, 2)

@@ -1,0 +1,168 @@
+"""One function call in a process of its own, which can be stopped at any moment.
+
+For libraries that heed no time limit, no Ctrl-C and no limit of memory, or that may crash. The
+process is a fresh interpreter, so that the caller's `__main__` is not run again; it ends with the
+one that started it, however that ends, and leaves Ctrl-C to it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+from thesis_cli.base.errors import OutOfTime, WorkFailed
+
+_END = object()
+
+
+class Child:
+    """A process that calls a function and sends what it yields; used as a context, which stops it.
+
+    Parameters
+    ----------
+    function : a generator function of a module; it and its arguments are pickled. What it prints is
+        dropped.
+    arguments : its arguments.
+    memory : bytes of address space that the process may take; no limit if None.
+
+    Raises
+    ------
+    OSError : the process cannot be started.
+    """
+
+    def __init__(self, function: Callable[..., Iterator[Any]], *arguments: Any, memory: int | None = None) -> None:
+        paths = [path for path in sys.path if path]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "thesis_cli.base.child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            start_new_session=True,
+        )
+        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        work = pickle.dumps((function, arguments, memory))
+        threading.Thread(target=self._talk, args=(work,), daemon=True).start()
+
+    def _talk(self, work: bytes) -> None:
+        """Send the work and read the answers until the process ends."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        try:
+            stdin.write(work)
+            stdin.flush()
+            while True:
+                self._answers.put(pickle.load(stdout))
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+            self._answers.put(_END)
+
+    def next(self, timeout: float | None = None) -> Any:
+        """The next value that the function yields.
+
+        Parameters
+        ----------
+        timeout : seconds to wait for it; no limit if None.
+
+        Raises
+        ------
+        OutOfTime : it did not come in time; the process goes on.
+        StopIteration : the function has returned.
+        WorkFailed : the process died.
+        Exception : what the function raised.
+        """
+        try:
+            answer = self._answers.get(timeout=timeout)
+        except queue.Empty:
+            raise OutOfTime("the work did not end in time") from None
+        if answer is _END:
+            self._answers.put(_END)
+            raise WorkFailed(f"a process died ({_cause(self._process.wait())})")
+        kind, value = answer
+        if kind == "value":
+            return value
+        self._answers.put(answer)
+        if kind == "error":
+            raise value
+        raise StopIteration
+
+    def stop(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+        self._process.wait()
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+
+def call(function: Callable[..., Any], *arguments: Any, timeout: float | None = None, memory: int | None = None) -> Any:
+    """The value of a function of a module, called in a process of its own; as for `Child`.
+
+    Raises
+    ------
+    OutOfTime : the function did not return within `timeout` seconds; the process is stopped.
+    WorkFailed : the process died.
+    Exception : what the function raised.
+    """
+    with Child(_once, function, arguments, memory=memory) as child:
+        return child.next(timeout)
+
+
+def _once(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[Any]:
+    yield function(*arguments)
+
+
+def _cause(status: int) -> str:
+    return f"signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def _main() -> None:
+    """What the process does."""
+    answers = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    source = sys.stdin.buffer
+    function, arguments, memory = pickle.load(source)
+    threading.Thread(target=_end_with_parent, args=(source,), daemon=True).start()
+    if memory is not None:
+        _limit(memory)
+
+    def send(kind: str, value: Any) -> None:
+        pickle.dump((kind, value), answers)
+        answers.flush()
+
+    try:
+        for value in function(*arguments):
+            send("value", value)
+        send("end", None)
+    except Exception as error:  # noqa: BLE001 - it is raised again where the answer is taken
+        send("error", error)
+    os._exit(0)
+
+
+def _end_with_parent(source: Any) -> None:
+    """Wait until the pipe closes, which the parent holds open as long as it lives."""
+    source.read(1)
+    os._exit(1)
+
+
+def _limit(memory: int) -> None:
+    try:
+        import resource
+    except ImportError:  # not a Unix
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+if __name__ == "__main__":
+    _main()
