@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.inference.best_configuration import best_configuration
 from thesis_cli.inference.enumeration import log_partition_function
-from thesis_cli.inference.exact import best_configuration, exact_log_partition_function
+from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.inference.sampling import exact_samples
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.models.files import load_model

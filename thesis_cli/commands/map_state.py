@@ -33,7 +33,7 @@ from thesis_cli.commands.shared.uai_file import check_uai, uai_option, write_uai
 from thesis_cli.commands.shared.variables import naming_columns, texts
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.exact import MapResult
+    from thesis_cli.inference.best_configuration import MapResult
 
 SHOWN = 64
 """Variables whose states the summary lists; the table has all."""
@@ -101,7 +101,7 @@ def run(request: MapRequest, progress: Progress) -> MapStateResult:
     """Solve the MAP problem."""
     import numpy as np
 
-    from thesis_cli.inference.exact import best_configuration
+    from thesis_cli.inference.best_configuration import best_configuration
     from thesis_cli.models.uai_results import explanation
 
     check_uai(request.uai, request)
