@@ -32,6 +32,10 @@ class Child:
     arguments : its arguments.
     memory : bytes of address space that the process may take; no limit if None.
 
+    Attributes
+    ----------
+    ended : whether the last of its answers has been taken.
+
     Raises
     ------
     OSError : the process cannot be started.
@@ -47,6 +51,7 @@ class Child:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             start_new_session=True,
         )
+        self.ended = False
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         work = pickle.dumps((function, arguments, memory))
         threading.Thread(target=self._talk, args=(work,), daemon=True).start()
@@ -83,11 +88,13 @@ class Child:
         except queue.Empty:
             raise OutOfTime("the work did not end in time") from None
         if answer is _END:
+            self.ended = True
             self._answers.put(_END)
             raise WorkFailed(f"a process died ({_cause(self._process.wait())})")
         kind, value = answer
         if kind == "value":
             return value
+        self.ended = True
         self._answers.put(answer)
         if kind == "error":
             raise value
