@@ -13,7 +13,7 @@ COMPILED := .venv/compiled
 EXTRAS ?= dev
 INSTALL_ARGS := -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior published models held-out weights other-weights bench peers constraints wheel clean
+.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior published models families held-out weights other-weights bench peers constraints wheel clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -92,6 +92,11 @@ published: install
 
 models: install
 	$(BIN)/python -m thesis_cli.studies.models.examples data/models
+
+# Networks like those of public competitions, on which the exact methods are timed: make families FOLDER=folder
+FOLDER ?= results/runs/families
+families: install
+	$(BIN)/python -m thesis_cli.studies.models.families $(FOLDER)
 
 # The programs on which nothing is trained: test programs of each length, and those of the thesis.
 held-out: install

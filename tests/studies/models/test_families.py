@@ -1,0 +1,150 @@
+"""Each generator makes the networks that it says, on sizes that enumeration takes."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from thesis_cli.inference.enumeration import log_partition_function
+from thesis_cli.models.evidence import condition
+from thesis_cli.models.files import load_model
+from thesis_cli.studies.models import causal_networks, families, logical_networks, pairwise_networks
+from thesis_cli.studies.models.network import BayesianNetwork
+
+
+def drawn(generator, *arguments):
+    return generator(*arguments, np.random.default_rng(5))
+
+
+def possible(graph):
+    """All configurations that no factor forbids, as rows."""
+    states = np.indices(graph.cardinalities).reshape(len(graph.cardinalities), -1).T
+    return states[graph.log_potential(states) > -np.inf]
+
+
+@pytest.mark.parametrize(
+    ("generator", "arguments"),
+    [
+        (causal_networks.deterministic_grid, (3, 0.5)),
+        (causal_networks.circuit, (4, 10, 6)),
+        (causal_networks.diagnosis, (4, 5, 2)),
+        (causal_networks.pedigree, (2, 1, 1, 3)),
+    ],
+)
+def test_a_causal_network_is_normalised_and_its_evidence_is_possible(generator, arguments):
+    network = drawn(generator, *arguments)
+    assert log_partition_function(network.graph) == pytest.approx(0, abs=1e-12)
+    assert network.evidence
+    assert -20 < log_partition_function(network.conditioned()) < 0
+
+
+def test_a_chain_is_the_table_of_a_noisy_or():
+    found = []
+    for add in (causal_networks._noisy_or, causal_networks._noisy_or_chain):
+        net = BayesianNetwork(np.random.default_rng(0))
+        parents = [net.add([], [1 - p, p]) for p in (0.1, 0.3, 0.6)]
+        finding = add(net, parents, np.array([0.2, 0.5, 0.9]), 0.05)
+        found.append(log_partition_function(net.network([]).graph.condition({finding: 1})))
+    off = 0.95 * (0.9 + 0.1 * 0.2) * (0.7 + 0.3 * 0.5) * (0.4 + 0.6 * 0.9)
+    assert found == pytest.approx([math.log(1 - off)] * 2, abs=1e-13)
+
+
+def test_a_circuit_counts_the_inputs_that_give_its_outputs():
+    network = drawn(causal_networks.circuit, 5, 9, 6)
+    parents = {i for factor in network.graph.factors for i in factor.scope[1:]}
+    assert set(network.evidence) == set(range(5, 14)) - parents
+    inputs = 2**5 * math.exp(log_partition_function(network.conditioned()))
+    assert inputs == pytest.approx(round(inputs), abs=1e-9)
+    assert inputs >= 1
+
+
+def test_a_child_has_what_the_selector_says():
+    """One locus, two founders, one child: a selector says which allele a parent passes on."""
+    graph = drawn(causal_networks.pedigree, 2, 1, 1, 2).graph
+    rows = possible(graph)
+    assert len(rows) == 2**6
+    inherited = [factor.scope for factor in graph.factors if len(factor.scope) == 4]
+    assert len(inherited) == 2
+    for child, first, second, selector in inherited:
+        assert (rows[:, child] == np.where(rows[:, selector] == 0, rows[:, first], rows[:, second])).all()
+
+
+def test_hard_transitive_friends_are_the_partitions_of_the_people():
+    assert len(possible(drawn(logical_networks.transitive_friends, 5, np.inf).graph)) == 52
+
+
+def test_friends_and_smokers_weighs_its_rules():
+    """Two people: phi of a world is the weight of the rules that hold in it."""
+    network = drawn(logical_networks.friends_and_smokers, 2, 1.0)
+    assert set(network.evidence) == {4, 5}
+    states = np.array(list(itertools.product((0, 1), repeat=6)))
+    a, b, ill_a, ill_b, ab, ba = states.T
+    weight = 1.4 * (2 - a - b) + 2.3 * (2 - ill_a - ill_b) + (2 - ab - ba)
+    weight += 1.5 * (((a == 0) | (ill_a == 1)).astype(int) + ((b == 0) | (ill_b == 1)))
+    weight += 1.1 * (1 - ab * a * (1 - b)) + 1.1 * (1 - ba * b * (1 - a))
+    np.testing.assert_allclose(network.graph.log_potential(states), weight)
+
+
+def test_transport_counts_plans():
+    """Two places, a truck and a package: against a walk over the states, step by step."""
+    network = drawn(logical_networks.transport, 2, 1, 1, 4)
+    steps = {
+        (t, p): {(u, q) for u in (0, 1) for q in {p, t if p == 2 else 2 if p == t else p}}
+        for t in (0, 1)
+        for p in range(3)
+    }
+    plans = {(network.evidence[0], network.evidence[1]): 1}
+    for _ in range(3):
+        then: dict[tuple[int, int], int] = {}
+        for state, count in plans.items():
+            for follower in steps[state]:
+                then[follower] = then.get(follower, 0) + count
+        plans = then
+    wanted = sum(count for (_, package), count in plans.items() if package == network.evidence[7])
+    assert wanted > 0
+    assert math.exp(log_partition_function(network.conditioned())) == pytest.approx(wanted)
+
+
+def test_packages_never_share_a_truck_and_the_drawn_plan_is_legal():
+    network = drawn(logical_networks.transport, 2, 1, 2, 3)
+    rows = possible(network.conditioned())
+    assert len(rows)
+    assert not ((rows[:, 4] == 2) & (rows[:, 5] == 2)).any()
+
+
+def test_3_sat_has_its_clauses_and_a_solution():
+    network = drawn(logical_networks.satisfiability, 10, 6.0)
+    assert len(network.graph.factors) == 60
+    assert len(possible(network.graph)) >= 1
+
+
+def test_the_shapes_of_pairwise_models():
+    scopes = [f.scope for f in drawn(pairwise_networks.regular, 10, 3, 4, 1.0).graph.factors if len(f.scope) == 2]
+    assert len(set(scopes)) == 15
+    assert np.bincount(np.ravel(scopes)).tolist() == [3] * 10
+    scopes = [f.scope for f in drawn(pairwise_networks.torus, 4, 1.0).graph.factors if len(f.scope) == 2]
+    assert np.bincount(np.ravel(scopes)).tolist() == [4] * 16
+    assert len(drawn(pairwise_networks.bipartite, 3, 5, 1.0).graph.factors) == 8 + 15
+    assert len(drawn(pairwise_networks.grid, 4, 1.0, "mixed").graph.factors) == 16 + 24
+
+
+def test_files_hold_the_networks(tmp_path, monkeypatch, capsys):
+    kept = [member for member in families.MEMBERS if member.name in ("circuit-100", "grid-mixed-10")]
+    monkeypatch.setattr(families, "MEMBERS", kept)
+    monkeypatch.setattr("sys.argv", ["families", str(tmp_path)])
+    assert families.main() == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "circuit-100.evid",
+        "circuit-100.uai",
+        "grid-mixed-10.uai",
+    ]
+    assert "19 observed" in capsys.readouterr().out
+    for member in kept:
+        network = member.network()
+        evidence = [tmp_path / f"{member.name}.evid"] if network.evidence else []
+        read = condition(load_model(tmp_path / f"{member.name}.uai"), evidence)
+        assert read.observed == network.evidence
+        for one, other in zip(read.factors, network.conditioned().factors, strict=True):
+            assert one.scope == other.scope
+            np.testing.assert_allclose(one.table, other.table, atol=1e-14)

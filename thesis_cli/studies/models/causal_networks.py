@@ -1,0 +1,165 @@
+"""Random Bayesian networks with evidence: grids with deterministic nodes, logic circuits, diagnosis
+by noisy-or, and genetic linkage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.studies.models.network import BayesianNetwork, Network
+
+_GATES = {
+    "and": [[0, 0], [0, 1]],
+    "or": [[0, 1], [1, 1]],
+    "nand": [[1, 1], [1, 0]],
+    "nor": [[1, 0], [0, 0]],
+    "xor": [[0, 1], [1, 0]],
+    "not": [1, 0],
+}
+
+FULL_PARENTS = 12
+"""Most parents of a noisy-or that is written as one table."""
+
+
+def deterministic_grid(side: int, share: float, rng: np.random.Generator) -> Network:
+    """Grid in which each node depends on the nodes above and to the left, and a share of the nodes
+    deterministically; the last corner is observed. As `50-20-5` or `90-30-1` of UAI 2008.
+
+    They are those of T. Sang, P. Beame and H. Kautz, Performing Bayesian inference by weighted
+    model counting, AAAI 2005.
+    """
+    net = BayesianNetwork(rng)
+    number: dict[tuple[int, int], int] = {}
+    for row in range(side):
+        for column in range(side):
+            parents = [number[at] for at in ((row - 1, column), (row, column - 1)) if at in number]
+            on = rng.uniform(0, 1, (2,) * len(parents))
+            if parents and rng.random() < share:
+                on = rng.integers(0, 2, on.shape).astype(np.float64)
+            number[row, column] = net.add(parents, [1 - on, on])
+    return net.network([number[side - 1, side - 1]])
+
+
+def circuit(inputs: int, gates: int, reach: int, rng: np.random.Generator) -> Network:
+    """Logic circuit with uniform inputs and observed outputs, as the ISCAS circuits of UAI 2006.
+
+    Parameters
+    ----------
+    reach : a gate takes its inputs from so many wires before it; the width grows with it.
+    """
+    net = BayesianNetwork(rng)
+    used: set[int] = set()
+    for _ in range(inputs):
+        net.add([], [0.5, 0.5])
+    names = list(_GATES)
+    for _ in range(gates):
+        table = np.array(_GATES[names[rng.integers(len(names))]], dtype=np.float64)
+        wires = net.size - 1 - rng.choice(min(reach, net.size), table.ndim, replace=False)
+        parents = [int(wire) for wire in wires]
+        used.update(parents)
+        net.add(parents, [1 - table, table])
+    return net.network(sorted(set(range(inputs, net.size)) - used))
+
+
+def diagnosis(diseases: int, findings: int, causes: int, rng: np.random.Generator) -> Network:
+    """Two layers, diseases and findings, each finding a noisy-or of some diseases and all observed:
+    as QMR-DT and Promedas of UAI 2008 to 2014.
+
+    Parameters
+    ----------
+    causes : diseases that may cause a finding. Up to `FULL_PARENTS` they share one table; above,
+        a chain of auxiliary variables takes one at a time, as Promedas does.
+    """
+    net = BayesianNetwork(rng)
+    for prior in np.exp(rng.uniform(np.log(0.02), np.log(0.3), diseases)):
+        net.add([], [1 - prior, prior])
+    observed = []
+    for _ in range(findings):
+        parents = sorted(int(i) for i in rng.choice(diseases, causes, replace=False))
+        inhibited, leak = rng.uniform(0.2, 0.9, causes), rng.uniform(0.001, 0.05)
+        add = _noisy_or if causes <= FULL_PARENTS else _noisy_or_chain
+        observed.append(add(net, parents, inhibited, leak))
+    return net.network(observed)
+
+
+def _noisy_or(net: BayesianNetwork, parents: Sequence[int], inhibited: Floats, leak: float) -> int:
+    """P(off | parents) = (1 - leak) times the inhibition of each parent that is on."""
+    off = np.array(1 - leak)
+    for q in inhibited:
+        off = off[..., np.newaxis] * np.array([1.0, q])
+    return net.add(parents, [off, 1 - off])
+
+
+def _noisy_or_chain(net: BayesianNetwork, parents: Sequence[int], inhibited: Floats, leak: float) -> int:
+    last = net.add([], [1 - leak, leak])
+    for parent, q in zip(parents, inhibited, strict=True):
+        off = np.array([[1.0, q], [0.0, 0.0]])  # axes: what is on so far, the parent
+        last = net.add([last, parent], [off, 1 - off])
+    return last
+
+
+def pedigree(founders: int, children: int, loci: int, alleles: int, rng: np.random.Generator) -> Network:
+    """Genetic linkage: alleles of each person at each locus, what of them is inherited, and
+    unordered genotypes, observed for the youngest and half of the others. As `pedigree1` to
+    `pedigree51` of UAI 2008.
+
+    The model is that of M. Fishelson and D. Geiger, Exact genetic linkage computations for general
+    pedigrees, Bioinformatics 2002. A selector chooses whether a parent passes on what comes from
+    its father or its mother; those of neighbouring loci differ with the probability of
+    recombination.
+
+    Parameters
+    ----------
+    alleles : most alleles of a locus; each has 2 at least.
+    """
+    net = BayesianNetwork(rng)
+    counts = rng.integers(2, alleles + 1, loci).tolist()
+    frequencies = [rng.dirichlet(np.full(count, 3.0)) for count in counts]
+    recombination = rng.uniform(0.02, 0.2, loci)
+    genes = [[(net.add([], f), net.add([], f)) for f in frequencies] for _ in range(founders)]
+    parents = (0, 0)
+    for child in range(children):
+        if child % 3 == 0:  # a couple has three children
+            parents = _couple(len(genes), rng)
+        sides = [_inherited(net, genes[parent], counts, recombination) for parent in parents]
+        genes.append(list(zip(*sides, strict=True)))
+    observed = []
+    for person in genes:
+        phenotypes = [net.add(pair, _unordered(count)) for pair, count in zip(person, counts, strict=True)]
+        if person is genes[-1] or rng.random() < 0.5:
+            observed += phenotypes
+    return net.network(observed)
+
+
+def _couple(persons: int, rng: np.random.Generator) -> tuple[int, int]:
+    """Two persons of the youngest eight."""
+    a, b = persons - 1 - rng.choice(min(persons, 8), 2, replace=False)
+    return int(a), int(b)
+
+
+def _inherited(
+    net: BayesianNetwork, parent: Sequence[tuple[int, int]], counts: Sequence[int], recombination: Floats
+) -> list[int]:
+    """The alleles that a child has from one parent, a variable for each locus."""
+    selectors = [net.add([], [0.5, 0.5])]
+    for theta in recombination[1:]:
+        selectors.append(net.add(selectors[-1:], [[1 - theta, theta], [theta, 1 - theta]]))
+    alleles = []
+    for pair, selector, count in zip(parent, selectors, counts, strict=True):
+        table = np.zeros((count, count, count, 2))  # axes: child, both alleles of the parent, selector
+        for a in range(count):
+            table[a, a, :, 0] = table[a, :, a, 1] = 1
+        alleles.append(net.add([*pair, selector], table))
+    return alleles
+
+
+def _unordered(alleles: int) -> Floats:
+    """P(phenotype | two alleles): the phenotype is the set of both."""
+    pairs = [(a, b) for a in range(alleles) for b in range(a + 1)]
+    table = np.zeros((len(pairs), alleles, alleles))
+    for k, (a, b) in enumerate(pairs):
+        table[k, a, b] = table[k, b, a] = 1
+    return table
