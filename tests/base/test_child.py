@@ -88,3 +88,19 @@ def holding(held: Path) -> Iterator[object]:
 
 def test_the_value_of_one_call() -> None:
     assert child.call(divmod, 17, 5, timeout=60) == (3, 2)
+
+
+def halves(requests: Iterator[int], offset: int) -> Iterator[float]:
+    for request in requests:
+        yield request / 2 + offset
+
+
+def test_a_process_answers_one_request_after_another() -> None:
+    with Child(halves, 10, requests=True) as other:
+        for request in (1, 2, 3):
+            other.send(request)
+            assert other.next(60) == request / 2 + 10
+        other.stop()
+        other.send(4)
+        with pytest.raises(WorkFailed, match="signal 9"):
+            other.next(60)

@@ -7,6 +7,7 @@ one that started it, however that ends, and leaves Ctrl-C to it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import queue
@@ -41,7 +42,13 @@ class Child:
     OSError : the process cannot be started.
     """
 
-    def __init__(self, function: Callable[..., Iterator[Any]], *arguments: Any, memory: int | None = None) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Iterator[Any]],
+        *arguments: Any,
+        memory: int | None = None,
+        requests: bool = False,
+    ) -> None:
         paths = [path for path in sys.path if path]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "thesis_cli.base.child"],
@@ -53,7 +60,8 @@ class Child:
         )
         self.ended = False
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        work = pickle.dumps((function, arguments, memory))
+        self._begun = threading.Event()
+        work = pickle.dumps((function, arguments, memory, requests))
         threading.Thread(target=self._talk, args=(work,), daemon=True).start()
 
     def _talk(self, work: bytes) -> None:
@@ -64,10 +72,25 @@ class Child:
         try:
             stdin.write(work)
             stdin.flush()
+            self._begun.set()
             while True:
                 self._answers.put(pickle.load(stdout))
         except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+            self._begun.set()
             self._answers.put(_END)
+
+    def send(self, request: Any) -> None:
+        """Hand the function its next request; if the process died, `next` says so."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        self._begun.wait()
+        with contextlib.suppress(OSError):
+            stdin.write(pickle.dumps(request))
+            stdin.flush()
+
+    def signal(self, number: int) -> None:
+        """Send the process a signal."""
+        self._process.send_signal(number)
 
     def next(self, timeout: float | None = None) -> Any:
         """The next value that the function yields.
@@ -139,8 +162,9 @@ def _main() -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     source = sys.stdin.buffer
-    function, arguments, memory = pickle.load(source)
-    threading.Thread(target=_end_with_parent, args=(source,), daemon=True).start()
+    function, arguments, memory, requests = pickle.load(source)
+    inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(source, inbox), daemon=True).start()
     if memory is not None:
         _limit(memory)
 
@@ -149,7 +173,7 @@ def _main() -> None:
         answers.flush()
 
     try:
-        for value in function(*arguments):
+        for value in function(*([iter(inbox.get, _END)] if requests else []), *arguments):
             send("value", value)
         send("end", None)
     except Exception as error:  # noqa: BLE001 - it is raised again where the answer is taken
@@ -157,10 +181,13 @@ def _main() -> None:
     os._exit(0)
 
 
-def _end_with_parent(source: Any) -> None:
-    """Wait until the pipe closes, which the parent holds open as long as it lives."""
-    source.read(1)
-    os._exit(1)
+def _listen(source: Any, inbox: queue.SimpleQueue[Any]) -> None:
+    """Take requests until the pipe closes, which the parent holds open as long as it lives."""
+    try:
+        while True:
+            inbox.put(pickle.load(source))
+    finally:
+        os._exit(1)
 
 
 def _limit(memory: int) -> None:
