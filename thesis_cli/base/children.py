@@ -10,9 +10,10 @@ from typing import Any
 
 from thesis_cli.base.child import Child
 from thesis_cli.base.errors import OutOfTime
+from thesis_cli.base.progress import Tick
 
 GRACE = 1.0
-"""Seconds by which an attempt may overrun before its process is stopped; it starts in about one."""
+"""Seconds by which an attempt may overrun its deadline before its process is stopped."""
 
 WAIT = 0.02
 """Seconds to wait for one process before looking at the next."""
@@ -25,8 +26,8 @@ class Attempt:
     Attributes
     ----------
     name : what it is called.
-    function : takes the number of seconds that it has, then the arguments; yields answers, each
-        better than the one before.
+    function : takes a deadline, then the arguments; yields answers, each better than the one
+        before. The deadline is a value of `time.monotonic`, a clock that processes share.
     arguments : pickled.
     seconds : the most that it may take.
     """
@@ -44,7 +45,9 @@ class Failed:
     error: Exception
 
 
-def attempts(asked: Sequence[Attempt], seconds: float, jobs: int) -> Iterator[tuple[Attempt, Any]]:
+def attempts(
+    asked: Sequence[Attempt], seconds: float, jobs: int, tick: Tick | None = None
+) -> Iterator[tuple[Attempt, Any]]:
     """Make attempts in order, `jobs` of them at a time; closing the iterator stops them all.
 
     Parameters
@@ -52,6 +55,7 @@ def attempts(asked: Sequence[Attempt], seconds: float, jobs: int) -> Iterator[tu
     asked : in order of their start.
     seconds : for all together.
     jobs : number of processes.
+    tick : called with 1 after each second.
 
     Yields
     ------
@@ -59,17 +63,21 @@ def attempts(asked: Sequence[Attempt], seconds: float, jobs: int) -> Iterator[tu
     takes too long.
     """
     end = time.monotonic() + seconds
+    second = time.monotonic() + 1
     waiting = list(reversed(asked))
     running: list[tuple[Attempt, Child, float]] = []
     with ExitStack() as stack:
         while waiting or running:
             while waiting and len(running) < jobs and time.monotonic() < end:
                 attempt = waiting.pop()
-                limit = min(attempt.seconds, end - time.monotonic())
-                child = stack.enter_context(Child(attempt.function, limit, *attempt.arguments))
-                running.append((attempt, child, min(end, time.monotonic() + limit) + GRACE))
+                deadline = min(end, time.monotonic() + attempt.seconds)
+                child = stack.enter_context(Child(attempt.function, deadline, *attempt.arguments))
+                running.append((attempt, child, deadline + GRACE))
             if not running:
                 return
+            while tick and time.monotonic() > second:
+                second += 1
+                tick(1)
             for place in list(running):
                 attempt, child, latest = place
                 try:
