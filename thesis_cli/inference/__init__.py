@@ -4,7 +4,7 @@ Start with `exact.py` (ln Z and MAP by the cheapest exact algorithm), `choose.py
 a model) and `solver.py` (the interface of MAP solvers, which estimators use). Algorithms:
 `enumeration.py`, `elimination.py` with `elimination_order.py`, `grid.py` (transfer along a grid),
 `graph_cut.py` and `qpbo.py` (binary pairwise models), `trws.py`, `belief_propagation.py` and
-`trw.py` (message passing). `pairwise.py` brings a model into pairwise form, `sampling.py` draws
-exact samples, `marginals.py` computes exact marginals, `tempered.py` changes the temperature. Files
-named `*_kernels.py` hold compiled loops.
+`trw.py` (message passing), `model_counting.py` (Ganak, on a formula). `pairwise.py` brings a model
+into pairwise form, `sampling.py` draws exact samples, `marginals.py` computes exact marginals,
+`tempered.py` changes the temperature. Files named `*_kernels.py` hold compiled loops.
 """

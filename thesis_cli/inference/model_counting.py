@@ -1,0 +1,167 @@
+"""Exact ln Z by weighted model counting: a formula for the model, and Ganak, which counts it.
+
+Ganak (Sharma, Roy, Soos and Meel, GANAK: a scalable probabilistic exact model counter, IJCAI 2019)
+searches over partial assignments, splits what is left into components and keeps their counts, which
+it recognises by a hash of 64 bits: a wrong answer from a collision is possible, and improbable.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+
+import numpy as np
+
+from thesis_cli.base.errors import OutOfTime, UnsuitableModel, WorkFailed
+from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
+from thesis_cli.inference import counting_process
+from thesis_cli.inference.weighted_cnf import WeightedFormula, weighted_formula
+from thesis_cli.models.factor_graph import FactorGraph
+
+OVERHEAD = 2**28
+"""Bytes of address space that the process needs before it counts."""
+
+REACH = 1000
+"""Binary orders of magnitude on both sides of 1 in which an answer of the library is exact: near
+the ends of a double's range, 2^-1074 and 2^1024, it loses digits or is 0 or infinite."""
+
+
+class ModelCounter:
+    """Model counting prepared for one model.
+
+    Parameters
+    ----------
+    graph : the model.
+    memory : bytes that the counting process may use.
+
+    Attributes
+    ----------
+    clauses, literals : size of the formula: clauses, and literals in all clauses.
+
+    Raises
+    ------
+    UnsuitableModel : the package of Ganak is missing.
+    ModelTooLarge : the formula is too large.
+    """
+
+    def __init__(self, graph: FactorGraph, memory: int = DEFAULT_MEMORY) -> None:
+        spec = find_spec("pyganak")
+        if spec is None or spec.origin is None:
+            raise UnsuitableModel("model counting needs the package pyganak", "run pip install 'thesis-cli[solvers]'")
+        self._library, self._memory = spec.origin, memory
+        self.formula = weighted_formula(graph)
+        self._whole = all(np.isneginf(f.table[f.table != 0]).all() for f in graph.factors)
+        self.clauses = self.formula.clauses
+        self.literals = len(self.formula.literals) - self.clauses
+
+    def log_partition_function(self, time_limit: float | None = None) -> float:
+        """Exact ln Z in nats; `-inf` if no configuration is possible.
+
+        Parameters
+        ----------
+        time_limit : seconds that counting may take; no limit if None.
+
+        Raises
+        ------
+        OutOfTime : it takes longer.
+        WorkFailed : the library failed, or needs more memory.
+        """
+        deadline = math.inf if time_limit is None else time.monotonic() + time_limit
+        if not self.formula.weighted.size:
+            return self.formula.shift + _log(self._run(deadline))
+        return self.formula.shift + self._log_weighted(deadline)
+
+    def count(self, time_limit: float | None = None) -> int | None:
+        """Number of configurations if each has weight 0 or 1, otherwise None; as
+        `log_partition_function`.
+        """
+        if not self._whole:
+            return None
+        return int(self._run(math.inf if time_limit is None else time.monotonic() + time_limit))
+
+    def _log_weighted(self, deadline: float) -> float:
+        """Logarithm of the weighted count.
+
+        The library returns a double. A literal that is true brings the count into its range by a
+        weight of 2^scale. The first scale is right if the count is at most `2 REACH` binary orders
+        below its upper bound; otherwise others are tried.
+        """
+        highest, lowest = (bound / math.log(2) for bound in (self.formula.highest, self.formula.lowest))
+        low, high = math.floor(lowest), math.ceil(highest) + 1  # the count is 0 or from 2^low to 2^high
+        scale = -high + REACH if high > REACH else 0
+        step = 2 * REACH - 100
+        known = False  # whether the count is above 0
+        while True:
+            found = float(self._run(deadline, scale))
+            if 2.0**-REACH < found < math.inf:
+                return math.log(found) - scale * math.log(2)
+            if found == math.inf:
+                low = REACH - scale
+                step = 2 * REACH - 100
+            else:
+                if found == 0 and not known:
+                    if not self._run(deadline, satisfiable=True):
+                        return -math.inf
+                    known = True
+                high = -REACH - scale
+            if high <= low:
+                raise WorkFailed("the model counter's answer is out of its own bounds")
+            target = max(high - step // 2, (low + high) // 2)
+            step *= 2
+            scale = -target
+
+    def _run(self, deadline: float, scale: int = 0, satisfiable: bool = False) -> int | float:
+        return _answer(_job(self.formula, scale, satisfiable), self._library, self._memory + OVERHEAD, deadline)
+
+
+def _log(count: int | float) -> float:
+    return math.log(count) if count else -math.inf
+
+
+def _job(formula: WeightedFormula, scale: int, satisfiable: bool) -> bytes:
+    """What the process reads; literals that are true bring in a weight of 2^scale."""
+    count = -(-abs(scale) // REACH)
+    true = np.arange(formula.variables + 1, formula.variables + 1 + count, dtype=np.int32)
+    literals = np.concatenate([formula.literals, np.stack([true, 0 * true], axis=1).reshape(-1)])
+    weighted = np.concatenate([formula.weighted, true])
+    shares = np.exp2(np.diff(np.linspace(0, scale, count + 1).round()))
+    weights = np.concatenate([formula.weights, np.stack([shares, np.ones(count)], axis=1)])
+    if satisfiable:
+        weighted, weights = weighted[:0], weights[:0]
+    header = counting_process.HEADER.pack(formula.variables + count, literals.size, weighted.size, satisfiable)
+    return b"".join((header, literals.astype("i").tobytes(), weighted.astype("i").tobytes(), weights.tobytes()))
+
+
+def _answer(job: bytes, library: str, memory: int, deadline: float) -> int | float:
+    """Count in a process of its own, which ends with this call.
+
+    Raises
+    ------
+    OutOfTime, WorkFailed : as `ModelCounter.log_partition_function`.
+    """
+    left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
+    command = [sys.executable, "-I", "-S", counting_process.__file__, library, str(memory), str(os.getpid())]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        try:
+            text = process.communicate(job, left)[0].decode().split(maxsplit=1)
+        except subprocess.TimeoutExpired:
+            raise OutOfTime("model counting did not end in time") from None
+        finally:
+            process.kill()
+    if not text:
+        code = process.returncode
+        raise WorkFailed(
+            f"the model counter was ended by signal {-code}" if code < 0 else f"it ended with status {code}"
+        )
+    kind, value = text
+    if kind == "error":
+        if "bad_alloc" in value:
+            raise WorkFailed(f"the model counter needs more than {bytes_text(memory)}; raise --memory")
+        raise WorkFailed(f"the model counter failed: {value.strip()}")
+    return int(value, 16) if kind == "whole" else float.fromhex(value)
