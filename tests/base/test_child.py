@@ -1,5 +1,6 @@
 """A function call in a process of its own."""
 
+import ctypes
 import os
 import signal
 import sys
@@ -81,9 +82,10 @@ def of_grandchild(held: Path) -> Iterator[object]:
 
 
 def holding(held: Path) -> Iterator[object]:
+    """Hold a lock, and the interpreter, as a compiled library may."""
     with filelock.FileLock(held):
-        yield
-        time.sleep(60)
+        yield None
+        ctypes.PyDLL(None).sleep(60)
 
 
 def test_the_value_of_one_call() -> None:

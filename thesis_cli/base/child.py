@@ -50,14 +50,18 @@ class Child:
         requests: bool = False,
     ) -> None:
         paths = [path for path in sys.path if path]
+        inherited, self._alive = os.pipe()  # it closes when this process ends
+        unix = os.name == "posix"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "thesis_cli.base.child"],
+            [sys.executable, "-m", "thesis_cli.base.child", *([str(inherited)] if unix else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             start_new_session=True,
+            pass_fds=(inherited,) if unix else (),
         )
+        os.close(inherited)
         self.ended = False
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._begun = threading.Event()
@@ -127,6 +131,9 @@ class Child:
         """End the process at once."""
         self._process.kill()
         self._process.wait()
+        if self._alive >= 0:
+            os.close(self._alive)
+        self._alive = -1
 
     def __enter__(self) -> Child:
         return self
@@ -161,6 +168,8 @@ def _main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
+    if len(sys.argv) > 1:
+        _end_with_parent(int(sys.argv[1]))
     source = sys.stdin.buffer
     function, arguments, memory, requests = pickle.load(source)
     inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -187,6 +196,23 @@ def _listen(source: Any, inbox: queue.SimpleQueue[Any]) -> None:
         while True:
             inbox.put(pickle.load(source))
     finally:
+        os._exit(1)
+
+
+def _end_with_parent(pipe: int) -> None:
+    """End at the signal that a pipe closes, since a library that holds the interpreter keeps the
+    thread that listens from noticing it.
+    """
+    try:
+        import fcntl
+        import select
+    except ImportError:  # not a Unix
+        return
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+    poll = select.poll()
+    poll.register(pipe, select.POLLHUP)
+    if poll.poll(0):
         os._exit(1)
 
 
