@@ -1,0 +1,199 @@
+"""Bounds on ln Z from both sides, of any model, in the memory and the time that there are."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from thesis_cli.base.errors import NoConfiguration, OutOfTime
+from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.inference.mini_bucket_passes import Passes, Side, State
+from thesis_cli.inference.mini_bucket_plan import Plan, Planner
+from thesis_cli.models.factor_graph import FactorGraph
+
+FIRST, FACTOR = 2.0**7, 8.0
+"""Largest table of the first stage, in entries, and how many times larger that of the next one is."""
+
+PASSES = 20
+"""Most passes of a stage but the last one."""
+
+FEWEST = 6
+"""Passes that must fit into the time that is left for a stage to begin."""
+
+ENTRIES = 2**22
+"""Entries of all tables of a plan without a deadline."""
+
+GAIN = 1e-4
+"""A stage ends when a pass gains less than this share of what all passes of it have gained."""
+
+
+@dataclass(frozen=True)
+class MiniBucketBounds:
+    """Bounds on ln Z.
+
+    Attributes
+    ----------
+    lower, upper : in nats; rounding is allowed for, unless they are `exact`.
+    exact : whether no bucket had to be divided, so that both are ln Z up to rounding.
+    largest : entries of the largest table.
+    passes : forward passes in all.
+    """
+
+    lower: float
+    upper: float
+    exact: bool
+    largest: int
+    passes: int
+
+
+@dataclass
+class Tightened:
+    """The best bound of one side so far, with what gives it again.
+
+    Attributes
+    ----------
+    plan, state : mini-buckets, and their weights and shifts.
+    value, margin : bound in nats, and how far rounding may have moved it.
+    passes : forward passes so far.
+    """
+
+    side: Side
+    plan: Plan | None = None
+    state: State | None = None
+    value: float = math.nan
+    margin: float = 0.0
+    passes: int = 0
+
+    @property
+    def bound(self) -> float:
+        """The bound, which holds in spite of rounding."""
+        if not math.isfinite(self.value):
+            return self.value
+        sign = 1 if self.side == "upper" else -1
+        return math.nextafter(self.value + sign * self.margin, sign * math.inf)
+
+    def run(self, plan: Plan, passes: int, deadline: float | None = None) -> None:
+        """Some passes over new mini-buckets; fewer if they gain little or the time is up.
+
+        Raises
+        ------
+        OutOfTime : the time was up before the first bound.
+        """
+        sign = 1 if self.side == "upper" else -1
+        try:
+            work, first, last = Passes(plan, self.side, deadline), math.nan, math.nan
+            for done in range(passes):
+                work.forward()
+                self.passes += 1
+                value = work.value
+                if self.plan is None or sign * (value - self.value) < 0:
+                    self.plan, self.state = plan, work.state.copy()
+                    self.value, self.margin = value, work.margin
+                if plan.exact or value == -math.inf == self.value == -sign * math.inf:
+                    break
+                if done == 0:
+                    first = value
+                elif done > 1 and sign * (last - value) <= GAIN * sign * (first - value):
+                    break
+                last = value
+                work.backward()
+        except OutOfTime:
+            if self.plan is None:
+                raise
+
+
+def mini_bucket_bounds(
+    graph: FactorGraph,
+    memory: int = DEFAULT_MEMORY,
+    deadline: float | None = None,
+    *,
+    sides: Sequence[Side] = ("upper", "lower"),
+    limit: int | None = None,
+) -> MiniBucketBounds:
+    """Bounds on ln Z by weighted mini-bucket elimination (Dechter and Rish 2003; Liu and Ihler
+    2011).
+
+    Elimination whose tables would be too large splits the product of a bucket into mini-buckets and
+    bounds the sum of the product by Holder's inequality, from above, or by its reverse, from below;
+    see `Passes`. Tables grow from stage to stage as memory and time allow. Each pass gives bounds
+    that hold, and the best ones count.
+
+    Parameters
+    ----------
+    memory : bytes for the tables.
+    deadline : `time.monotonic()` at which to end; without one the work is the same everywhere.
+    sides : the bounds to compute; the other is infinite.
+    limit : most entries of a table; by default what memory and time allow.
+
+    Raises
+    ------
+    NoConfiguration : the upper bound shows that no configuration is possible.
+    OutOfTime : the time was up before the first bound.
+    """
+    found = tightened(graph, memory, deadline, sides=sides, limit=limit)
+    for each in found.values():
+        if each.side == "upper" and each.value == -math.inf:
+            raise NoConfiguration()
+    plans = [each.plan for each in found.values() if each.plan]
+    exact = [each for each in found.values() if each.plan and each.plan.exact]
+    if exact:
+        lower = upper = exact[0].value
+    else:
+        lower = found["lower"].bound if "lower" in found else -math.inf
+        upper = found["upper"].bound if "upper" in found else math.inf
+    widest = max((node.size for plan in plans for node in plan.nodes), default=1)
+    return MiniBucketBounds(lower, upper, bool(exact), widest, sum(each.passes for each in found.values()))
+
+
+def tightened(
+    graph: FactorGraph,
+    memory: int,
+    deadline: float | None,
+    *,
+    sides: Sequence[Side] = ("upper", "lower"),
+    limit: int | None = None,
+) -> dict[Side, Tightened]:
+    """The best bounds with the mini-buckets that give them; see `mini_bucket_bounds`."""
+    planner, found = Planner(graph), {side: Tightened(side) for side in sides}
+    if limit is not None or deadline is None:
+        plan = planner.plan(limit) if limit is not None else _fixed(planner, memory)
+        for each in found.values():
+            each.run(plan, PASSES, deadline)
+        return found
+    plan, largest = planner.plan(FIRST), FIRST
+    while True:
+        began = time.monotonic()
+        before = sum(each.passes for each in found.values())
+        for k, each in enumerate(found.values()):
+            now = time.monotonic()
+            each.run(plan, PASSES, now + (deadline - now) / (len(found) - k))
+        if plan.exact:
+            return found
+        spent = time.monotonic() - began
+        pace = spent / max(1, sum(each.passes for each in found.values()) - before) / plan.entries
+        left = deadline - time.monotonic()
+        larger = _next(planner, largest, memory, left / (pace * FEWEST * len(found)))
+        if larger is None:
+            return found
+        largest, plan = larger
+
+
+def _fixed(planner: Planner, memory: int) -> Plan:
+    """The largest mini-buckets within the memory and `ENTRIES`."""
+    largest, plan = FIRST, planner.plan(FIRST)
+    while (larger := _next(planner, largest, memory, ENTRIES)) and not plan.exact:
+        largest, plan = larger
+    return plan
+
+
+def _next(planner: Planner, largest: float, memory: int, entries: float) -> tuple[float, Plan] | None:
+    """The next larger limit that memory and the entries of a pass allow, with its plan."""
+    for factor in (FACTOR, FACTOR / 2, FACTOR / 4):
+        if math.log(largest * factor) > planner.widest + math.log(factor):
+            continue
+        plan = planner.plan(largest * factor)
+        if plan.memory <= memory and plan.entries <= entries:
+            return largest * factor, plan
+    return None
