@@ -1,14 +1,29 @@
-"""ln Z of Ising grids: exact by each route and by pgmpy, in one process, and Bethe and TRW on large
-grids.
+"""ln Z and MAP beside other packages.
+
+Without options: ln Z of Ising grids by each route and by pgmpy, in one process; elimination beside
+numpy's matmul for as many multiply-adds; Bethe and TRW on large grids.
+
+`--family NAME` (or `all`): the networks of `thesis_cli.studies.models.families`, each beside
+pyAgrum, pgmpy, Ganak and toulbar2, one after the other, each in a process of its own with a limit
+of time and memory. Their times are without the import of the package. An answer counts as exact if
+it agrees with the others to 1e-6 nats, or with `benchmarks/families.csv`, which holds what took
+longer: `--references` adds to that file what is exact.
 """
 
+import argparse
+import csv
 import math
 import time
+from pathlib import Path
 
+import exact_peers as peers
 import numpy as np
 from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
+from thesis_cli.base.child import call
+from thesis_cli.base.errors import OutOfTime
+from thesis_cli.base.files import write_atomic
 from thesis_cli.inference.belief_propagation import bethe_log_partition_function
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import log_partition_function
@@ -16,6 +31,12 @@ from thesis_cli.inference.grid import GridTransfer
 from thesis_cli.inference.trw import trw_log_partition_function
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.studies.models.examples import ising
+from thesis_cli.studies.models.families import MEMBERS
+
+REFERENCES = Path(__file__).with_name("families.csv")
+COLUMNS = ("network", "method", "answer", "value", "error", "seconds", "ratio")
+AGREE = 1e-6
+"""Nats, and relative error, up to which two exact answers agree."""
 
 
 def timed(function):
@@ -33,8 +54,7 @@ def by_pgmpy(graph):
     return math.log(network.get_partition_function())
 
 
-def main():
-    rng = np.random.default_rng(0)
+def small_grid(rng):
     graph = ising(4, 4, 1.0, rng)
     for route in (log_partition_function, bethe_log_partition_function, trw_log_partition_function):
         route(graph)  # compiles
@@ -48,6 +68,9 @@ def main():
     for name, (value, seconds) in answers.items():
         ratio = seconds / answers["elimination"][1]
         print(f"4 x 4   {name:<12} ln Z {value:.10f}  {1e3 * seconds:9.2f} ms  ratio {ratio:.1f}")
+
+
+def large_grids(rng):
     for n in (10, 16, 20):
         grid = ising(n, n, 1.0, rng)
         for kind in (GridTransfer, Elimination):
@@ -60,6 +83,167 @@ def main():
             result, seconds = timed(lambda m=method, g=glass: m(g))
             end = "" if result.converged else ", not converged"
             print(f"100 x 100 {kind}, coupling {coupling:g}: {name} {result.value:.2f}, {seconds:.2f} s{end}")
+
+
+def beside_matmul(rng):
+    """Elimination and numpy's matmul, both on one core, for as many multiply-adds."""
+    side = 1024
+    square = rng.random((side, side))
+    each = min(timed(lambda: square @ square)[1] for _ in range(5)) / side**3
+    for name in ("regular-24x16", "bipartite-20x40", "grid-attractive-15", "diagnosis-40x40", "torus-10"):
+        graph = next(member for member in MEMBERS if member.name == name).network().conditioned()
+        solver = Elimination(graph)
+        work = multiply_adds(graph, solver.order)
+        seconds = min(timed(solver.log_partition_function)[1] for _ in range(2))
+        print(f"{name:<18} {work:.2e} multiply-adds  {seconds:7.3f} s  {seconds / work / each:6.1f} times matmul")
+
+
+def multiply_adds(graph, order):
+    """Entries of all tables that are multiplied and summed, one after the other in this order."""
+    around = [set() for _ in graph.cardinalities]
+    for factor in graph.factors:
+        for i in factor.scope:
+            around[i].update(factor.scope)
+    total = 0
+    for i in order:
+        clique = around[i] | {i}
+        total += math.prod(graph.cardinalities[j] for j in clique)
+        for j in clique:
+            around[j] = (around[j] | clique) - {i}
+    return total
+
+
+def attempt(function, *arguments, limit, memory=None):
+    """What a function returns in a process of its own, or in a few words why it does not."""
+    try:
+        return call(function, *arguments, timeout=limit, memory=memory)
+    except OutOfTime:
+        return "out of time"
+    except peers.NotTaken as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - a peer may raise anything, and the run goes on
+        words = f"{type(error).__name__}: {error}"
+        short = "out of memory" if "alloc" in words or "Memory" in words else words
+        return " ".join(short.split())[:60]
+
+
+def family_rows(member, limit, memory, known):
+    """A row for each method: network, method, answer, value, error, seconds, ratio."""
+    routes = {
+        "thesis-cli": (peers.our_log_z, limit + 20, None, (limit,)),
+        "pyAgrum": (peers.pyagrum_log_z, limit, memory, ()),
+        "pgmpy": (peers.pgmpy_log_z, limit, memory, ()),
+        "Ganak": (peers.ganak_log_z, limit, memory, ()),
+        "thesis-cli map": (peers.our_map, limit + 20, None, (limit,)),
+        "toulbar2 map": (peers.toulbar2_map, limit + 20, memory, (limit,)),
+    }
+    found = {
+        method: attempt(function, member.name, *more, limit=seconds, memory=bound)
+        for method, (function, seconds, bound, more) in routes.items()
+    }
+    ours = {of_map: found["thesis-cli map" if of_map else "thesis-cli"] for of_map in (False, True)}
+    rows = []
+    for method, each in found.items():
+        own = ours["map" in method]
+        if isinstance(each, str):
+            rows.append([member.name, method, each, math.nan, math.nan, math.nan, math.nan])
+            continue
+        value, seconds, answer = each
+        ratio = math.nan if isinstance(own, str) else seconds / own[1]
+        rows.append([member.name, method, answer, value, math.nan, seconds, ratio])
+    for of_map in (False, True):
+        judge([row for row in rows if ("map" in row[1]) == of_map], None if of_map else known.get(member.name))
+    return rows
+
+
+def agree(one, other):
+    return abs(one - other) <= AGREE * max(1.0, abs(other))
+
+
+def judge(rows, known):
+    """Fill in the errors of some rows of one quantity; exact answers that differ say so."""
+    exact = [row[3] for row in rows if row[2] == "exact"]
+    truth = known if known is not None else exact[0] if exact else math.nan
+    for row in rows:
+        row[4] = row[3] - truth
+        if row[2] == "exact" and not all(agree(row[3], other) for other in [truth, *exact]):
+            row[2] = "DISAGREES"
+
+
+def print_rows(rows):
+    for name, method, answer, value, error, seconds, ratio in rows:
+        if math.isnan(seconds):
+            print(f"{name:<21} {method:<15} {answer}")
+        else:
+            print(
+                f"{name:<21} {method:<15} {answer:<16} {value:16.9f}  error {error:9.2g}"
+                f"  {seconds:8.3f} s  ratio {ratio:.3g}",
+                flush=True,
+            )
+
+
+def read_references():
+    if not REFERENCES.exists():
+        return {}
+    with REFERENCES.open(newline="") as file:
+        return {row["network"]: row for row in csv.DictReader(file)}
+
+
+def add_references(rows, references):
+    """Keep the answer of the first exact method, unless the file has one."""
+    for name, method, answer, value, *_ in rows:
+        if answer == "exact" and "map" not in method and name not in references:
+            references[name] = {"network": name, "ln_z": f"{value:.12g}", "method": method}
+    lines = [",".join(("network", "ln_z", "method"))]
+    lines += [",".join(references[m.name].values()) for m in MEMBERS if m.name in references]
+    write_atomic({REFERENCES: "\n".join(lines) + "\n"})
+
+
+def summary(rows, names):
+    """Who solved how many, and how long they took beside ours where both did."""
+    print(f"\n{len(names)} networks")
+    for method in dict.fromkeys(row[1] for row in rows):
+        solved = [row for row in rows if row[1] == method and row[2] == "exact"]
+        ratios = [row[6] for row in solved if not math.isnan(row[6])]
+        middle = f", median ratio {np.median(ratios):.3g}" if ratios else ""
+        wrong = sum(row[1] == method and row[2] == "DISAGREES" for row in rows)
+        print(f"{method:<15} solved {len(solved)}, {sum(row[5] for row in solved):.0f} s{middle}, wrong {wrong}")
+    close = [row for row in rows if row[1] == "thesis-cli" and abs(row[4]) <= math.log(32)]
+    print(f"thesis-cli within a factor of 32 of Z: {len(close)}")
+
+
+def families(options):
+    references = read_references()
+    known = {name: float(row["ln_z"]) for name, row in references.items()}
+    chosen = [m for m in MEMBERS if {"all", m.family, m.name} & set(options.family)]
+    rows = []
+    for member in chosen:
+        found = family_rows(member, options.limit, int(options.memory * 2**30), known)
+        print_rows(found)
+        rows += found
+        if options.references:
+            add_references(found, references)
+        if options.csv:
+            lines = [",".join(COLUMNS), *(",".join(map(str, row)) for row in rows)]
+            write_atomic({options.csv: "\n".join(lines) + "\n"})
+    summary(rows, chosen)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = ["all", *dict.fromkeys(m.family for m in MEMBERS), *(m.name for m in MEMBERS)]
+    parser.add_argument("--family", action="append", choices=names, metavar="NAME", help="family or network; all")
+    parser.add_argument("--limit", type=float, default=60, help="seconds for each method")
+    parser.add_argument("--memory", type=float, default=4, help="GiB for each of the other packages")
+    parser.add_argument("--csv", type=Path, help="file for the table")
+    parser.add_argument("--references", action="store_true", help="keep exact answers in families.csv")
+    options = parser.parse_args()
+    if options.family:
+        return families(options)
+    rng = np.random.default_rng(0)
+    small_grid(rng)
+    large_grids(rng)
+    beside_matmul(rng)
 
 
 if __name__ == "__main__":

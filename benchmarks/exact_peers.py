@@ -1,0 +1,173 @@
+"""ln Z and the MAP of a network of the families by other packages and by this one: functions that
+`thesis_cli.base.child` calls in a process of their own, with a limit of time and memory.
+
+Each takes the name of the network and returns the value, the seconds that it took without the
+import of the package, and what kind of answer it is.
+"""
+
+import math
+import time
+
+import numpy as np
+
+from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.studies.models.families import MEMBERS
+
+TINY = 1e-300
+"""Below this, a product in double precision may have lost digits."""
+
+
+def network_of(name):
+    return next(member for member in MEMBERS if member.name == name).network()
+
+
+class NotTaken(Exception):
+    """The package does not take the network, or not with an answer that can be used."""
+
+
+def merged(graph):
+    """The same model with one factor for each set of variables, none empty, and the constant."""
+    tables, constant = {}, 0.0
+    for factor in graph.factors:
+        scope = tuple(sorted(factor.scope))
+        table = factor.table.transpose([factor.scope.index(i) for i in scope])
+        tables[scope] = tables[scope] + table if scope in tables else table
+    constant += float(tables.pop((), 0.0))
+    highest = {scope: float(table.max()) for scope, table in tables.items()}
+    factors = [Factor(scope, table - highest[scope]) for scope, table in tables.items()]
+    return FactorGraph(graph.cardinalities, factors), constant + sum(highest.values())
+
+
+def is_bayesian(graph):
+    """Whether each variable heads one factor, which sums to 1 over it."""
+    heads = [factor.scope[0] for factor in graph.factors if factor.scope]
+    return sorted(heads) == list(range(len(graph.cardinalities))) and all(
+        np.allclose(np.exp(factor.table).sum(axis=0), 1) for factor in graph.factors
+    )
+
+
+def pyagrum_log_z(name):
+    """Lazy propagation in a Bayesian network: the probability of the evidence.
+
+    Of a Markov network, pyAgrum gives no partition function. It becomes a Bayesian network of
+    uniform variables, in which each factor is an observed child that is on with probability
+    proportional to the factor.
+    """
+    import pyagrum
+
+    network = network_of(name)
+    began = time.perf_counter()
+    net = pyagrum.BayesNet()
+    graph, constant, evidence = network.graph, 0.0, dict(network.evidence)
+    for i, states in enumerate(graph.cardinalities):
+        net.add(pyagrum.RangeVariable(str(i), "", 0, states - 1))
+    if is_bayesian(graph):
+        conditionals = [(factor.scope, factor.table) for factor in graph.factors]
+    else:
+        graph, constant = merged(graph)
+        constant += math.log(graph.size)
+        conditionals = [((i,), np.full(k, -math.log(k))) for i, k in enumerate(graph.cardinalities)]
+        for j, factor in enumerate(graph.factors, len(graph.cardinalities)):
+            net.add(pyagrum.RangeVariable(str(j), "", 0, 1))
+            with np.errstate(divide="ignore"):
+                conditionals.append(((j, *factor.scope), np.stack([np.log(-np.expm1(factor.table)), factor.table])))
+            evidence[j] = 1
+    for (child, *parents), _ in conditionals:
+        for parent in parents:
+            net.addArc(parent, child)
+    for scope, table in conditionals:
+        cpt = net.cpt(scope[0])
+        order = [scope.index(int(name)) for name in reversed(cpt.names)]
+        cpt[:] = np.ascontiguousarray(np.exp(table).transpose(order))
+    inference = pyagrum.LazyPropagation(net)
+    inference.setEvidence({str(i): state for i, state in evidence.items()})
+    inference.eraseAllTargets()
+    inference.makeInference()
+    probability = inference.evidenceProbability()
+    if probability < TINY:
+        raise NotTaken("underflow")
+    return math.log(probability) + constant, time.perf_counter() - began, "exact"
+
+
+def pgmpy_log_z(name):
+    """Calibrated junction tree: the sum of a clique's belief."""
+    from pgmpy.factors.discrete import DiscreteFactor
+    from pgmpy.inference import BeliefPropagation
+    from pgmpy.models import DiscreteMarkovNetwork
+
+    network = network_of(name)
+    began = time.perf_counter()
+    graph, constant = merged(network.conditioned())
+    constant += sum(
+        math.log(k) for i, k in enumerate(graph.cardinalities) if i not in {v for f in graph.factors for v in f.scope}
+    )
+    model = DiscreteMarkovNetwork()
+    for factor in graph.factors:
+        names = [str(i) for i in factor.scope]
+        model.add_nodes_from(names)
+        model.add_edges_from((a, b) for a in names for b in names if a < b)
+        model.add_factors(DiscreteFactor(names, factor.table.shape, np.exp(factor.table)))
+    inference = BeliefPropagation(model)
+    inference.calibrate()
+    belief = next(iter(inference.get_clique_beliefs().values()))
+    total = float(belief.values.sum())
+    if not TINY < total < math.inf:
+        raise NotTaken("underflow")
+    return math.log(total) + constant, time.perf_counter() - began, "exact"
+
+
+def ganak_log_z(name):
+    """The model counter Ganak, on our encoding."""
+    from thesis_cli.inference.model_counting import ModelCounter
+
+    network = network_of(name)
+    began = time.perf_counter()
+    value = ModelCounter(network.conditioned()).log_partition_function()
+    return value, time.perf_counter() - began, "exact"
+
+
+def toulbar2_map(name, limit):
+    """The largest log-potential, by toulbar2 at its defaults; costs have 6 decimal digits."""
+    import pytoulbar2
+
+    network = network_of(name)
+    began = time.perf_counter()
+    graph, _ = merged(network.conditioned())
+    problem = pytoulbar2.CFN(resolution=6, verbose=-1)
+    for i, states in enumerate(graph.cardinalities):
+        problem.AddVariable(str(i), range(states))
+    top = 1e9
+    for factor in graph.factors:
+        costs = np.minimum(-factor.table, top).reshape(-1).tolist()
+        problem.AddFunction([str(i) for i in factor.scope], costs)
+    found = problem.Solve(timeLimit=math.ceil(limit))
+    if not found:
+        raise NotTaken("no solution")
+    states = np.array([found[0]])
+    value = float(network.conditioned().log_potential(states)[0])
+    return value, time.perf_counter() - began, "not proven" if problem.Limit else "exact"
+
+
+_TINY = FactorGraph([2, 2, 2], [Factor((0, 1, 2), np.zeros((2, 2, 2)))])
+
+
+def our_log_z(name, limit):
+    """The first answer of `thesis-cli estimate-z`."""
+    import thesis_cli as tc
+
+    tc.estimate_z(_TINY, method="exact")  # loads what is compiled
+    graph = network_of(name).conditioned()
+    began = time.perf_counter()
+    found = tc.estimate_z(graph, method="exact").estimates[0]
+    return found.value, time.perf_counter() - began, found.kind
+
+
+def our_map(name, limit):
+    """The largest log-potential by `thesis-cli map`, and whether it is proven."""
+    import thesis_cli as tc
+
+    tc.map_state(_TINY)
+    graph = network_of(name).conditioned()
+    began = time.perf_counter()
+    found = tc.map_state(graph).found
+    return found.value, time.perf_counter() - began, "exact" if found.guarantee == "exact" else "not proven"
