@@ -8,17 +8,15 @@ it recognises by a hash of 64 bits: a wrong answer from a collision is possible,
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 import time
 from importlib.util import find_spec
 
 import numpy as np
 
-from thesis_cli.base.errors import OutOfTime, UnsuitableModel, WorkFailed
+from thesis_cli.base.child import call
+from thesis_cli.base.errors import UnsuitableModel, WorkFailed
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
-from thesis_cli.inference import counting_process
+from thesis_cli.inference.counting_process import Job, count
 from thesis_cli.inference.weighted_cnf import WeightedFormula, weighted_formula
 from thesis_cli.models.factor_graph import FactorGraph
 
@@ -49,10 +47,9 @@ class ModelCounter:
     """
 
     def __init__(self, graph: FactorGraph, memory: int = DEFAULT_MEMORY) -> None:
-        spec = find_spec("pyganak")
-        if spec is None or spec.origin is None:
+        if find_spec("pyganak") is None:
             raise UnsuitableModel("model counting needs the package pyganak", "run pip install 'thesis-cli[solvers]'")
-        self._library, self._memory = spec.origin, memory
+        self._memory = memory
         self.formula = weighted_formula(graph)
         self._whole = all(np.isneginf(f.table[f.table != 0]).all() for f in graph.factors)
         self.clauses = self.formula.clauses
@@ -115,53 +112,36 @@ class ModelCounter:
             scale = -target
 
     def _run(self, deadline: float, scale: int = 0, satisfiable: bool = False) -> int | float:
-        return _answer(_job(self.formula, scale, satisfiable), self._library, self._memory + OVERHEAD, deadline)
+        left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
+        job = _job(self.formula, scale, satisfiable)
+        try:
+            found: int | float = call(count, job, timeout=left, memory=self._memory + OVERHEAD)
+        except MemoryError:
+            raise self._out_of_memory() from None
+        except RuntimeError as error:  # what the library makes of any exception of its own
+            if isinstance(error, WorkFailed):
+                raise
+            if "bad_alloc" in str(error):
+                raise self._out_of_memory() from None
+            raise WorkFailed(f"the model counter failed: {' '.join(str(error).split())}") from None
+        return found
+
+    def _out_of_memory(self) -> WorkFailed:
+        return WorkFailed(f"the model counter needs more than {bytes_text(self._memory)}; raise --memory")
 
 
 def _log(count: int | float) -> float:
     return math.log(count) if count else -math.inf
 
 
-def _job(formula: WeightedFormula, scale: int, satisfiable: bool) -> bytes:
-    """What the process reads; literals that are true bring in a weight of 2^scale."""
+def _job(formula: WeightedFormula, scale: int, satisfiable: bool) -> Job:
+    """The formula, with literals that are true and bring in a weight of 2^scale."""
+    if satisfiable:
+        return Job(formula.variables, formula.literals.tobytes(), b"", b"", satisfiable=True)
     count = -(-abs(scale) // REACH)
     true = np.arange(formula.variables + 1, formula.variables + 1 + count, dtype=np.int32)
     literals = np.concatenate([formula.literals, np.stack([true, 0 * true], axis=1).reshape(-1)])
-    weighted = np.concatenate([formula.weighted, true])
     shares = np.exp2(np.diff(np.linspace(0, scale, count + 1).round()))
     weights = np.concatenate([formula.weights, np.stack([shares, np.ones(count)], axis=1)])
-    if satisfiable:
-        weighted, weights = weighted[:0], weights[:0]
-    header = counting_process.HEADER.pack(formula.variables + count, literals.size, weighted.size, satisfiable)
-    return b"".join((header, literals.astype("i").tobytes(), weighted.astype("i").tobytes(), weights.tobytes()))
-
-
-def _answer(job: bytes, library: str, memory: int, deadline: float) -> int | float:
-    """Count in a process of its own, which ends with this call.
-
-    Raises
-    ------
-    OutOfTime, WorkFailed : as `ModelCounter.log_partition_function`.
-    """
-    left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
-    command = [sys.executable, "-I", "-S", counting_process.__file__, library, str(memory), str(os.getpid())]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-    ) as process:
-        try:
-            text = process.communicate(job, left)[0].decode().split(maxsplit=1)
-        except subprocess.TimeoutExpired:
-            raise OutOfTime("model counting did not end in time") from None
-        finally:
-            process.kill()
-    if not text:
-        code = process.returncode
-        raise WorkFailed(
-            f"the model counter was ended by signal {-code}" if code < 0 else f"it ended with status {code}"
-        )
-    kind, value = text
-    if kind == "error":
-        if "bad_alloc" in value:
-            raise WorkFailed(f"the model counter needs more than {bytes_text(memory)}; raise --memory")
-        raise WorkFailed(f"the model counter failed: {value.strip()}")
-    return int(value, 16) if kind == "whole" else float.fromhex(value)
+    weighted = np.concatenate([formula.weighted, true])
+    return Job(formula.variables + count, literals.tobytes(), weighted.tobytes(), weights.tobytes())

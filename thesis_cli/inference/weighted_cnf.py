@@ -62,7 +62,7 @@ class _Translation:
         self._check_clauses()
         self._next: int = self._starts[-1]
         self._shift: list[float] = []
-        self._lowest, self._highest = 0.0, 0.0
+        self._lowest = 0.0
         self._weighted: list[Literals] = []
         self._weights: list[Floats] = []
         self._templates: dict[tuple[tuple[int, ...], bytes], Template] = {}
@@ -88,7 +88,7 @@ class _Translation:
             np.concatenate([empty, *self._weighted]),
             np.concatenate([none, *self._weights]),
             math.fsum(self._shift),
-            self._highest + sum(math.log(k) for k in self._states),
+            sum(math.log(k) for k in self._states),
             self._lowest,
         )
 
