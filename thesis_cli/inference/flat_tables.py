@@ -48,6 +48,23 @@ def starts(lengths: Sequence[int] | Ints) -> Ints:
     return found
 
 
+def joined(a: FlatTables, b: FlatTables) -> FlatTables:
+    """The tables of both, over the same variables."""
+    return FlatTables(
+        a.sizes,
+        np.concatenate([a.first, a.first[-1] + b.first[1:]]),
+        np.concatenate([a.scopes, b.scopes]),
+        np.concatenate([a.places, a.places[-1] + b.places[1:]]),
+        np.concatenate([a.tables, b.tables]),
+    )
+
+
+def factor_of(t: FlatTables, f: int) -> Factor:
+    """Table f as a factor."""
+    scope = t.scopes[t.first[f] : t.first[f + 1]]
+    return Factor(tuple(scope.tolist()), t.tables[t.places[f] : t.places[f + 1]].reshape(t.sizes[scope]))
+
+
 def factors_of(t: FlatTables) -> list[Factor]:
     """Factors whose tables are views of the flat ones."""
     first, places, scopes = t.first.tolist(), t.places.tolist(), t.scopes.tolist()

@@ -12,7 +12,16 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.inference import reduction_kernels as kernels
-from thesis_cli.inference.flat_tables import FlatTables, factors_of, flat_tables, products, starts, users_of
+from thesis_cli.inference.flat_tables import (
+    FlatTables,
+    factor_of,
+    factors_of,
+    flat_tables,
+    joined,
+    products,
+    starts,
+    users_of,
+)
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 ROUNDS = 20
@@ -258,25 +267,29 @@ class _Reducer:
         self.t = t._replace(sizes=t.sizes[used], scopes=numbers[t.scopes])
 
     def _multiply(self) -> bool:
-        """Multiply tables over the same variables, and over some of those of another; whether there
-        were any.
+        """Multiply tables over the same variables, and over some of those of another; whether a
+        product may have new zeros.
         """
-        first, scopes = self.t.first.tolist(), self.t.scopes.tolist()
+        t = self.t
+        first, scopes = t.first.tolist(), t.scopes.tolist()
         groups: dict[frozenset[int], list[int]] = {}
         for f in range(len(first) - 1):
             groups.setdefault(frozenset(scopes[first[f] : first[f + 1]]), []).append(f)
         levels = np.empty(len(first) - 1)
-        kernels.relations(self.t, np.empty_like(self.t.scopes), levels)
-        pure = {scope: not np.isnan(levels[members]).any() for scope, members in groups.items()}
-        into = _containers(pure)
-        if not into and len(groups) == len(first) - 1:
+        kernels.relations(t, np.empty_like(t.scopes), levels)
+        soft = np.isnan(levels).tolist()
+        into = _containers({scope: not any([soft[f] for f in members]) for scope, members in groups.items()})
+        for scope in sorted(into, key=len):
+            groups[into[scope]] += groups.pop(scope)
+        shared = [members for members in groups.values() if len(members) > 1]
+        alone = np.ones(len(first) - 1, bool)
+        alone[[f for members in shared for f in members]] = False
+        if not shared:
             return False
-        factors = factors_of(self.t)
-        for scope in sorted(groups, key=len):
-            if scope in into:
-                groups[into[scope]] += groups.pop(scope)
-        self.t = flat_tables(self.t.sizes, [_product([factors[f] for f in members]) for members in groups.values()])
-        return True
+        made = [_product([factor_of(t, f) for f in members]) for members in shared]
+        self._select(alone)
+        self.t = joined(self.t, flat_tables(t.sizes, made))
+        return bool((self.t.tables[-sum(f.table.size for f in made) :] == -np.inf).any())
 
     def _merge(self) -> bool:
         """Make one variable of two that determine each other; whether there were any."""

@@ -1,0 +1,70 @@
+import itertools
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import factor_graphs
+from tests.inference.test_reduction import NO, constrained_graphs, log_sum
+from tests.tiers import examples
+from thesis_cli.base.errors import ModelTooLarge, OutOfTime
+from thesis_cli.inference.sparse_elimination import SparseElimination
+from thesis_cli.models.factor_graph import Factor, FactorGraph
+
+
+def circuit(inputs, gates, rng):
+    """Gates of random functions of two or three earlier variables, after weighted inputs."""
+    n = inputs + gates
+    factors = [Factor((i,), rng.normal(size=2)) for i in range(inputs)]
+    for v in range(inputs, n):
+        above = rng.choice(np.arange(max(0, v - 30), v), min(v, rng.integers(2, 4)), replace=False)
+        function = rng.integers(0, 2, (2,) * len(above))
+        table = np.where(np.arange(2) == function[..., None], 0.0, NO)
+        factors.append(Factor((*above.tolist(), v), table))
+    return FactorGraph([2] * n, factors)
+
+
+@settings(max_examples=examples(100))
+@given(constrained_graphs() | factor_graphs(), st.sampled_from([1.0, 300.0]))
+def test_sum_is_brute_force(graph, scale):
+    graph = graph.with_factors([Factor(f.scope, np.where(f.table > NO, scale * f.table, NO)) for f in graph.factors])
+    expected = pytest.approx(log_sum(graph), rel=1e-12, abs=1e-12)
+    assert SparseElimination(graph).log_partition_function() == expected
+
+
+def test_a_circuit_sums_over_its_inputs():
+    rng = np.random.default_rng(3)
+    graph = circuit(6, 150, rng)
+    graph = graph.with_factors([*graph.factors, *(Factor((v,), rng.normal(size=2)) for v in range(6, 156))])
+    states = np.zeros((64, 156), np.int64)
+    states[:, :6] = list(itertools.product(range(2), repeat=6))
+    for f in graph.factors[6:156]:
+        states[:, f.scope[-1]] = f.table[tuple(states[:, i] for i in f.scope[:-1])].argmax(axis=-1)
+    expected = np.logaddexp.reduce(graph.log_potential(states))
+    found = SparseElimination(graph)
+    assert found.log_partition_function() == pytest.approx(expected, rel=1e-12)
+    assert found.rows <= 2**10
+
+
+def test_limits_end_an_elimination():
+    rng = np.random.default_rng(1)
+    graph = FactorGraph(
+        [2] * 40, [Factor(pair, rng.normal(size=(2, 2))) for pair in itertools.combinations(range(40), 2)]
+    )
+    with pytest.raises(ModelTooLarge, match="sparse elimination needs more than 1 MiB"):
+        SparseElimination(graph, 2**20).log_partition_function()
+    with pytest.raises(OutOfTime):
+        SparseElimination(graph).log_partition_function(time.monotonic())
+
+
+def test_leaves_of_a_bayesian_network_add_up_to_one():
+    rng = np.random.default_rng(2)
+    factors = [Factor((i,), np.log(rng.dirichlet(np.ones(3)))) for i in range(20)]
+    for v in range(20, 40):
+        scope = (*rng.choice(20, 6, replace=False).tolist(), v)
+        factors.append(Factor(scope, np.log(rng.dirichlet(np.ones(2), (3,) * 6))))
+    found = SparseElimination(FactorGraph([3] * 20 + [2] * 20, factors))
+    assert found.log_partition_function() == pytest.approx(0, abs=1e-12)
+    assert found.rows <= 3**6

@@ -1,0 +1,247 @@
+"""Exact ln Z of factor graphs with many zeros: variable elimination on the supports of tables."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
+from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.inference.reduction import reduced
+from thesis_cli.inference.sparse_kernels import LOG_SUM, MAXIMUM, SUM
+from thesis_cli.inference.sparse_tables import SMALLEST, Joiner, SparseTable, sparse_table
+from thesis_cli.models.factor_graph import FactorGraph
+
+FIRST_TRIALS = (2**18, 2**23)
+"""Bytes that the tables of the first trials may take, which show which rule fits the model."""
+
+ROUNDING = 1e-14
+"""Weights that differ by this part are the same: rows of a conditional probability table that add
+up to 1."""
+
+MANY = 8
+"""From this many tables on, the two smallest are joined, and no pair is chosen by its join."""
+
+
+class SparseElimination:
+    """Variable elimination whose tables hold only the entries above 0.
+
+    The order is chosen on the way, by the expected number of rows of the next join. Three rules
+    take turns with little memory before one may take all of it.
+
+    Parameters
+    ----------
+    graph : the model.
+    memory : bytes that the tables may take.
+
+    Attributes
+    ----------
+    rows : of the largest table of the last elimination.
+    """
+
+    name = "sparse elimination"
+
+    def __init__(self, graph: FactorGraph, memory: int = DEFAULT_MEMORY) -> None:
+        self.graph, self._memory = graph, memory
+        self.rows = 0
+
+    def log_partition_function(self, deadline: float | None = None) -> float:
+        """Exact ln Z in nats; `-inf` when no configuration is possible.
+
+        Parameters
+        ----------
+        deadline : `time.monotonic()` at which to stop.
+
+        Raises
+        ------
+        ModelTooLarge : a table outgrows the memory.
+        OutOfTime : the deadline has passed.
+        """
+        try:
+            small = reduced(self.graph)
+        except NoConfiguration:
+            return -math.inf
+        made = [sparse_table(f) for f in small.graph.factors]
+        constant = small.constant + math.fsum(top for _, top in made)
+        rules = list(_RULES)
+        for memory in (*FIRST_TRIALS, self._memory):
+            if memory > self._memory:
+                continue
+            left: dict[Rule, int] = {}
+            for rule in rules:
+                run = _Run([table for table, _ in made], small.graph.cardinalities, Joiner(memory, deadline, SUM), rule)
+                try:
+                    found = run.log_sum()
+                except ModelTooLarge as error:
+                    left[rule], reason = len(run.users), error
+                else:
+                    self.rows = run.joiner.most_rows
+                    return constant + found
+            rules.sort(key=left.__getitem__)
+        raise reason
+
+
+class _Run:
+    """One elimination.
+
+    Attributes
+    ----------
+    tables : those that are left, by number.
+    users : the numbers of the tables that name each variable that is left.
+    states, logs : number of states of each variable, and log2 of it.
+    constant : ln of what was taken out of the tables.
+    """
+
+    def __init__(self, tables: Sequence[SparseTable], states: Sequence[int], joiner: Joiner, rule: Rule) -> None:
+        self.states, self.logs = states, [math.log2(k) for k in states]
+        self.joiner, self._rule = joiner, rule
+        self.constant = 0.0
+        self.tables: dict[int, SparseTable] = {}
+        self.users: dict[int, set[int]] = {}
+        self._next = 0
+        if joiner.how == SUM and any(math.exp(t.weights.min()) < SMALLEST for t in tables):
+            joiner.how = LOG_SUM
+        for t in tables:
+            weights = np.exp(t.weights) if joiner.how == SUM else t.weights
+            self._add(SparseTable(t.fields, t.keys, weights))
+
+    def log_sum(self) -> float:
+        scores = {v: self._rule(self, v) for v in self.users}
+        queue = [(score, v) for v, score in scores.items()]
+        heapq.heapify(queue)
+        while queue:
+            score, v = heapq.heappop(queue)
+            if v not in self.users or scores[v] != score:
+                continue
+            near = {u for t in self.users[v] for u in self.tables[t].fields}
+            self._eliminate(v)
+            if self.constant == -math.inf:
+                return -math.inf
+            for u in near:
+                if u in self.users:
+                    scores[u] = self._rule(self, u)
+                    heapq.heappush(queue, (scores[u], u))
+        return self.constant
+
+    def _eliminate(self, v: int) -> None:
+        while v in self.users:
+            numbers = sorted(self.users[v], key=lambda t: self.tables[t].size)
+            if len(numbers) == 1:
+                self._join(numbers[:1])
+            elif len(numbers) == 2 or len(numbers) >= MANY:
+                self._join(numbers[:2])
+            else:
+                pairs = [(a, b) for a in numbers for b in numbers if a < b]
+                self._join(min(pairs, key=lambda pair: self.expected(pair)[0]))
+            if self.constant == -math.inf:
+                return
+
+    def _join(self, numbers: Sequence[int]) -> None:
+        """Replace one or two tables by their product without the variables that no other names."""
+        tables = [self.tables[t] for t in numbers]
+        inside = set(numbers)
+        kept = {u for t in tables for u in t.fields if not self.users[u] <= inside}
+        made = self.joiner.join(tables[0], tables[1] if len(tables) > 1 else self._unit(), kept)
+        for t in numbers:
+            self._remove(t)
+        self._add(self._scaled(made))
+
+    def _unit(self) -> SparseTable:
+        return SparseTable({}, np.zeros((1, 1), np.uint64), np.full(1, 1.0 if self.joiner.how == SUM else 0.0))
+
+    def _scaled(self, table: SparseTable) -> SparseTable:
+        """Take the largest weight out; go over to logarithms if the smallest is too small."""
+        if table.size == 0:
+            self.constant = -math.inf
+            return table
+        weights, top = table.weights, float(table.weights.max())
+        if self.joiner.how != SUM:
+            self.constant += top
+            weights -= top
+        else:
+            self.constant += math.log(top)
+            weights /= top
+            if weights.min() < SMALLEST:
+                self.joiner.how = LOG_SUM
+                np.log(weights, out=weights)
+                for t in self.tables.values():
+                    np.log(t.weights, out=t.weights)
+        return table
+
+    def _add(self, table: SparseTable) -> None:
+        if self._is_constant(table):
+            for v in table.fields:
+                if v not in self.users and self.joiner.how != MAXIMUM:
+                    self.constant += math.log(self.states[v])
+            return
+        self.tables[self._next] = table
+        self.joiner.used += table.bytes
+        for v in table.fields:
+            self.users.setdefault(v, set()).add(self._next)
+        self._next += 1
+
+    def _is_constant(self, table: SparseTable) -> bool:
+        """Whether all weights are the largest one, to rounding, and none is 0."""
+        if table.size != math.prod(self.states[v] for v in table.fields):
+            return False
+        least = float(table.weights.min())
+        return (least if self.joiner.how == SUM else math.exp(least)) > 1 - ROUNDING
+
+    def _remove(self, number: int) -> None:
+        table = self.tables.pop(number)
+        self.joiner.used -= table.bytes
+        for v in table.fields:
+            self.users[v].remove(number)
+            if not self.users[v]:
+                del self.users[v]
+
+    def _full(self, variables: Collection[int]) -> float:
+        """log2 of the number of configurations of some variables."""
+        return math.fsum(self.logs[v] for v in variables)
+
+    def expected(self, numbers: Sequence[int]) -> tuple[float, set[int]]:
+        """log2 of the expected number of rows of the join of some tables, and its variables.
+
+        It is the estimate of databases (Selinger et al., SIGMOD 1979): of the pairs of rows, one in
+        d agrees, where d is the larger number of distinct states that a table has of the shared
+        variables.
+        """
+        tables = sorted((self.tables[t] for t in numbers), key=lambda t: t.size)
+        scope: set[int] = set()
+        rows = 0.0
+        for t in tables:
+            own = math.log2(t.size)
+            shared = self._full(scope & t.fields.keys())
+            scope |= t.fields.keys()
+            rows = min(rows + own - max(min(rows, shared), min(own, shared)), self._full(scope))
+        return rows, scope
+
+
+Rule = Callable[[_Run, int], tuple[float, float]]
+"""The score of a variable in an elimination; the lowest goes first."""
+
+
+def _least_join(run: _Run, v: int) -> tuple[float, float]:
+    rows, scope = run.expected(list(run.users[v]))
+    return rows, len(scope)
+
+
+def _least_growth(run: _Run, v: int) -> tuple[float, float]:
+    rows, scope = run.expected(list(run.users[v]))
+    left = [u for u in scope if not run.users[u] <= run.users[v]]
+    after = min(rows, math.fsum(run.logs[u] for u in left))
+    before = sum(run.tables[t].size for t in run.users[v])
+    return 2.0 ** min(after, 1000) - before, rows
+
+
+def _least_fill(run: _Run, v: int) -> tuple[float, float]:
+    rows, scope = run.expected(list(run.users[v]))
+    scope.discard(v)
+    near = {u: set().union(*(run.tables[t].fields.keys() for t in run.users[u])) for u in scope}
+    return float(sum(len(scope) - len(near[u] & scope) for u in scope)), rows
+
+
+_RULES: tuple[Rule, ...] = (_least_join, _least_growth, _least_fill)
