@@ -189,7 +189,7 @@ def test_a_grid_too_cold_for_transfer_is_left_to_elimination():
     graph = ising(12, 12, 0.4, np.random.default_rng(0))
     warm, cold = exact_entropies(graph, [1200, math.inf]).entropies
     assert exact_entropies(graph, [1200]).method == "grid transfer, elimination"
-    assert cold < warm < 1200 / 1199 * cold
+    assert cold < warm < 1200 / 1199 * cold * (1 + 1e-12)
     with pytest.raises(ModelTooLarge, match=r"elimination needs .* at width"):
         exact_entropies(graph, [1200], memory=2**20)
 

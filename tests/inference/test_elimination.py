@@ -12,8 +12,9 @@ from tests.tiers import examples
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import bytes_text
 from thesis_cli.inference.elimination import Elimination, _first_above, weighted_expm1
-from thesis_cli.inference.elimination_order import _greedy, _own_order, elimination_order
+from thesis_cli.inference.elimination_order import _adjacency, _pairs, best_order, cliques_of, elimination_order
 from thesis_cli.inference.enumeration import log_partition_function
+from thesis_cli.inference.order_kernels import greedy_order
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import ising
 
@@ -168,7 +169,7 @@ def test_a_grid_beyond_enumeration():
 
 def test_too_wide_a_model_says_its_width_before_anything_is_allocated():
     graph = FactorGraph([2] * 60, [Factor((i, j), np.zeros((2, 2))) for i in range(60) for j in range(i)])
-    with pytest.raises(ModelTooLarge, match=r"elimination needs 17 EiB at width 59; raise the memory from 2 GiB"):
+    with pytest.raises(ModelTooLarge, match=r"elimination needs 32 EiB at width 59; raise the memory from 2 GiB"):
         Elimination(graph)
 
 
@@ -180,64 +181,79 @@ def test_a_chain_has_width_1_and_a_tree_is_eliminated_from_its_leaves():
     assert sorted(order) == sorted(star) == list(range(6))
 
 
-def cliques_of(order, scopes):
-    """By definition: a variable with the neighbours it has left, which become neighbours of each
-    other.
+def eliminated(order, scopes, bits):
+    """By definition: the clique of each variable, its fill, and the least fill and table at that
+    step.
     """
     neighbours = {i: set() for i in order}
     for scope in scopes:
         for i in scope:
             neighbours[i] |= set(scope) - {i}
-    found, fills = [], []
+    found = []
     for i in order:
         fill = {j: sum(b not in neighbours[a] for a, b in combinations(sorted(neighbours[j]), 2)) for j in neighbours}
-        fills.append((fill[i], min(fill.values())))
+        size = {j: sum(bits[a] for a in (j, *near)) for j, near in neighbours.items()}
         near = neighbours.pop(i)
-        found.append(tuple(sorted({i, *near})))
+        found.append((tuple(sorted({i, *near})), (fill[i], size[i]), (min(fill.values()), min(size.values()))))
         for a in near:
             neighbours[a] = (neighbours[a] | near) - {a, i}
-    return found, fills
+    return found
 
 
 scopes = st.lists(st.lists(st.integers(0, 8), min_size=1, max_size=3, unique=True).map(tuple), max_size=20)
 
 
-@given(scopes, st.lists(st.integers(1, 4), min_size=9, max_size=9))
-def test_orders_are_complete_and_their_cliques_those_of_the_graph(scopes, cardinalities):
-    logs = np.log(cardinalities)
-    for order, cliques in (
-        elimination_order(cardinalities, scopes),
-        (list(range(9)), _own_order(9, scopes)),
-        _greedy(logs, scopes, by_fill=False),
-        _greedy(logs, scopes, by_fill=True),
-    ):
-        assert sorted(order) == list(range(9))
-        assert cliques == cliques_of(order, scopes)[0]
+def greedy(n, scopes, bits, fill, size, effort=np.inf):
+    first, adjacent = _adjacency(n, _pairs(scopes))
+    found = greedy_order(first, adjacent, bits, np.zeros(n), np.array([fill, size]), np.array([np.inf, effort]))
+    return found[0].tolist(), found[1], found[2]
 
 
-@given(scopes)
-def test_least_fill_eliminates_a_variable_of_least_fill(scopes):
-    order, _ = _greedy([1.0] * 9, scopes, by_fill=True)
-    assert all(own == least for own, least in cliques_of(order, scopes)[1])
+@given(scopes, st.lists(st.integers(1, 4), min_size=9, max_size=9), st.booleans())
+def test_greedy_orders_take_the_least_and_know_their_cost(scopes, cardinalities, by_fill):
+    bits = np.round(np.log2(cardinalities) * 2**20) / 2**20
+    order, total, width = greedy(9, scopes, bits, float(by_fill), float(not by_fill))
+    assert sorted(order) == list(range(9))
+    steps = eliminated(order, scopes, bits)
+    assert cliques_of(order, scopes) == [clique for clique, *_ in steps]
+    assert width == max(len(clique) for clique, *_ in steps) - 1
+    assert total == pytest.approx(np.log2(sum(2.0 ** own[1] for _, own, _ in steps)))
+    sizes = [len(c) for c, *_ in steps]
+    complete = next(j for j in range(9) if sizes[j:] == list(range(9 - j, 0, -1)))  # there any order is as good
+    for _, own, least in steps[:complete]:
+        assert own[not by_fill] == least[not by_fill]
 
 
 def test_least_fill_counts_the_fill_that_others_save():
     for entropy in range(10):
         rng = np.random.default_rng(entropy)
         scopes = [tuple(sorted(rng.choice(25, 2, replace=False).tolist())) for _ in range(60)]
-        order, _ = _greedy([1.0] * 25, scopes, by_fill=True)
-        assert all(own == least for own, least in cliques_of(order, scopes)[1])
+        order = greedy(25, scopes, np.ones(25), 1.0, 0.0)[0]
+        assert all(own[0] == least[0] for _, own, least in eliminated(order, scopes, np.ones(25)))
 
 
-def test_least_table_eliminates_the_smallest_first():
-    order, _ = _greedy(np.log([5, 5, 2, 3]), [(0, 1), (2, 3)], by_fill=False)
-    assert order == [2, 3, 0, 1]
+@given(scopes, st.integers(0, 100))
+def test_a_search_without_effort_bounds_the_cost_of_its_order(scopes, effort):
+    order, total, width = greedy(9, scopes, np.ones(9), 0.0, 1.0, float(effort))
+    steps = eliminated(order, scopes, np.ones(9))
+    assert total >= np.log2(sum(2.0 ** len(clique) for clique, *_ in steps)) - 1e-9
+    assert width >= max(len(clique) for clique, *_ in steps) - 1
 
 
-def test_a_greedy_order_is_given_up_at_a_huge_table():
-    scopes = list(combinations(range(40), 2))
-    assert _greedy([math.log(2)] * 40, scopes, by_fill=True) is None
-    assert elimination_order([2] * 40, scopes)[0] == list(range(40))
+def test_a_shuffled_grid_is_refused_with_a_realistic_width_that_memory_lifts():
+    rng = np.random.default_rng(0)
+    at = rng.permutation(22 * 22).reshape(22, 22)
+    pairs = [*zip(at[:, 1:].flat, at[:, :-1].flat, strict=True), *zip(at[1:].flat, at[:-1].flat, strict=True)]
+    graph = FactorGraph([2] * 484, [Factor((int(a), int(b)), np.zeros((2, 2))) for a, b in pairs])
+    with pytest.raises(ModelTooLarge, match=r"at width 2\d"):
+        Elimination(graph, memory=2**20)
+    assert Elimination(graph, memory=2**40).width < 30
+
+
+def test_a_wide_model_of_many_variables_is_planned():
+    assert best_order([2] * 500, [tuple(range(500))]).bits == pytest.approx(501)
+    order = best_order([3] * 100_000, [(0, 1)])
+    assert (len(order.order), order.width) == (100_000, 1)
 
 
 def test_agrees_with_enumeration_on_a_larger_model():

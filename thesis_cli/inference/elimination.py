@@ -12,13 +12,18 @@ import numpy.typing as npt
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
-from thesis_cli.inference.elimination_order import bytes_needed, elimination_order, index_type
+from thesis_cli.inference.cost import Cost
+from thesis_cli.inference.elimination_order import best_order, bytes_needed, cliques_of, index_type
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 IMPOSSIBLE = -1e300
 """A log-weight whose exponential is 0, in place of -inf where products are taken: 0 * 1e300 is 0.
 """
+
+
+SECONDS_AN_ENTRY = 2e-8
+"""Time that an entry of a table takes."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Elimination:
     name, guarantee : `elimination`, `exact`.
     order : the elimination order.
     width : number of variables in the largest table, less one.
+    cost : predicted time and memory of one partition function.
 
     Raises
     ------
@@ -66,10 +72,15 @@ class Elimination:
     def __init__(self, graph: FactorGraph, memory: int = DEFAULT_MEMORY) -> None:
         self.graph, self._memory = graph, memory
         self._factors = [_squeezed(f, graph.cardinalities) for f in graph.factors]
-        self.order, cliques = elimination_order(graph.cardinalities, [f.scope for f in self._factors])
-        self.width = max(map(len, cliques)) - 1
+        scopes = [f.scope for f in self._factors]
+        ordering = best_order(graph.cardinalities, scopes)
+        self.order, self.width = ordering.order, ordering.width
+        if ordering.bits > 50:
+            self._check_memory(1 << math.ceil(ordering.bits + 4), "elimination needs")
+        cliques = cliques_of(self.order, scopes)
         self._cost = bytes_needed(graph.cardinalities, self.order, cliques)
         self._check_memory(self._cost, "elimination needs")
+        self.cost = Cost(2.0**ordering.bits * SECONDS_AN_ENTRY, self._cost)
         self._steps, self._constant = self._plan(cliques)
         self._offsets = np.concatenate([[0], np.cumsum(graph.cardinalities)])
 

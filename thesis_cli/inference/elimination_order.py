@@ -2,105 +2,163 @@
 
 from __future__ import annotations
 
-import heapq
 import math
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
-LARGEST_TABLE = math.log(2.0**30)
-"""A greedy order is abandoned once it needs a table with more entries than this; natural logarithm.
-"""
+from thesis_cli.base.arrays import Floats, Ints
 
 Clique = tuple[int, ...]
 
+EFFORT = 2.0**29
+"""Neighbours that the search for one order may scan; it takes the variables left then for one
+clique."""
+
+RESTARTS = 40
+"""Orders tried beyond the first four, at most."""
+
+SHARE = 0.05
+"""Work that random restarts may take, as a share of the entries in the tables of the best order."""
+
+MANY = 2000
+"""From so many variables on, one order is enough if finding it takes longer than using it."""
+
+HOPELESS = 200.0
+"""From so many bits on, one order is enough."""
+
+GRAIN = 2.0**20
+"""Logarithms of cardinalities are rounded to multiples of 1 / GRAIN, so that their sums are exact
+and ties the same on every machine."""
+
+_SEED = 20231123
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """An elimination order.
+
+    Attributes
+    ----------
+    order : the variables.
+    width : number of variables in the largest clique, less one.
+    bits : log2 of the number of entries of all tables together.
+    """
+
+    order: list[int]
+    width: int
+    bits: float
+
+
+def best_order(cardinalities: Sequence[int], scopes: Sequence[Clique], *, effort: float = EFFORT) -> Ordering:
+    """The cheapest order found: greedy by least table, by least fill, by both, the variables' own,
+    and restarts with random ties.
+
+    Its cost is the number of entries of all tables. What the search may do is counted in work, not
+    in time, so a model has the same order on every machine. A model of any width gets an order.
+
+    Parameters
+    ----------
+    cardinalities : number of states of each variable.
+    scopes : variables of each factor.
+    effort : neighbours that the search for one order may scan.
+    """
+    pairs = _pairs(scopes)
+    used = np.zeros(len(cardinalities), np.bool_)
+    used[pairs.reshape(-1)] = True
+    members, free = np.flatnonzero(used), np.flatnonzero(~used)
+    alone = math.log2(max(1, sum(cardinalities[int(i)] for i in free)))
+    if not members.size:
+        return Ordering(free.tolist(), 0, alone)
+    number = np.cumsum(used) - 1
+    states = np.array([cardinalities[int(i)] for i in members], np.float64)
+    bits: Floats = np.round(np.log2(states) * GRAIN) / GRAIN
+    order, total, width = _search(*_adjacency(members.size, number[pairs]), bits, effort)
+    return Ordering([*free.tolist(), *members[order].tolist()], width, float(np.logaddexp2(total, alone)))
+
 
 def elimination_order(cardinalities: Sequence[int], scopes: Sequence[Clique]) -> tuple[list[int], list[Clique]]:
-    """The cheapest of three orders: the variables' own, greedy by least fill, and greedy by least
-    table.
-
-    The first is found at once. The others are abandoned at the first huge table, so that a model
-    that cannot be eliminated is refused soon.
-
-    Returns
-    -------
-    order : the variables.
-    cliques : the variables of the table at each step, ascending, the eliminated one among them.
+    """The best order found, and its cliques: the variables of the table at each step, ascending,
+    the eliminated one among them.
     """
-    logs = [math.log(k) for k in cardinalities]
-    greedy = [_greedy(logs, scopes, by_fill=by_fill) for by_fill in (False, True)]
-    found = [(list(range(len(logs))), _own_order(len(logs), scopes)), *(each for each in greedy if each is not None)]
-    return min(found, key=lambda each: sum(math.prod(cardinalities[i] for i in clique) for clique in each[1]))
+    order = best_order(cardinalities, scopes).order
+    return order, cliques_of(order, scopes)
 
 
-def _own_order(n: int, scopes: Sequence[Clique]) -> list[Clique]:
-    """Cliques of the order 0, 1, ...: each step passes its neighbours on to the next step that
-    names one.
+def cliques_of(order: Sequence[int], scopes: Sequence[Clique]) -> list[Clique]:
+    """Cliques of an order: each step passes its neighbours on to the next step that eliminates one
+    of them.
     """
-    left: list[set[int]] = [set() for _ in range(n)]
+    at = {variable: j for j, variable in enumerate(order)}
+    left: dict[int, set[int]] = defaultdict(set)
     for scope in scopes:
         if scope:
-            left[min(scope)].update(scope)
+            left[min(at[i] for i in scope)].update(scope)
     cliques = []
-    for i in range(n):
-        left[i].discard(i)
-        if left[i]:
-            left[min(left[i])] |= left[i]
-        cliques.append((i, *sorted(left[i])))
-        left[i] = set()
+    for j, variable in enumerate(order):
+        near = left.pop(j, set())
+        near.discard(variable)
+        if near:
+            left[min(at[i] for i in near)] |= near
+        cliques.append(tuple(sorted((variable, *near))))
     return cliques
 
 
-def _greedy(logs: Sequence[float], scopes: Sequence[Clique], *, by_fill: bool) -> tuple[list[int], list[Clique]] | None:
-    """Eliminate what costs least next: fewest fill edges, then the smallest table, or the smallest
-    table at once.
-    """
-    neighbours: list[set[int]] = [set() for _ in logs]
-    for scope in scopes:
-        for i in scope:
-            neighbours[i].update(j for j in scope if j != i)
+def _pairs(scopes: Sequence[Clique]) -> Ints:
+    """Pairs of variables that share a factor, with repetitions, shape (pairs, 2)."""
+    by_length: dict[int, list[Clique]] = defaultdict(list)
+    for scope in set(map(tuple, scopes)):
+        by_length[len(scope)].append(scope)
+    found = [np.zeros((0, 2), np.int64)]
+    for length, group in sorted(by_length.items()):
+        table = np.array(group, np.int64).reshape(len(group), length)
+        found.extend(table[:, [a, b]] for a, b in combinations(range(length), 2))
+    return np.concatenate(found)
 
-    def size(i: int) -> float:
-        return logs[i] + sum(logs[j] for j in neighbours[i])
 
-    def fill(i: int) -> int:
-        """Twice the number of pairs of neighbours without an edge."""
-        near = neighbours[i]
-        return len(near) * (len(near) - 1) - sum(len(near & neighbours[j]) for j in near) if by_fill else 0
+def _adjacency(n: int, pairs: Ints) -> tuple[Ints, Ints]:
+    """Neighbours of variable v, ascending, are adjacent[first[v]:first[v + 1]]."""
+    keys = np.unique(np.concatenate([pairs[:, 0] * n + pairs[:, 1], pairs[:, 1] * n + pairs[:, 0]]))
+    first = np.concatenate([[0], np.cumsum(np.bincount(keys // n, minlength=n))])
+    return first, keys % n
 
-    costs = {i: (fill(i), size(i)) for i in range(len(logs))}
-    queue = [(cost, i) for i, cost in costs.items()]
-    heapq.heapify(queue)
-    order: list[int] = []
-    cliques: list[Clique] = []
-    while queue:
-        cost, i = heapq.heappop(queue)
-        if costs.get(i) != cost:  # outdated, or i is eliminated already
-            continue
-        if cost[1] > LARGEST_TABLE:
-            return None
-        near = neighbours[i]
-        order.append(i)
-        cliques.append(tuple(sorted({i, *near})))
-        del costs[i]
-        around: dict[int, int] = {}  # fill that an edge between two neighbours of theirs takes from others
-        for a in near:
-            neighbours[a].discard(i)
-        for a in near:
-            for b in near - neighbours[a]:
-                if b > a:
-                    if by_fill:
-                        for c in neighbours[a] & neighbours[b]:
-                            around[c] = around.get(c, 0) + 2
-                    neighbours[a].add(b)
-                    neighbours[b].add(a)
-        for j in near:
-            costs[j] = (fill(j), size(j))
-            heapq.heappush(queue, (costs[j], j))
-        for c in around.keys() - near:
-            costs[c] = (costs[c][0] - around[c], costs[c][1])
-            heapq.heappush(queue, (costs[c], c))
-    return order, cliques
+
+def _search(first: Ints, adjacent: Ints, bits: Floats, effort: float) -> tuple[Ints, float, int]:
+    """The best order of a connected or disconnected graph, log2 of its tables' sum, its width."""
+    from thesis_cli.inference.order_kernels import greedy_order
+
+    n = bits.size
+    quiet = np.zeros(n)
+    best, total, width, work = greedy_order(
+        first, adjacent, bits, quiet, np.array([0.0, 1.0]), np.array([np.inf, effort])
+    )
+    spent = 0
+
+    def attempt(ties: Floats, fill: float, size: float) -> None:
+        nonlocal best, total, width, spent
+        found = greedy_order(first, adjacent, bits, ties, np.array([fill, size]), np.array([total, effort]))
+        spent += found[3]
+        if found[0].size == n and found[1] < total:
+            best, total, width = found[:3]
+
+    squares = float((np.diff(first).astype(np.float64) ** 2).sum())
+    if (n > MANY and work > 2.0 ** min(total, 60.0)) or total > HOPELESS:
+        return best, total, width
+    attempt(np.arange(n, dtype=np.float64), 0.0, 0.0)
+    if squares < effort:
+        small = 1 / (1 + bits.sum())
+        attempt(quiet, 1.0, small)
+        attempt(quiet, 1.0, 1.0)
+        rng = np.random.default_rng(_SEED)
+        spent = 0
+        for turn in range(RESTARTS):
+            if spent > SHARE * 2.0 ** min(total, 60.0):
+                break
+            attempt(rng.random(n), *((1.0, small), (1.0, 1.0), (0.0, 1.0))[turn % 3])
+    return best, total, width
 
 
 def bytes_needed(cardinalities: Sequence[int], order: Sequence[int], cliques: Sequence[Clique]) -> int:
