@@ -22,6 +22,7 @@ from thesis_cli.inference.flat_tables import (
     starts,
     users_of,
 )
+from thesis_cli.inference.same_variables import Classes, substituted
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 ROUNDS = 20
@@ -299,7 +300,7 @@ class _Reducer:
         kernels.relations(t, found, np.empty(t.first.size - 1))
         both = found & kernels.DETERMINED > 0
         pairs = pairs[both[t.first[pairs]] & both[t.first[pairs] + 1]]
-        classes = _Classes()
+        classes = Classes()
         for f in pairs.tolist():
             x, y = t.scopes[t.first[f] : t.first[f + 1]].tolist()
             possible = t.tables[t.places[f] : t.places[f + 1]].reshape(t.sizes[x], t.sizes[y]) > -np.inf
@@ -309,7 +310,7 @@ class _Reducer:
             return False
         n = t.sizes.size
         found_roots = {v: classes.of(v) for v in classes.parents}
-        self.t = flat_tables(t.sizes, [_substituted(f, found_roots) for f in factors_of(t)])
+        self.t = flat_tables(t.sizes, [substituted(f, found_roots) for f in factors_of(t)])
         stays = np.ones(n, bool)
         stays[list(found_roots)] = False
         numbers = np.cumsum(stays) - 1
@@ -322,40 +323,6 @@ class _Reducer:
         self.recodings.append(_Recoding(t.sizes, numbers[source], first, labels))
         self.t = self.t._replace(sizes=t.sizes[stays], scopes=numbers[self.t.scopes])
         return True
-
-
-class _Classes:
-    """Variables that determine each other: each with its representative, and its state for each
-    state of that.
-    """
-
-    def __init__(self) -> None:
-        self.parents: dict[int, tuple[int, Ints]] = {}
-        self._members: dict[int, int] = {}
-
-    def of(self, v: int) -> tuple[int, Ints]:
-        """The representative of a variable that has another, and the states."""
-        v, states = self.parents[v]
-        while v in self.parents:
-            v, above = self.parents[v]
-            states = states[above]
-        return v, states
-
-    def join(self, x: int, y: int, states: Ints) -> None:
-        """x is in `states` of the state of y, which is one to one."""
-        if y in self.parents:
-            y, of_y = self.of(y)
-            states = states[of_y]
-        if x in self.parents:
-            x, of_x = self.of(x)
-            states = np.argsort(of_x)[states]
-        if x == y:
-            return
-        sizes = self._members.get(x, 1), self._members.get(y, 1)
-        if sizes[0] > sizes[1]:
-            x, y, states = y, x, np.argsort(states)
-        self.parents[x] = y, states
-        self._members[y] = sum(sizes)
 
 
 def _containers(pure: dict[frozenset[int], bool]) -> dict[frozenset[int], frozenset[int]]:
@@ -390,23 +357,3 @@ def _product(factors: Sequence[Factor]) -> Factor:
         shape = [k if v in f.scope else 1 for v, k in zip(whole.scope, whole.table.shape, strict=True)]
         table += f.table.transpose(axes).reshape(shape)
     return Factor(whole.scope, table)
-
-
-def _substituted(factor: Factor, roots: dict[int, tuple[int, Ints]]) -> Factor:
-    """A factor with each variable replaced by its representative."""
-    if not any(v in roots for v in factor.scope):
-        return factor
-    scope, table = list(factor.scope), factor.table
-    for v in factor.scope:
-        if v in roots:
-            root, states = roots[v]
-            axis = scope.index(v)
-            table = table.take(states, axis=axis)
-            if root in scope:
-                other = scope.index(root)
-                table = np.diagonal(table, axis1=other, axis2=axis)
-                scope = [u for a, u in enumerate(scope) if a not in (other, axis)]
-                scope.append(root)
-            else:
-                scope[axis] = root
-    return Factor(tuple(scope), np.ascontiguousarray(table))
