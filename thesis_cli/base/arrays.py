@@ -8,5 +8,6 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 """Bits of random numbers, hashes or sets, 64 to a number."""

@@ -60,6 +60,7 @@ PARTS = (
             ("map", {"model": GRID}),
             ("estimate-z", {"model": GRID, "method": "exact"}),
         ),
+        ("thesis_cli.models.bulk",),
     ),
     Part(
         "releases",

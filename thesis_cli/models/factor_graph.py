@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +31,12 @@ def check_log_potentials(values: Floats, what: str) -> None:
         raise InputError(f"{what} is -inf everywhere", "at least one configuration must be possible")
 
 
+_ALL = slice(None)
+
 _FINITE = "log-potentials must be finite, or -inf for an impossible configuration"
 
 
-@dataclass(frozen=True)
-class Factor:
+class Factor(NamedTuple):
     """A table of log-potentials over some variables.
 
     Attributes
@@ -77,21 +78,45 @@ class FactorGraph:
         names: Names | None = None,
         unobserved: Sequence[int] | None = None,
     ) -> None:
-        self.cardinalities = tuple(int(k) for k in cardinalities)
-        self.observed = dict(observed or {})
-        self.names = names
-        self.unobserved = tuple(unobserved or self.cardinalities)
+        self._keep(tuple(map(int, cardinalities)), tuple(map(_plain, factors)), observed, names, unobserved)
         if not self.cardinalities:
             raise InputError("the model has no variables", "it must have at least one")
-        for i, k in enumerate(self.cardinalities):
-            if k < 1:
-                raise InputError(f"variable {i} has {k} states", "a variable must have at least one state")
+        if min(self.cardinalities) < 1:
+            i, k = next((i, k) for i, k in enumerate(self.cardinalities) if k < 1)
+            raise InputError(f"variable {i} has {k} states", "a variable must have at least one state")
         if names:
             self._check_names(names)
-        self.factors = tuple(Factor(tuple(f.scope), np.asarray(f.table, dtype=np.float64, order="C")) for f in factors)
         for j, factor in enumerate(self.factors):
             self._check_shape(j, factor)
         self._check_entries()
+
+    @classmethod
+    def unchecked(
+        cls,
+        cardinalities: tuple[int, ...],
+        factors: Sequence[Factor],
+        observed: Mapping[int, int] | None = None,
+        names: Names | None = None,
+        unobserved: Sequence[int] | None = None,
+    ) -> Self:
+        """A graph of parts that are known to be right; the scopes are tuples, the tables contiguous
+        and of float64.
+        """
+        graph = cls.__new__(cls)
+        graph._keep(cardinalities, tuple(factors), observed, names, unobserved)
+        return graph
+
+    def _keep(
+        self,
+        cardinalities: tuple[int, ...],
+        factors: tuple[Factor, ...],
+        observed: Mapping[int, int] | None,
+        names: Names | None,
+        unobserved: Sequence[int] | None,
+    ) -> None:
+        self.cardinalities, self.factors, self.names = cardinalities, factors, names
+        self.observed = dict(observed or {})
+        self.unobserved = tuple(unobserved or cardinalities)
 
     def _check_names(self, names: Names) -> None:
         n = len(self.cardinalities)
@@ -106,9 +131,9 @@ class FactorGraph:
 
     def _check_shape(self, j: int, factor: Factor) -> None:
         n = len(self.cardinalities)
-        for i in factor.scope:
-            if not 0 <= i < n:
-                raise InputError(f"factor {j} names variable {i}", f"the variables are 0 to {n - 1}")
+        if factor.scope and not 0 <= min(factor.scope) <= max(factor.scope) < n:
+            i = next(i for i in factor.scope if not 0 <= i < n)
+            raise InputError(f"factor {j} names variable {i}", f"the variables are 0 to {n - 1}")
         if len(set(factor.scope)) < len(factor.scope):
             raise InputError(
                 f"factor {j} names a variable twice: {factor.scope}", "a scope must name each variable once"
@@ -173,15 +198,15 @@ class FactorGraph:
                     f"evidence puts variable {i} in state {state}",
                     f"its states are 0 to {self.cardinalities[i] - 1}",
                 )
-        factors = []
-        for j, factor in enumerate(self.factors):
-            seen = tuple(slice(evidence[i], evidence[i] + 1) if i in evidence else slice(None) for i in factor.scope)
-            table = factor.table[seen]
-            if table.max() == -np.inf:
-                raise InputError(f"factor {j} forbids the evidence", "give evidence of positive probability")
-            factors.append(Factor(factor.scope, table))
-        left = [1 if i in evidence else k for i, k in enumerate(self.cardinalities)]
-        return FactorGraph(left, factors, {**evidence, **self.observed}, self.names, self.unobserved)
+        factors = list(self.factors)
+        for j, (scope, table) in enumerate(self.factors):
+            if not evidence.keys().isdisjoint(scope):
+                table = table[tuple(slice(evidence[i], evidence[i] + 1) if i in evidence else _ALL for i in scope)]
+                if table.max() == -np.inf:
+                    raise InputError(f"factor {j} forbids the evidence", "give evidence of positive probability")
+                factors[j] = Factor(scope, np.asarray(table, order="C"))
+        left = tuple(1 if i in evidence else k for i, k in enumerate(self.cardinalities))
+        return FactorGraph.unchecked(left, factors, {**evidence, **self.observed}, self.names, self.unobserved)
 
     def with_factors(self, factors: Sequence[Factor]) -> FactorGraph:
         """A model with other factors on the same variables, evidence and names."""
@@ -233,6 +258,11 @@ class FactorGraph:
         for i, state in self.observed.items():
             found[:, i] = state
         return found
+
+
+def _plain(factor: Factor) -> Factor:
+    """A factor with a tuple and a contiguous array of float64."""
+    return Factor(tuple(factor.scope), np.asarray(factor.table, dtype=np.float64, order="C"))
 
 
 def _tempered(table: Floats, alpha: float) -> Floats:

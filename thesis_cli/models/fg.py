@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.models import bulk
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.names import Names
 from thesis_cli.models.tokens import Tokens, log_entries
@@ -52,6 +53,11 @@ def parse(text: str, source: str = "") -> FactorGraph:
         out of range or repeated, a value is NaN, infinite or negative, a factor has no positive
         value, or the tables have more than `MOST_ENTRIES` entries; the message gives the line.
     """
+    if len(text) >= bulk.LEAST:
+        try:
+            return parse_at_once(text)
+        except bulk.Irregular:
+            pass  # the words one by one show why
     words = Tokens(text, source)
     count = words.whole("the number of factors", 0)
     words.promise(4 * count, f"{count} factors are promised")
@@ -70,8 +76,37 @@ def parse(text: str, source: str = "") -> FactorGraph:
         Factor(tuple([number[label] for label in factor.labels]), _table(factor, values))
         for factor, values in zip(listed, entries, strict=True)
     ]
-    names = Names(tuple(map(str, number))) if max(number) >= len(number) else None
-    return FactorGraph([found[label] for label in number], factors, names=names)
+    return FactorGraph([found[label] for label in number], factors, names=_names(list(number)))
+
+
+def parse_at_once(text: str) -> FactorGraph:
+    """Read a long model in a fraction of the time.
+
+    Raises
+    ------
+    bulk.Irregular : `parse` must read it word by word.
+    """
+    numbers = bulk.Numbers(text)
+    starts, end = numbers.listed(numbers.at(0))
+    if end < numbers.count:
+        raise bulk.Irregular
+    sizes = numbers.wholes(starts, 0, MOST_VARIABLES)
+    places = bulk.ranges(starts + 1, sizes)
+    labels, variables = np.unique(numbers.wholes(places, 0, math.inf), return_inverse=True)
+    shapes = numbers.wholes(places + np.repeat(sizes, sizes), 1, MOST_STATES)
+    cardinalities = np.zeros(labels.size, np.int64)
+    cardinalities[variables] = shapes
+    products = bulk.products(shapes, sizes)
+    if not labels.size or (cardinalities[variables] != shapes).any() or products.sum() > MOST_ENTRIES:
+        raise bulk.Irregular
+    entries = products.astype(np.int64)
+    factors = bulk.factors(cardinalities, variables, sizes, entries, numbers.listed_logs(starts, sizes, entries))
+    return FactorGraph.unchecked(tuple(cardinalities.tolist()), factors, names=_names(labels.tolist()))
+
+
+def _names(labels: list[int]) -> Names | None:
+    """Names of the variables if their labels, in order, are not 0, 1, ..."""
+    return Names(tuple(map(str, labels))) if labels[-1] >= len(labels) else None
 
 
 def _factor(words: Tokens, j: int, found: dict[int, int], most: int) -> _Listed:

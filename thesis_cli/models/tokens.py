@@ -19,7 +19,8 @@ DIGITS = Context(prec=20, Emin=-(10**17), Emax=10**17)
 LONGEST = 200
 """Most characters of an error's problem: a number may have thousands of digits."""
 
-_SMALLEST = float(np.finfo(np.float64).tiny)
+SMALLEST = float(np.finfo(np.float64).tiny)
+"""Smallest number that a double holds to its full precision."""
 
 
 def is_number(word: str, kind: type[int] | type[float] = float) -> bool:
@@ -192,9 +193,9 @@ def log_entries(words: Tokens, tables: Sequence[range]) -> list[Floats]:
         ) from None
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(values)
-    for k in np.flatnonzero(~((values >= _SMALLEST) & np.isfinite(values))).tolist():
+    for k in np.flatnonzero(~((values >= SMALLEST) & np.isfinite(values))).tolist():
         try:
-            logs[k] = _exact_log(text[k])
+            logs[k] = exact_log(text[k])
         except (InvalidOperation, ValueError):
             raise words.error(
                 f"{text[k][:40]!r} in a table", "entries must be finite and not negative", place(k)
@@ -216,7 +217,7 @@ def _wholes(words: Sequence[str]) -> list[int]:
     return list(map(int, words))
 
 
-def _exact_log(word: str) -> float:
+def exact_log(word: str) -> float:
     """Logarithm of a decimal number of any size.
 
     Raises

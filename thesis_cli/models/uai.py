@@ -13,8 +13,12 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 
+from thesis_cli.models import bulk
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.tokens import DIGITS, Tokens, log_entries
+
+KINDS = ("MARKOV", "BAYES")
+"""First words of a model, in letters of any case."""
 
 MOST_VARIABLES = 64
 """Largest number of variables of a factor: a NumPy array can have no more axes."""
@@ -31,9 +35,14 @@ def parse(text: str, source: str = "") -> FactorGraph:
     InputError : the text departs from the grammar, or a table has a NaN, an infinite or a negative
         entry, or no positive one; the message gives the line.
     """
+    if len(text) >= bulk.LEAST:
+        try:
+            return parse_at_once(text)
+        except bulk.Irregular:
+            pass  # the words one by one show why
     words = Tokens(text, source)
     kind = words.take("MARKOV or BAYES").upper()
-    if kind not in ("MARKOV", "BAYES"):
+    if kind not in KINDS:
         raise words.error(f"starts with {kind[:40]!r}", "it must start with MARKOV or BAYES")
     n = words.whole("the number of variables", 1)
     places = words.many(n, f"{n} cardinalities are promised")
@@ -46,6 +55,27 @@ def parse(text: str, source: str = "") -> FactorGraph:
     words.finish("the model")
     factors = [Factor(scope, t.reshape(shape)) for scope, t, shape in zip(scopes, tables, shapes, strict=True)]
     return FactorGraph(cardinalities, factors)
+
+
+def parse_at_once(text: str) -> FactorGraph:
+    """Read a long model in a fraction of the time.
+
+    Raises
+    ------
+    bulk.Irregular : `parse` must read it word by word.
+    """
+    numbers = bulk.Numbers(text)
+    n = numbers.at(1)
+    if numbers.word(0).upper() not in KINDS or n == 0:
+        raise bulk.Irregular
+    cardinalities = numbers.wholes(slice(2, n + 2), 1, MOST_STATES)
+    sizes, scopes, end = numbers.groups(n + 3, numbers.at(n + 2))
+    entries, tables, end = numbers.groups(end, len(sizes))
+    if end < numbers.count:
+        raise bulk.Irregular
+    variables = numbers.wholes(scopes, 0, n - 1)
+    factors = bulk.factors(cardinalities, variables, sizes, entries, numbers.logs(tables))
+    return FactorGraph.unchecked(tuple(cardinalities.tolist()), factors)
 
 
 def parse_evidence(text: str, cardinalities: Sequence[int], source: str = "") -> dict[int, int]:
