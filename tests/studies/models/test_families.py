@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.models.evidence import condition
 from thesis_cli.models.files import load_model
@@ -57,6 +58,14 @@ def test_a_circuit_counts_the_inputs_that_give_its_outputs():
     inputs = 2**5 * math.exp(log_partition_function(network.conditioned()))
     assert inputs == pytest.approx(round(inputs), abs=1e-9)
     assert inputs >= 1
+
+
+def test_a_multiplier_multiplies():
+    """Over 4^bits, Z is the number of pairs that have the observed product."""
+    conditioned = drawn(causal_networks.multiplier, 3).conditioned()
+    product = sum(bit << k for k, bit in enumerate(conditioned.observed.values()))
+    pairs = sum(a * b == product for a in range(8) for b in range(8))
+    assert 64 * math.exp(Elimination(conditioned).log_partition_function()) == pytest.approx(pairs)
 
 
 def test_a_child_has_what_the_selector_says():

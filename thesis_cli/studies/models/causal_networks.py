@@ -64,6 +64,38 @@ def circuit(inputs: int, gates: int, reach: int, rng: np.random.Generator) -> Ne
     return net.network(sorted(set(range(inputs, net.size)) - used))
 
 
+def multiplier(bits: int, rng: np.random.Generator) -> Network:
+    """Array multiplier of two uniform numbers whose product is observed, as the circuit c6288 of
+    ISCAS: Z is the number of pairs with that product, divided by 4^bits.
+    """
+    net = BayesianNetwork(rng)
+    a, b = ([net.add([], [0.5, 0.5]) for _ in range(bits)] for _ in range(2))
+
+    def gate(name: str, *wires: int) -> int:
+        on = np.array(_GATES[name], dtype=np.float64)
+        return net.add(wires, [1 - on, on])
+
+    def full_adder(x: int, y: int, carry: int) -> tuple[int, int]:
+        either = gate("xor", x, y)
+        return gate("xor", either, carry), gate("or", gate("and", x, y), gate("and", either, carry))
+
+    def half_adder(x: int, y: int) -> tuple[int, int]:
+        return gate("xor", x, y), gate("and", x, y)
+
+    product: list[int] = []
+    partial = [gate("and", x, b[0]) for x in a]
+    for y in b[1:]:
+        product.append(partial[0])
+        rest, row = partial[1:], [gate("and", x, y) for x in a]
+        bit, carry = half_adder(rest[0], row[0])
+        partial = [bit]
+        for k in range(1, bits):
+            bit, carry = full_adder(rest[k], row[k], carry) if k < len(rest) else half_adder(row[k], carry)
+            partial.append(bit)
+        partial.append(carry)
+    return net.network(product + partial)
+
+
 def diagnosis(diseases: int, findings: int, causes: int, rng: np.random.Generator) -> Network:
     """Two layers, diseases and findings, each finding a noisy-or of some diseases and all observed:
     as QMR-DT and Promedas of UAI 2008 to 2014.

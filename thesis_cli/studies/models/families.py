@@ -17,7 +17,7 @@ import numpy as np
 
 from thesis_cli.base.files import write_atomic
 from thesis_cli.models import uai
-from thesis_cli.studies.models.causal_networks import circuit, deterministic_grid, diagnosis, pedigree
+from thesis_cli.studies.models.causal_networks import circuit, deterministic_grid, diagnosis, multiplier, pedigree
 from thesis_cli.studies.models.logical_networks import (
     friends_and_smokers,
     satisfiability,
@@ -78,8 +78,9 @@ MEMBERS = tuple(
         (
             "circuit",
             circuit,
-            {"100": (20, 80, 20), "200": (36, 164, 40), "300": (40, 260, 40), "400": (60, 340, 60)},
+            {"100": (20, 80, 20), "200": (36, 164, 40), "400": (60, 340, 60)},
         ),
+        ("multiplier", multiplier, {"6": (6,), "9": (9,)}),
         (
             "diagnosis",
             diagnosis,
