@@ -76,6 +76,10 @@ def _make(name: SolverName, graph: FactorGraph, memory: int) -> MapSolver:
         from thesis_cli.inference.qpbo import QPBO
 
         return QPBO(graph)
+    if name == "toulbar2":
+        from thesis_cli.inference.cost_function_search import CostFunctionSearch
+
+        return CostFunctionSearch(graph, memory=memory)
     if name == "trw-s":
         from thesis_cli.inference.trws import TRWS
 

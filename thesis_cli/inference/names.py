@@ -2,4 +2,4 @@
 
 from typing import Literal
 
-SolverName = Literal["auto", "grid", "graph-cut", "elimination", "trw-s", "max-product", "qpbo"]
+SolverName = Literal["auto", "grid", "graph-cut", "elimination", "toulbar2", "trw-s", "max-product", "qpbo"]
