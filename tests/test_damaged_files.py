@@ -104,6 +104,7 @@ probability ( "b c" | a ) {
 }
 """
 FG = b"2\n\n1\n0\n2\n2\n0 0.5\n1 2\n\n2\n0 5\n2 3\n3\n0 1\n3 2e-3\n5 1\n"
+CNF = b"c t wmc\np cnf 3 2\nc p weight 1 .25 0\nc p weight -1 3/4 0\n1 -2 0\n-3 2 1 0\n"
 
 FILES = {
     "v.npy": saved(np.save, VECTOR),
@@ -115,6 +116,7 @@ FILES = {
     "m.evid": b"2 0 1\n2 1\n",
     "m.fg": FG,
     "m.bif": SMALL_BIF,
+    "m.cnf": CNF,
     "asia.bif": (MODELS / "asia.bif").read_bytes(),
     "line.csv": (MODELS / "line.csv").read_bytes(),
     "people.csv": lines(DATA / "tables" / "people.csv", 40),
@@ -140,6 +142,7 @@ READERS = {
     "m.evid": lambda path: condition(load_model(MODELS / "asia.uai"), [path]),
     "m.fg": load_model,
     "m.bif": load_model,
+    "m.cnf": load_model,
     "asia.bif": load_model,
     "line.csv": load_regression,
     "people.csv": lambda path: list(encoded_rows(open_table(path), Schema.parse(SCHEMA.decode()))),

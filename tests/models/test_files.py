@@ -81,7 +81,7 @@ BAD = [
     ("m.uai", b"\xff\xfe\x00", "m.uai:1: not text"),
     ("m.uai", bytes(range(128)), r"m.uai:1: starts with '\x00\x01"),
     ("m.fg", b"", "m.fg:1: the file ends"),
-    ("m.fg", b"1\n\xfe", "m.fg:2: not text; a UAI, FG, BIF or CSV file is text"),
+    ("m.fg", b"1\n\xfe", "m.fg:2: not text; a UAI, FG, BIF, CNF or CSV file is text"),
     ("m.fg", bytes(range(128)), r"m.fg:1: the number of factors is '\x00\x01"),
     ("m.csv", b"", "m.csv: has no numbers"),
     ("m.csv", b"heading\n", "m.csv: has no numbers"),

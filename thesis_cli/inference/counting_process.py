@@ -8,6 +8,7 @@ from __future__ import annotations
 import array
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,7 @@ class Job:
 
 def count(job: Job) -> int | float:
     """The number of satisfying assignments, or their total weight if any variable has weights."""
-    import pyganak
-
+    pyganak = import_module("pyganak")
     sys.set_int_max_str_digits(0)  # the library makes its integers from decimal text
     counter = pyganak.WeightedCounter() if job.weighted else pyganak.Counter()
     counter.new_vars(job.variables)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.npy import is_npy
-from thesis_cli.models import bif, fg, uai, vector
+from thesis_cli.models import bif, cnf, fg, uai, vector
 from thesis_cli.models.evidence import condition
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 from thesis_cli.models.reading import decode, read_whole, too_large, unreadable
 from thesis_cli.models.tokens import is_number
 
-FORMATS = ("uai", "fg", "bif", "csv", "npy", "npz")
+FORMATS = ("uai", "fg", "bif", "cnf", "csv", "npy", "npz")
 """Names of the formats, which are also the extensions of their files."""
 
 MAX_BYTES = 2**28
@@ -31,7 +32,7 @@ def load_model(
 
     Parameters
     ----------
-    path : UAI (MARKOV or BAYES), libDAI's FG, BIF, or a vector of log-potentials as CSV, NPY or
+    path : UAI (MARKOV or BAYES), libDAI's FG, BIF, DIMACS CNF, or a vector of log-potentials as CSV, NPY or
         NPZ; `-` reads standard input.
     format : one of `FORMATS`. By default the extension decides, else the first bytes, which detect
         every format but FG: it begins with a number, as CSV does.
@@ -81,7 +82,7 @@ def _parse(path: str | Path, format: str | None, name: str, probabilities: bool)
     text = decode(data, name)
     if kind == "csv":
         return vector.parse_csv(text, name, probabilities)
-    graph: FactorGraph = {"uai": uai.parse, "fg": fg.parse, "bif": bif.parse}[kind](text, name)
+    graph: FactorGraph = {"uai": uai.parse, "fg": fg.parse, "bif": bif.parse, "cnf": cnf.parse}[kind](text, name)
     return graph
 
 
@@ -114,6 +115,8 @@ def _format_of(path: str | Path, data: bytes, name: str) -> str:
         return "uai"
     if first.startswith((b"NETWORK", b"//", b"/*")):
         return "bif"
+    if re.search(rb"^p[ \t]+cnf\b", data[:4096], re.MULTILINE):
+        return "cnf"
     if not first or first[:1] in b"0123456789+-.INE":
         return "csv"
     second = data[:4096].split(b"\n")[1:2]

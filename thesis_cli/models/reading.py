@@ -38,7 +38,7 @@ def decode(data: bytes, name: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError("not text", "a UAI, FG, BIF or CSV file is text", source=name, line=line) from error
+        raise InputError("not text", "a UAI, FG, BIF, CNF or CSV file is text", source=name, line=line) from error
 
 
 def unreadable(error: OSError, name: str, remedy: str) -> InputError:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from thesis_cli.commands.core.fields import argument, option
 from thesis_cli.inference.names import SolverName as SolverName
 
-FormatName = Literal["uai", "fg", "bif", "csv", "npy", "npz"]
+FormatName = Literal["uai", "fg", "bif", "cnf", "csv", "npy", "npz"]
 
 GIB = 2**30
 
@@ -19,7 +19,9 @@ RUNS = Path("results/runs")
 
 def model_argument() -> Any:
     """A model; its type is `ModelSource`."""
-    return argument("Model: a UAI, FG, BIF, CSV, NPY or NPZ file; - reads standard input.", names="file", objects=True)
+    return argument(
+        "Model: a UAI, FG, BIF, CNF, CSV, NPY or NPZ file; - reads standard input.", names="file", objects=True
+    )
 
 
 def evidence_option() -> Any:
