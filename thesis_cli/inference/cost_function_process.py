@@ -153,10 +153,17 @@ class Model:
         return Costs([*groups, *self.groups], self.constant + alone, problem.known)
 
 
-def searches(problems: Iterator[Problem], cardinalities: Sequence[int], factors: Sequence[Factor]) -> Iterator[Found]:
-    """Solve one problem after another; the signal SIGVTALRM ends a search with what it has."""
+def searches(
+    problems: Iterator[Problem], cardinalities: Sequence[int], factors: Sequence[Factor]
+) -> Iterator[Found | None]:
+    """Solve one problem after another, once ready, which None says; the signal SIGVTALRM ends a
+    search with what it has.
+    """
+    import pytoulbar2  # noqa: F401 - before the clock starts
+
     late: list[int] = []
     model = Model(cardinalities, factors)
+    yield None
     for problem in problems:
         late.clear()
         signal.signal(signal.SIGVTALRM, lambda number, _: late.append(number))

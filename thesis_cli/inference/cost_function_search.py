@@ -25,7 +25,7 @@ PACKAGE = "pytoulbar2"
 GRACE = 3.0
 """Seconds that the library has to heed the end of its time before its process is stopped."""
 
-START = 15.0
+START = 60.0
 """Seconds that the process may take to start."""
 
 ENTRY_BYTES, WIDE_ENTRY_BYTES = 40, 250
@@ -154,14 +154,16 @@ class CostFunctionSearch:
         """Solve a problem in an idle process or a new one; None if it gave no answer in time."""
         with self._lock:
             child = self._idle.pop() if self._idle else None
-        limit = self.time_limit
+        new = child is None
         if child is None:
             child = Child(searches, self.graph.cardinalities, self.graph.factors, requests=True)
         answered = False
         try:
+            if new:
+                child.next(START)
             child.send(problem)
             try:
-                found: Found = child.next(limit)
+                found: Found = child.next(self.time_limit)
             except OutOfTime:
                 child.signal(signal.SIGVTALRM)
                 found = child.next(GRACE)
