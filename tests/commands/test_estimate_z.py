@@ -1,4 +1,5 @@
 import csv
+import itertools
 import json
 import math
 import os
@@ -15,6 +16,7 @@ from thesis_cli.base import files
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands import estimate_z
 from thesis_cli.models import uai
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import ising
 
 ASIA, ISING, SAT, ZIPF = (MODELS / n for n in ("asia.uai", "ising-4x4.uai", "sat-16-60.uai", "zipf-1000.csv"))
@@ -155,6 +157,9 @@ BAD = [
     ([ASIA, "--method", "exact", "--quantity", "f"], "--quantity f does not go with --method exact"),
     ([ASIA, "--quantity", "f", "--uai", "a.PR"], "--uai does not go with --quantity f"),
     ([ASIA, "--method", "full-rank", "--memory", "1"], "--memory does not go with --method full-rank"),
+    ([ASIA, "--time-limit", "0"], "--time-limit is 0"),
+    ([ASIA, "--time-limit", "5", "--samples", "50"], "--time-limit does not go with --samples"),
+    ([ASIA, "--method", "full-rank", "--time-limit", "5"], "--time-limit does not go with --method full-rank"),
     ([ASIA, "--uai", ASIA], f"--uai {ASIA} would overwrite the input"),
     ([ASIA, "--confidence", "1"], "--confidence is 1"),
     ([ASIA, "--out", "x.txt"], "--out x.txt"),
@@ -219,47 +224,60 @@ def test_exact_takes_what_full_rank_noise_refuses(cli, tmp_path):
     refused = cli("estimate-z", "m.uai", "--method", "full-rank")
     assert refused.status == 2
     assert "m.uai: " in refused.err
-    (found,) = summary(cli("estimate-z", "m.uai", "--exact", "--samples", 0, "--json"))["estimates"]
-    assert found["method"] == "grid transfer"
-    assert found["value"] == pytest.approx(189.976646009376, abs=1e-9)
-    (tmp_path / "w.uai").write_text(uai.write(ising(16, 16, 1.0, np.random.default_rng(0))))
-    refused = cli("estimate-z", "w.uai", "--exact", "--samples", 0, "--memory", 0.005)
-    assert refused.status == 2
-    assert "w.uai: elimination needs 16.7 MiB at width 16" in refused.err
+    for options in ((), ("--exact", "--samples", 0), ("--method", "exact")):
+        (found,) = summary(cli("estimate-z", "m.uai", *options, "--json"))["estimates"]
+        assert found["method"] == "grid transfer"
+        assert found["value"] == pytest.approx(189.976646009376, abs=1e-9)
+
+
+def complete(n, coupling):
+    """An Ising model in which all spins are neighbours, and its ln Z, a sum over their total."""
+    table = coupling * np.outer([-1.0, 1.0], [-1.0, 1.0])
+    graph = FactorGraph([2] * n, [Factor(pair, table) for pair in itertools.combinations(range(n), 2)])
+    totals = [math.log(math.comb(n, k)) + coupling * ((n - 2 * k) ** 2 - n) / 2 for k in range(n + 1)]
+    return graph, float(np.logaddexp.reduce(totals))
 
 
 @pytest.fixture
-def grids(tmp_path):
-    """Two Ising grids, of widths 10 and 16."""
-    for n, name in ((10, "m"), (16, "w")):
-        (tmp_path / f"{name}.uai").write_text(uai.write(ising(n, n, 1.0, np.random.default_rng(0))))
+def wide(tmp_path):
+    """A model of width 59."""
+    graph, log_z = complete(60, 0.005)
+    (tmp_path / "w.uai").write_text(uai.write(graph))
+    return log_z
 
 
-def test_auto_is_exact_beyond_enumeration_and_bounds_beyond_that(cli, grids):
-    (found,) = summary(cli("estimate-z", "m.uai", "--json"))["estimates"]
-    assert (found["method"], found["value"]) == ("grid transfer", pytest.approx(189.976646009376, abs=1e-9))
-    result = cli("estimate-z", "w.uai", "--json", "--memory", 0.001)
-    upper, lower = summary(result)["estimates"]
-    assert (upper["method"], lower["method"]) == ("U(0)", "L(0)")
-    assert "no exact ln Z: elimination needs" in result.err
-    log10 = summary(cli("estimate-z", "w.uai", "--json", "--memory", 0.001, "--quantity", "log10Z", "--seed", 1))
-    assert [e["target"] for e in log10["estimates"]] == ["log10 Z", "log10 Z"]
+def test_a_model_without_an_exact_answer_gets_bounds_and_estimates(cli, wide):
+    refused = cli("estimate-z", "w.uai", "--method", "exact")
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
+    assert "at width 59" in refused.err
+    found = summary(cli("estimate-z", "w.uai", "--time-limit", 6, "--seed", 1, "--json"))
+    uppers, lowers, others = [], [], []
+    for e in found["estimates"]:
+        sides = {"upper bound": uppers, "lower bound": lowers}
+        next((rows for side, rows in sides.items() if side in e["kind"]), others).append(e)
+    assert all(e["low"] <= wide for e in lowers)
+    assert all(e["high"] >= wide for e in uppers)
+    assert lowers
+    assert uppers
+    assert found["estimates"][0] == others[0]
+    assert others[0]["value"] == pytest.approx(wide, abs=math.log(32))
+    assert "<= ln Z <=" in found["meaning"]
 
 
-def test_auto_ignores_no_option(cli, grids):
+def test_auto_ignores_no_option(cli, wide):
     """Samples go to the bounds where neither full-rank noise nor the exact answer would heed them."""
-    upper, lower = summary(cli("estimate-z", "m.uai", "--samples", 50, "--json"))["estimates"]
-    assert (upper["map_calls"], lower["map_calls"]) == (50, 50)
+    upper, lower = summary(cli("estimate-z", "w.uai", "--samples", 5, "--json"))["estimates"]
+    assert (upper["map_calls"], lower["map_calls"]) == (5, 5)
     for option in (("--trick", "gumbel"), ("--no-debias",), ("--quantity", "f"), ("--samples", 50, "--quantity", "Z")):
-        refused = cli("estimate-z", "m.uai", *option)
+        refused = cli("estimate-z", "w.uai", *option)
         assert (refused.status, refused.out) == (2, "")
         assert "configurations" in refused.err
-    for option in (("--quantity", "Z"), ("--uai", "m.PR")):
-        refused = cli("estimate-z", "w.uai", "--memory", 0.001, *option)
-        assert refused.status == 2
-        assert f"{option[0]}" in refused.err
     (few,) = summary(cli("estimate-z", ASIA, "--max-configurations", 255, "--json"))["estimates"]
     assert few["method"] == "elimination"
+
+
+def test_bounds_stand_beside_the_exact_answer(cli, tmp_path):
+    (tmp_path / "m.uai").write_text(uai.write(ising(10, 10, 1.0, np.random.default_rng(0))))
     exact, upper, lower = summary(cli("estimate-z", "m.uai", "--samples", 50, "--exact", "--json"))["estimates"]
     assert lower["value"] < exact["value"] < upper["value"]
     (alone,) = summary(cli("estimate-z", "m.uai", "--samples", 0, "--exact", "--json"))["estimates"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli.base.cores import jobs_or_all
-from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration, about
+from thesis_cli.base.errors import InputError, NoConfiguration, about
 from thesis_cli.base.progress import Progress, Tick
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import (
@@ -34,6 +34,7 @@ from thesis_cli.commands.shared import full_rank
 from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_columns
 from thesis_cli.commands.shared.full_rank import PerturbedMaxima, TrickChoice
 from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
+from thesis_cli.commands.shared.portfolio import TIME_LIMIT, Portfolio, portfolio
 from thesis_cli.commands.shared.quantity import ExactAnswer, QuantityName, in_unit, log_z_of, quantity_option
 from thesis_cli.commands.shared.uai_file import check_uai, uai_option, write_uai
 
@@ -41,20 +42,17 @@ if TYPE_CHECKING:
     import numpy as np
 
     from thesis_cli.base.arrays import Floats
+    from thesis_cli.commands.shared.low_rank import BoundOptions
     from thesis_cli.models.factor_graph import Model
-    from thesis_cli.perturbation.estimate import Estimate
     from thesis_cli.perturbation.posterior import GammaPosterior
 
 logger = logging.getLogger("thesis_cli")
 
 MOST_CONFIGURATIONS = 2**26
-"""Up to which `auto` perturbs every configuration: 100 samples take half a minute of one core."""
+"""Up to which `--exact` compares with noise on every configuration: half a minute for 100 samples."""
 
 BOUNDS = "bounds"
-"""Stands for an upper and a lower bound, to which `auto` turns last."""
-
-BOUNDS_HEED = ("samples", "confidence")
-"""Options for full-rank noise that the bounds heed, too."""
+"""Stands for an upper and a lower bound by the samples that were asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +61,16 @@ class EstimateZRequest(Request):
 
     model: ModelSource = model_argument()
     method: Literal["auto", "exact", "full-rank"] = option(
-        "auto", "Method: full-rank perturbs every configuration; --verbose shows what auto chose, and why."
+        "auto",
+        "Method: full-rank perturbs every configuration; auto finds the exact answer or, where none is had within "
+        "--time-limit, estimates and bounds.",
+    )
+    time_limit: float | None = option(
+        None,
+        "Seconds for the answer; without it, auto takes 60 and exact as long as it needs.",
+        above=0,
+        methods=("auto", "exact"),
+        default_text="60 for auto",
     )
     trick: TrickChoice | None = full_rank.trick_option(methods=("full-rank",))
     alpha: float | None = full_rank.alpha_option(methods=("full-rank",))
@@ -71,7 +78,7 @@ class EstimateZRequest(Request):
     samples: int | None = full_rank.samples_option(methods=("full-rank",))
     quantity: QuantityName = quantity_option()
     debias: bool = full_rank.debias_option(methods=("full-rank",))
-    confidence: float = confidence_option(methods=("full-rank",))
+    confidence: float = confidence_option(methods=("auto", "full-rank"))
     exact: bool = option(False, "Add the exact answer.")
     evidence: tuple[str, ...] | None = evidence_option()
     format: FormatName | None = format_option()
@@ -90,6 +97,8 @@ class EstimateZRequest(Request):
             raise InputError("--uai does not go with --quantity f", "it holds log10 Z")
         if self.method == "full-rank" and not self.exact and "memory" in given(self):
             raise InputError("--memory does not go with --method full-rank", "it is for exact; add --exact")
+        if self.time_limit is not None and self.method == "auto" and (sampled := _sampled(self)):
+            raise InputError(f"--time-limit does not go with {sampled[0]}", "leave one of them out")
         full_rank.check_tricks(self)
 
 
@@ -100,14 +109,21 @@ class EstimateZResult(EstimatesResult):
     Attributes
     ----------
     configurations : number of configurations of the model.
+    meaning : what to believe of the estimates, where `auto` gives several.
     """
 
     configurations: int
+    meaning: str = ""
+
+    @presentation
+    def details(self) -> list[tuple[str, str]]:
+        """What to believe."""
+        return [("meaning", self.meaning)] if self.meaning else []
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
-        """Estimates, posterior and the number of configurations."""
-        return {"configurations": self.configurations, **super().facts()}
+        """Estimates, posterior, their meaning and the number of configurations."""
+        return {"configurations": self.configurations, "meaning": self.meaning, **super().facts()}
 
 
 def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
@@ -117,38 +133,35 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
     check_uai(request.uai, request)
     seed, source = seed_or_fresh(request.seed), label(request.model)
     model = open_model(request.model, request.format, request.evidence, request.probabilities)
+    posterior: GammaPosterior | None = None
     with about(source):
         method = _method(request, model)
-        estimates: list[Estimate] = []
-        posterior: GammaPosterior | None = None
-        map_calls = 0
+        found = Portfolio()
         if request.exact or method == "exact":
-            try:
-                estimates.append(_exact(request, model, progress))
-            except ModelTooLarge as error:
-                if request.exact or request.method == "exact":
-                    raise
-                method = _instead_of_exact(request, error)
+            found = _exact(request, model, progress)
+        elif method == "auto":
+            found = _portfolio(request, model, seed, progress)
         if method == "full-rank" and request.samples != 0:
             maxima = ModelMaxima(model, seed, jobs_or_all(request.jobs), request.max_configurations)
             with progress(model.size * full_rank.samples_of(request), "clocks") as tick:
-                found, posterior = full_rank.full_rank_estimates(request, maxima, tick)
-            estimates += found
+                sampled, posterior = full_rank.full_rank_estimates(request, maxima, tick)
+            found = Portfolio((*found.estimates, *sampled))
         elif method == BOUNDS:
-            bounds, map_calls = _bounds(request, model, seed, progress)
-            estimates += bounds
+            bounded = _bounds(request, model, seed, progress)
+            found = replace(bounded, estimates=found.estimates + bounded.estimates)
     if request.uai is not None:
-        write_uai(request.uai, partition_function(log_z_of(estimates[0])))
+        write_uai(request.uai, partition_function(log_z_of(found.estimates[0])))
     return EstimateZResult(
-        columns=estimates_columns(source, seed, estimates),
+        columns=estimates_columns(source, seed, found.estimates),
         request=request,
         settings=settings_of(request, seed=seed, method=method, samples=full_rank.samples_of(request)),
-        estimates=tuple(estimates),
+        estimates=found.estimates,
         posterior=posterior,
         source=source,
         description=model.describe(),
         configurations=model.size,
-        map_calls=map_calls,
+        map_calls=found.map_calls,
+        meaning=found.meaning,
     )
 
 
@@ -175,11 +188,11 @@ class ModelMaxima(PerturbedMaxima):
 
 
 def _method(request: EstimateZRequest, model: Model) -> str:
-    """The method of the request, or the one that `auto` chooses.
+    """The method of the request, or what `auto` does.
 
-    That is full-rank for small models and vectors, and exact for larger models. If an option is
-    given that the exact answer ignores, a larger model gets full-rank noise, too, or bounds if it
-    has more than `max_configurations` and the bounds heed the option.
+    Without options that need samples, that is the best within the time limit. With them, small
+    models and vectors get full-rank noise, and so do larger ones; those with more than
+    `max_configurations` get bounds if these heed the options.
     """
     from thesis_cli.models.factor_graph import FactorGraph
 
@@ -187,59 +200,67 @@ def _method(request: EstimateZRequest, model: Model) -> str:
         return request.method
     if request.samples == 0:
         return "exact"
-    if not isinstance(model, FactorGraph) or model.size <= min(MOST_CONFIGURATIONS, request.max_configurations):
-        logger.debug("full-rank noise on %s configurations, which are few", f"{model.size:,}")
-        return "full-rank"
-    fields = fields_of(type(request))
-    of_samples = {name for name in given(request) if fields[name].about.methods}
-    if of_samples and model.size > request.max_configurations and not _unbounded(request):
+    sampled = _sampled(request)
+    small = not isinstance(model, FactorGraph) or model.size <= min(MOST_CONFIGURATIONS, request.max_configurations)
+    if request.exact and not sampled:
+        return "full-rank" if small else "exact"
+    if not sampled:
+        return "auto"
+    if model.size > request.max_configurations and isinstance(model, FactorGraph) and not _unbounded(request):
         logger.info("%s configurations are too many for full-rank noise; bounds instead", f"{model.size:,}")
         return BOUNDS
-    if of_samples or request.quantity == "f":
-        return "full-rank"
-    logger.info("%s configurations are many for full-rank noise; exact answer instead", f"{model.size:,}")
-    return "exact"
+    return "full-rank"
 
 
-def _unbounded(request: EstimateZRequest) -> str:
-    """The option that bounds would ignore; empty if there is none."""
+def _sampled(request: EstimateZRequest) -> list[str]:
+    """The options of the request that need full-rank noise."""
     fields = fields_of(type(request))
-    for name in given(request):
-        if fields[name].about.methods and name not in BOUNDS_HEED:
-            return fields[name].shell_name
-    return f"--quantity {request.quantity}" if request.quantity in ("Z", "f") else "--uai" * bool(request.uai)
+    names = [fields[name].shell_name for name in given(request) if fields[name].about.methods == ("full-rank",)]
+    return names + ["--quantity f"] * (request.quantity == "f")
 
 
-def _instead_of_exact(request: EstimateZRequest, error: ModelTooLarge) -> str:
-    """The method that `auto` chooses if the exact answer cannot be had.
-
-    Raises
-    ------
-    ModelTooLarge : an option does not go with bounds.
-    """
-    if option := _unbounded(request):
-        raise ModelTooLarge(f"{error.problem}, and {option} does not go with bounds", error.remedy) from error
-    logger.info("no exact ln Z: %s; bounds instead, see thesis-cli bound", error.problem)
-    return BOUNDS
+def _unbounded(request: EstimateZRequest) -> bool:
+    """Whether an option of the request is one that bounds would ignore."""
+    heeded = {"--samples", "--confidence"}
+    return not set(_sampled(request)) <= heeded or request.quantity == "Z" or request.uai is not None
 
 
-def _bounds(request: EstimateZRequest, model: Model, seed: int, progress: Progress) -> tuple[list[Estimate], int]:
-    """An upper and a lower bound on ln Z, and the number of MAP calls that they took."""
-    from thesis_cli.commands.shared.low_rank import BoundOptions, bounds
+def _options(request: EstimateZRequest, seed: int) -> BoundOptions:
+    from thesis_cli.commands.shared.low_rank import BoundOptions
 
-    options = BoundOptions(
+    return BoundOptions(
         samples=full_rank.samples_of(request),
         seed=seed,
         jobs=jobs_or_all(request.jobs),
         memory=bytes_of(request.memory),
         confidence=request.confidence,
     )
-    upper, lower = (bounds(model, name, options, progress) for name in ("unary", "average"))
-    found = [in_unit(e, request.quantity) for e in (*upper.estimates, *lower.estimates)]
-    return found, upper.map_calls + lower.map_calls
 
 
-def _exact(request: EstimateZRequest, model: Model, progress: Progress) -> Estimate:
+def _bounds(request: EstimateZRequest, model: Model, seed: int, progress: Progress) -> Portfolio:
+    """An upper and a lower bound on ln Z by perturb-and-MAP."""
+    from thesis_cli.commands.shared.low_rank import bounds
+
+    upper, lower = (bounds(model, name, _options(request, seed), progress) for name in ("unary", "average"))
+    return _in_unit(request, Portfolio((*upper.estimates, *lower.estimates), "", upper.map_calls + lower.map_calls))
+
+
+def _portfolio(request: EstimateZRequest, model: Model, seed: int, progress: Progress) -> Portfolio:
+    """The best within the time limit; a vector is summed."""
+    from thesis_cli.models.factor_graph import FactorGraph
+
+    if not isinstance(model, FactorGraph):
+        return _exact(request, model, progress)
+    seconds = TIME_LIMIT if request.time_limit is None else request.time_limit
+    options = _options(request, seed)
+    return _in_unit(request, portfolio(model, options, seconds, request.max_configurations, progress))
+
+
+def _in_unit(request: EstimateZRequest, found: Portfolio) -> Portfolio:
+    return replace(found, estimates=tuple(in_unit(e, request.quantity) for e in found.estimates))
+
+
+def _exact(request: EstimateZRequest, model: Model, progress: Progress) -> Portfolio:
     from thesis_cli.inference.exact import exact_log_partition_function
 
     with progress(model.size, "configurations") as tick:
@@ -249,11 +270,13 @@ def _exact(request: EstimateZRequest, model: Model, progress: Progress) -> Estim
                 memory=bytes_of(request.memory),
                 max_configurations=request.max_configurations,
                 progress=tick,
+                seconds=math.inf if request.time_limit is None else request.time_limit,
+                jobs=request.jobs,
             )
         )
     if found.log_z == -math.inf:
         raise NoConfiguration()
-    return found.estimate(request.quantity)
+    return Portfolio((found.estimate(request.quantity),))
 
 
 COMMAND = Command(

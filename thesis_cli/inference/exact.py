@@ -1,14 +1,49 @@
-"""Exact ln Z by the cheapest algorithm that takes the model."""
+"""Exact ln Z by the cheapest algorithm that takes the model.
+
+What is predicted to take seconds at most is done at once: grid transfer, elimination, enumeration.
+For other models, algorithms that use zeros run beside the elimination, each in a process of its
+own, and the first answer counts.
+"""
 
 from __future__ import annotations
 
-from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from thesis_cli.base.children import Attempt, Failed, attempts
+from thesis_cli.base.cores import jobs_or_all
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.base.rounding import log_of_sum
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, log_partition_function
+from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.reduction import reduced
 from thesis_cli.models.factor_graph import FactorGraph, Model
+
+INSTANT = 0.2
+"""Predicted seconds up to which an algorithm runs without a look at the zeros of the model."""
+
+AT_ONCE = 1.0
+"""Seconds for sparse tables before anything runs in a process of its own."""
+
+QUICK = 2.0
+"""Predicted seconds up to which an algorithm runs at once, and none beside it."""
+
+SECONDS = 60.0
+"""Seconds that an exact answer may take, unless more are given."""
+
+PER_CONFIGURATION = 4e-8
+"""Seconds of enumeration for a configuration."""
+
+SPARSE_SHARE = 1 / 3
+"""Share of the time after which sparse tables, which grow unpredictably, are given up."""
 
 
 def exact_log_partition_function(
@@ -17,43 +52,163 @@ def exact_log_partition_function(
     memory: int = DEFAULT_MEMORY,
     max_configurations: int = MAX_CONFIGURATIONS,
     progress: Tick | None = None,
+    seconds: float = SECONDS,
+    jobs: int | None = None,
 ) -> tuple[float, str]:
-    """Exact ln Z and the name of the algorithm: grid transfer or elimination for factor graphs,
-    else enumeration.
+    """Exact ln Z and the name of the algorithm.
 
     Parameters
     ----------
-    memory : bytes for grid transfer or elimination.
-    max_configurations : limit on enumeration, which serves vectors and graphs too wide for
-        `memory`.
+    memory : bytes for the tables of one algorithm.
+    max_configurations : limit on enumeration, which serves vectors, small graphs, and graphs that
+        nothing else takes.
     progress : called with the number of configurations just enumerated.
+    seconds : time for algorithms whose predicted time exceeds `QUICK`; enumeration has no limit.
+    jobs : processes; by default one a core.
 
     Raises
     ------
     ModelTooLarge : no algorithm takes it; the message gives the width.
+    NoConfiguration : zeros alone show that no configuration is possible; other algorithms return
+        `-inf`.
     InputError : a vector has a NaN or a `+inf`.
     """
-    log_z, method = _log_z(model, memory, max_configurations, progress)
-    return log_of_sum(log_z), method
-
-
-def _log_z(model: Model, memory: int, max_configurations: int, progress: Tick | None) -> tuple[float, str]:
     if isinstance(model, FactorGraph):
-        if (log_z := _by_grid(model, memory)) is not None:
-            return log_z, "grid transfer"
-        try:
-            return Elimination(model, memory).log_partition_function(), "elimination"
-        except ModelTooLarge:
-            if model.size > max_configurations:
-                raise
-    return log_partition_function(model, max_configurations=max_configurations, progress=progress), "enumeration"
+        plan = exact_plan(model, memory, max_configurations, seconds)
+        if plan.quick:
+            return plan.quick()
+        for _, answer in attempts(plan.attempts, seconds, jobs_or_all(jobs)):
+            if not isinstance(answer, Failed):
+                return answer  # type: ignore[no-any-return]
+            if isinstance(answer.error, NoConfiguration):
+                raise answer.error
+        if model.size > max_configurations:
+            raise plan.refusal
+    return log_of_sum(log_partition_function(model, max_configurations=max_configurations, progress=progress)), (
+        "enumeration"
+    )
 
 
-def _by_grid(graph: FactorGraph, memory: int) -> float | None:
-    from thesis_cli.inference.grid import GridTransfer
+@dataclass(frozen=True)
+class ExactPlan:
+    """How to find the exact ln Z of a factor graph.
 
+    Attributes
+    ----------
+    quick : returns ln Z and the name of the algorithm within seconds; None if none is that quick.
+    attempts : what to try side by side otherwise; each yields ln Z and the name of the algorithm.
+    refusal : what to say if all fail.
+    """
+
+    quick: Callable[[], tuple[float, str]] | None
+    attempts: tuple[Attempt, ...]
+    refusal: ModelTooLarge
+
+
+def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds: float = math.inf) -> ExactPlan:
+    """Choose among the exact algorithms by their predicted costs; nothing large is allocated.
+
+    Parameters
+    ----------
+    memory, max_configurations : as for `exact_log_partition_function`.
+    seconds : time for all attempts together.
+
+    Raises
+    ------
+    NoConfiguration : zeros alone show that no configuration is possible.
+    """
+    refusals: list[ModelTooLarge] = []
+    routes = [*_transfer(graph, memory), *_elimination(graph, 0.0, memory, refusals)]
+    refusal = refusals[0] if refusals else ModelTooLarge("no exact ln Z in time", "give it more time")
+    for route in routes:
+        if route.seconds <= INSTANT:
+            return ExactPlan(route.run, (), refusal)
+    if graph.size <= min(max_configurations, QUICK / PER_CONFIGURATION):
+        return ExactPlan(partial(_enumerated, graph, max_configurations), (), refusal)
+    smaller = reduced(graph)
+    if smaller.graph is None:
+        raise NoConfiguration()
+    routes += _elimination(smaller.graph, smaller.constant, memory, refusals)
+    zeros = any(np.isneginf(factor.table).any() for factor in smaller.graph.factors)
+    work = smaller.graph, smaller.constant, memory
+    if zeros and (found := _sparse_at_once(*work)):
+        return ExactPlan(lambda: found, (), refusal)
+    if quick := _within(routes, QUICK):
+        return ExactPlan(quick.run, (), refusal)
+    tried = [Attempt("elimination", _run, (route,), seconds) for route in [_within(routes, seconds)] if route]
+    if zeros:
+        tried.append(Attempt("sparse elimination", _sparse, work, SPARSE_SHARE * seconds))
+        tried.append(Attempt("model counting", _counting, work, seconds))
+    return ExactPlan(None, tuple(tried), refusal)
+
+
+@dataclass(frozen=True)
+class _Route:
+    """A solver whose time is predicted, and what to add to its ln Z.
+
+    Attributes
+    ----------
+    solver : prepared.
+    seconds : predicted.
+    constant : nats.
+    """
+
+    solver: GridTransfer | Elimination
+    seconds: float
+    constant: float = 0.0
+
+    def run(self) -> tuple[float, str]:
+        return log_of_sum(self.constant + self.solver.log_partition_function()), self.solver.name
+
+
+def _transfer(graph: FactorGraph, memory: int) -> list[_Route]:
     try:
         grid = GridTransfer(graph, memory)
     except (UnsuitableModel, ModelTooLarge):
+        return []
+    seconds = 4e-9 * len(graph.cardinalities) * max(graph.cardinalities) ** (grid.width + 1)
+    return [_Route(grid, seconds)] if grid.summable else []
+
+
+def _elimination(graph: FactorGraph, constant: float, memory: int, refusals: list[ModelTooLarge]) -> list[_Route]:
+    try:
+        solver = Elimination(graph, memory)
+        return [_Route(solver, solver.cost.seconds, constant)]
+    except ModelTooLarge as error:
+        refusals.append(error)
+        return []
+
+
+def _enumerated(graph: FactorGraph, max_configurations: int) -> tuple[float, str]:
+    return log_of_sum(log_partition_function(graph, max_configurations=max_configurations)), "enumeration"
+
+
+def _within(routes: Sequence[_Route], seconds: float) -> _Route | None:
+    """The quickest route, if its predicted time is within some seconds."""
+    return min((route for route in routes if route.seconds <= seconds), key=lambda route: route.seconds, default=None)
+
+
+def _run(deadline: float, route: _Route) -> Iterator[tuple[float, str]]:
+    yield route.run()
+
+
+def _sparse_at_once(graph: FactorGraph, constant: float, memory: int) -> tuple[float, str] | None:
+    """ln Z by sparse elimination, if it takes no longer than starting a process."""
+    try:
+        return next(_sparse(time.monotonic() + AT_ONCE, graph, constant, memory))
+    except (ModelTooLarge, OutOfTime):
         return None
-    return grid.log_partition_function() if grid.summable else None
+
+
+def _sparse(deadline: float, graph: FactorGraph, constant: float, memory: int) -> Iterator[tuple[float, str]]:
+    from thesis_cli.inference.sparse_elimination import SparseElimination
+
+    log_z = SparseElimination(graph, memory).log_partition_function(deadline)
+    yield log_of_sum(constant + log_z), "sparse elimination"
+
+
+def _counting(deadline: float, graph: FactorGraph, constant: float, memory: int) -> Iterator[tuple[float, str]]:
+    from thesis_cli.inference.model_counting import ModelCounter
+
+    log_z = ModelCounter(graph, memory).log_partition_function(deadline - time.monotonic())
+    yield log_of_sum(constant + log_z), "model counting"

@@ -45,6 +45,7 @@ class BoundOptions:
     confidence, interval, any_alpha : as for `upper_bound`.
     subsets : variables of each set that gets noise; by default each pair of neighbours.
     clamp : variables that are held at each of their states.
+    deadline : `time.monotonic()` at which methods that heed it return the best so far.
     """
 
     samples: int
@@ -58,6 +59,7 @@ class BoundOptions:
     any_alpha: bool = False
     subsets: Sequence[Sequence[int]] | None = None
     clamp: Sequence[int] = ()
+    deadline: float | None = None
 
     def stream(self, name: BoundName) -> np.random.SeedSequence:
         """Random numbers of a method that draws noise; a clamped model has those of `unary`."""

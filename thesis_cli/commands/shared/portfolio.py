@@ -1,0 +1,203 @@
+"""The best that can be said about ln Z within a time limit: exact, or estimates and bounds.
+
+Exact algorithms and approximations run side by side, each in a process of its own
+(`base/children.py`), and an exact answer ends the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from thesis_cli.base.children import Attempt, Failed, attempts
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
+from thesis_cli.base.progress import Progress, silent
+from thesis_cli.commands.shared.low_rank import METHODS, BoundName, BoundOptions, Bounds, Side, bounds
+
+if TYPE_CHECKING:
+    from thesis_cli.models.factor_graph import FactorGraph
+    from thesis_cli.perturbation.estimate import Estimate
+
+logger = logging.getLogger("thesis_cli")
+
+TIME_LIMIT = 60.0
+"""Seconds, unless others are asked for."""
+
+SHARES: dict[BoundName, float] = {
+    "bethe": 0.15,
+    "mini-bucket": 0.25,
+    "importance": 1.0,
+    "junction-graph": 0.25,
+    "trw": 0.25,
+    "unary": 0.25,
+    "average": 0.25,
+}
+"""Approximations in the order of their start, and the largest share of the time of each."""
+
+FIRST_SAMPLES = 10
+"""Perturbations of the first bounds by MAP calls; each later bound has four times as many."""
+
+TRUSTED = 1.0
+"""Standard error of ln Z, in nats, up to which an estimate by sampling is believed."""
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """What was found about ln Z.
+
+    Attributes
+    ----------
+    estimates : of ln Z, best first.
+    meaning : what to believe of them, in a sentence.
+    map_calls : number of MAP problems that were solved.
+    """
+
+    estimates: tuple[Estimate, ...] = ()
+    meaning: str = ""
+    map_calls: int = 0
+
+
+def portfolio(
+    graph: FactorGraph, options: BoundOptions, seconds: float, max_configurations: int, progress: Progress = silent
+) -> Portfolio:
+    """The exact ln Z if it is found in time, otherwise estimates and bounds.
+
+    Parameters
+    ----------
+    options : seed, jobs, memory and confidence.
+    seconds : time limit. Only an exact answer does not depend on how much is done in it.
+    max_configurations : limit on enumeration.
+
+    Raises
+    ------
+    NoConfiguration : no configuration is possible.
+    ModelTooLarge : nothing was found in time.
+    """
+    from thesis_cli.inference.exact import exact_plan
+
+    plan = exact_plan(graph, options.memory, max_configurations, seconds)
+    if plan.quick:
+        return _exact(*plan.quick())
+    logger.info("no exact ln Z at once: %s; %g s for all methods", plan.refusal.problem, seconds)
+    approximate = [
+        Attempt(name, _approximate, (name, graph, options), share * seconds) for name, share in SHARES.items()
+    ]
+    known = _Known()
+    with progress(math.ceil(seconds), "s") as tick:
+        asked = _in_order(plan.attempts, approximate)
+        for attempt, answer in attempts(asked, seconds, options.jobs, tick):
+            if isinstance(answer, Failed):
+                if isinstance(answer.error, NoConfiguration):
+                    raise answer.error
+                logger.debug("%s: %s", attempt.name, answer.error)
+            elif isinstance(answer, Bounds):
+                known.add(attempt.name, answer)
+            else:
+                return _exact(*answer)
+    return known.portfolio(plan.refusal)
+
+
+def _exact(log_z: float, method: str) -> Portfolio:
+    from thesis_cli.perturbation.estimate import exact_estimate
+
+    if log_z == -math.inf:
+        raise NoConfiguration()
+    return Portfolio((exact_estimate(log_z, "lnZ", method),))
+
+
+def _in_order(exact: Sequence[Attempt], approximate: Sequence[Attempt]) -> list[Attempt]:
+    """One approximation, the exact algorithms, and the other approximations."""
+    return [*approximate[:1], *exact, *approximate[1:]]
+
+
+def _approximate(deadline: float, name: BoundName, graph: FactorGraph, options: BoundOptions) -> Iterator[Bounds]:
+    """Bounds by one method: by more and more perturbations, if it takes any."""
+    from thesis_cli.inference.choose import map_solver
+
+    options = replace(options, jobs=1, deadline=deadline)
+    if not METHODS[name].sampled:
+        yield bounds(graph, name, options)
+        return
+    if name == "unary":  # an upper bound only by exact maxima
+        map_solver(graph, memory=options.memory, exact=True)
+    samples, took = FIRST_SAMPLES, 0.0
+    while time.monotonic() + 4 * took < deadline:
+        began = time.monotonic()
+        yield bounds(graph, name, replace(options, samples=samples))
+        samples, took = 4 * samples, time.monotonic() - began
+
+
+class _Known:
+    """What the methods have found so far."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Bounds] = {}
+        self._interval = math.inf
+
+    def add(self, name: str, found: Bounds) -> None:
+        """Take what a method found, instead of what it found before; say so if much is gained."""
+        self._found[name] = found
+        low, high = self._best("lower"), self._best("upper")
+        if low and high and high.high - low.low < 0.9 * self._interval:
+            self._interval = high.high - low.low
+            logger.info("%.6g <= ln Z <= %.6g so far", low.low, high.high)
+
+    def _estimates(self, side: Side) -> list[Estimate]:
+        return [e for found in self._found.values() for e in found.estimates if side_of(e) == side]
+
+    def _best(self, side: Literal["upper", "lower"]) -> Estimate | None:
+        """The tightest bound from a side, by the end of its interval."""
+        if side == "upper":
+            return min(self._estimates(side), key=lambda e: e.high, default=None)
+        return max(self._estimates(side), key=lambda e: e.low, default=None)
+
+    def portfolio(self, refusal: ModelTooLarge) -> Portfolio:
+        """All estimates, best first, and what to believe.
+
+        Raises
+        ------
+        ModelTooLarge : nothing was found.
+        """
+        low, high = self._best("lower"), self._best("upper")
+        inner = sorted(self._estimates("neither"), key=lambda e: _doubt(e, low, high))
+        bounds = [e for e in (high, low) if e is not None]
+        others = [e for e in (*self._estimates("upper"), *self._estimates("lower")) if e not in bounds]
+        found = (*inner[:1], *bounds, *inner[1:], *others)
+        if not found:
+            raise refusal
+        calls = sum(one.map_calls for one in self._found.values())
+        return Portfolio(found, _meaning(inner[0] if inner else None, low, high), calls)
+
+
+def side_of(estimate: Estimate) -> Side:
+    """Which side of ln Z an estimate is on, by its kind."""
+    return next((side for side in ("upper", "lower") if f"{side} bound" in estimate.kind), "neither")
+
+
+def _doubt(e: Estimate, low: Estimate | None, high: Estimate | None) -> tuple[bool, bool, float]:
+    """How little an estimate is to be believed: whether it is outside the bounds, whether it has no
+    small error, and the error."""
+    outside = (low is not None and e.value < low.low) or (high is not None and e.value > high.high)
+    error = e.standard_error if e.confidence < 1 else math.inf
+    return outside, not error <= TRUSTED, error
+
+
+def _meaning(best: Estimate | None, low: Estimate | None, high: Estimate | None) -> str:
+    """What to believe."""
+    ends = [f"{low.low:.6g} <= " if low else "", f" <= {high.high:.6g}" if high else ""]
+    known = f"{ends[0]}ln Z{ends[1]}" if low or high else ""
+    sure = all(e.confidence == 1 for e in (low, high) if e)
+    certain = f"{known} {'is certain' if sure else 'by bounds that hold up to their confidence'}" if known else ""
+    if best is None:
+        return certain
+    if best.confidence < 1 and best.standard_error <= TRUSTED:
+        said = f"ln Z is in [{best.low:.6g}, {best.high:.6g}] with {100 * best.confidence:g} % confidence"
+    elif best.confidence < 1:
+        said = f"{best.method} has a large error; take it as an order of magnitude"
+    else:
+        said = f"{best.method} is an approximation whose error is not known"
+    return f"{said}; {certain}" if certain else said
