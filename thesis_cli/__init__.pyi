@@ -30,6 +30,7 @@ def estimate_z(
     model: Any,
     *,
     method: Literal['auto', 'exact', 'full-rank'] = ...,
+    time_limit: float | None = ...,
     trick: Literal['gumbel', 'exponential', 'weibull', 'frechet', 'pareto', 'tail', 'all'] | None = ...,
     alpha: float | None = ...,
     threshold: float | None = ...,

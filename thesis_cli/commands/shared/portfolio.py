@@ -29,9 +29,6 @@ TIME_LIMIT = 60.0
 
 SHARES: dict[BoundName, float] = {
     "bethe": 0.15,
-    "mini-bucket": 0.25,
-    "importance": 1.0,
-    "junction-graph": 0.25,
     "trw": 0.25,
     "unary": 0.25,
     "average": 0.25,
