@@ -13,19 +13,19 @@ from thesis_cli.inference.mini_bucket_passes import Passes, Side, State
 from thesis_cli.inference.mini_bucket_plan import Plan, Planner
 from thesis_cli.models.factor_graph import FactorGraph
 
-FIRST, FACTOR = 2.0**7, 8.0
-"""Largest table of the first stage, in entries, and how many times larger that of the next one is."""
+FIRST, FACTOR = 2.0**8, 4.0
+"""Largest table of the first stage, in entries, and by how much limits grow that are tried next."""
 
 PASSES = 20
-"""Most passes of a stage but the last one."""
+"""Most passes of a stage."""
 
-FEWEST = 6
+FEWEST = 5
 """Passes that must fit into the time that is left for a stage to begin."""
 
-ENTRIES = 2**22
-"""Entries of all tables of a plan without a deadline."""
+WORK = 2**24
+"""Work of a pass without a deadline; see `_work`."""
 
-GAIN = 1e-4
+GAIN = 1e-3
 """A stage ends when a pass gains less than this share of what all passes of it have gained."""
 
 
@@ -162,38 +162,39 @@ def tightened(
         for each in found.values():
             each.run(plan, PASSES, deadline)
         return found
-    plan, largest = planner.plan(FIRST), FIRST
-    while True:
-        began = time.monotonic()
-        before = sum(each.passes for each in found.values())
+    plan: Plan | None = planner.plan(FIRST)
+    while plan:
+        began, before = time.monotonic(), sum(each.passes for each in found.values())
         for k, each in enumerate(found.values()):
             now = time.monotonic()
             each.run(plan, PASSES, now + (deadline - now) / (len(found) - k))
         if plan.exact:
-            return found
-        spent = time.monotonic() - began
-        pace = spent / max(1, sum(each.passes for each in found.values()) - before) / plan.entries
+            break
+        passes = sum(each.passes for each in found.values()) - before
+        pace = (time.monotonic() - began) / max(1, passes) / _work(plan)
         left = deadline - time.monotonic()
-        larger = _next(planner, largest, memory, left / (pace * FEWEST * len(found)))
-        if larger is None:
-            return found
-        largest, plan = larger
+        plan = _larger(planner, plan, memory, left / pace / FEWEST / len(found))
+    return found
 
 
 def _fixed(planner: Planner, memory: int) -> Plan:
-    """The largest mini-buckets within the memory and `ENTRIES`."""
-    largest, plan = FIRST, planner.plan(FIRST)
-    while (larger := _next(planner, largest, memory, ENTRIES)) and not plan.exact:
-        largest, plan = larger
-    return plan
+    """The largest mini-buckets within the memory and `WORK`."""
+    plan = planner.plan(FIRST)
+    return _larger(planner, plan, memory, WORK) or plan
 
 
-def _next(planner: Planner, largest: float, memory: int, entries: float) -> tuple[float, Plan] | None:
-    """The next larger limit that memory and the entries of a pass allow, with its plan."""
-    for factor in (FACTOR, FACTOR / 2, FACTOR / 4):
-        if math.log(largest * factor) > planner.widest + math.log(factor):
-            continue
-        plan = planner.plan(largest * factor)
-        if plan.memory <= memory and plan.entries <= entries:
-            return largest * factor, plan
-    return None
+def _work(plan: Plan) -> int:
+    """Time of a pass, in that of one entry of a table."""
+    return sum(node.size for node in plan.nodes) + 5000 * len(plan.nodes)
+
+
+def _larger(planner: Planner, plan: Plan, memory: int, work: float) -> Plan | None:
+    """The largest mini-buckets beyond those of a plan that memory and the work of a pass allow."""
+    found, limit = None, float(max((node.size for node in plan.nodes), default=1))
+    while not (found or plan).exact:
+        limit *= FACTOR
+        larger = planner.plan(limit)
+        if larger.memory > memory or _work(larger) > work:
+            break
+        found = larger
+    return found

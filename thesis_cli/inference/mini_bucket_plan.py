@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.inference.elimination_order import elimination_order
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 Scope = tuple[int, ...]
@@ -71,11 +71,6 @@ class Plan:
     _offsets: dict[tuple[int, Scope], Offsets] = field(default_factory=dict)
 
     @property
-    def entries(self) -> int:
-        """Entries of all tables, to which the time of a pass is proportional."""
-        return sum(node.size for node in self.nodes)
-
-    @property
     def exact(self) -> bool:
         """Whether no bucket is divided, so that the passes are variable elimination."""
         return all(len(bucket) == 1 for bucket in self.buckets)
@@ -112,73 +107,37 @@ def _outer(axes: Sequence[Ints]) -> Ints:
 
 
 class Planner:
-    """A model prepared for plans of several limits.
-
-    Attributes
-    ----------
-    order : the order of elimination.
-    widest : logarithm of the largest table of elimination itself.
-    """
+    """A model prepared for plans of several limits."""
 
     def __init__(self, graph: FactorGraph) -> None:
         self._states = graph.cardinalities
         self._constant = float(sum(f.table.item() for f in graph.factors if f.table.size == 1))
-        squeezed = [_squeezed(f, self._states) for f in graph.factors if f.table.size > 1]
-        named = {i for f in squeezed for i in f.scope}
+        self._factors = [_squeezed(f, self._states) for f in graph.factors if f.table.size > 1]
+        named = {i for f in self._factors for i in f.scope}
         self._constant += sum(math.log(k) for i, k in enumerate(self._states) if i not in named)
-        order, cliques = elimination_order(self._states, [f.scope for f in squeezed])
-        kept = [(i, clique) for i, clique in zip(order, cliques, strict=True) if i in named]
-        self.order = [i for i, _ in kept]
-        self.widest = max((sum(math.log(self._states[i]) for i in clique) for _, clique in kept), default=0.0)
-        self._at = {i: step for step, i in enumerate(self.order)}
-        self._factors = [self._sorted(f) for f in squeezed]
-
-    def _sorted(self, factor: Factor) -> Factor:
-        axes = sorted(range(len(factor.scope)), key=lambda a: self._at[factor.scope[a]])
-        return Factor(tuple(factor.scope[a] for a in axes), factor.table.transpose(axes))
+        self._variables = sorted(named)
 
     def plan(self, limit: float) -> Plan:
         """Mini-buckets whose tables have at most `limit` entries, where the factors allow."""
-        waiting: list[list[tuple[Scope, int]]] = [[] for _ in self.order]  # factors, then messages as -1 - j
-        for index, factor in enumerate(self._factors):
-            waiting[self._at[factor.scope[0]]].append((factor.scope, index))
+        cut = _Cut(self._states, [f.scope for f in self._factors], math.log(limit) + 1e-9)
+        order, found = cut.order(self._variables)
+        at = {i: step for step, i in enumerate(order)}
         nodes: list[MiniBucket] = []
-        buckets: list[list[int]] = []
+        buckets: list[list[int]] = [[] for _ in order]
         shared: list[Scope] = []
-        for functions in waiting:
-            bucket = []
-            for scope, members in self._divide(functions, math.log(limit) + 1e-9):
-                j = len(nodes)
-                nodes.append(self._mini_bucket(scope, members))
-                for child in nodes[j].children:
-                    nodes[child].parent = j
-                if scope[1:]:
-                    waiting[self._at[scope[1]]].append((scope[1:], -1 - j))
-                bucket.append(j)
-            buckets.append(bucket)
+        for variables, members in found:
+            scope = tuple(sorted(variables, key=at.__getitem__))
+            buckets[at[scope[0]]].append(len(nodes))
+            nodes.append(self._mini_bucket(scope, members, at))
+            for child in nodes[-1].children:
+                nodes[child].parent = len(nodes) - 1
+        for bucket in buckets:
             common = set.intersection(*(set(nodes[j].scope) for j in bucket))
             shared.append(tuple(i for i in nodes[bucket[0]].scope if i in common))
-        return Plan(nodes, buckets, shared, self._constant, self.order)
+        return Plan(nodes, buckets, shared, self._constant, order)
 
-    def _divide(self, functions: list[tuple[Scope, int]], limit: float) -> list[tuple[Scope, list[int]]]:
-        """Functions in mini-buckets: those with zeros and the largest first, each where it adds least."""
-        found: list[tuple[set[int], list[int]]] = []
-        for scope, index in sorted(functions, key=lambda f: (-self._size(f[0]), f)):
-            sizes = [(self._size(variables | set(scope)), at) for at, (variables, _) in enumerate(found)]
-            fitting = [(size - self._size(found[at][0]), at) for size, at in sizes if size <= limit]
-            if fitting:
-                at = min(fitting)[1]
-                found[at][0].update(scope)
-                found[at][1].append(index)
-            else:
-                found.append((set(scope), [index]))
-        return [(tuple(sorted(variables, key=self._at.__getitem__)), members) for variables, members in found]
-
-    def _size(self, variables: set[int] | Scope) -> float:
-        return sum(math.log(self._states[i]) for i in variables)
-
-    def _mini_bucket(self, scope: Scope, members: list[int]) -> MiniBucket:
-        factors = [self._factors[index] for index in members if index >= 0]
+    def _mini_bucket(self, scope: Scope, members: list[int], at: dict[int, int]) -> MiniBucket:
+        factors = [_sorted(self._factors[index], at) for index in members if index >= 0]
         covered = {i for f in factors for i in f.scope}
         own = tuple(i for i in scope if i in covered)
         base = np.zeros([self._states[i] for i in own])
@@ -188,7 +147,100 @@ class Planner:
         return MiniBucket(scope, tuple(self._states[i] for i in scope), base.reshape(-1), own, children)
 
 
+class _Cut:
+    """Elimination of scopes by least fill, in which large buckets are divided.
+
+    The next variable is the one whose functions would join the fewest pairs of variables that no
+    function joins yet. What mini-buckets leave apart stays apart, so the order depends on the limit.
+    """
+
+    def __init__(self, states: Sequence[int], scopes: Sequence[Scope], limit: float) -> None:
+        self._logs, self._limit = [math.log(k) for k in states], limit
+        self._functions: dict[int, frozenset[int]] = {}  # by index: factors, and messages j as -1 - j
+        self._around: list[set[int]] = [set() for _ in states]  # functions that name each variable
+        self._near: list[dict[int, int]] = [{} for _ in states]  # number of functions shared with each other one
+        for index, scope in enumerate(scopes):
+            self._add(index, frozenset(scope))
+
+    def _add(self, index: int, scope: frozenset[int]) -> None:
+        self._functions[index] = scope
+        for i in scope:
+            self._around[i].add(index)
+            near = self._near[i]
+            for j in scope:
+                if j != i:
+                    near[j] = near.get(j, 0) + 1
+
+    def _remove(self, index: int) -> None:
+        scope = self._functions.pop(index)
+        for i in scope:
+            self._around[i].discard(index)
+            near = self._near[i]
+            for j in scope:
+                if j != i:
+                    near[j] -= 1
+                    if not near[j]:
+                        del near[j]
+
+    def _cost(self, i: int) -> tuple[int, float, int]:
+        """Pairs of neighbours that nothing joins, then the size of the table."""
+        near = self._near[i].keys()
+        joined = sum(len(near & self._near[j].keys()) for j in near)
+        return (len(near) * (len(near) - 1) - joined) // 2, self._size(near) + self._logs[i], i
+
+    def order(self, variables: Sequence[int]) -> tuple[list[int], list[tuple[set[int], list[int]]]]:
+        """The variables as they are eliminated, and variables and functions of each mini-bucket."""
+        queue = [self._cost(i) for i in variables]
+        heapq.heapify(queue)
+        done, order, found = set[int](), list[int](), list[tuple[set[int], list[int]]]()
+        while queue:
+            cost = heapq.heappop(queue)
+            i = cost[2]
+            if i in done:
+                continue
+            if (now := self._cost(i)) > cost:  # its neighbours have changed since
+                heapq.heappush(queue, now)
+                continue
+            done.add(i)
+            order.append(i)
+            touched: set[int] = set()
+            for mini, members in self._divide(self._around[i]):
+                for index in members:
+                    self._remove(index)
+                touched |= mini
+                found.append((mini, members))
+                self._add(-len(found), frozenset(mini - {i}))
+            for j in touched - {i}:
+                heapq.heappush(queue, self._cost(j))
+        return order, found
+
+    def _divide(self, functions: set[int]) -> list[tuple[set[int], list[int]]]:
+        """Functions in mini-buckets: the largest first, each where it adds least."""
+        found: list[tuple[set[int], list[int]]] = []
+        sized = sorted((-self._size(self._functions[index]), index) for index in functions)
+        for _, index in sized:
+            scope = self._functions[index]
+            sizes = [(self._size(variables | scope), at) for at, (variables, _) in enumerate(found)]
+            fitting = [(size - self._size(found[at][0]), at) for size, at in sizes if size <= self._limit]
+            if fitting:
+                at = min(fitting)[1]
+                found[at][0].update(scope)
+                found[at][1].append(index)
+            else:
+                found.append((set(scope), [index]))
+        return found
+
+    def _size(self, variables: Iterable[int]) -> float:
+        return sum(self._logs[i] for i in variables)
+
+
 def _squeezed(factor: Factor, states: Sequence[int]) -> Factor:
     """A factor without its variables of one state."""
     scope = tuple(i for i in factor.scope if states[i] > 1)
     return Factor(scope, factor.table.reshape([states[i] for i in scope]))
+
+
+def _sorted(factor: Factor, at: dict[int, int]) -> Factor:
+    """A factor with its variables in the order of elimination."""
+    axes = sorted(range(len(factor.scope)), key=lambda a: at[factor.scope[a]])
+    return Factor(tuple(factor.scope[a] for a in axes), factor.table.transpose(axes))
