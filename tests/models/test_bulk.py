@@ -13,7 +13,8 @@ from tests.fuzzing import damaged
 from tests.models import test_fg, test_uai
 from tests.tiers import is_long
 from thesis_cli.base.errors import InputError
-from thesis_cli.models import bulk, fg, uai
+from thesis_cli.models import bulk, fg, tokens, uai
+from thesis_cli.models.tokens import Irregular
 
 COMMENTS = "# one\n" + test_uai.GOOD.replace("2 3\n", "2 3 # two\n") + "# three"
 MARKOV = [test_uai.GOOD, COMMENTS, (MODELS / "asia.uai").read_text(), "markov 2 1 2 3 0 1 0 2 0 1 1 2. 1 .5 2 0 1e-400"]
@@ -23,7 +24,7 @@ def outcome(parse, text):
     """All that a graph holds, to the last bit; or None."""
     try:
         graph = parse(text)
-    except (InputError, bulk.Irregular):
+    except (InputError, Irregular):
         return None
     tables = [
         (f.scope, f.table.shape, f.table.dtype, f.table.tobytes(), f.table.flags.c_contiguous) for f in graph.factors
@@ -91,7 +92,7 @@ def test_a_damaged_file_is_never_read_otherwise(reader, text):
 
 @pytest.mark.parametrize(("reader", "bad"), [(uai, test_uai.BAD), (fg, test_fg.BAD)])
 def test_a_malformed_file_is_read_word_by_word(reader, bad, monkeypatch):
-    monkeypatch.setattr(bulk, "LEAST", 0)
+    monkeypatch.setattr(tokens, "LONG", 0)
     for text, _, message in bad:
         with pytest.raises(InputError) as caught:
             reader.parse(text)

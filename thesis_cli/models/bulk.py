@@ -22,18 +22,10 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.models.bulk_kernels import HIGHEST, LOWEST, group_starts, listed_places, listed_starts, read_words
 from thesis_cli.models.factor_graph import Factor
-from thesis_cli.models.tokens import SMALLEST, exact_log, is_number
-
-LEAST = 2**17
-"""Letters of the shortest text that is read at once: to load compiled code takes a while."""
-
+from thesis_cli.models.tokens import SMALLEST, Irregular, exact_log, is_number
 
 MOST_AXES = 64
 """A NumPy array has no more axes, and here all tables of one shape are an array."""
-
-
-class Irregular(Exception):
-    """A text that is not read at once."""
 
 
 class Numbers:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.models import bulk
+from thesis_cli.models import tokens
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.names import Names
-from thesis_cli.models.tokens import Tokens, log_entries
+from thesis_cli.models.tokens import Irregular, Tokens, log_entries
 from thesis_cli.models.uai import MOST_STATES, MOST_VARIABLES, distinct
 
 MOST_ENTRIES = 2**27
@@ -53,10 +53,10 @@ def parse(text: str, source: str = "") -> FactorGraph:
         out of range or repeated, a value is NaN, infinite or negative, a factor has no positive
         value, or the tables have more than `MOST_ENTRIES` entries; the message gives the line.
     """
-    if len(text) >= bulk.LEAST:
+    if len(text) >= tokens.LONG:
         try:
             return parse_at_once(text)
-        except bulk.Irregular:
+        except Irregular:
             pass  # the words one by one show why
     words = Tokens(text, source)
     count = words.whole("the number of factors", 0)
@@ -84,12 +84,14 @@ def parse_at_once(text: str) -> FactorGraph:
 
     Raises
     ------
-    bulk.Irregular : `parse` must read it word by word.
+    Irregular : `parse` must read it word by word.
     """
+    from thesis_cli.models import bulk
+
     numbers = bulk.Numbers(text)
     starts, end = numbers.listed(numbers.at(0))
     if end < numbers.count:
-        raise bulk.Irregular
+        raise Irregular
     sizes = numbers.wholes(starts, 0, MOST_VARIABLES)
     places = bulk.ranges(starts + 1, sizes)
     labels, variables = np.unique(numbers.wholes(places, 0, math.inf), return_inverse=True)
@@ -98,7 +100,7 @@ def parse_at_once(text: str) -> FactorGraph:
     cardinalities[variables] = shapes
     products = bulk.products(shapes, sizes)
     if not labels.size or (cardinalities[variables] != shapes).any() or products.sum() > MOST_ENTRIES:
-        raise bulk.Irregular
+        raise Irregular
     entries = products.astype(np.int64)
     factors = bulk.factors(cardinalities, variables, sizes, entries, numbers.listed_logs(starts, sizes, entries))
     return FactorGraph.unchecked(tuple(cardinalities.tolist()), factors, names=_names(labels.tolist()))

@@ -16,11 +16,18 @@ from thesis_cli.base.errors import InputError
 DIGITS = Context(prec=20, Emin=-(10**17), Emax=10**17)
 """Decimal arithmetic for numbers that a double holds badly or not at all (1e-320, 1e400)."""
 
+LONG = 2**17
+"""Letters of the shortest text that `bulk.py` reads: to load its compiled code takes a while."""
+
 LONGEST = 200
 """Most characters of an error's problem: a number may have thousands of digits."""
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 """Smallest number that a double holds to its full precision."""
+
+
+class Irregular(Exception):
+    """A text that `bulk.py` does not read."""
 
 
 def is_number(word: str, kind: type[int] | type[float] = float) -> bool:

@@ -13,9 +13,9 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 
-from thesis_cli.models import bulk
+from thesis_cli.models import tokens
 from thesis_cli.models.factor_graph import Factor, FactorGraph
-from thesis_cli.models.tokens import DIGITS, Tokens, log_entries
+from thesis_cli.models.tokens import DIGITS, Irregular, Tokens, log_entries
 
 KINDS = ("MARKOV", "BAYES")
 """First words of a model, in letters of any case."""
@@ -35,10 +35,10 @@ def parse(text: str, source: str = "") -> FactorGraph:
     InputError : the text departs from the grammar, or a table has a NaN, an infinite or a negative
         entry, or no positive one; the message gives the line.
     """
-    if len(text) >= bulk.LEAST:
+    if len(text) >= tokens.LONG:
         try:
             return parse_at_once(text)
-        except bulk.Irregular:
+        except Irregular:
             pass  # the words one by one show why
     words = Tokens(text, source)
     kind = words.take("MARKOV or BAYES").upper()
@@ -62,17 +62,19 @@ def parse_at_once(text: str) -> FactorGraph:
 
     Raises
     ------
-    bulk.Irregular : `parse` must read it word by word.
+    Irregular : `parse` must read it word by word.
     """
+    from thesis_cli.models import bulk
+
     numbers = bulk.Numbers(text)
     n = numbers.at(1)
     if numbers.word(0).upper() not in KINDS or n == 0:
-        raise bulk.Irregular
+        raise Irregular
     cardinalities = numbers.wholes(slice(2, n + 2), 1, MOST_STATES)
     sizes, scopes, end = numbers.groups(n + 3, numbers.at(n + 2))
     entries, tables, end = numbers.groups(end, len(sizes))
     if end < numbers.count:
-        raise bulk.Irregular
+        raise Irregular
     variables = numbers.wholes(scopes, 0, n - 1)
     factors = bulk.factors(cardinalities, variables, sizes, entries, numbers.logs(tables))
     return FactorGraph.unchecked(tuple(cardinalities.tolist()), factors)
