@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from thesis_cli.inference.sparse_kernels import LOG_SUM, MAXIMUM, SUM
 from thesis_cli.inference.sparse_tables import SMALLEST, Joiner, SparseTable, sparse_table
 from thesis_cli.models.factor_graph import FactorGraph
 
-FIRST_TRIALS = (2**18, 2**23)
+FIRST_TRIALS = (2**18, 2**22, 2**26)
 """Bytes that the tables of the first trials may take, which show which rule fits the model."""
 
 ROUNDING = 1e-14
@@ -91,15 +91,20 @@ class _Run:
     ----------
     tables : those that are left, by number.
     users : the numbers of the tables that name each variable that is left.
-    states, logs : number of states of each variable, and log2 of it.
+    outlines : log2 of the number of rows of each table, and its variables as the bits of a number.
     constant : ln of what was taken out of the tables.
     """
 
     def __init__(self, tables: Sequence[SparseTable], states: Sequence[int], joiner: Joiner, rule: Rule) -> None:
-        self.states, self.logs = states, [math.log2(k) for k in states]
+        self.states = states
+        sizes: dict[int, int] = {}
+        for v, k in enumerate(states):
+            sizes[k] = sizes.get(k, 0) | 1 << v
+        self._sizes = [(math.log2(k), members) for k, members in sizes.items()]
         self.joiner, self._rule = joiner, rule
         self.constant = 0.0
         self.tables: dict[int, SparseTable] = {}
+        self.outlines: dict[int, tuple[float, int]] = {}
         self.users: dict[int, set[int]] = {}
         self._next = 0
         if joiner.how == SUM and any(math.exp(t.weights.min()) < SMALLEST for t in tables):
@@ -178,6 +183,7 @@ class _Run:
                     self.constant += math.log(self.states[v])
             return
         self.tables[self._next] = table
+        self.outlines[self._next] = math.log2(table.size), sum([1 << v for v in table.fields])
         self.joiner.used += table.bytes
         for v in table.fields:
             self.users.setdefault(v, set()).add(self._next)
@@ -192,31 +198,32 @@ class _Run:
 
     def _remove(self, number: int) -> None:
         table = self.tables.pop(number)
+        del self.outlines[number]
         self.joiner.used -= table.bytes
         for v in table.fields:
             self.users[v].remove(number)
             if not self.users[v]:
                 del self.users[v]
 
-    def _full(self, variables: Collection[int]) -> float:
-        """log2 of the number of configurations of some variables."""
-        return math.fsum(self.logs[v] for v in variables)
+    def log_size(self, scope: int) -> float:
+        """log2 of the number of configurations of a set of variables."""
+        found = 0.0
+        for log, members in self._sizes:
+            found += log * (scope & members).bit_count()
+        return found
 
-    def expected(self, numbers: Sequence[int]) -> tuple[float, set[int]]:
+    def expected(self, numbers: Iterable[int]) -> tuple[float, int]:
         """log2 of the expected number of rows of the join of some tables, and its variables.
 
         It is the estimate of databases (Selinger et al., SIGMOD 1979): of the pairs of rows, one in
         d agrees, where d is the larger number of distinct states that a table has of the shared
         variables.
         """
-        tables = sorted((self.tables[t] for t in numbers), key=lambda t: t.size)
-        scope: set[int] = set()
-        rows = 0.0
-        for t in tables:
-            own = math.log2(t.size)
-            shared = self._full(scope & t.fields.keys())
-            scope |= t.fields.keys()
-            rows = min(rows + own - max(min(rows, shared), min(own, shared)), self._full(scope))
+        rows, scope = 0.0, 0
+        for own, mask in sorted([self.outlines[t] for t in numbers]):
+            shared = self.log_size(scope & mask)
+            scope |= mask
+            rows = min(rows + own - min(max(rows, own), shared), self.log_size(scope))
         return rows, scope
 
 
@@ -225,23 +232,29 @@ Rule = Callable[[_Run, int], tuple[float, float]]
 
 
 def _least_join(run: _Run, v: int) -> tuple[float, float]:
-    rows, scope = run.expected(list(run.users[v]))
-    return rows, len(scope)
+    rows, scope = run.expected(run.users[v])
+    return rows, scope.bit_count()
 
 
 def _least_growth(run: _Run, v: int) -> tuple[float, float]:
-    rows, scope = run.expected(list(run.users[v]))
-    left = [u for u in scope if not run.users[u] <= run.users[v]]
-    after = min(rows, math.fsum(run.logs[u] for u in left))
-    before = sum(run.tables[t].size for t in run.users[v])
-    return 2.0 ** min(after, 1000) - before, rows
+    rows, scope = run.expected(run.users[v])
+    after = min(rows, run.log_size(scope & ~(1 << v)))
+    return 2.0 ** min(after, 1000) - sum([run.tables[t].size for t in run.users[v]]), rows
 
 
 def _least_fill(run: _Run, v: int) -> tuple[float, float]:
-    rows, scope = run.expected(list(run.users[v]))
-    scope.discard(v)
-    near = {u: set().union(*(run.tables[t].fields.keys() for t in run.users[u])) for u in scope}
-    return float(sum(len(scope) - len(near[u] & scope) for u in scope)), rows
+    """Twice the number of pairs of neighbours that no table names together."""
+    rows, scope = run.expected(run.users[v])
+    scope &= ~(1 << v)
+    missing, left = 0, scope
+    while left:
+        u = left & -left
+        near = 0
+        for t in run.users[u.bit_length() - 1]:
+            near |= run.outlines[t][1]
+        missing += (scope & ~near).bit_count()
+        left ^= u
+    return missing, rows
 
 
 _RULES: tuple[Rule, ...] = (_least_join, _least_growth, _least_fill)
