@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.conftest import factor_graphs
 from tests.inference.test_reduction import NO, constrained_graphs, log_sum
 from tests.tiers import examples
-from thesis_cli.base.errors import ModelTooLarge, OutOfTime
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime
+from thesis_cli.inference.leaves import summed
 from thesis_cli.inference.sparse_elimination import SparseElimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
@@ -30,8 +31,20 @@ def circuit(inputs, gates, rng):
 @given(constrained_graphs() | factor_graphs(), st.sampled_from([1.0, 300.0]))
 def test_sum_is_brute_force(graph, scale):
     graph = graph.with_factors([Factor(f.scope, np.where(f.table > NO, scale * f.table, NO)) for f in graph.factors])
-    expected = pytest.approx(log_sum(graph), rel=1e-12, abs=1e-12)
+    expected = pytest.approx(log_sum(graph), rel=1e-12, abs=1e-11)
     assert SparseElimination(graph).log_partition_function() == expected
+
+
+@settings(max_examples=examples(60))
+@given(constrained_graphs() | factor_graphs())
+def test_leaves_summed_out_keep_the_sum(graph):
+    expected = log_sum(graph)
+    try:
+        small, constant = summed(graph)
+    except NoConfiguration:
+        assert expected == NO
+        return
+    assert constant + log_sum(small) == pytest.approx(expected, rel=1e-12, abs=1e-11)
 
 
 def test_a_circuit_sums_over_its_inputs():
@@ -65,6 +78,10 @@ def test_leaves_of_a_bayesian_network_add_up_to_one():
     for v in range(20, 40):
         scope = (*rng.choice(20, 6, replace=False).tolist(), v)
         factors.append(Factor(scope, np.log(rng.dirichlet(np.ones(2), (3,) * 6))))
-    found = SparseElimination(FactorGraph([3] * 20 + [2] * 20, factors))
+    graph = FactorGraph([3] * 20 + [2] * 20, factors)
+    small, constant = summed(graph)
+    assert small.cardinalities == (1,)
+    assert constant == pytest.approx(0, abs=1e-12)
+    found = SparseElimination(graph)
     assert found.log_partition_function() == pytest.approx(0, abs=1e-12)
     assert found.rows <= 3**6

@@ -24,6 +24,7 @@ from thesis_cli.base.rounding import log_of_sum
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, log_partition_function
 from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.leaves import summed
 from thesis_cli.inference.reduction import reduced
 from thesis_cli.models.factor_graph import FactorGraph, Model
 
@@ -128,7 +129,8 @@ def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds
     smaller = reduced(graph)
     if smaller.graph is None:
         raise NoConfiguration()
-    routes += _elimination(smaller.graph, smaller.constant, memory, refusals)
+    leafless, constant = summed(smaller.graph)
+    routes += _elimination(leafless, smaller.constant + constant, memory, refusals)
     zeros = any(np.isneginf(factor.table).any() for factor in smaller.graph.factors)
     work = smaller.graph, smaller.constant, memory
     if zeros and (found := _sparse_at_once(*work)):

@@ -10,6 +10,7 @@ import numpy as np
 
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.inference.leaves import ROUNDING
 from thesis_cli.inference.reduction import reduced
 from thesis_cli.inference.sparse_kernels import LOG_SUM, MAXIMUM, SUM
 from thesis_cli.inference.sparse_tables import SMALLEST, Joiner, SparseTable, sparse_table
@@ -17,10 +18,6 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 FIRST_TRIALS = (2**18, 2**22, 2**26)
 """Bytes that the tables of the first trials may take, which show which rule fits the model."""
-
-ROUNDING = 1e-14
-"""Weights that differ by this part are the same: rows of a conditional probability table that add
-up to 1."""
 
 MANY = 8
 """From this many tables on, the two smallest are joined, and no pair is chosen by its join."""
