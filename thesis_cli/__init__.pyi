@@ -139,6 +139,7 @@ def map_state(
     solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
     max_configurations: int = ...,
     memory: float = ...,
+    time_limit: float = ...,
     uai: str | Path | None = ...,
     progress: bool = ...,
 ) -> MapStateResult: ...

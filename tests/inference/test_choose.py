@@ -39,14 +39,17 @@ def test_auto(graph, name, passed_over):
 def test_auto_approximates_only_if_allowed():
     solver, why = map_solver(glass(20, "mixed"), memory=1000)
     assert (solver.name, solver.guarantee) == ("TRW-S", "approximate")
-    assert [part.split(":")[0] for part in why.split("; ")] == ["not grid", "not graph-cut", "not elimination"]
+    passed_over = ["not grid", "not graph-cut", "not elimination", "not toulbar2"]
+    assert [part.split(":")[0] for part in why.split("; ")] == passed_over
     with pytest.raises(ModelTooLarge, match="no exact MAP solver takes the model; not grid: "):
         map_solver(glass(20, "mixed"), memory=1000, exact=True)
 
 
-@pytest.mark.parametrize("name", ["grid", "graph-cut", "elimination", "trw-s", "max-product", "qpbo"])
+@pytest.mark.parametrize("name", ["grid", "graph-cut", "elimination", "toulbar2", "trw-s", "max-product", "qpbo"])
 def test_every_solver_keeps_the_contract(name):
     graph = glass(3, "attractive")
+    if name == "toulbar2":
+        pytest.importorskip("pytoulbar2")
     solver, why = map_solver(graph, name)
     assert why == ""
     noise = np.random.default_rng(1).gumbel(size=(6, 18))
@@ -58,3 +61,15 @@ def test_every_solver_keeps_the_contract(name):
     assert (values <= best + 1e-9).all()
     if solver.guarantee == "exact":
         np.testing.assert_allclose(values, best, rtol=1e-12)
+
+
+def test_auto_leaves_hard_constraints_to_a_search_where_elimination_does_not_fit():
+    pytest.importorskip("pytoulbar2")
+    graph = random_3_sat(24, 90, np.random.default_rng(0))
+    solver, _ = map_solver(graph, memory=100_000)
+    assert solver.name == "TRW-S and toulbar2"
+    noise = np.random.default_rng(1).gumbel(size=(3, 48))
+    values, states = solver.maximise(noise)
+    np.testing.assert_allclose(values, map_solver(graph, "elimination")[0].maximise(noise)[0], rtol=1e-12)
+    assert solver.guarantee == "exact"
+    assert (graph.log_potential(states) == 0).all()

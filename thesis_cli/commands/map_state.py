@@ -25,7 +25,7 @@ from thesis_cli.commands.core.common import (
     probabilities_option,
     solver_option,
 )
-from thesis_cli.commands.core.fields import given, settings_of
+from thesis_cli.commands.core.fields import given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
@@ -52,12 +52,16 @@ class MapRequest(Request):
     solver: SolverName = solver_option()
     max_configurations: int = max_configurations_option()
     memory: float = memory_option()
+    time_limit: float = option(60.0, "Seconds that the search may take; the best found by then is given.", above=0)
     uai: Path | None = uai_option("MPE")
 
     def check(self) -> None:
-        """Refuse a limit on enumeration where a solver is named, which does not enumerate."""
-        if self.solver != "auto" and "max_configurations" in given(self):
-            raise InputError(f"--max-configurations does not go with --solver {self.solver}", "leave one of them out")
+        """Refuse limits that a named solver does not heed."""
+        heeded = {"auto": ["max_configurations", "time_limit"], "toulbar2": ["time_limit"]}.get(self.solver, [])
+        for field in ("max_configurations", "time_limit"):
+            if field in given(self) and field not in heeded:
+                option_name = "--" + field.replace("_", "-")
+                raise InputError(f"{option_name} does not go with --solver {self.solver}", "leave one of them out")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -112,6 +116,7 @@ def run(request: MapRequest, progress: Progress) -> MapStateResult:
             request.solver,
             memory=bytes_of(request.memory),
             max_configurations=request.max_configurations,
+            time_limit=request.time_limit,
             progress=tick,
         )
     logger.debug("MAP by %s%s", found.method, f" ({found.why})" if found.why else "")

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel, WorkFailed
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel, WorkFailed
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
-from thesis_cli.inference.choose import map_solver
+from thesis_cli.inference.choose import exact_solvers, map_solver
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.inference.names import SolverName
-from thesis_cli.inference.solver import Guarantee
+from thesis_cli.inference.solver import Guarantee, MapSolver
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
+
+TIME_LIMIT = 60.0
+"""Seconds that the search for a MAP may take."""
+
+QUICK = 1.0
+"""Predicted seconds of an exact solver below which no other is tried before it."""
+
+ITERATED = 5e7
+"""Entries of tables that TRW-S passes in a second, with room to spare."""
+
+ENUMERATED = 1e7
+"""Terms of log-potentials that enumeration adds in a second, with room to spare."""
+
+TOLERANCE = 1e-9
+"""A configuration is exact if its log-potential is within this share of its bound."""
 
 
 @dataclass(frozen=True)
@@ -46,52 +63,165 @@ def best_configuration(
     *,
     memory: int = DEFAULT_MEMORY,
     max_configurations: int = MAX_CONFIGURATIONS,
+    time_limit: float = TIME_LIMIT,
     progress: Tick | None = None,
 ) -> MapResult:
-    """MAP of a model: exact by a solver or by enumeration if one takes it, otherwise by TRW-S with
-    its bound.
+    """MAP of a model: exact if an algorithm takes it within the limits, otherwise the best
+    configuration that TRW-S and toulbar2 find, with the lower of their bounds.
 
     Parameters
     ----------
     solver : name of the solver; `auto` for the choice above.
+    time_limit : seconds that toulbar2 may take, and that decide with `auto` what is tried: nothing
+        that is predicted to take longer.
     memory, max_configurations, progress : as for `exact.exact_log_partition_function`.
 
     Raises
     ------
     UnsuitableModel, ModelTooLarge : the named solver does not take the model.
     NoConfiguration : no configuration is possible.
-    WorkFailed : an approximate solver finds no possible configuration.
+    WorkFailed : no possible configuration was found, and not for lack of time.
+    OutOfTime : no possible configuration was found in time.
     """
     if isinstance(model, LogPotentials):
         if solver != "auto":
             raise UnsuitableModel(f"--solver {solver} needs variables, and the model is a vector", "leave --solver out")
         return _enumerate(model, max_configurations, progress)
-    if solver == "auto":
+    if solver != "auto":
+        prepared, why = map_solver(model, solver, memory, time_limit=time_limit)
+        return _result(model, _solved(prepared), why)
+    return _Auto(model, memory, max_configurations, time_limit, progress).result()
+
+
+@dataclass
+class _Answer:
+    """What a solver has found: a configuration, `-inf` and anything if none, and a bound."""
+
+    value: float
+    states: Ints
+    bound: float
+    method: str
+
+    @property
+    def proven(self) -> bool:
+        return self.value == self.bound or self.value >= self.bound - TOLERANCE * max(1.0, abs(self.bound))
+
+
+class _Auto:
+    """The choice of algorithms for one model, in the order of what they are predicted to take."""
+
+    def __init__(
+        self, graph: FactorGraph, memory: int, max_configurations: int, time_limit: float, progress: Tick | None
+    ) -> None:
+        self._end = time.monotonic() + time_limit
+        self._limit, self._memory, self._max_configurations = time_limit, memory, max_configurations
+        self._progress, self._original, self._graph = progress, graph, graph
+        self._why: list[str] = []
+
+    def result(self) -> MapResult:
+        original = self._original
+        if all(np.isfinite(f.table).all() for f in original.factors):
+            return _result(original, self._answer(), "; ".join(self._why))
+        from thesis_cli.inference.reduction import reduced
+
+        reduction = reduced(original)
+        self._graph = reduction.graph
+        found = self._answer()
+        found.states = reduction.original_states(found.states[None])[0]
+        proven = found.proven
+        found.bound += reduction.potential
+        if found.value > -np.inf:
+            found.value = float(original.log_potential(found.states[None])[0])
+            found.bound = found.value if proven else max(found.bound, found.value)
+        return _result(original, found, "; ".join(self._why))
+
+    def _answer(self) -> _Answer:
+        solver, seconds = self._exact_solver()
+        if solver and seconds <= QUICK:
+            return _solved(solver)
+        terms = self._graph.size * max(1, len(self._graph.factors))
+        counted = terms / ENUMERATED if self._graph.size <= self._max_configurations else np.inf
+        if counted <= QUICK:
+            return self._enumerated()
+        best = self._trws()
+        if best.proven:
+            return best
+        exact = min(seconds, counted)
+        best = self._searched(best, min(exact, self._end - time.monotonic()))
+        if best.proven or exact > self._end - time.monotonic():
+            return best
+        return _solved(solver) if solver and seconds <= counted else self._enumerated()
+
+    def _exact_solver(self) -> tuple[MapSolver | None, float]:
+        """The exact solver that is predicted to be the quickest, and its seconds."""
+        fastest, least = None, np.inf
+        for solver, seconds in exact_solvers(self._graph, self._memory, self._why):
+            if seconds < least:
+                fastest, least = solver, seconds
+            if seconds <= QUICK:
+                break
+        return fastest, least
+
+    def _enumerated(self) -> _Answer:
+        found = _enumerate(self._graph, self._max_configurations, self._progress)
+        states = found.states.copy()
+        states[list(self._graph.observed)] = 0
+        return _Answer(found.value, states, found.bound, found.method)
+
+    def _trws(self) -> _Answer:
+        """By TRW-S, with as many iterations as take about a quarter of the time."""
+        from thesis_cli.inference.trws import TRWS
+
+        entries = sum(f.table.size for f in self._graph.factors) + sum(self._graph.cardinalities)
+        iterations = int(np.clip(self._limit / 4 * ITERATED / entries, 1, 2000))
+        return _solved(TRWS(self._graph, max_iterations=iterations))
+
+    def _searched(self, best: _Answer, seconds: float) -> _Answer:
+        """The better of a configuration and what toulbar2 makes of it, with the lower bound."""
+        from thesis_cli.inference.cost_function_search import CostFunctionSearch
+
         try:
-            return _solve(model, "auto", memory, exact=True)
-        except ModelTooLarge as error:
-            if model.size <= max_configurations:
-                return replace(_enumerate(model, max_configurations, progress), why=error.remedy)
-    return _solve(model, solver, memory, exact=False)
+            search = CostFunctionSearch(self._graph, max(0.1, seconds), memory=self._memory)
+        except (UnsuitableModel, ModelTooLarge) as error:
+            self._why.append(f"not toulbar2: {error}")
+            return best
+        found = search.solve(_quiet(self._graph), known=best.states[None])
+        value, bound = float(found.values[0]), min(best.bound, float(found.bounds[0]))
+        better = value > best.value or value >= bound or value == -np.inf
+        return _Answer(value, found.states[0], bound, search.name if better else best.method)
 
 
-def _solve(graph: FactorGraph, name: SolverName, memory: int, *, exact: bool) -> MapResult:
+def _quiet(graph: FactorGraph) -> Floats:
+    return np.zeros((1, sum(graph.cardinalities)))
+
+
+def _solved(solver: MapSolver) -> _Answer:
+    """The MAP of the model that a solver is prepared for."""
+    from thesis_cli.inference.cost_function_search import CostFunctionSearch
     from thesis_cli.inference.qpbo import QPBO
     from thesis_cli.inference.trws import TRWS
 
-    solver, why = map_solver(graph, name, memory, exact=exact)
-    quiet = np.zeros((1, sum(graph.cardinalities)))
-    if isinstance(solver, TRWS):
+    quiet = _quiet(solver.graph)
+    if isinstance(solver, TRWS | CostFunctionSearch):
         values, states, bounds = solver.solve(quiet)
     else:
         values, states = solver.maximise(quiet)
         bounds = solver.persistent(quiet)[1] if isinstance(solver, QPBO) else np.array([np.inf])
-    bound = float((values if solver.guarantee == "exact" else bounds)[0])
-    proven = solver.guarantee == "exact" or bool(values[0] >= bound - 1e-9 * max(1.0, abs(bound)))
-    value = _possible(float(values[0]), proven)
-    return MapResult(
-        value, graph.original_states(states)[0], solver.name, "exact" if proven else "approximate", bound, why
-    )
+        if solver.guarantee == "exact":
+            bounds = values
+    return _Answer(float(values[0]), states[0], float(bounds[0]), solver.name)
+
+
+def _result(graph: FactorGraph, found: _Answer, why: str) -> MapResult:
+    if found.value == -np.inf:
+        if found.proven:
+            raise NoConfiguration()
+        if found.method == "toulbar2":
+            raise OutOfTime("no possible configuration was found in time; raise --time-limit")
+        raise WorkFailed("the solver found no possible configuration")
+    states = graph.original_states(found.states[None])[0]
+    guarantee: Guarantee = "exact" if found.proven else "approximate"
+    return MapResult(found.value, states, found.method, guarantee, found.bound, why)
 
 
 def _enumerate(model: Model, max_configurations: int, progress: Tick | None) -> MapResult:
@@ -102,13 +232,9 @@ def _enumerate(model: Model, max_configurations: int, progress: Tick | None) -> 
         start += block.size
         if progress:
             progress(block.size)
+    if best == -np.inf:
+        raise NoConfiguration()
     states = np.array([at])
     if isinstance(model, FactorGraph):
         states = model.original_states(np.array([np.unravel_index(at, model.cardinalities)]))[0]
-    return MapResult(_possible(best, True), states, "enumeration", "exact", best)
-
-
-def _possible(value: float, proven: bool) -> float:
-    if value == -np.inf:
-        raise NoConfiguration() if proven else WorkFailed("the solver found no possible configuration")
-    return value
+    return MapResult(best, states, "enumeration", "exact", best)

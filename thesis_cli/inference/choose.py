@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
+
 from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.names import SolverName
 from thesis_cli.inference.solver import MapSolver
 from thesis_cli.models.factor_graph import FactorGraph
@@ -14,8 +19,25 @@ core's cache.
 """
 
 
+GRID_ENTRY = 1e-9
+"""Seconds for each entry of the tables of grid transfer, of which a variable has one for each state
+of the boundary and of its own."""
+
+SLOW = 1.0
+"""Predicted seconds of an exact solver for one MAP problem from which a search is tried as well."""
+
+TRIAL, BACKTRACKS = 2000, 20_000
+"""Most backtracks of toulbar2 on the perturbed problem that decides whether it is taken, and on
+each problem after that. Seconds in their place would make results depend on the machine."""
+
+
 def map_solver(
-    graph: FactorGraph, name: SolverName = "auto", memory: int = DEFAULT_MEMORY, *, exact: bool = False
+    graph: FactorGraph,
+    name: SolverName = "auto",
+    memory: int = DEFAULT_MEMORY,
+    *,
+    exact: bool = False,
+    time_limit: float = 60.0,
 ) -> tuple[MapSolver, str]:
     """Prepare a solver for a model.
 
@@ -23,9 +45,12 @@ def map_solver(
     ----------
     graph : the model.
     name : name of the solver; `auto` takes the first of grid transfer on a narrow grid, graph cut,
-        grid transfer on any grid, elimination, and TRW-S, which takes every model but approximates.
-    memory : bytes for the tables of grid transfer or elimination.
+        grid transfer on any grid, and elimination. If they refuse or are slow, TRW-S completed by
+        toulbar2 is tried on one perturbed problem and taken if it solves that. What no exact solver
+        takes goes to TRW-S, completed by toulbar2 if there are hard constraints.
+    memory : bytes for the tables of a solver.
     exact : refuse the model instead of approximating.
+    time_limit : seconds for each MAP problem that toulbar2 solves by name.
 
     Returns
     -------
@@ -38,35 +63,71 @@ def map_solver(
         does.
     """
     if name != "auto":
-        return _make(name, graph, memory), ""
-    refusals: list[str] = []
-
-    def attempt(name: SolverName) -> MapSolver | None:
-        try:
-            return _make(name, graph, memory)
-        except (UnsuitableModel, ModelTooLarge) as error:
-            refusals.append(f"not {name}: {error.problem}")
-            return None
-
-    grid = attempt("grid")
-    if grid and max(2, *graph.cardinalities) ** getattr(grid, "width", 0) <= NARROW:
-        return grid, ""
-    solver = attempt("graph-cut") or grid or attempt("elimination")
-    if solver is None:
-        if exact:
-            raise ModelTooLarge("no exact MAP solver takes the model", "; ".join(refusals))
-        solver = _make("trw-s", graph, memory)
-    return solver, "; ".join(refusals)
+        return _make(name, graph, memory, time_limit), ""
+    why: list[str] = []
+    slow: MapSolver | None = None
+    for solver, seconds in exact_solvers(graph, memory, why):
+        if seconds <= SLOW:
+            return solver, "; ".join(why)
+        slow = slow or solver
+    if (search := _by_search(graph, memory, exact or slow is not None, why)) is not None:
+        return search, "; ".join(why)
+    if slow is None and exact:
+        raise ModelTooLarge("no exact MAP solver takes the model", "; ".join(why))
+    return slow or _make("trw-s", graph, memory, time_limit), "; ".join(why)
 
 
-def _make(name: SolverName, graph: FactorGraph, memory: int) -> MapSolver:
+def exact_solvers(graph: FactorGraph, memory: int, why: list[str]) -> Iterator[tuple[MapSolver, float]]:
+    """The exact solvers that take a model, the usually quickest first, each with the seconds that a
+    MAP problem is predicted to take; those that refuse are added to `why`.
+    """
+    grid = _attempt("grid", graph, memory, why)
+    states = max(2, *graph.cardinalities)
+    width = getattr(grid, "width", 0)
+    if grid and states**width <= NARROW:
+        yield grid, 0.0
+    if cut := _attempt("graph-cut", graph, memory, why):
+        yield cut, 0.0
+    if grid:
+        yield grid, GRID_ENTRY * len(graph.cardinalities) * float(states) ** (width + 1)
+    elimination = _attempt("elimination", graph, memory, why)
+    if isinstance(elimination, Elimination):
+        yield elimination, elimination.cost.seconds
+
+
+def _attempt(name: SolverName, graph: FactorGraph, memory: int, why: list[str]) -> MapSolver | None:
+    try:
+        return _make(name, graph, memory)
+    except (UnsuitableModel, ModelTooLarge) as error:
+        why.append(f"not {name}: {error.problem}")
+        return None
+
+
+def _by_search(graph: FactorGraph, memory: int, only_exact: bool, why: list[str]) -> MapSolver | None:
+    """TRW-S completed by toulbar2, if that solves one perturbed problem, or may approximate and is
+    needed, since TRW-S may find no possible configuration.
+    """
+    from thesis_cli.inference.completed import Completed
+
+    try:
+        trial = Completed(graph, TRIAL, memory)
+    except (UnsuitableModel, ModelTooLarge) as error:
+        why.append(f"not toulbar2: {error.problem}")
+        return None
+    trial.maximise(np.random.default_rng(0).gumbel(size=(1, sum(graph.cardinalities))))
+    if trial.guarantee == "exact":
+        return Completed(graph, None if only_exact else BACKTRACKS, memory)
+    why.append(f"not toulbar2: a perturbed problem takes more than {TRIAL} backtracks")
+    hard = any(np.isneginf(f.table).any() for f in graph.factors)
+    return Completed(graph, BACKTRACKS, memory) if hard and not only_exact else None
+
+
+def _make(name: SolverName, graph: FactorGraph, memory: int, time_limit: float = 60.0) -> MapSolver:
     if name == "grid":
         from thesis_cli.inference.grid import GridTransfer
 
         return GridTransfer(graph, memory)
     if name == "elimination":
-        from thesis_cli.inference.elimination import Elimination
-
         return Elimination(graph, memory)
     if name == "graph-cut":
         from thesis_cli.inference.graph_cut import GraphCut
@@ -79,7 +140,7 @@ def _make(name: SolverName, graph: FactorGraph, memory: int) -> MapSolver:
     if name == "toulbar2":
         from thesis_cli.inference.cost_function_search import CostFunctionSearch
 
-        return CostFunctionSearch(graph, memory=memory)
+        return CostFunctionSearch(graph, time_limit, memory=memory)
     if name == "trw-s":
         from thesis_cli.inference.trws import TRWS
 
