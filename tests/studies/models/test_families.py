@@ -30,7 +30,7 @@ def possible(graph):
         (causal_networks.deterministic_grid, (3, 0.5)),
         (causal_networks.circuit, (4, 10, 6)),
         (causal_networks.diagnosis, (4, 5, 2)),
-        (causal_networks.pedigree, (2, 1, 1, 3)),
+        (causal_networks.pedigree, (2, 1, 1, 3, 0.5)),
     ],
 )
 def test_a_causal_network_is_normalised_and_its_evidence_is_possible(generator, arguments):
@@ -70,7 +70,7 @@ def test_a_multiplier_multiplies():
 
 def test_a_child_has_what_the_selector_says():
     """One locus, two founders, one child: a selector says which allele a parent passes on."""
-    graph = drawn(causal_networks.pedigree, 2, 1, 1, 2).graph
+    graph = drawn(causal_networks.pedigree, 2, 1, 1, 2, 0.5).graph
     rows = possible(graph)
     assert len(rows) == 2**6
     inherited = [factor.scope for factor in graph.factors if len(factor.scope) == 4]

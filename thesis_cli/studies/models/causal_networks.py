@@ -133,9 +133,9 @@ def _noisy_or_chain(net: BayesianNetwork, parents: Sequence[int], inhibited: Flo
     return last
 
 
-def pedigree(founders: int, children: int, loci: int, alleles: int, rng: np.random.Generator) -> Network:
+def pedigree(founders: int, children: int, loci: int, alleles: int, typed: float, rng: np.random.Generator) -> Network:
     """Genetic linkage: alleles of each person at each locus, what of them is inherited, and
-    unordered genotypes, observed for the youngest and half of the others. As `pedigree1` to
+    unordered genotypes, observed for the youngest and a share of the others. As `pedigree1` to
     `pedigree51` of UAI 2008.
 
     The model is that of M. Fishelson and D. Geiger, Exact genetic linkage computations for general
@@ -146,6 +146,7 @@ def pedigree(founders: int, children: int, loci: int, alleles: int, rng: np.rand
     Parameters
     ----------
     alleles : most alleles of a locus; each has 2 at least.
+    typed : share of the persons whose genotypes are observed.
     """
     net = BayesianNetwork(rng)
     counts = rng.integers(2, alleles + 1, loci).tolist()
@@ -161,7 +162,7 @@ def pedigree(founders: int, children: int, loci: int, alleles: int, rng: np.rand
     observed = []
     for person in genes:
         phenotypes = [net.add(pair, _unordered(count)) for pair, count in zip(person, counts, strict=True)]
-        if person is genes[-1] or rng.random() < 0.5:
+        if person is genes[-1] or rng.random() < typed:
             observed += phenotypes
     return net.network(observed)
 
