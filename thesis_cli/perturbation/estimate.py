@@ -46,9 +46,14 @@ class Estimate:
         value, error, low, high = (x / math.log(10) for x in (self.value, self.standard_error, self.low, self.high))
         return replace(self, value=value, standard_error=error, low=low, high=high, target="log10 Z")
 
+    def of_z(self) -> Estimate:
+        """This estimate of ln Z as one of Z, with the standard error of the delta method."""
+        value, error, low, high, exponent = from_logs(self.value, self.standard_error, self.low, self.high)
+        return replace(self, value=value, standard_error=error, low=low, high=high, target="Z", exponent10=exponent)
+
     def text(self) -> str:
         """Value, standard error and interval as text, with the digits that the error allows."""
-        if self.map_calls == 0 or self.confidence == 1:  # not sampled
+        if self.confidence == 1:  # not sampled
             return f"{self.value:.12g}" + (f"e{self.exponent10:+d}" if self.exponent10 else "")
         shift = _display_exponent(self.value)
         unit = 10.0**shift

@@ -35,6 +35,9 @@ SHARES: dict[BoundName, float] = {
 }
 """Approximations in the order of their start, and the largest share of the time of each."""
 
+LEAST = 5.0
+"""Seconds that each may take even if its share is less."""
+
 FIRST_SAMPLES = 10
 """Perturbations of the first bounds by MAP calls; each later bound has four times as many."""
 
@@ -81,7 +84,8 @@ def portfolio(
         return _exact(*plan.quick())
     logger.info("no exact ln Z at once: %s; %g s for all methods", plan.refusal.problem, seconds)
     approximate = [
-        Attempt(name, _approximate, (name, graph, options), share * seconds) for name, share in SHARES.items()
+        Attempt(name, _approximate, (name, graph, options), max(share * seconds, min(LEAST, seconds)))
+        for name, share in SHARES.items()
     ]
     known = _Known()
     with progress(math.ceil(seconds), "s") as tick:

@@ -59,7 +59,9 @@ def unknown(error: WorkFailed, quantity: QuantityName) -> Estimate:
 
 def in_unit(estimate: Estimate, quantity: QuantityName) -> Estimate:
     """An estimate of ln Z in the unit of the quantity; other estimates as they are."""
-    return estimate.in_log10() if quantity == "log10Z" and estimate.target == "ln Z" else estimate
+    if estimate.target != "ln Z":
+        return estimate
+    return {"log10Z": estimate.in_log10, "Z": estimate.of_z}.get(quantity, lambda: estimate)()
 
 
 def log_z_of(estimate: Estimate) -> float:
