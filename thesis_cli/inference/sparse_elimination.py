@@ -10,8 +10,7 @@ import numpy as np
 
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
-from thesis_cli.inference.leaves import ROUNDING
-from thesis_cli.inference.reduction import reduced
+from thesis_cli.inference.leaves import ROUNDING, summed
 from thesis_cli.inference.sparse_kernels import LOG_SUM, MAXIMUM, SUM
 from thesis_cli.inference.sparse_tables import SMALLEST, Joiner, SparseTable, sparse_table
 from thesis_cli.models.factor_graph import FactorGraph
@@ -58,18 +57,18 @@ class SparseElimination:
         OutOfTime : the deadline has passed.
         """
         try:
-            small = reduced(self.graph)
+            small, constant = summed(self.graph)
         except NoConfiguration:
             return -math.inf
-        made = [sparse_table(f) for f in small.graph.factors]
-        constant = small.constant + math.fsum(top for _, top in made)
+        made = [sparse_table(f) for f in small.factors]
+        constant += math.fsum(top for _, top in made)
         rules = list(_RULES)
         for memory in (*FIRST_TRIALS, self._memory):
             if memory > self._memory:
                 continue
             left: dict[Rule, int] = {}
             for rule in rules:
-                run = _Run([table for table, _ in made], small.graph.cardinalities, Joiner(memory, deadline, SUM), rule)
+                run = _Run([table for table, _ in made], small.cardinalities, Joiner(memory, deadline, SUM), rule)
                 try:
                     found = run.log_sum()
                 except ModelTooLarge as error:

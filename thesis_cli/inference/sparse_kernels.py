@@ -63,7 +63,7 @@ def slot_of(keys: Words, row: int, masks: Words, slots: int) -> int:
     for w in range(masks.size):
         h = (h ^ (keys[row, w] & masks[w])) * MIX
         h ^= h >> HALF
-    return np.int64(h * MIX >> HALF) & (slots - 1)
+    return int(np.int64(h * MIX >> HALF) & (slots - 1))
 
 
 @helper()
