@@ -1,11 +1,15 @@
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from thesis_cli.base.errors import ModelTooLarge
+from thesis_cli.inference import exact
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
-from thesis_cli.studies.models.examples import ising, zipf
+from thesis_cli.studies.models.examples import ising, random_3_sat, zipf
 
 
 def test_each_model_takes_its_route_to_the_same_number():
@@ -23,6 +27,43 @@ def test_each_model_takes_its_route_to_the_same_number():
 def test_a_grid_whose_weights_would_underflow_is_summed_by_elimination():
     graph = ising(4, 4, 200.0, np.random.default_rng(0))
     assert exact_log_partition_function(graph) == (pytest.approx(log_partition_function(graph)), "elimination")
+
+
+SAT = random_3_sat(16, 60, np.random.default_rng(2))
+
+
+def test_zeros_are_used_before_a_slow_elimination(monkeypatch):
+    monkeypatch.setattr(exact, "INSTANT", 0.0)
+    found = exact_log_partition_function(SAT, max_configurations=1)
+    assert found == (pytest.approx(math.log(11)), "sparse elimination")
+
+
+@pytest.mark.parametrize(
+    ("left_out", "method"), [(("elimination",), "model counting"), (("model counting",), "elimination")]
+)
+def test_slow_algorithms_run_side_by_side_in_processes(monkeypatch, left_out, method):
+    for name in ("INSTANT", "AT_ONCE", "QUICK", "SPARSE_SHARE"):
+        monkeypatch.setattr(exact, name, 0.0)
+    plan = exact.exact_plan(SAT, 2**30, 1)
+    assert [attempt.name for attempt in plan.attempts] == ["elimination", "sparse elimination", "model counting"]
+    kept = [attempt for attempt in plan.attempts if attempt.name not in left_out]
+    monkeypatch.setattr(exact, "exact_plan", lambda *_: replace(plan, attempts=tuple(kept)))
+    assert exact_log_partition_function(SAT, max_configurations=1) == (pytest.approx(math.log(11)), method)
+
+
+def test_a_refusal_names_what_is_missing_after_all_attempts_fail(monkeypatch):
+    for name in ("INSTANT", "AT_ONCE", "QUICK", "SPARSE_SHARE"):
+        monkeypatch.setattr(exact, name, 0.0)
+    with pytest.raises(ModelTooLarge, match="elimination needs"):
+        exact_log_partition_function(ising(4, 4, 1.0, np.random.default_rng(0)), memory=10, max_configurations=1)
+
+
+@pytest.mark.parametrize("at_once", [0.0, 0.2])
+def test_a_model_without_a_configuration_is_found_out_on_each_way(monkeypatch, at_once):
+    monkeypatch.setattr(exact, "INSTANT", at_once)
+    equal, differ = (np.where(np.eye(2) == keep, 0.0, -np.inf) for keep in (1, 0))
+    graph = FactorGraph([2, 2], [Factor((0, 1), equal), Factor((0, 1), differ)])
+    assert exact_log_partition_function(graph, max_configurations=1)[0] == -np.inf
 
 
 def _renumbered(graph):

@@ -17,7 +17,7 @@ import numpy as np
 
 from thesis_cli.base.children import Attempt, Failed, attempts
 from thesis_cli.base.cores import jobs_or_all
-from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel
+from thesis_cli.base.errors import ModelTooLarge, OutOfTime, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.base.rounding import log_of_sum
@@ -56,7 +56,7 @@ def exact_log_partition_function(
     seconds: float = SECONDS,
     jobs: int | None = None,
 ) -> tuple[float, str]:
-    """Exact ln Z and the name of the algorithm.
+    """Exact ln Z, `-inf` if no configuration is possible, and the name of the algorithm.
 
     Parameters
     ----------
@@ -70,8 +70,6 @@ def exact_log_partition_function(
     Raises
     ------
     ModelTooLarge : no algorithm takes it; the message gives the width.
-    NoConfiguration : zeros alone show that no configuration is possible; other algorithms return
-        `-inf`.
     InputError : a vector has a NaN or a `+inf`.
     """
     if isinstance(model, FactorGraph):
@@ -81,8 +79,6 @@ def exact_log_partition_function(
         for _, answer in attempts(plan.attempts, seconds, jobs_or_all(jobs)):
             if not isinstance(answer, Failed):
                 return answer  # type: ignore[no-any-return]
-            if isinstance(answer.error, NoConfiguration):
-                raise answer.error
         if model.size > max_configurations:
             raise plan.refusal
     return log_of_sum(log_partition_function(model, max_configurations=max_configurations, progress=progress)), (
@@ -113,10 +109,6 @@ def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds
     ----------
     memory, max_configurations : as for `exact_log_partition_function`.
     seconds : time for all attempts together.
-
-    Raises
-    ------
-    NoConfiguration : zeros alone show that no configuration is possible.
     """
     refusals: list[ModelTooLarge] = []
     routes = [*_transfer(graph, memory), *_elimination(graph, 0.0, memory, refusals)]
@@ -128,7 +120,7 @@ def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds
         return ExactPlan(partial(_enumerated, graph, max_configurations), (), refusal)
     smaller = reduced(graph)
     if smaller.graph is None:
-        raise NoConfiguration()
+        return ExactPlan(lambda: (-math.inf, "unit propagation"), (), refusal)
     leafless, constant = summed(smaller.graph)
     routes += _elimination(leafless, smaller.constant + constant, memory, refusals)
     zeros = any(np.isneginf(factor.table).any() for factor in smaller.graph.factors)
