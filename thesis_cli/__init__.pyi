@@ -140,6 +140,7 @@ def map_state(
     max_configurations: int = ...,
     memory: float = ...,
     time_limit: float = ...,
+    best: int = ...,
     uai: str | Path | None = ...,
     progress: bool = ...,
 ) -> MapStateResult: ...

@@ -66,6 +66,27 @@ def test_a_vector_is_one_variable():
     assert found.table.to_dict("list") == {"variable": [0], "state": [1]}
 
 
+def test_the_best_configurations_in_order(cli, tmp_path):
+    result = cli("map", MODELS / "asia.bif", "--evidence", "xray=yes", "--best", 3, "--uai", "best.MPE")
+    assert "rank 3   -4.30900132839  bronc=no\n" in result.out
+    with open(tmp_path / "results/runs/map-asia.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["rank", "value", "variable", "name", "state", "label"]
+    third = {row["name"]: row["label"] for row in rows if row["rank"] == "3"}
+    assert third == dict(zip(ASIA, ["no", "no", "yes", "yes", "no", "yes", "yes", "yes"], strict=True))
+    assert (tmp_path / "best.MPE").read_text() == "MPE\n8 1 1 0 0 0 0 0 0\n"
+    record = json.loads(cli("map", NETWORK, "--best", 3, "--json").out)
+    assert len({tuple(found["states"]) for found in record["ranking"]}) == 3
+
+
+def test_fewer_configurations_than_asked_for(cli):
+    result = cli("map", MODELS / "sat-16-60.uai", "--best", 100)
+    assert "ranks    11 of 100: no other configuration is possible" in result.out
+    assert cli("map", MODELS / "asia.uai", "--best", 2, "--solver", "qpbo").err == (
+        f"error: {MODELS / 'asia.uai'}: --best needs an exact solver, not qpbo; leave --solver out\n"
+    )
+
+
 def test_a_large_grid(cli, tmp_path):
     (tmp_path / "m.uai").write_text(uai.write(ising(10, 10, 0.3, np.random.default_rng(2))))
     found = json.loads(cli("map", "m.uai", "--json").out)

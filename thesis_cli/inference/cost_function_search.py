@@ -73,8 +73,8 @@ class CostFunctionSearch:
     ----------
     graph : any model.
     time_limit : seconds for each MAP problem.
-    backtracks : largest number of backtracks for each MAP problem, which unlike a time limit gives
-        the same result on any machine; no limit if None.
+    backtracks : largest number of backtracks for each MAP problem that a configuration is known of,
+        which unlike a time limit gives the same result on any machine; no limit if None.
     memory : bytes for the search.
 
     Attributes
@@ -132,9 +132,9 @@ class CostFunctionSearch:
         bounds = np.full(batch, np.inf)
         none = np.empty((0, n), np.int64) if forbidden is None else forbidden
         for row in range(batch):
-            for _ in range(2):  # what the first search finds makes the unit of the second small
-                problem = Problem(noise[row], float(values[row]), self._backtracks, none)
-                found = self._answer(problem)
+            backtracks = self._backtracks
+            for _ in range(2):
+                found = self._answer(Problem(noise[row], float(values[row]), backtracks, none))
                 if found is None:
                     break
                 bounds[row] = min(bounds[row], found.bound)
@@ -143,8 +143,13 @@ class CostFunctionSearch:
                     if value > values[row]:
                         values[row], states[row] = value, found.states
                 bounds[row] = max(bounds[row], values[row])
-                if not found.complete or Searched(values, states, bounds).proven[row]:
+                if Searched(values, states, bounds).proven[row]:
                     break
+                if found.complete:  # what it found makes the unit of the second search small
+                    continue
+                if backtracks is None or values[row] > -np.inf:
+                    break
+                backtracks = None  # any configuration is better than none
         searched = Searched(values, states, bounds)
         if not searched.proven.all():
             self.guarantee = "approximate"
