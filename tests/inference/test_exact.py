@@ -34,6 +34,7 @@ SAT = random_3_sat(16, 60, np.random.default_rng(2))
 
 def test_zeros_are_used_before_a_slow_elimination(monkeypatch):
     monkeypatch.setattr(exact, "INSTANT", 0.0)
+    monkeypatch.setattr(exact, "AT_ONCE", 60.0)
     found = exact_log_partition_function(SAT, max_configurations=1)
     assert found == (pytest.approx(math.log(11)), "sparse elimination")
 

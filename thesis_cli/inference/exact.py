@@ -17,7 +17,7 @@ import numpy as np
 
 from thesis_cli.base.children import Attempt, Failed, attempts
 from thesis_cli.base.cores import jobs_or_all
-from thesis_cli.base.errors import ModelTooLarge, OutOfTime, UnsuitableModel
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.base.rounding import log_of_sum
@@ -118,9 +118,10 @@ def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds
             return ExactPlan(route.run, (), refusal)
     if graph.size <= min(max_configurations, QUICK / PER_CONFIGURATION):
         return ExactPlan(partial(_enumerated, graph, max_configurations), (), refusal)
-    smaller = reduced(graph)
-    if smaller.graph is None:
-        return ExactPlan(lambda: (-math.inf, "unit propagation"), (), refusal)
+    try:
+        smaller = reduced(graph)
+    except NoConfiguration:
+        return ExactPlan(lambda: (-math.inf, "arc consistency"), (), refusal)
     leafless, constant = summed(smaller.graph)
     routes += _elimination(leafless, smaller.constant + constant, memory, refusals)
     zeros = any(np.isneginf(factor.table).any() for factor in smaller.graph.factors)
