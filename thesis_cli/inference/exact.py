@@ -24,8 +24,6 @@ from thesis_cli.base.rounding import log_of_sum
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, log_partition_function
 from thesis_cli.inference.grid import GridTransfer
-from thesis_cli.inference.leaves import summed
-from thesis_cli.inference.reduction import reduced
 from thesis_cli.models.factor_graph import FactorGraph, Model
 
 INSTANT = 0.2
@@ -118,6 +116,9 @@ def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds
             return ExactPlan(route.run, (), refusal)
     if graph.size <= min(max_configurations, QUICK / PER_CONFIGURATION):
         return ExactPlan(partial(_enumerated, graph, max_configurations), (), refusal)
+    from thesis_cli.inference.leaves import summed
+    from thesis_cli.inference.reduction import reduced
+
     try:
         smaller = reduced(graph)
     except NoConfiguration:
