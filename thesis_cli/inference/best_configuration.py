@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, Un
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.choose import exact_solvers, map_solver
+from thesis_cli.inference.cost_function_search import CostFunctionSearch
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.inference.names import SolverName
 from thesis_cli.inference.solver import Guarantee, MapSolver
@@ -24,8 +26,8 @@ TIME_LIMIT = 60.0
 QUICK = 1.0
 """Predicted seconds of an exact solver below which no other is tried before it."""
 
-ITERATED = 5e7
-"""Entries of tables that TRW-S passes in a second, with room to spare."""
+SHORT, LONG = 100, 2000
+"""Iterations of TRW-S before toulbar2 has a short time, and before it has the rest."""
 
 ENUMERATED = 1e7
 """Terms of log-potentials that enumeration adds in a second, with room to spare."""
@@ -114,7 +116,7 @@ class _Auto:
         self, graph: FactorGraph, memory: int, max_configurations: int, time_limit: float, progress: Tick | None
     ) -> None:
         self._end = time.monotonic() + time_limit
-        self._limit, self._memory, self._max_configurations = time_limit, memory, max_configurations
+        self._memory, self._max_configurations = memory, max_configurations
         self._progress, self._original, self._graph = progress, graph, graph
         self._why: list[str] = []
 
@@ -143,14 +145,18 @@ class _Auto:
         counted = terms / ENUMERATED if self._graph.size <= self._max_configurations else np.inf
         if counted <= QUICK:
             return self._enumerated()
-        best = self._trws()
-        if best.proven:
-            return best
+        best = _Answer(-np.inf, np.zeros(len(self._graph.cardinalities), np.int64), np.inf, "TRW-S")
         exact = min(seconds, counted)
-        best = self._searched(best, min(exact, self._end - time.monotonic()))
-        if best.proven or exact > self._end - time.monotonic():
-            return best
-        return _solved(solver) if solver and seconds <= counted else self._enumerated()
+        for iterations, share in ((SHORT, 0.1), (LONG, 1.0)):
+            best = self._iterated(best, iterations)
+            if best.proven:
+                return best
+            best = self._searched(best, min(exact, share * (self._end - time.monotonic())))
+            if best.proven:
+                return best
+            if exact <= self._end - time.monotonic():
+                return _solved(solver) if solver and seconds <= counted else self._enumerated()
+        return best
 
     def _exact_solver(self) -> tuple[MapSolver | None, float]:
         """The exact solver that is predicted to be the quickest, and its seconds."""
@@ -168,27 +174,34 @@ class _Auto:
         states[list(self._graph.observed)] = 0
         return _Answer(found.value, states, found.bound, found.method)
 
-    def _trws(self) -> _Answer:
-        """By TRW-S, with as many iterations as take about a quarter of the time."""
+    def _iterated(self, best: _Answer, iterations: int) -> _Answer:
+        """The better of a configuration and that of TRW-S, which may take a quarter of the time."""
         from thesis_cli.inference.trws import TRWS
 
-        entries = sum(f.table.size for f in self._graph.factors) + sum(self._graph.cardinalities)
-        iterations = int(np.clip(self._limit / 4 * ITERATED / entries, 1, 2000))
-        return _solved(TRWS(self._graph, max_iterations=iterations))
+        solver = TRWS(self._graph, max_iterations=iterations)
+        solver.limit((self._end - time.monotonic()) / 4)
+        found = _solved(solver)
+        found.bound = min(found.bound, best.bound)
+        return found if found.value >= best.value else replace(best, bound=found.bound)
 
     def _searched(self, best: _Answer, seconds: float) -> _Answer:
         """The better of a configuration and what toulbar2 makes of it, with the lower bound."""
-        from thesis_cli.inference.cost_function_search import CostFunctionSearch
-
-        try:
-            search = CostFunctionSearch(self._graph, max(0.1, seconds), memory=self._memory)
-        except (UnsuitableModel, ModelTooLarge) as error:
-            self._why.append(f"not toulbar2: {error}")
+        search = self._search
+        if search is None:
             return best
+        search.time_limit = max(0.1, seconds)
         found = search.solve(_quiet(self._graph), known=best.states[None])
         value, bound = float(found.values[0]), min(best.bound, float(found.bounds[0]))
-        better = value > best.value or value >= bound or value == -np.inf
-        return _Answer(value, found.states[0], bound, search.name if better else best.method)
+        better = _Answer(value, found.states[0], bound, search.name)
+        return better if value > best.value or value == -np.inf or better.proven else replace(best, bound=bound)
+
+    @cached_property
+    def _search(self) -> CostFunctionSearch | None:
+        try:
+            return CostFunctionSearch(self._graph, memory=self._memory)
+        except (UnsuitableModel, ModelTooLarge) as error:
+            self._why.append(f"not toulbar2: {error}")
+            return None
 
 
 def _quiet(graph: FactorGraph) -> Floats:
@@ -197,7 +210,6 @@ def _quiet(graph: FactorGraph) -> Floats:
 
 def _solved(solver: MapSolver) -> _Answer:
     """The MAP of the model that a solver is prepared for."""
-    from thesis_cli.inference.cost_function_search import CostFunctionSearch
     from thesis_cli.inference.qpbo import QPBO
     from thesis_cli.inference.trws import TRWS
 

@@ -12,6 +12,10 @@ from thesis_cli.inference.pairwise import lifted, pairwise
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph
 
+SECONDS_AN_ENTRY, EDGE = 2e-8, 50
+"""Time of an iteration for each entry of a table of a pair, as measured, and the entries that take
+as long as what is done once a pair."""
+
 
 class Limits(NamedTuple):
     """When the iterations of a row end; as for `TRWS`."""
@@ -87,6 +91,15 @@ class TRWS:
         self._jobs = jobs
         self.certified: Bools = np.empty(0, np.bool_)
         self.iterations: Ints = np.empty(0, np.int64)
+
+    def limit(self, seconds: float) -> None:
+        """Change the largest number of iterations to what is predicted to take so many seconds for
+        each row, but no more than before.
+        """
+        tables = self._form.tables
+        iteration = (sum(table.size for table in tables) + EDGE * len(tables)) * SECONDS_AN_ENTRY
+        most = max(1, int(min(seconds / max(iteration, SECONDS_AN_ENTRY), self._limits.max_iterations)))
+        self._limits = self._limits._replace(max_iterations=most)
 
     def solve(self, noise: Floats) -> tuple[Floats, Ints, Floats]:
         """MAP under perturbed unary tables, with bounds.
