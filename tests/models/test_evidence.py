@@ -30,6 +30,14 @@ def test_files_and_names_mix(tmp_path):
     assert condition(graph("x", "y"), [str(tmp_path / "e=e.evid"), "y=2"]).observed == {0: 1, 1: 2}
 
 
+def test_a_file_of_windows_is_read(tmp_path):
+    """Its first bytes say that it is UTF-8, and its lines end in two characters."""
+    (tmp_path / "e.evid").write_bytes(b"\xef\xbb\xbf1\r\n1 1 2\r\n\r\n")
+    assert condition(graph("x", "y"), [tmp_path / "e.evid"]).observed == {1: 2}
+    (tmp_path / "model").write_bytes(b"\xef\xbb\xbfMARKOV\r\n1\r\n2\r\n0\r\n")
+    assert load_model(tmp_path / "model").cardinalities == (2,)
+
+
 def test_names_take_precedence_over_numbers_and_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "1=b").write_text("0")

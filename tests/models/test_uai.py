@@ -100,7 +100,13 @@ def test_the_error_for_a_malformed_file_has_its_line(text, line, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "expected"), [("2 0 1 1 2", {0: 1, 1: 2}), ("1\n1 1 0\n", {1: 0}), ("0", {})])
+ONE_LINE = ["2 0 1 1 2", "2\n0 1\n1 2\n", "2 0\n1 1 2", "# two\n2 0 1 # x_0\n 1 2\n\n \n", "2\r\n0 1 1 2\r\n"]
+SAMPLES = ["1\n2 0 1 1 2\n", "1 2 0 1 1 2", "1\n2\n0 1\n1 2", "\n1\r\n2 0 1 1 2\r\n\r\n", "1 2 0\n1 1 2"]
+BOTH_FORMS = [(text, {0: 1, 1: 2}) for text in ONE_LINE + SAMPLES]
+BOTH_FORMS += [("1\n1 1 0\n", {1: 0}), ("1\n1 0\n", {1: 0}), *[(text, {}) for text in ("0", "1\n0\n", "1 0", " 0\n\n")]]
+
+
+@pytest.mark.parametrize(("text", "expected"), BOTH_FORMS)
 def test_evidence(text, expected):
     assert uai.parse_evidence(text, (2, 3)) == expected
 
@@ -115,6 +121,12 @@ def test_evidence(text, expected):
         ("2 0 1", "but the file ends before that"),
         ("1 0 1 1 1", "'1' follows"),
         ("2\n1 0 1\n", "2 samples"),
+        ("2\n1 0 1\n1 1 0\n", "e.evid:1: has 2 samples of evidence; keep one: "),
+        ("2\n0\n1 1 1\n", "2 samples"),
+        ("3\n1 0 1\n0\n1 0 0\n\n", "3 samples"),
+        ("2 0 1 1", "2 observed variables are promised; but the file ends before that"),
+        ("0\n0\n", "the number of samples is 0"),
+        ("1\n1 x 1\n", "an observed variable is 'x'"),
     ],
 )
 def test_malformed_evidence(text, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 from collections.abc import Sequence
@@ -109,6 +110,7 @@ def _format_of(path: str | Path, data: bytes, name: str) -> str:
         return "npy"
     if data[:4] == b"PK\x03\x04":
         return "npz"
+    data = data.removeprefix(codecs.BOM_UTF8)
     words = data[:4096].split()
     first = words[0].upper() if words else b""
     if first in (b"MARKOV", b"BAYES") or first.startswith(b"#"):

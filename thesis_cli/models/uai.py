@@ -10,6 +10,7 @@ starts a comment.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -83,7 +84,8 @@ def parse_at_once(text: str) -> FactorGraph:
 def parse_evidence(text: str, cardinalities: Sequence[int], source: str = "") -> dict[int, int]:
     """Read evidence, `count variable state variable state ...`, as variable -> state.
 
-    The number of samples may come first, as in the format of 2010, if it is 1.
+    The number of samples may come first, as in the format of 2010, if it is 1. That format has a
+    line for each sample, which tells two samples from one of two variables.
 
     Parameters
     ----------
@@ -100,10 +102,12 @@ def parse_evidence(text: str, cardinalities: Sequence[int], source: str = "") ->
     left = words.count(2 * len(cardinalities) + 3)
     if left == 0:
         raise words.error("the file is empty", "give a count, then pairs of variable and state")
-    if left % 2 == 0:
+    if _counts_samples(text, left):
         samples = words.whole("the number of samples", 1)
         if samples != 1:
-            raise words.error(f"has {samples} samples of evidence", "it must have one")
+            raise words.error(
+                f"has {samples} samples of evidence", "keep one: the number 1, and the line of that sample"
+            )
     count = words.whole("the number of observed variables", 0)
     words.promise(2 * count, f"{count} observed variables are promised")
     evidence: dict[int, int] = {}
@@ -114,6 +118,17 @@ def parse_evidence(text: str, cardinalities: Sequence[int], source: str = "") ->
         evidence[i] = words.whole(f"the state of variable {i}", 0, cardinalities[i] - 1)
     words.finish("the evidence")
     return evidence
+
+
+def _counts_samples(text: str, words: int) -> bool:
+    """Whether evidence of so many words begins with the number of samples.
+
+    It does if that number has a line of its own, and each line behind it is a sample; and, wherever
+    the lines end, if it is 1 and an even number of words makes it no number of variables.
+    """
+    first, *rest = [line.split() for line in re.sub(r"#[^\n]*", "", text).split("\n") if line.strip()]
+    samples = [line[0].isdecimal() and len(line) == 2 * int(line[0][:9]) + 1 for line in rest]
+    return (len(first) == 1 and bool(rest) and all(samples)) or (first[0] == "1" and words % 2 == 0)
 
 
 def _scope(words: Tokens, j: int, n: int) -> tuple[int, ...]:
