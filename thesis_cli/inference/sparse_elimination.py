@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.inference.elimination_order import best_order
 from thesis_cli.inference.leaves import ROUNDING, summed
 from thesis_cli.inference.sparse_kernels import LOG_SUM, MAXIMUM, SUM
 from thesis_cli.inference.sparse_tables import SMALLEST, Joiner, SparseTable, sparse_table
@@ -18,6 +20,11 @@ from thesis_cli.models.factor_graph import FactorGraph
 FIRST_TRIALS = (2**18, 2**22, 2**26)
 """Bytes that the tables of the first trials may take, which show which rule fits the model."""
 
+VARIANTS, VARIATION = 2, 0.2
+"""Variants of the greedy rules, and by how much their scores vary."""
+
+_SEED = 20231123
+
 MANY = 8
 """From this many tables on, the two smallest are joined, and no pair is chosen by its join."""
 
@@ -25,8 +32,9 @@ MANY = 8
 class SparseElimination:
     """Variable elimination whose tables hold only the entries above 0.
 
-    The order is chosen on the way, by the expected number of rows of the next join. Three rules
-    take turns with little memory before one may take all of it.
+    The order is chosen on the way, by the expected number of rows of the next join, or is that for
+    full tables. Several rules try with little memory first; the better half of them, by the number
+    of variables left, goes on to more.
 
     Parameters
     ----------
@@ -62,7 +70,7 @@ class SparseElimination:
             return -math.inf
         made = [sparse_table(f) for f in small.factors]
         constant += math.fsum(top for _, top in made)
-        rules = list(_RULES)
+        rules = _rules(small)
         for memory in (*FIRST_TRIALS, self._memory):
             if memory > self._memory:
                 continue
@@ -76,7 +84,7 @@ class SparseElimination:
                 else:
                     self.rows = run.joiner.most_rows
                     return constant + found
-            rules.sort(key=left.__getitem__)
+            rules = sorted(rules, key=left.__getitem__)[: max(2, len(rules) // 2)]
         raise reason
 
 
@@ -238,19 +246,28 @@ def _least_growth(run: _Run, v: int) -> tuple[float, float]:
     return 2.0 ** min(after, 1000) - sum([run.tables[t].size for t in run.users[v]]), rows
 
 
-def _least_fill(run: _Run, v: int) -> tuple[float, float]:
-    """Twice the number of pairs of neighbours that no table names together."""
-    rows, scope = run.expected(run.users[v])
-    scope &= ~(1 << v)
-    missing, left = 0, scope
-    while left:
-        u = left & -left
-        near = 0
-        for t in run.users[u.bit_length() - 1]:
-            near |= run.outlines[t][1]
-        missing += (scope & ~near).bit_count()
-        left ^= u
-    return missing, rows
+def _in_order(order: Sequence[int]) -> Rule:
+    """The rule that follows an order."""
+    at = {v: j for j, v in enumerate(order)}
+    return lambda _, v: (at[v], 0)
 
 
-_RULES: tuple[Rule, ...] = (_least_join, _least_growth, _least_fill)
+def _varied(rule: Rule, factors: Floats) -> Rule:
+    """A rule whose scores are multiplied by a factor for each variable."""
+
+    def varied(run: _Run, v: int) -> tuple[float, float]:
+        first, second = rule(run, v)
+        return first * factors[v], second
+
+    return varied
+
+
+def _rules(graph: FactorGraph) -> list[Rule]:
+    """The rules to try: two greedy ones, the order for full tables, and variants of the former."""
+    planned = best_order(graph.cardinalities, [f.scope for f in graph.factors])
+    rng = np.random.default_rng(_SEED)
+    found = [_least_join, _least_growth, _in_order(planned.order)]
+    for _ in range(VARIANTS):
+        factors = 1 + VARIATION * rng.random(len(graph.cardinalities))
+        found += [_varied(_least_join, factors), _varied(_least_growth, factors)]
+    return found

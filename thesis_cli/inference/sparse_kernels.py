@@ -49,11 +49,13 @@ class Groups(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Space for the rows of a join; `slots` is a hash table of them."""
+    """Space for the rows of a join; `slots` is a hash table of them, the rest is scratch."""
 
     keys: Words
     weights: Floats
     slots: Slots
+    places: Ints
+    touched: Words
 
 
 @helper()
@@ -105,14 +107,48 @@ def group(keys: Words, masks: Words, slots: Slots, firsts: Ints, member: Ints) -
     return count
 
 
+@helper()
+def enter(out: Output, kept: Words, size: int, new: int, how: int) -> int:
+    """Enter rows size to new - 1 into the hash table; returns how many rows there are then."""
+    touched = EMPTY
+    for i in range(size, new):
+        s = slot_of(out.keys, i, kept, out.slots.size)
+        out.places[i - size] = s
+        touched += np.uint64(out.slots[s])
+    for i in range(size, new):
+        t = out.slots[out.places[i - size]]
+        if t >= 0:
+            touched += out.keys[t, 0] ^ np.uint64(out.weights[t] > 0)
+    out.touched[0] = touched  # so that the compiler keeps these loops
+    first = size
+    for i in range(first, new):
+        s = out.places[i - first]
+        while out.slots[s] >= 0 and not same(out.keys, i, out.keys, out.slots[s], kept):
+            s = (s + 1) & (out.slots.size - 1)
+        t = out.slots[s]
+        weight = out.weights[i]
+        if t < 0:
+            out.slots[s] = size
+            out.weights[size] = weight
+            for w in range(kept.size):
+                out.keys[size, w] = out.keys[i, w]
+            size += 1
+        elif how == SUM:
+            out.weights[t] += weight
+        elif how == LOG_SUM:
+            top = max(out.weights[t], weight)
+            out.weights[t] = top + np.log1p(np.exp(min(out.weights[t], weight) - top))
+        else:
+            out.weights[t] = max(out.weights[t], weight)
+    return size
+
+
 @kernel(_nrt=False)
-def place(keys: Words, count: int, masks: Words, slots: Slots) -> None:
+def place(out: Output, count: int, kept: Words) -> None:
     """Enter the first rows, all different, into an empty hash table."""
-    for r in range(count):
-        s = slot_of(keys, r, masks, slots.size)
-        while slots[s] >= 0:
-            s = (s + 1) & (slots.size - 1)
-        slots[s] = r
+    start = 0
+    while start < count:
+        start = enter(out, kept, start, min(start + out.places.size, count), SUM)
 
 
 @kernel(_nrt=False)
@@ -120,49 +156,45 @@ def join(a: Rows, b: Groups, masks: Words, out: Output, state: Ints, how: int) -
     """Join the rows of a with those of b that agree with them, and put rows together that agree
     under the mask of what is kept.
 
+    It works in batches: the new rows are written behind the old ones; then a loop over all of them
+    reads where each may be entered, so that the processor waits for many places of memory at once;
+    then each is entered.
+
     Parameters
     ----------
     b : laid out so that what it shares with a has the same bits, and what it does not has others.
     masks : of what a and b share, and of what is kept, shape (2, words).
     out : without slots, rows are not put together.
-    state : next row of a, rows of out, and how many more pairs to join before a return. It returns
-        early, too, where out may be too small; the caller continues.
+    state : next row of a, next row of its group of b, rows of out, and how many more pairs to join
+        before a return. It returns early, too, where out is full; the caller continues.
     how : `SUM`, `LOG_SUM` or `MAXIMUM`.
     """
     shared, kept = masks[0], masks[1]
-    r, size, left = state[0], state[1], state[2]
+    r, done, size = state[0], state[1], state[2]
     capacity = out.weights.size
-    while r < a.weights.size and left > 0:
-        s = slot_of(a.keys, r, shared, b.slots.size)
-        while b.slots[s] >= 0 and not same(a.keys, r, b.keys, b.bounds[b.slots[s]], shared):
-            s = (s + 1) & (b.slots.size - 1)
-        g = b.slots[s]
-        if g >= 0:
-            if size + b.bounds[g + 1] - b.bounds[g] > capacity:
-                break
-            left -= b.bounds[g + 1] - b.bounds[g]
-            for q in range(b.bounds[g], b.bounds[g + 1]):
-                weight = a.weights[r] * b.weights[q] if how == SUM else a.weights[r] + b.weights[q]
-                for w in range(kept.size):
-                    out.keys[size, w] = (a.keys[r, w] | b.keys[q, w]) & kept[w]
-                if out.slots.size > 0:
-                    s = slot_of(out.keys, size, kept, out.slots.size)
-                    while out.slots[s] >= 0 and not same(out.keys, size, out.keys, out.slots[s], kept):
-                        s = (s + 1) & (out.slots.size - 1)
-                    t = out.slots[s]
-                    if t >= 0:
-                        old = out.weights[t]
-                        if how == SUM:
-                            out.weights[t] = old + weight
-                        elif how == LOG_SUM:
-                            top = max(old, weight)
-                            out.weights[t] = top + np.log1p(np.exp(min(old, weight) - top))
-                        else:
-                            out.weights[t] = max(old, weight)
-                        continue
-                    out.slots[s] = size
-                out.weights[size] = weight
-                size += 1
-        left -= 1
-        r += 1
-    state[0], state[1], state[2] = r, size, left
+    most = out.places.size
+    while r < a.weights.size and size < capacity and state[3] > 0:
+        end = min(size + most, capacity)
+        new = size
+        while r < a.weights.size and new < end:
+            s = slot_of(a.keys, r, shared, b.slots.size)
+            while b.slots[s] >= 0 and not same(a.keys, r, b.keys, b.bounds[b.slots[s]], shared):
+                s = (s + 1) & (b.slots.size - 1)
+            g = b.slots[s]
+            stop = 0
+            if g >= 0:
+                q = b.bounds[g] + done
+                stop = min(b.bounds[g + 1], q + end - new)
+                while q < stop:
+                    for w in range(kept.size):
+                        out.keys[new, w] = (a.keys[r, w] | b.keys[q, w]) & kept[w]
+                    out.weights[new] = a.weights[r] * b.weights[q] if how == SUM else a.weights[r] + b.weights[q]
+                    new += 1
+                    q += 1
+                done = stop - b.bounds[g]
+            if g < 0 or stop == b.bounds[g + 1]:
+                r += 1
+                done = 0
+        state[3] -= new - size + most
+        size = new if out.slots.size == 0 else enter(out, kept, size, new, how)
+    state[0], state[1], state[2] = r, done, size

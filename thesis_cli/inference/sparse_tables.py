@@ -17,6 +17,9 @@ from thesis_cli.models.factor_graph import Factor
 PAIRS = 2**20
 """Pairs of rows joined between two looks at the clock."""
 
+BATCH = 256
+"""Pairs of rows of a batch."""
+
 SMALLEST = 1e-150
 """Weights of this size and above, and products of two, lose no digits in linear space."""
 
@@ -166,18 +169,20 @@ class Joiner:
             np.empty((capacity, words), np.uint64),
             np.empty(capacity),
             np.full(_slots(capacity) if together else 0, -1, np.int32),
+            np.empty(BATCH, np.int64),
+            np.empty(1, np.uint64),
         )
-        state = np.zeros(3, np.int64)
+        state = np.zeros(4, np.int64)
         while True:
-            state[2] = PAIRS
+            state[3] = PAIRS
             kernels.join(left, right, masks, out, state, self.how)
             if state[0] == len(left.weights):
                 break
             if self._deadline is not None and time.monotonic() > self._deadline:
                 raise OutOfTime("sparse elimination did not end in time")
-            if state[2] > 0:
-                out = self._grown(out, int(state[1]), masks[1])
-        count = int(state[1])
+            if state[2] == len(out.weights):
+                out = self._grown(out, int(state[2]), masks[1])
+        count = int(state[2])
         if 4 * count > 3 * len(out.weights):
             return out.keys[:count], out.weights[:count]
         return out.keys[:count].copy(), out.weights[:count].copy()
@@ -195,9 +200,10 @@ class Joiner:
         keys, weights = np.empty((capacity, words), np.uint64), np.empty(capacity)
         keys[:count], weights[:count] = out.keys[:count], out.weights[:count]
         slots = np.full(_slots(capacity) if together else 0, -1, np.int32)
+        grown = out._replace(keys=keys, weights=weights, slots=slots)
         if together:
-            kernels.place(keys, count, kept, slots)
-        return kernels.Output(keys, weights, slots)
+            kernels.place(grown, count, kept)
+        return grown
 
 
 def _slots(rows: int) -> int:
