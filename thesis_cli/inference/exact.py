@@ -159,11 +159,10 @@ class _Route:
 
 def _transfer(graph: FactorGraph, memory: int) -> list[_Route]:
     try:
-        grid = GridTransfer(graph, memory)
+        grid = GridTransfer(graph, memory, sums_only=True)
     except (UnsuitableModel, ModelTooLarge):
         return []
-    seconds = 4e-9 * len(graph.cardinalities) * max(graph.cardinalities) ** (grid.width + 1)
-    return [_Route(grid, seconds)] if grid.summable else []
+    return [_Route(grid, grid.cost.seconds)] if grid.summable else []
 
 
 def _elimination(graph: FactorGraph, constant: float, memory: int, refusals: list[ModelTooLarge]) -> list[_Route]:

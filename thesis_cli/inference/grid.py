@@ -23,10 +23,8 @@ from thesis_cli.inference.pairwise import pairwise
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph
 
-SIDE_BY_SIDE = 2**25
-"""Bytes of tables up to which problems of more than two states are solved side by side; beyond,
-memory bandwidth is the limit.
-"""
+SIDE_BY_SIDE = 2**22
+"""Bytes of tables up to which problems are solved side by side: those of caches."""
 
 PAIR_ROOM = 40
 """Bytes for each entry of the tables of pairs while they are read."""
@@ -74,14 +72,14 @@ class GridTransfer:
         self._count, self._memory = max(2, *form.cardinalities), memory
         rows = len(self._variables) // self.width
         read = PAIR_ROOM * len(self._variables) * self._count**2
-        table = 8 * max(8, self._count**self.width)
+        table = self._table = 8 * max(8, self._count**self.width)
         least = table * (1 if self._count == 2 else 2) if sums_only else table * (rows + 3)
         if least + read > memory:
             raise ModelTooLarge(
                 f"grid transfer needs {bytes_text(least + read)} at width {self.width}",
                 f"raise the memory from {bytes_text(memory)}, or use a method that approximates",
             )
-        self._alone = 32 * table * (rows + 3) > min(memory, SIDE_BY_SIDE)
+        self._alone = 32 * table * (rows + 3) > min(memory, 8 * SIDE_BY_SIDE)
         self._constant = form.constant
         self._slots = slots(form, self._variables, self._count)
         padded = np.append(form.unary, [0.0, -np.inf])
@@ -113,15 +111,17 @@ class GridTransfer:
         return values + self._constant, np.minimum(found, np.array(self.graph.cardinalities) - 1)
 
     def _by_gains(self, noise: Floats) -> tuple[Floats, Ints]:
-        from thesis_cli.inference.grid_kernels import maximise_binary
+        from thesis_cli.inference.grid_kernels import WIDE, maximise_binary
 
         assert self._gains
-        padded = np.column_stack([noise, np.zeros((len(noise), 2))])
-        low = padded[:, self._slots[:, 0]]
-        field = padded[:, self._slots[:, 1]] - low + self._gains.gain
-        values, states = np.empty(len(noise)), np.empty(field.shape, np.int64)
-        maximise_binary(field, self._gains.right, self._gains.down, self.width, values, states)
-        return values + low.sum(axis=1) + self._gains.base, states
+        lanes = WIDE if WIDE * self._table * (len(self._slots) // self.width + 2) <= SIDE_BY_SIDE else 1
+        padded = np.zeros((-(-len(noise) // lanes) * lanes, noise.shape[1] + 2))
+        padded[: len(noise), :-2] = noise
+        low, high = (np.take(padded, self._slots[:, state], axis=1) for state in (0, 1))
+        field = high - low + self._gains.gain
+        values, states = np.empty(len(field)), np.empty(field.shape, np.int64)
+        maximise_binary(field, self._gains.right, self._gains.down, self.width, lanes, values, states)
+        return (values + low.sum(axis=1) + self._gains.base)[: len(noise)], states[: len(noise)]
 
     def _by_tables(self, noise: Floats) -> tuple[Floats, Ints]:
         from thesis_cli.inference import grid_general_kernels as kernels
@@ -144,8 +144,7 @@ class GridTransfer:
         return self._sums.log_partition_function()
 
     def marginals(self) -> tuple[float, Floats]:
-        """Exact ln Z and the marginals of a grid that is `summable` and has a possible
-        configuration.
+        """Exact ln Z and the marginals of a grid that is `summable`.
 
         Returns
         -------
@@ -156,6 +155,16 @@ class GridTransfer:
         Raises
         ------
         ModelTooLarge : they need more than the memory, even if tables are computed twice.
+        NoConfiguration : none is possible.
         """
         log_z, found = self._sums.marginals(self._memory)
         return log_z, found[: sum(self.graph.cardinalities)]
+
+    def cost_of_marginals(self) -> Cost:
+        """Predicted cost of `marginals`.
+
+        Raises
+        ------
+        ModelTooLarge : as for `marginals`.
+        """
+        return self._sums.cost_of_marginals(self._memory)

@@ -13,9 +13,10 @@ from typing import Protocol
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.errors import ModelTooLarge
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import bytes_text
 from thesis_cli.base.parallel import Threads
+from thesis_cli.inference.cost import Cost
 from thesis_cli.inference.grid_layout import Gains
 
 LARGEST_RANGE = 600.0
@@ -94,7 +95,7 @@ class BinarySteps:
         self._gains, self._width, self._jobs = gains, width, jobs
         self.size = max(8, 2**width)
         rows = len(gains.gain) // width
-        self.seconds = 1e-3 + 1e-10 * len(gains.gain) * self.size + 3e-6 * rows
+        self.seconds = 4e-4 + 8e-11 * len(gains.gain) * self.size + 3e-6 * rows
         self.shift = gains.base
         above = [np.maximum(x, 0.0) for x in gains[1:]]
         own = _over_boundaries(sum(above, np.zeros(len(gains.gain))), width)
@@ -125,7 +126,7 @@ class BinarySteps:
         from thesis_cli.inference.grid_kernels import sum_row
 
         weights = np.exp(self._logarithms(own, down))
-        if self._width <= 6:
+        if self._width <= 7:
             sum_row(source, target, weights, self._width, False, 0, self.size)
             return 0.0
 
@@ -174,7 +175,7 @@ class GeneralSteps:
         groups = width if self._careful else -(-width // together)
         self._edges = [width * i // groups for i in range(groups + 1)]
         joint = self._count ** max(b - a for a, b in neighbours(self._edges))
-        self.seconds = 1e-3 + len(unary) // width * groups * (1e-4 + self.size * (2e-9 + 1e-10 * joint))
+        self.seconds = 1e-3 + len(unary) // width * groups * (4e-5 + self.size * (1.2e-9 + 7e-11 * joint))
 
     def growth(self, own: int | None, down: int | None) -> float:
         return math.inf  # it may as well shrink
@@ -274,6 +275,11 @@ class GridSums:
 
         The tables from above are kept at the first row of each segment, and at each row of one
         segment at a time: of as few segments as fit into `memory`.
+
+        Raises
+        ------
+        ModelTooLarge : the tables do not fit.
+        NoConfiguration : none is possible.
         """
         segments = self._segments(memory)
         starts: list[Floats] = []
@@ -292,6 +298,8 @@ class GridSums:
                 scaled = self._descend(starts.pop(), first, last, threads, above)
                 if last == self._rows:
                     log_z = self._end(above[-1], scale + scaled)
+                    if log_z == -math.inf:
+                        raise NoConfiguration()
                 for row in range(last - 1, first - 1, -1):
                     down = row + 1 if row + 1 < self._rows else None
                     self._steps.step(below, both, None, down, upwards=True, threads=threads)
@@ -301,16 +309,27 @@ class GridSums:
                         _scale(below)
         return log_z, found
 
-    def bytes_of_marginals(self, segments: int) -> int:
+    def cost_of_marginals(self, memory: int) -> Cost:
+        """Predicted.
+
+        Raises
+        ------
+        ModelTooLarge : they do not fit into `memory`.
+        """
+        segments = self._segments(memory)
+        steps = self._steps.seconds * (3 if segments == 1 else 4)
+        return Cost(steps + 1e-8 * self._rows * self._steps.size, self._bytes(segments))
+
+    def _bytes(self, segments: int) -> int:
         return self.bytes * (segments + -(-self._rows // segments) + self._steps.tables + 2)
 
     def _segments(self, memory: int) -> int:
         best = math.isqrt(self._rows)
         for segments in range(1, best + 1):
-            if self.bytes_of_marginals(segments) <= memory:
+            if self._bytes(segments) <= memory:
                 return segments
         raise ModelTooLarge(
-            f"marginals by grid transfer need {bytes_text(self.bytes_of_marginals(best))} at width {self._width}",
+            f"marginals by grid transfer need {bytes_text(self._bytes(best))} at width {self._width}",
             f"raise the memory from {bytes_text(memory)}, or use a method that approximates",
         )
 

@@ -8,12 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
+from thesis_cli.inference.grid import GridTransfer
 from thesis_cli.models.factor_graph import FactorGraph
+
+INSTANT = 0.2
+"""Predicted seconds of elimination up to which no other algorithm is looked for."""
 
 
 class Marginals(NamedTuple):
@@ -24,7 +28,7 @@ class Marginals(NamedTuple):
     log_z : ln Z in nats.
     probabilities : P(x_i) of the states of variable 0, then of variable 1, ..., shape (sum of
         cardinalities,).
-    method : `elimination` or `enumeration`.
+    method : `elimination`, `grid transfer` or `enumeration`.
     """
 
     log_z: float
@@ -39,25 +43,40 @@ def exact_marginals(
     max_configurations: int = MAX_CONFIGURATIONS,
     progress: Tick | None = None,
 ) -> Marginals:
-    """Compute exact marginals: by elimination or, if the width is too large, by enumeration.
+    """Compute exact marginals: by elimination, by grid transfer where that is quicker, or by
+    enumeration if the width is too large.
 
     Parameters
     ----------
-    memory : bytes that elimination may use.
+    memory : bytes that elimination or grid transfer may use.
     max_configurations : largest number of configurations to enumerate.
     progress : called with the number of configurations just enumerated.
 
     Raises
     ------
-    ModelTooLarge : neither algorithm takes the model; the message gives its width.
+    ModelTooLarge : no algorithm takes the model; the message gives its width.
     NoConfiguration : no configuration is possible.
     """
+    grid, seconds = _grid(graph, memory)
     try:
-        return Marginals(*Elimination(graph, memory).marginals(), "elimination")
+        solver = Elimination(graph, memory)
+        if solver.cost.seconds <= max(INSTANT, seconds):
+            return Marginals(*solver.marginals(), "elimination")
     except ModelTooLarge:
-        if graph.size > max_configurations:
+        if grid is None and graph.size > max_configurations:
             raise
+    if grid:
+        return Marginals(*grid.marginals(), grid.name)
     return _by_enumeration(graph, max_configurations, progress)
+
+
+def _grid(graph: FactorGraph, memory: int) -> tuple[GridTransfer | None, float]:
+    """Grid transfer and its predicted seconds; None and infinity if it does not take the model."""
+    try:
+        grid = GridTransfer(graph, memory, sums_only=True)
+        return (grid, grid.cost_of_marginals().seconds) if grid.summable else (None, math.inf)
+    except (UnsuitableModel, ModelTooLarge):
+        return None, math.inf
 
 
 def _by_enumeration(graph: FactorGraph, max_configurations: int, progress: Tick | None) -> Marginals:
