@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -106,3 +107,9 @@ def test_a_process_answers_one_request_after_another() -> None:
         other.send(4)
         with pytest.raises(WorkFailed, match="signal 9"):
             other.next(60)
+
+
+def test_closed_standard_streams_are_no_obstacle() -> None:
+    code = "from thesis_cli.base.child import call; assert call(len, bytes(2**17), timeout=60) == 2**17"
+    done = subprocess.run(["sh", "-c", 'exec "$0" -c "$1" <&- >&-', sys.executable, code], check=False)
+    assert done.returncode == 0

@@ -50,7 +50,7 @@ class Child:
         requests: bool = False,
     ) -> None:
         paths = [path for path in sys.path if path]
-        inherited, self._alive = os.pipe()  # it closes when this process ends
+        inherited, self._alive = (_above_standard(end) for end in os.pipe())  # it closes when this process ends
         unix = os.name == "posix"
         self._process = subprocess.Popen(
             [sys.executable, "-m", "thesis_cli.base.child", *([str(inherited)] if unix else [])],
@@ -157,6 +157,15 @@ def call(function: Callable[..., Any], *arguments: Any, timeout: float | None = 
 
 def _once(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[Any]:
     yield function(*arguments)
+
+
+def _above_standard(descriptor: int) -> int:
+    """The same file under a number that is not one of the standard streams, which may be closed."""
+    if descriptor > 2:
+        return descriptor
+    copy = _above_standard(os.dup(descriptor))
+    os.close(descriptor)
+    return copy
 
 
 def _cause(status: int) -> str:
