@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import factor_graphs
-from tests.inference.test_reduction import NO, constrained_graphs, log_sum
+from tests.conftest import all_states, factor_graphs
+from tests.inference.test_reduction import NO, brute_force_marginals, constrained_graphs, log_sum
 from tests.tiers import examples
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime
 from thesis_cli.inference.leaves import summed
@@ -33,6 +33,24 @@ def test_sum_is_brute_force(graph, scale):
     graph = graph.with_factors([Factor(f.scope, np.where(f.table > NO, scale * f.table, NO)) for f in graph.factors])
     expected = pytest.approx(log_sum(graph), rel=1e-12, abs=1e-11)
     assert SparseElimination(graph).log_partition_function() == expected
+
+
+@settings(max_examples=examples(60))
+@given(constrained_graphs() | factor_graphs())
+def test_marginals_and_maximum_are_brute_force(graph):
+    phi = graph.log_potential(all_states(graph))
+    solver = SparseElimination(graph)
+    if phi.max() == NO:
+        for method in (solver.marginals, solver.best_states):
+            with pytest.raises(NoConfiguration):
+                method()
+        return
+    log_z, found = solver.marginals()
+    assert log_z == pytest.approx(log_sum(graph), rel=1e-12, abs=1e-11)
+    np.testing.assert_allclose(found, brute_force_marginals(graph), atol=1e-11)
+    value, states = solver.best_states()
+    assert value == pytest.approx(phi.max(), rel=1e-12, abs=1e-11)
+    assert graph.log_potential(states[None])[0] == value
 
 
 @settings(max_examples=examples(60))

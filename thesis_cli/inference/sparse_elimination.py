@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.elimination_order import best_order
 from thesis_cli.inference.leaves import ROUNDING, summed
+from thesis_cli.inference.reduction import reduced
+from thesis_cli.inference.sparse_backward import Step, best_states, marginals
 from thesis_cli.inference.sparse_kernels import LOG_SUM, MAXIMUM, SUM
 from thesis_cli.inference.sparse_tables import SMALLEST, Joiner, SparseTable, sparse_table
 from thesis_cli.models.factor_graph import FactorGraph
@@ -68,22 +70,71 @@ class SparseElimination:
             small, constant = summed(self.graph)
         except NoConfiguration:
             return -math.inf
-        made = [sparse_table(f) for f in small.factors]
-        constant += math.fsum(top for _, top in made)
-        rules = _rules(small)
+        return constant + self._run(small, SUM, deadline).constant
+
+    def marginals(self, deadline: float | None = None) -> tuple[float, Floats]:
+        """ln Z, and P(x_i) of every state of every variable.
+
+        Parameters
+        ----------
+        deadline : `time.monotonic()` at which to stop.
+
+        Returns
+        -------
+        log_z : nats.
+        probabilities : shape (sum of cardinalities,).
+
+        Raises
+        ------
+        ModelTooLarge, OutOfTime : as `log_partition_function`; all tables are kept.
+        NoConfiguration : no configuration is possible.
+        """
+        small = reduced(self.graph)
+        run = self._run(small.graph, LOG_SUM, deadline, keeps=True)
+        if run.constant == -math.inf:
+            raise NoConfiguration()
+        found = marginals(run.steps, run.joiner, small.graph.cardinalities)
+        return small.constant + run.constant, small.original_marginals(found)
+
+    def best_states(self, deadline: float | None = None) -> tuple[float, Ints]:
+        """The largest log-potential, and a configuration that has it, shape (n,).
+
+        Parameters
+        ----------
+        deadline : `time.monotonic()` at which to stop.
+
+        Raises
+        ------
+        ModelTooLarge, OutOfTime, NoConfiguration : as `marginals`.
+        """
+        small = reduced(self.graph)
+        run = self._run(small.graph, MAXIMUM, deadline, keeps=True)
+        if run.constant == -math.inf:
+            raise NoConfiguration()
+        states = small.original_states(best_states(run.steps, run.joiner, len(small.graph.cardinalities))[None])
+        return float(self.graph.log_potential(states)[0]), states[0]
+
+    def _run(self, graph: FactorGraph, how: int, deadline: float | None, *, keeps: bool = False) -> _Run:
+        """The elimination of the first rule that ends within the memory; one that keeps its tables
+        leaves half of it for the way back.
+        """
+        made = [sparse_table(f) for f in graph.factors]
+        tables, constant = [table for table, _ in made], math.fsum(top for _, top in made)
+        rules = _rules(graph)
         for memory in (*FIRST_TRIALS, self._memory):
             if memory > self._memory:
                 continue
             left: dict[Rule, int] = {}
             for rule in rules:
-                run = _Run([table for table, _ in made], small.cardinalities, Joiner(memory, deadline, SUM), rule)
+                run = _Run(tables, graph.cardinalities, Joiner(memory // (1 + keeps), deadline, how), keeps)
                 try:
-                    found = run.log_sum()
+                    run.eliminate(rule)
                 except ModelTooLarge as error:
                     left[rule], reason = len(run.users), error
                 else:
                     self.rows = run.joiner.most_rows
-                    return constant + found
+                    run.constant += constant
+                    return run
             rules = sorted(rules, key=left.__getitem__)[: max(2, len(rules) // 2)]
         raise reason
 
@@ -97,15 +148,19 @@ class _Run:
     users : the numbers of the tables that name each variable that is left.
     outlines : log2 of the number of rows of each table, and its variables as the bits of a number.
     constant : ln of what was taken out of the tables.
+    steps : joins so far, if the run keeps them.
     """
 
-    def __init__(self, tables: Sequence[SparseTable], states: Sequence[int], joiner: Joiner, rule: Rule) -> None:
+    def __init__(
+        self, tables: Sequence[SparseTable], states: Sequence[int], joiner: Joiner, keeps: bool = False
+    ) -> None:
         self.states = states
         sizes: dict[int, int] = {}
         for v, k in enumerate(states):
             sizes[k] = sizes.get(k, 0) | 1 << v
         self._sizes = [(math.log2(k), members) for k, members in sizes.items()]
-        self.joiner, self._rule = joiner, rule
+        self.joiner, self._keeps = joiner, keeps
+        self.steps: list[Step] = []
         self.constant = 0.0
         self.tables: dict[int, SparseTable] = {}
         self.outlines: dict[int, tuple[float, int]] = {}
@@ -117,8 +172,8 @@ class _Run:
             weights = np.exp(t.weights) if joiner.how == SUM else t.weights
             self._add(SparseTable(t.fields, t.keys, weights))
 
-    def log_sum(self) -> float:
-        scores = {v: self._rule(self, v) for v in self.users}
+    def eliminate(self, rule: Rule) -> None:
+        scores = {v: rule(self, v) for v in self.users}
         queue = [(score, v) for v, score in scores.items()]
         heapq.heapify(queue)
         while queue:
@@ -128,12 +183,11 @@ class _Run:
             near = {u for t in self.users[v] for u in self.tables[t].fields}
             self._eliminate(v)
             if self.constant == -math.inf:
-                return -math.inf
+                return
             for u in near:
                 if u in self.users:
-                    scores[u] = self._rule(self, u)
+                    scores[u] = rule(self, u)
                     heapq.heappush(queue, (scores[u], u))
-        return self.constant
 
     def _eliminate(self, v: int) -> None:
         while v in self.users:
@@ -153,13 +207,12 @@ class _Run:
         tables = [self.tables[t] for t in numbers]
         inside = set(numbers)
         kept = {u for t in tables for u in t.fields if not self.users[u] <= inside}
-        made = self.joiner.join(tables[0], tables[1] if len(tables) > 1 else self._unit(), kept)
+        made = self._scaled(self.joiner.join(tables[0], tables[1] if len(tables) > 1 else self.joiner.unit(), kept))
         for t in numbers:
             self._remove(t)
-        self._add(self._scaled(made))
-
-    def _unit(self) -> SparseTable:
-        return SparseTable({}, np.zeros((1, 1), np.uint64), np.full(1, 1.0 if self.joiner.how == SUM else 0.0))
+        self._add(made)
+        if self._keeps:
+            self.steps.append(Step(tables, made))
 
     def _scaled(self, table: SparseTable) -> SparseTable:
         """Take the largest weight out; go over to logarithms if the smallest is too small."""
@@ -194,7 +247,11 @@ class _Run:
         self._next += 1
 
     def _is_constant(self, table: SparseTable) -> bool:
-        """Whether all weights are the largest one, to rounding, and none is 0."""
+        """Whether all weights are the largest one, to rounding, and none is 0; a marginal needs such
+        tables, too.
+        """
+        if table.fields and self._keeps and self.joiner.how != MAXIMUM:
+            return False
         if table.size != math.prod(self.states[v] for v in table.fields):
             return False
         least = float(table.weights.min())
@@ -203,7 +260,8 @@ class _Run:
     def _remove(self, number: int) -> None:
         table = self.tables.pop(number)
         del self.outlines[number]
-        self.joiner.used -= table.bytes
+        if not self._keeps:
+            self.joiner.used -= table.bytes
         for v in table.fields:
             self.users[v].remove(number)
             if not self.users[v]:

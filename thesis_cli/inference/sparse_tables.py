@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats, Words
+from thesis_cli.base.arrays import Floats, Ints, Words
 from thesis_cli.base.errors import ModelTooLarge, OutOfTime
 from thesis_cli.base.memory import bytes_text
 from thesis_cli.inference import sparse_kernels as kernels
@@ -50,6 +50,11 @@ class SparseTable:
     @property
     def bytes(self) -> int:
         return self.keys.nbytes + self.weights.nbytes
+
+    def states_of(self, variable: int) -> Ints:
+        """The state of a variable in each row."""
+        word, low, bits = self.fields[variable]
+        return ((self.keys[:, word] >> np.uint64(low)) & np.uint64((1 << bits) - 1)).astype(np.int64)
 
 
 def bits_of(states: int) -> int:
@@ -138,6 +143,7 @@ class Joiner:
         ------
         ModelTooLarge, OutOfTime : beyond the limits.
         """
+        self._check_time()
         if a.size < b.size:
             a, b = b, a
         fields = laid_out(a.fields, [(v, 1 << at[2]) for v, at in b.fields.items() if v not in a.fields])
@@ -149,6 +155,10 @@ class Joiner:
         keys, weights = self._run(left, right, np.stack([shared, keep]), len(kept) < len(fields))
         self.most_rows = max(self.most_rows, len(weights))
         return SparseTable({v: fields[v] for v in fields if v in kept}, keys, weights)
+
+    def unit(self) -> SparseTable:
+        """A table that changes nothing."""
+        return SparseTable({}, np.zeros((1, 1), np.uint64), np.full(1, 1.0 if self.how == kernels.SUM else 0.0))
 
     def _grouped(self, keys: Words, weights: Floats, shared: Words) -> kernels.Groups:
         count = len(weights)
@@ -178,14 +188,17 @@ class Joiner:
             kernels.join(left, right, masks, out, state, self.how)
             if state[0] == len(left.weights):
                 break
-            if self._deadline is not None and time.monotonic() > self._deadline:
-                raise OutOfTime("sparse elimination did not end in time")
+            self._check_time()
             if state[2] == len(out.weights):
                 out = self._grown(out, int(state[2]), masks[1])
         count = int(state[2])
         if 4 * count > 3 * len(out.weights):
             return out.keys[:count], out.weights[:count]
         return out.keys[:count].copy(), out.weights[:count].copy()
+
+    def _check_time(self) -> None:
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise OutOfTime("sparse elimination did not end in time")
 
     def _grown(self, out: kernels.Output, count: int, kept: Words) -> kernels.Output:
         """More space for the rows of a join, with those that it has."""
