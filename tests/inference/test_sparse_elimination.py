@@ -11,6 +11,8 @@ from tests.inference.test_reduction import NO, brute_force_marginals, constraine
 from tests.tiers import examples
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime
 from thesis_cli.inference.leaves import summed
+from thesis_cli.inference.marginals import exact_marginals
+from thesis_cli.inference.sampling import exact_samples
 from thesis_cli.inference.sparse_elimination import SparseElimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
@@ -103,3 +105,16 @@ def test_leaves_of_a_bayesian_network_add_up_to_one():
     found = SparseElimination(graph)
     assert found.log_partition_function() == pytest.approx(0, abs=1e-12)
     assert found.rows <= 3**6
+
+
+def test_zeros_give_marginals_and_samples_of_models_too_wide_for_full_tables():
+    n = 40
+    differ, equal = np.array([[NO, 0.0], [0.0, NO]]), np.array([[0.0, NO], [NO, 0.0]])
+    factors = [Factor(pair, differ if sum(pair) % 2 else equal) for pair in itertools.combinations(range(n), 2)]
+    graph = FactorGraph([2] * n, [*factors, Factor((0,), np.log([0.25, 0.75]))])
+    limits = {"memory": 2**20, "max_configurations": 100}
+    found = exact_marginals(graph, **limits)
+    np.testing.assert_allclose(found.probabilities.reshape(n, 2)[:, 0], [0.25, 0.75] * (n // 2))
+    states, _ = exact_samples(graph, 50, np.random.default_rng(0), **limits)
+    assert (graph.log_potential(states) > NO).all()
+    assert len(np.unique(states, axis=0)) == 2

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import NamedTuple
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, UnsuitableModel
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.reduction import reduced
+from thesis_cli.inference.sparse_elimination import SparseElimination
 from thesis_cli.models.factor_graph import FactorGraph
 
 INSTANT = 0.2
 """Predicted seconds of elimination up to which no other algorithm is looked for."""
+
+
+MOST_SECONDS = 60.0
+"""Time for sparse elimination, whose cost is not known beforehand."""
 
 
 class Marginals(NamedTuple):
@@ -28,7 +35,7 @@ class Marginals(NamedTuple):
     log_z : ln Z in nats.
     probabilities : P(x_i) of the states of variable 0, then of variable 1, ..., shape (sum of
         cardinalities,).
-    method : `elimination`, `grid transfer` or `enumeration`.
+    method : `elimination`, `grid transfer`, `sparse elimination` or `enumeration`.
     """
 
     log_z: float
@@ -43,8 +50,8 @@ def exact_marginals(
     max_configurations: int = MAX_CONFIGURATIONS,
     progress: Tick | None = None,
 ) -> Marginals:
-    """Compute exact marginals: by elimination, by grid transfer where that is quicker, or by
-    enumeration if the width is too large.
+    """Compute exact marginals: by elimination, by grid transfer where that is quicker, or, if the
+    width is too large, by enumeration or with the help of zeros.
 
     Parameters
     ----------
@@ -64,10 +71,31 @@ def exact_marginals(
             return Marginals(*solver.marginals(), "elimination")
     except ModelTooLarge:
         if grid is None and graph.size > max_configurations:
-            raise
+            if (found := _by_zeros(graph, memory)) is None:
+                raise
+            return found
     if grid:
         return Marginals(*grid.marginals(), grid.name)
     return _by_enumeration(graph, max_configurations, progress)
+
+
+def _by_zeros(graph: FactorGraph, memory: int) -> Marginals | None:
+    """Marginals by elimination of the model that the zeros leave, or on the supports of its tables;
+    None if both are too large or too slow.
+    """
+    if not any(np.isneginf(f.table).any() for f in graph.factors):
+        return None
+    small = reduced(graph)
+    try:
+        log_z, found = Elimination(small.graph, memory).marginals()
+        return Marginals(small.constant + log_z, small.original_marginals(found), "elimination")
+    except ModelTooLarge:
+        pass
+    try:
+        sparse = SparseElimination(graph, memory)
+        return Marginals(*sparse.marginals(time.monotonic() + MOST_SECONDS), sparse.name)
+    except (ModelTooLarge, OutOfTime):
+        return None
 
 
 def _grid(graph: FactorGraph, memory: int) -> tuple[GridTransfer | None, float]:

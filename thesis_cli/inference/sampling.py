@@ -9,6 +9,7 @@ from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, log_partition_function
+from thesis_cli.inference.reduction import reduced
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 
 
@@ -52,7 +53,9 @@ def exact_samples(
         return model.original_states(Elimination(model, memory).sample(count, rng)), "elimination"
     except ModelTooLarge:
         if model.size > max_configurations:
-            raise
+            small = reduced(model)
+            states = small.original_states(Elimination(small.graph, memory).sample(count, rng), rng)
+            return model.original_states(states), "elimination"
     indices = _enumerate(model, count, rng, max_configurations)
     return model.original_states(np.stack(np.unravel_index(indices, model.cardinalities), axis=1)), "enumeration"
 
