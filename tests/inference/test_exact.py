@@ -16,7 +16,9 @@ def test_each_model_takes_its_route_to_the_same_number():
     graph = ising(3, 3, 1.0, np.random.default_rng(0))
     expected = pytest.approx(log_partition_function(graph), rel=1e-13)
     assert exact_log_partition_function(graph) == (expected, "grid transfer")
-    assert exact_log_partition_function(_renumbered(graph)) == (expected, "elimination")
+    assert exact_log_partition_function(_renumbered(graph)) == (expected, "grid transfer")
+    tree = FactorGraph([2] * 4, [Factor((0, i), np.ones((2, 2))) for i in (1, 2, 3)])
+    assert exact_log_partition_function(tree) == (pytest.approx(3 + 4 * math.log(2)), "elimination")
     assert exact_log_partition_function(graph, memory=10) == (expected, "enumeration")
     with pytest.raises(ModelTooLarge, match="width 3"):
         exact_log_partition_function(graph, memory=10, max_configurations=10)
@@ -68,7 +70,7 @@ def test_a_model_without_a_configuration_is_found_out_on_each_way(monkeypatch, a
 
 
 def _renumbered(graph):
-    """The same model, no longer a grid to look at."""
+    """The same model in another order of its variables."""
     order = np.random.default_rng(0).permutation(len(graph.cardinalities))
     factors = [Factor(tuple(int(order[i]) for i in f.scope), f.table) for f in graph.factors]
     return FactorGraph([graph.cardinalities[i] for i in np.argsort(order)], factors)

@@ -32,6 +32,9 @@ is a normal number.
 THREADED = 2**17
 """Entries of a table from which threads share it."""
 
+CACHED = 2**22
+"""Entries of the largest table that may stay in a cache."""
+
 JOINT_STATES = 64
 """States of the columns that one matrix replaces."""
 
@@ -95,7 +98,8 @@ class BinarySteps:
         self._gains, self._width, self._jobs = gains, width, jobs
         self.size = max(8, 2**width)
         rows = len(gains.gain) // width
-        self.seconds = 4e-4 + 8e-11 * len(gains.gain) * self.size + 3e-6 * rows
+        each = 8e-11 if self.size <= CACHED else 1.4e-10
+        self.seconds = 4e-4 + each * len(gains.gain) * self.size + 3e-6 * rows
         self.shift = gains.base
         above = [np.maximum(x, 0.0) for x in gains[1:]]
         own = _over_boundaries(sum(above, np.zeros(len(gains.gain))), width)
