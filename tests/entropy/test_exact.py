@@ -191,7 +191,7 @@ def test_a_grid_too_cold_for_transfer_is_left_to_elimination():
     assert exact_entropies(graph, [1200]).method == "grid transfer, elimination"
     assert cold < warm < 1200 / 1199 * cold * (1 + 1e-12)
     with pytest.raises(ModelTooLarge, match=r"elimination needs .* at width"):
-        exact_entropies(graph, [1200], memory=2**20)
+        exact_entropies(graph, [1200], memory=2**16)
 
 
 @pytest.mark.parametrize("signs", ["mixed", "attractive"])

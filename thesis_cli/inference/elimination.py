@@ -2,86 +2,63 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
-from thesis_cli.inference.cost import Cost
-from thesis_cli.inference.elimination_order import best_order, bytes_needed, cliques_of, index_type
+from thesis_cli.inference.elimination_entropy import elimination_entropy
+from thesis_cli.inference.elimination_order import bytes_needed, cliques_of, index_type
+from thesis_cli.inference.elimination_plan import places
+from thesis_cli.inference.elimination_segments import Segments, segments
+from thesis_cli.inference.elimination_slices import prepared
+from thesis_cli.inference.elimination_sum import Held, Maxima, Sum
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import Factor, FactorGraph
-
-IMPOSSIBLE = -1e300
-"""A log-weight whose exponential is 0, in place of -inf where products are taken: 0 * 1e300 is 0.
-"""
-
-
-SECONDS_AN_ENTRY = 2e-8
-"""Time that an entry of a table takes."""
-
-
-@dataclass(frozen=True)
-class _Step:
-    """Eliminating one variable.
-
-    Attributes
-    ----------
-    variable : the variable that is eliminated.
-    scope : the neighbours that its message depends on, ascending.
-    base : sum of the factors that this step uses, shape (1, *scope, variable), 1 along variables
-        that no factor names.
-    messages : earlier steps whose messages this step uses, and their shapes over
-        (batch, *scope, variable).
-    """
-
-    variable: int
-    scope: tuple[int, ...]
-    base: Floats
-    messages: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]
 
 
 class Elimination:
     """A factor graph prepared for any number of sums, maximisations or samples.
 
+    No table exists before the first of them. If the tables do not fit into the memory, the model is
+    solved in slices, in each of which some variables are held at a state.
+
     Parameters
     ----------
     graph : the model.
     memory : bytes that the tables of one elimination may take.
+    jobs : threads of a partition function; its bits do not depend on them.
 
     Attributes
     ----------
     name, guarantee : `elimination`, `exact`.
-    order : the elimination order.
+    order : the elimination order; variables that are held come last.
     width : number of variables in the largest table, less one.
+    slices : number of slices.
     cost : predicted time and memory of one partition function.
 
     Raises
     ------
-    ModelTooLarge : the order found needs a table larger than `memory`; the message gives the width.
+    ModelTooLarge : the best order found needs more than `memory`, even in slices that take a
+        reasonable time; the message gives the width.
     """
 
     name = "elimination"
     guarantee: Guarantee = "exact"
 
-    def __init__(self, graph: FactorGraph, memory: int = DEFAULT_MEMORY) -> None:
-        self.graph, self._memory = graph, memory
+    def __init__(self, graph: FactorGraph, memory: int = DEFAULT_MEMORY, *, jobs: int = 1) -> None:
+        self.graph, self._memory, self._jobs = graph, memory, jobs
         self._factors = [_squeezed(f, graph.cardinalities) for f in graph.factors]
-        scopes = [f.scope for f in self._factors]
-        ordering = best_order(graph.cardinalities, scopes)
-        self.order, self.width = ordering.order, ordering.width
-        if ordering.bits > 50:
-            self._check_memory(1 << math.ceil(ordering.bits + 4), "elimination needs")
-        cliques = cliques_of(self.order, scopes)
-        self._cost = bytes_needed(graph.cardinalities, self.order, cliques)
-        self._check_memory(self._cost, "elimination needs")
-        self.cost = Cost(2.0**ordering.bits * SECONDS_AN_ENTRY, self._cost)
-        self._steps, self._constant = self._plan(cliques)
+        found = prepared(graph.cardinalities, [f.scope for f in self._factors], memory)
+        self._plan, self._held, self.slices = found.plan, found.held, found.slices
+        self.width, self.cost = found.width, found.cost
+        within = {*self._plan.order, *self._held}
+        self._free = [i for i in range(len(graph.cardinalities)) if i not in within]
+        self.order = [*self._free, *self._plan.order, *self._held]
         self._offsets = np.concatenate([[0], np.cumsum(graph.cardinalities)])
 
     def _check_memory(self, cost: int, what: str) -> None:
@@ -91,43 +68,54 @@ class Elimination:
                 f"raise the memory from {bytes_text(self._memory)}, or use a method that approximates",
             )
 
+    def _slices(self) -> Iterator[dict[int, int]]:
+        """States of the variables that are held, one slice after the other."""
+        for states in itertools.product(*(range(self.graph.cardinalities[i]) for i in self._held)):
+            yield dict(zip(self._held, states, strict=True))
+
+    def _constant(self, held: Held) -> float:
+        """Sum of the factors that have no variable left."""
+        empty = [f.table[tuple(held[i] for i in f.scope)] for f in self._factors if held.keys() >= set(f.scope)]
+        return float(sum(empty))
+
+    def _prepare(self, held: Held, at: Ints, messages: Floats) -> Sum:
+        return Sum(self._plan, self._plan.log_groups(self._factors, held), at, messages, self._jobs)
+
+    def _log_z_of_slices(self) -> Floats:
+        """ln Z of each slice."""
+        at, size = places(self._plan)
+        messages = np.empty(size)
+        free = math.fsum(math.log(self.graph.cardinalities[i]) for i in self._free)
+        found = []
+        for held in self._slices():
+            work = self._prepare(held, at, messages)
+            work.forward(0, len(self._plan.order))
+            found.append(work.log_z() + self._constant(held) + free)
+        return np.array(found)
+
     def log_partition_function(self) -> float:
         """Exact ln Z in nats; `-inf` when no configuration is possible."""
-        return self._sum_out({}, keep=False)
+        parts = self._log_z_of_slices()
+        return float(np.logaddexp.reduce(parts) if parts.size > 1 else parts[0])
 
-    def _sum_out(self, messages: dict[int, Floats], *, keep: bool) -> float:
-        """Sum the variables out in order and return ln Z; `messages` keeps the message of each step
-        if `keep`.
-        """
-        total = self._constant
-        for j, step in enumerate(self._steps):
-            messages[j] = _log_sum(self._table(step.base, step, messages, keep=keep))
-            if not step.scope:
-                total += float(messages.pop(j)[0])
-        return total
-
-    def _backward(self) -> tuple[float, Iterator[tuple[int, Floats]]]:
-        """ln Z, and the steps from last to first, each with exp(table - its maximum), shape
-        (*scope, variable).
+    def _weights_of_slices(self) -> tuple[float, Floats]:
+        """ln Z, and the probability of each slice.
 
         Raises
         ------
-        ModelTooLarge : the messages of all steps together do not fit into the memory.
         NoConfiguration : no configuration is possible.
         """
-        sizes = [math.prod(self._shape(step)) for step in self._steps]
-        sent = sum(size // self.graph.cardinalities[i] for size, i in zip(sizes, self.order, strict=True))
-        self._check_memory(8 * sent + 24 * max(sizes), "a backward pass needs")
-        messages: dict[int, Floats] = {}
-        total = self._sum_out(messages, keep=True)
-        if total == -np.inf:
+        parts = self._log_z_of_slices()
+        log_z = float(np.logaddexp.reduce(parts) if parts.size > 1 else parts[0])
+        if log_z == -np.inf:
             raise NoConfiguration()
+        return log_z, np.exp(parts - log_z)
 
-        def steps() -> Iterator[tuple[int, Floats]]:
-            for j in reversed(range(len(self._steps))):
-                yield j, _weights(self._table(self._steps[j].base, self._steps[j], messages))[0][0]
-
-        return total, steps()
+    def _segments(self) -> Segments:
+        """Segments of a backward pass over the sums of a slice."""
+        found = segments(self._plan, self._memory, 8)
+        self._check_memory(found.memory, "a backward pass needs")
+        return found
 
     def sample(self, count: int, rng: np.random.Generator) -> Ints:
         """Independent draws from the Gibbs distribution, exact, by sampling the variables in
@@ -144,18 +132,29 @@ class Elimination:
 
         Raises
         ------
-        ModelTooLarge : the messages of all steps together do not fit into the memory.
+        ModelTooLarge : the messages of a backward pass do not fit into the memory.
         NoConfiguration : no configuration is possible.
         """
+        parts = self._segments()
+        weights = self._weights_of_slices()[1]
+        chosen = np.zeros(count, np.int64)
+        if self.slices > 1:
+            cumulative = np.cumsum(weights)
+            chosen = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
         states = np.zeros((count, len(self.order)), np.int64)
-        for j, weights in self._backward()[1]:
-            step = self._steps[j]
-            cumulative = weights.reshape(-1, weights.shape[-1])
-            np.cumsum(cumulative, axis=1, out=cumulative)
-            rows = np.zeros(count, np.int64)
-            for i in step.scope:
-                rows = rows * self.graph.cardinalities[i] + states[:, i]
-            states[:, step.variable] = _first_above(cumulative, rows, rng.random(count) * cumulative[rows, -1])
+        for s, held in enumerate(self._slices()):
+            rows = np.flatnonzero(chosen == s)
+            if rows.size:
+                own = np.zeros((rows.size, len(self._plan.order)), np.int64)
+                work = self._prepare(held, parts.forward_at, np.empty(0))
+                for j in work.backward(parts):
+                    work.draw(j, rng.random(rows.size), own)
+                states[rows[:, np.newaxis], self._plan.order] = own
+                for i, state in held.items():
+                    states[rows, i] = state
+        for i in reversed(self._free):
+            k = self.graph.cardinalities[i]
+            states[:, i] = np.minimum((rng.random(count) * k).astype(np.int64), k - 1)
         return states
 
     def marginals(self) -> tuple[float, Floats]:
@@ -170,19 +169,21 @@ class Elimination:
         ------
         ModelTooLarge, NoConfiguration : as `sample`.
         """
-        log_z, steps = self._backward()
-        found = np.empty(self._offsets[-1])
-        outer: dict[int, Floats] = {}  # P(scope) of the steps to come, from the table that used their messages
-        for j, belief in steps:
-            step = self._steps[j]
-            total = belief.sum(axis=-1, keepdims=True)
-            np.divide(belief, total, out=belief, where=total > 0)
-            belief *= np.expand_dims(outer.pop(j, np.ones(())), -1)
-            own = belief.reshape(-1, belief.shape[-1]).sum(axis=0)
-            found[self._offsets[step.variable] : self._offsets[step.variable + 1]] = own
-            for k, axes, _ in step.messages:
-                others = [a for a, i in enumerate((*step.scope, step.variable)) if i not in self._steps[k].scope]
-                outer[k] = belief.sum(axis=tuple(others)).transpose(np.argsort(axes))
+        parts = self._segments()
+        log_z, weights = self._weights_of_slices()
+        found = np.zeros(self._offsets[-1])
+        for i in self._free:
+            found[self._offsets[i] : self._offsets[i + 1]] = 1 / self.graph.cardinalities[i]
+        for weight, held in zip(weights, self._slices(), strict=True):
+            if weight == 0:
+                continue
+            work = self._prepare(held, parts.forward_at, np.empty(0))
+            for j in work.backward(parts, replacing=True):
+                i = self._plan.order[j]
+                own = work.send_back(j)
+                found[self._offsets[i] : self._offsets[i + 1]] += weight * own / own.sum()
+            for i, state in held.items():
+                found[self._offsets[i] + state] += weight
         return log_z, found
 
     def renyi_entropy(self, alpha: float = 1.0) -> tuple[float, float]:
@@ -206,34 +207,17 @@ class Elimination:
 
         Raises
         ------
-        ModelTooLarge : the tables of an entropy, three times those of an elimination, do not fit
-            into the memory.
+        ModelTooLarge : the tables of an entropy, three times those of an elimination in log space,
+            do not fit into the memory.
         NoConfiguration : no configuration is possible.
         """
-        self._check_memory(3 * self._cost, "an entropy needs")
-        excess = alpha - 1
-        log_z, entropy = self._constant, 0.0
-        messages: dict[int, Floats] = {}
-        entropies: dict[int, Floats] = {}
-        for j, step in enumerate(self._steps):
-            table = self._table(step.base, step, messages)
-            messages[j] = _log_sum(table)
-            norm = np.where(messages[j] == -np.inf, 0.0, messages[j])
-            log_q = table - norm[..., np.newaxis]
-            np.maximum(log_q, IMPOSSIBLE, out=log_q)
-            values = log_q - self._table(np.zeros((1,) * log_q.ndim), step, entropies)
-            if excess:
-                values *= excess
-                entropies[j] = np.log1p(weighted_expm1(log_q, values).sum(axis=-1)) / -excess
-            else:
-                values *= np.exp(log_q)
-                entropies[j] = -values.sum(axis=-1)
-            if not step.scope:
-                log_z += float(messages.pop(j)[0])
-                entropy += float(entropies.pop(j)[0])
+        scopes = [f.scope for f in self._factors]
+        cliques = cliques_of(self.order, scopes)
+        self._check_memory(3 * bytes_needed(self.graph.cardinalities, self.order, cliques), "an entropy needs")
+        log_z = self.log_partition_function()
         if log_z == -np.inf:
             raise NoConfiguration()
-        return log_z, entropy
+        return log_z, elimination_entropy(self.graph.cardinalities, self._factors, self.order, cliques, alpha)
 
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
         """MAP under perturbed unary tables.
@@ -247,119 +231,38 @@ class Elimination:
         -------
         values : max_x {phi(x) + sum_i noise_i(x_i)}, shape (batch,).
         states : a maximiser of each, shape (batch, n).
+
+        Raises
+        ------
+        ModelTooLarge : the maximisers of a backward pass do not fit into the memory.
         """
         batch = noise.shape[0]
-        chunk = max(1, self._memory // self._cost)
-        parts = [self._maximise(noise[start : start + chunk]) for start in range(0, batch, chunk)]
-        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-
-    def _maximise(self, noise: Floats) -> tuple[Floats, Ints]:
-        batch = noise.shape[0]
-        messages: dict[int, Floats] = {}
-        choices: list[npt.NDArray[np.unsignedinteger]] = []
-        values = np.full(batch, self._constant)
-        for j, step in enumerate(self._steps):
-            own = noise[:, self._offsets[step.variable] : self._offsets[step.variable + 1]]
-            table = self._table(step.base, step, messages) + own.reshape(batch, *[1] * len(step.scope), -1)
-            choices.append(table.argmax(axis=-1).astype(index_type(table.shape[-1])))
-            messages[j] = table.max(axis=-1)
-            if not step.scope:
-                values += messages.pop(j)
-        states = np.empty((batch, len(self.order)), np.int64)
-        rows = np.arange(batch)
-        for step, choice in zip(reversed(self._steps), reversed(choices), strict=True):
-            states[:, step.variable] = choice[(rows, *(states[:, i] for i in step.scope))]
-        return values, states
-
-    def _table(self, base: Floats, step: _Step, messages: dict[int, Floats], *, keep: bool = False) -> Floats:
-        """`base` plus the incoming messages of a step, dropped unless `keep`: (batch or 1, *scope,
-        variable).
-        """
-        table = base
-        for j, axes, shape in step.messages:
-            message = messages[j] if keep else messages.pop(j)
-            table = table + message.transpose(0, *(a + 1 for a in axes)).reshape(-1, *shape)
-        return np.broadcast_to(table, (table.shape[0], *self._shape(step)))
-
-    def _shape(self, step: _Step) -> tuple[int, ...]:
-        return tuple(self.graph.cardinalities[i] for i in (*step.scope, step.variable))
-
-    def _plan(self, cliques: Sequence[tuple[int, ...]]) -> tuple[list[_Step], float]:
-        """Assign factors and messages to steps."""
-        at = {variable: j for j, variable in enumerate(self.order)}
-        constant = float(sum(f.table for f in self._factors if not f.scope))
-        factors: list[list[Factor]] = [[] for _ in cliques]  # used up at each step: the first that names a variable
-        for f in self._factors:
-            if f.scope:
-                factors[min(at[i] for i in f.scope)].append(f)
-        arriving: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in cliques]
-        steps = []
-        for j, (variable, clique) in enumerate(zip(self.order, cliques, strict=True)):
-            scope = tuple(i for i in clique if i != variable)
-            axes = (*scope, variable)
-            base = np.zeros((1, *[1] * len(scope), self.graph.cardinalities[variable]))
-            for factor in factors[j]:
-                perm, shape = _align(factor.scope, axes, self.graph.cardinalities)
-                base = base + factor.table.transpose(perm).reshape(1, *shape)
-            messages = tuple((k, *_align(sent, axes, self.graph.cardinalities)) for k, sent in arriving[j])
-            if scope:
-                arriving[min(at[i] for i in scope)].append((j, scope))
-            steps.append(_Step(variable, scope, base, messages))
-        return steps, constant
+        kind = index_type(max(self.graph.cardinalities))
+        parts = segments(self._plan, self._memory, kind().itemsize)
+        self._check_memory(parts.memory, "a backward pass needs")
+        noise_at = self._offsets[np.array(self._plan.order, np.int64)]
+        noise = np.ascontiguousarray(noise, np.float64)
+        values = np.full(batch, -np.inf)
+        states = np.zeros((batch, len(self.order)), np.int64)
+        rest = np.zeros(batch)
+        for i in self._free:
+            free = noise[:, self._offsets[i] : self._offsets[i + 1]]
+            states[:, i] = free.argmax(axis=1)
+            rest += free.max(axis=1)
+        for s, held in enumerate(self._slices()):
+            constant = self._constant(held)
+            work = Maxima(self._plan, self._plan.log_groups(self._factors, held), noise_at, parts, kind)
+            for b in range(batch):
+                value, own = work(noise[b])
+                value += constant + sum(noise[b, self._offsets[i] + state] for i, state in held.items())
+                if value > values[b] or s == 0:
+                    values[b] = value
+                    states[b, self._plan.order] = own
+                    states[b, self._held] = list(held.values())
+        return values + rest, states
 
 
 def _squeezed(factor: Factor, cardinalities: Sequence[int]) -> Factor:
     """A factor without its variables of one state."""
     scope = tuple(i for i in factor.scope if cardinalities[i] > 1)
     return Factor(scope, factor.table.reshape([cardinalities[i] for i in scope]))
-
-
-def _weights(table: Floats) -> tuple[Floats, Floats]:
-    """exp(table - top) and top, the largest of each row of the last axis; 0 for a row that is
-    impossible.
-    """
-    top = table.max(axis=-1, keepdims=True)
-    top = np.where(top == -np.inf, 0.0, top)
-    weights = table - top
-    return np.exp(weights, out=weights), top[..., 0]
-
-
-def _log_sum(table: Floats) -> Floats:
-    """ln of the sum of exp(table) over the last axis."""
-    weights, top = _weights(table)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(weights.sum(axis=-1)) + top)
-
-
-def weighted_expm1(log_weights: Floats, exponents: Floats) -> Floats:
-    """e^w (e^u - 1) to full relative accuracy, where e^u may overflow but e^(w + u) does not; both
-    are finite.
-    """
-    found = np.maximum(exponents, 0.0)
-    found += log_weights
-    np.exp(found, out=found)
-    shrink = np.abs(exponents)
-    np.negative(shrink, out=shrink)
-    found *= np.expm1(shrink, out=shrink)
-    return np.copysign(found, exponents, out=found)
-
-
-def _first_above(cumulative: Floats, rows: Ints, levels: Floats) -> Ints:
-    """The first column of `cumulative` that exceeds the level in each of `rows`, by bisection."""
-    low = np.zeros(rows.size, np.int64)
-    high = np.full(rows.size, cumulative.shape[1] - 1)
-    while (low < high).any():
-        middle = (low + high) // 2
-        beyond = cumulative[rows, middle] <= levels
-        low, high = np.where(beyond, middle + 1, low), np.where(beyond, high, middle)
-    return low
-
-
-def _align(
-    scope: tuple[int, ...], axes: tuple[int, ...], cardinalities: Sequence[int]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How to lay a table over `scope` along `axes`: a permutation of its axes, then a shape with
-    ones.
-    """
-    perm = tuple(sorted(range(len(scope)), key=lambda a: axes.index(scope[a])))
-    return perm, tuple(cardinalities[i] if i in scope else 1 for i in axes)

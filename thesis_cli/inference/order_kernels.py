@@ -140,7 +140,7 @@ def remove(lists: Lists, pool: Ints, v: int, near: Ints, share: float, step: int
 @helper()
 def most_joined(lists: Lists, near: Ints, count: int) -> int:
     """The one of near[:count] with most neighbours."""
-    hub = near[0]
+    hub: int = near[0]
     for p in range(1, count):
         if lists.degrees[near[p]] > lists.degrees[hub]:
             hub = near[p]
