@@ -123,8 +123,8 @@ def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds
         smaller = reduced(graph)
     except NoConfiguration:
         return ExactPlan(lambda: (-math.inf, "arc consistency"), (), refusal)
-    leafless, constant = summed(smaller.graph)
-    routes += _elimination(leafless, smaller.constant + constant, memory, refusals)
+    leafless, constant = summed(smaller)
+    routes += _elimination(leafless, constant, memory, refusals)
     zeros = any(np.isneginf(factor.table).any() for factor in smaller.graph.factors)
     work = smaller.graph, smaller.constant, memory
     if zeros and (found := _sparse_at_once(*work)):

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from thesis_cli.inference.reduction import reduced
+from thesis_cli.inference.reduction import Reduction, reduced
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 ROUNDING = 1e-14
@@ -15,18 +15,18 @@ ROUNDING = 1e-14
 up to 1."""
 
 
-def summed(graph: FactorGraph) -> tuple[FactorGraph, float]:
-    """A smaller model, and by how much ln Z of the first is larger than its own.
+def summed(small: Reduction) -> tuple[FactorGraph, float]:
+    """A model smaller than a reduced one, and by how much ln Z of the first, before the reduction,
+    is larger than its own.
 
-    The model is reduced by its zeros (`reduced`). Then variables that only one table names are
-    summed out of it, again and again, and variables that a table no longer depends on leave it. So
-    a Bayesian network keeps only the ancestors of what is observed.
+    Variables that only one table names are summed out of it, again and again, and variables that a
+    table no longer depends on leave it. So a Bayesian network keeps only the ancestors of what is
+    observed.
 
     Raises
     ------
     NoConfiguration : the zeros leave no configuration.
     """
-    small = reduced(graph)
     constant = small.constant
     while (left := _without_leaves(small.graph)) is not None:
         smaller, gained = left

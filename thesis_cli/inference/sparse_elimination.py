@@ -67,7 +67,7 @@ class SparseElimination:
         OutOfTime : the deadline has passed.
         """
         try:
-            small, constant = summed(self.graph)
+            small, constant = summed(reduced(self.graph))
         except NoConfiguration:
             return -math.inf
         return constant + self._run(small, SUM, deadline).constant
