@@ -10,6 +10,7 @@ from thesis_cli.inference import cost_function_search
 from thesis_cli.inference.cost_function_search import CostFunctionSearch
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
+from thesis_cli.studies.models.examples import random_3_sat
 
 pytest.importorskip("pytoulbar2")
 
@@ -90,3 +91,10 @@ def test_what_it_cannot_take_is_one_line(monkeypatch):
     monkeypatch.setattr(cost_function_search, "PACKAGE", "no_such_package")
     with pytest.raises(UnsuitableModel, match="needs the package no_such_package; run pip install"):
         CostFunctionSearch(graph)
+
+
+def test_a_limit_of_backtracks_does_not_stop_the_search_for_a_first_configuration(monkeypatch):
+    monkeypatch.setattr(cost_function_search, "Child", Here)
+    graph = random_3_sat(100, 420, np.random.default_rng(3))
+    found = CostFunctionSearch(graph, backtracks=1).solve(np.zeros((1, 200)))
+    assert graph.log_potential(found.states)[0] == 0 == found.bounds[0]

@@ -26,9 +26,10 @@ of the boundary and of its own."""
 SLOW = 1.0
 """Predicted seconds of an exact solver for one MAP problem from which a search is tried as well."""
 
-TRIAL, BACKTRACKS = 2000, 20_000
-"""Most backtracks of toulbar2 on the perturbed problem that decides whether it is taken, and on
-each problem after that. Seconds in their place would make results depend on the machine."""
+TRIAL, EXACT, APPROXIMATE = 500, 5000, 100
+"""Most backtracks of toulbar2: on the perturbed problem that decides whether it is taken, and on
+each problem after that if it solved this one and if not. Seconds in their place would make results
+depend on the machine."""
 
 
 def map_solver(
@@ -116,10 +117,10 @@ def _by_search(graph: FactorGraph, memory: int, only_exact: bool, why: list[str]
         return None
     trial.maximise(np.random.default_rng(0).gumbel(size=(1, sum(graph.cardinalities))))
     if trial.guarantee == "exact":
-        return Completed(graph, None if only_exact else BACKTRACKS, memory)
+        return Completed(graph, None if only_exact else EXACT, memory)
     why.append(f"not toulbar2: a perturbed problem takes more than {TRIAL} backtracks")
     hard = any(np.isneginf(f.table).any() for f in graph.factors)
-    return Completed(graph, BACKTRACKS, memory) if hard and not only_exact else None
+    return Completed(graph, APPROXIMATE, memory) if hard and not only_exact else None
 
 
 def _make(name: SolverName, graph: FactorGraph, memory: int, time_limit: float = 60.0) -> MapSolver:

@@ -200,8 +200,7 @@ def _minimum(model: Model, costs: Costs, problem: Problem) -> tuple[Ints | None,
 
     network = pytoulbar2.CFN()
     pytb2.option.limited = False
-    if problem.backtracks is not None:
-        pytb2.option.backtrackLimit = problem.backtracks
+    pytb2.option.backtrackLimit = 2**63 - 1 if problem.backtracks is None else problem.backtracks
     network.CFN.timer(MOST_SECONDS)
     try:
         _post(network, model, costs, problem.forbidden)
