@@ -10,8 +10,11 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import ModelTooLarge
-from thesis_cli.inference.table_clauses import LOWEST, MOST_CLAUSES, Template, template
+from thesis_cli.inference.table_clauses import LOWEST, Template, digits, template
 from thesis_cli.models.factor_graph import FactorGraph
+
+MOST_CLAUSES = 2**21
+"""Largest number of clauses."""
 
 Literals = npt.NDArray[np.int32]
 
@@ -56,10 +59,9 @@ class _Translation:
     def __init__(self, graph: FactorGraph) -> None:
         self._graph = graph
         self._states = graph.cardinalities
-        self._starts = np.cumsum([1, *(_literal_count(k) for k in self._states)]).tolist()
+        self._starts = np.cumsum([1, *map(digits, self._states)]).tolist()
         self._parts: list[Literals] = []
-        self._clauses = sum(1 + k * (k - 1) // 2 for k in self._states if k > 2)
-        self._check_clauses()
+        self._clauses = 0
         self._next: int = self._starts[-1]
         self._shift: list[float] = []
         self._lowest = 0.0
@@ -69,14 +71,13 @@ class _Translation:
 
     def formula(self) -> WeightedFormula:
         for i, k in enumerate(self._states):
-            if k > 2:
-                self._exactly_one(self._starts[i], k)
+            self._only_states(self._starts[i], k)
         for scope, table in _combined(self._graph).items():
             if table.max() == -np.inf:
                 self._forbid_all()
             elif not scope:
                 self._shift.append(float(table))
-            elif len(scope) == 1 and _narrow(table):
+            elif table.shape == (2,) and _narrow(table):
                 self._unary(scope[0], table)
             else:
                 self._table(scope, table)
@@ -92,42 +93,36 @@ class _Translation:
             self._lowest,
         )
 
-    def _check_clauses(self) -> None:
+    def _add(self, literals: Literals, clauses: int) -> None:
+        self._parts.append(literals)
+        self._clauses += clauses
         if self._clauses > MOST_CLAUSES:
             raise ModelTooLarge(
                 f"more than {MOST_CLAUSES:,} clauses for model counting", "use another exact method, or a bound"
             )
 
-    def _add(self, literals: Literals, clauses: int) -> None:
-        self._parts.append(literals)
-        self._clauses += clauses
-        self._check_clauses()
-
-    def _exactly_one(self, start: int, k: int) -> None:
-        """One state holds; these clauses are counted beforehand."""
-        first, second = np.triu_indices(k, 1)
-        pairs = np.stack([-start - first, -start - second, np.zeros(len(first))], axis=1)
-        self._parts += [np.array([*range(start, start + k), 0], np.int32), pairs.astype(np.int32).reshape(-1)]
+    def _only_states(self, start: int, k: int) -> None:
+        """Forbid digits above k - 1: those that agree with it but have 1 at one of its zeros."""
+        last = f"{k - 1:0{digits(k)}b}" if k > 1 else ""
+        for at in (at for at, digit in enumerate(last) if digit == "0"):
+            ones = [-start - i for i in range(at) if last[i] == "1"]
+            self._add(np.array([*ones, -start - at, 0], np.int32), 1)
 
     def _forbid_all(self) -> None:
         self._add(np.array([self._next, 0, -self._next, 0], np.int32), 2)
         self._next += 1
 
     def _unary(self, i: int, table: Floats) -> None:
-        """The table of one variable is the weights of its literals."""
-        start, top = self._starts[i], float(table.max())
+        """The table of a variable of two states is the weights of its literals."""
+        literal, top = self._starts[i], float(table.max())
         self._shift.append(top)
         possible = table > -np.inf
-        self._lowest += float(table[possible].min()) - top
-        k = len(table)
-        literals = np.array([-start, start] if k == 2 else range(start, start + k), np.int32)
-        forbidden = np.stack([-literals[~possible], np.zeros(k - possible.sum(), np.int32)], axis=1)
-        self._add(forbidden.reshape(-1).astype(np.int32), len(forbidden))
-        weights = np.exp(np.where(possible, table - top, 0.0))
-        pairs = weights[::-1].reshape(1, 2) if k == 2 else np.stack([weights, np.ones(k)], axis=1)
-        chosen = (pairs != 1).any(axis=1)
-        self._weighted.append(np.arange(start, start + len(pairs), dtype=np.int32)[chosen])
-        self._weights.append(pairs[chosen])
+        if possible.all() and table[0] != table[1]:
+            self._lowest += float(table.min()) - top
+            self._weighted.append(np.array([literal], np.int32))
+            self._weights.append(np.exp(table[None, ::-1] - top))
+        elif not possible.all():
+            self._add(np.array([literal if possible[1] else -literal, 0], np.int32), 1)
 
     def _table(self, scope: tuple[int, ...], table: Floats) -> None:
         key = (table.shape, table.tobytes())
@@ -146,10 +141,6 @@ class _Translation:
             self._weighted.append(literals)
             self._weights.append(np.stack([np.exp(logs), -np.expm1(logs)], axis=1))
             self._lowest += float(logs.sum())
-
-
-def _literal_count(states: int) -> int:
-    return 0 if states == 1 else 1 if states == 2 else states
 
 
 def _narrow(table: Floats) -> bool:
