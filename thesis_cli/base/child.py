@@ -168,19 +168,6 @@ def _above_standard(descriptor: int) -> int:
     return copy
 
 
-def _above_standard(descriptor: int) -> int:
-    """The same file under a number that is not that of standard input, output or error, one of
-    which may be closed.
-    """
-    taken = []
-    while descriptor < 3:
-        taken.append(descriptor)
-        descriptor = os.dup(descriptor)
-    for number in taken:
-        os.close(number)
-    return descriptor
-
-
 def _cause(status: int) -> str:
     return f"signal {-status}" if status < 0 else f"exit status {status}"
 
