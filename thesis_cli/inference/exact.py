@@ -121,9 +121,9 @@ def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds
 
     try:
         smaller = reduced(graph)
+        leafless, constant = summed(smaller)
     except NoConfiguration:
         return ExactPlan(lambda: (-math.inf, "arc consistency"), (), refusal)
-    leafless, constant = summed(smaller)
     routes += _elimination(leafless, constant, memory, refusals)
     zeros = any(np.isneginf(factor.table).any() for factor in smaller.graph.factors)
     work = smaller.graph, smaller.constant, memory
