@@ -41,8 +41,9 @@ SECONDS = 60.0
 PER_CONFIGURATION = 4e-8
 """Seconds of enumeration for a configuration."""
 
-SPARSE_SHARE = 1 / 3
-"""Share of the time after which sparse tables, which grow unpredictably, are given up."""
+SPARSE_SHARE, COUNTING_SHARE = 0.3, 0.6
+"""Shares of the time after which algorithms whose time cannot be predicted are given up; half of
+these beside an elimination that is predicted to end in time."""
 
 
 def exact_log_partition_function(
@@ -84,6 +85,9 @@ def exact_log_partition_function(
     )
 
 
+_TOO_SLOW = ModelTooLarge("no exact ln Z in time", "give it more time")
+
+
 @dataclass(frozen=True)
 class ExactPlan:
     """How to find the exact ln Z of a factor graph.
@@ -96,8 +100,8 @@ class ExactPlan:
     """
 
     quick: Callable[[], tuple[float, str]] | None
-    attempts: tuple[Attempt, ...]
-    refusal: ModelTooLarge
+    attempts: tuple[Attempt, ...] = ()
+    refusal: ModelTooLarge = _TOO_SLOW
 
 
 def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds: float = math.inf) -> ExactPlan:
@@ -109,13 +113,13 @@ def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds
     seconds : time for all attempts together.
     """
     refusals: list[ModelTooLarge] = []
-    routes = [*_transfer(graph, memory), *_elimination(graph, 0.0, memory, refusals)]
-    refusal = refusals[0] if refusals else ModelTooLarge("no exact ln Z in time", "give it more time")
-    for route in routes:
-        if route.seconds <= INSTANT:
-            return ExactPlan(route.run, (), refusal)
+    routes: list[_Route] = []
+    for route in (_transfer, partial(_elimination, refusals=refusals)):
+        routes += route(graph, memory)
+        if quick := _within(routes, INSTANT):
+            return ExactPlan(quick.run)
     if graph.size <= min(max_configurations, QUICK / PER_CONFIGURATION):
-        return ExactPlan(partial(_enumerated, graph, max_configurations), (), refusal)
+        return ExactPlan(partial(_enumerated, graph, max_configurations))
     from thesis_cli.inference.leaves import summed
     from thesis_cli.inference.reduction import reduced
 
@@ -123,19 +127,22 @@ def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds
         smaller = reduced(graph)
         leafless, constant = summed(smaller)
     except NoConfiguration:
-        return ExactPlan(lambda: (-math.inf, "arc consistency"), (), refusal)
-    routes += _elimination(leafless, constant, memory, refusals)
+        return ExactPlan(lambda: (-math.inf, "arc consistency"))
+    routes += _elimination(leafless, memory, constant, refusals=refusals)
     zeros = any(np.isneginf(factor.table).any() for factor in smaller.graph.factors)
     work = smaller.graph, smaller.constant, memory
-    if zeros and (found := _sparse_at_once(*work)):
-        return ExactPlan(lambda: found, (), refusal)
+    if zeros and (answer := _sparse_at_once(*work)):
+        return ExactPlan(lambda: answer)
     if quick := _within(routes, QUICK):
-        return ExactPlan(quick.run, (), refusal)
-    tried = [Attempt("elimination", _run, (route,), seconds) for route in [_within(routes, seconds)] if route]
+        return ExactPlan(quick.run)
+    tried, unpredictable = [], seconds
+    if best := _within(routes, seconds):
+        tried.append(Attempt("elimination", _run, (best,), seconds))
+        unpredictable /= 2
     if zeros:
-        tried.append(Attempt("sparse elimination", _sparse, work, SPARSE_SHARE * seconds))
-        tried.append(Attempt("model counting", _counting, work, seconds))
-    return ExactPlan(None, tuple(tried), refusal)
+        tried.append(Attempt("sparse elimination", _sparse, work, SPARSE_SHARE * unpredictable))
+        tried.append(Attempt("model counting", _counting, work, COUNTING_SHARE * unpredictable))
+    return ExactPlan(None, tuple(tried), refusals[-1] if refusals else _TOO_SLOW)
 
 
 @dataclass(frozen=True)
@@ -165,7 +172,9 @@ def _transfer(graph: FactorGraph, memory: int) -> list[_Route]:
     return [_Route(grid, grid.cost.seconds)] if grid.summable else []
 
 
-def _elimination(graph: FactorGraph, constant: float, memory: int, refusals: list[ModelTooLarge]) -> list[_Route]:
+def _elimination(
+    graph: FactorGraph, memory: int, constant: float = 0.0, *, refusals: list[ModelTooLarge]
+) -> list[_Route]:
     try:
         solver = Elimination(graph, memory)
         return [_Route(solver, solver.cost.seconds, constant)]

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from thesis_cli.base.children import Attempt, Failed, attempts
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
@@ -28,12 +28,13 @@ TIME_LIMIT = 60.0
 """Seconds, unless others are asked for."""
 
 SHARES: dict[BoundName, float] = {
-    "bethe": 0.15,
-    "trw": 0.25,
-    "unary": 0.25,
-    "average": 0.25,
+    "bethe": 0.1,
+    "trw": 0.1,
+    "average": 0.1,
+    "unary": 0.1,
 }
-"""Approximations in the order of their start, and the largest share of the time of each."""
+"""Approximations in the order of their start, and the largest share of the time of each; the last
+takes what is left."""
 
 LEAST = 5.0
 """Seconds that each may take even if its share is less."""
@@ -95,10 +96,12 @@ def portfolio(
                 if isinstance(answer.error, NoConfiguration):
                     raise answer.error
                 logger.debug("%s: %s", attempt.name, answer.error)
-            elif isinstance(answer, Bounds):
-                known.add(attempt.name, answer)
-            else:
+            elif not isinstance(answer, Bounds):
                 return _exact(*answer)
+            elif answer.estimates[0].kind == "exact":
+                return Portfolio(tuple(answer.estimates))
+            else:
+                known.add(cast(BoundName, attempt.name), answer)
     return known.portfolio(plan.refusal)
 
 
@@ -136,10 +139,10 @@ class _Known:
     """What the methods have found so far."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Bounds] = {}
+        self._found: dict[BoundName, Bounds] = {}
         self._interval = math.inf
 
-    def add(self, name: str, found: Bounds) -> None:
+    def add(self, name: BoundName, found: Bounds) -> None:
         """Take what a method found, instead of what it found before; say so if much is gained."""
         self._found[name] = found
         low, high = self._best("lower"), self._best("upper")
@@ -148,7 +151,7 @@ class _Known:
             logger.info("%.6g <= ln Z <= %.6g so far", low.low, high.high)
 
     def _estimates(self, side: Side) -> list[Estimate]:
-        return [e for found in self._found.values() for e in found.estimates if side_of(e) == side]
+        return [e for name, found in self._found.items() for e in found.estimates if side_of(name, e) == side]
 
     def _best(self, side: Literal["upper", "lower"]) -> Estimate | None:
         """The tightest bound from a side, by the end of its interval."""
@@ -174,9 +177,11 @@ class _Known:
         return Portfolio(found, _meaning(inner[0] if inner else None, low, high), calls)
 
 
-def side_of(estimate: Estimate) -> Side:
-    """Which side of ln Z an estimate is on, by its kind."""
-    return next((side for side in ("upper", "lower") if f"{side} bound" in estimate.kind), "neither")
+def side_of(name: BoundName, estimate: Estimate) -> Side:
+    """Which side of ln Z an estimate is on, by its method or, if that has several, its kind."""
+    if (side := METHODS[name].side) in ("upper", "lower"):
+        return side
+    return "upper" if "upper bound" in estimate.kind else "lower" if "lower bound" in estimate.kind else "neither"
 
 
 def _doubt(e: Estimate, low: Estimate | None, high: Estimate | None) -> tuple[bool, bool, float]:
