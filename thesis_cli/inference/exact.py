@@ -85,7 +85,8 @@ def exact_log_partition_function(
     )
 
 
-_TOO_SLOW = ModelTooLarge("no exact ln Z in time", "give it more time")
+_REMEDY = "give it more time, or use a method that approximates"
+_NONE = ModelTooLarge("no exact ln Z in time", _REMEDY)
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class ExactPlan:
 
     quick: Callable[[], tuple[float, str]] | None
     attempts: tuple[Attempt, ...] = ()
-    refusal: ModelTooLarge = _TOO_SLOW
+    refusal: ModelTooLarge = _NONE
 
 
 def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds: float = math.inf) -> ExactPlan:
@@ -142,7 +143,10 @@ def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds
     if zeros:
         tried.append(Attempt("sparse elimination", _sparse, work, SPARSE_SHARE * unpredictable))
         tried.append(Attempt("model counting", _counting, work, COUNTING_SHARE * unpredictable))
-    return ExactPlan(None, tuple(tried), refusals[-1] if refusals else _TOO_SLOW)
+    if routes:
+        fastest = min(routes, key=lambda route: route.seconds)
+        refusals = [ModelTooLarge(f"{fastest.solver.name} is predicted to take {fastest.seconds:.2g} s", _REMEDY)]
+    return ExactPlan(None, tuple(tried), refusals[-1])
 
 
 @dataclass(frozen=True)

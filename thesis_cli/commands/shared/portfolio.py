@@ -83,7 +83,7 @@ def portfolio(
     plan = exact_plan(graph, options.memory, max_configurations, seconds)
     if plan.quick:
         return _exact(*plan.quick())
-    logger.info("no exact ln Z at once: %s; %g s for all methods", plan.refusal.problem, seconds)
+    logger.info("no exact ln Z at once: %s; all methods have %g s", plan.refusal.problem, seconds)
     approximate = [
         Attempt(name, _approximate, (name, graph, options), max(share * seconds, min(LEAST, seconds)))
         for name, share in SHARES.items()
