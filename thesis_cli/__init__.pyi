@@ -53,7 +53,7 @@ def estimate_z(
 def bound(
     model: Any,
     *,
-    method: Literal['auto', 'trw', 'max-marginal', 'unary', 'average', 'subset', 'clamp', 'bethe'] = ...,
+    method: Literal['auto', 'trw', 'max-marginal', 'unary', 'average', 'subset', 'clamp', 'bethe', 'mini-bucket', 'importance'] = ...,
     alpha: Sequence[float] | float = ...,
     samples: int = ...,
     subset: Any = ...,
@@ -62,6 +62,7 @@ def bound(
     confidence: float = ...,
     confidence_method: Literal['normal', 'concentration'] = ...,
     solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
+    time_limit: float | None = ...,
     quantity: Literal['lnZ', 'log10Z'] = ...,
     exact: bool = ...,
     uai: str | Path | None = ...,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -36,6 +37,7 @@ from thesis_cli.commands.shared.low_rank import (
     METHODS,
     SAMPLED,
     SOLVED,
+    TIMED,
     BoundName,
     BoundOptions,
     IntervalName,
@@ -71,7 +73,8 @@ class BoundRequest(Request):
         "auto",
         "Method. Upper bounds: trw, unary (noise on variables), subset (noise on sets of them), clamp (unary, summed "
         "over the states of some variables). Lower bounds: max-marginal, average (the noise of unary, divided by the "
-        "number of variables). Approximation: bethe. auto takes an upper and a lower bound.",
+        "number of variables). Both: mini-bucket. Approximation: bethe. Estimate: importance. auto takes an upper and "
+        "a lower bound.",
     )
     alpha: tuple[float, ...] = option(
         (0.0,),
@@ -97,9 +100,16 @@ class BoundRequest(Request):
         objects=True,
     )
     any_alpha: bool = any_alpha_option(methods=SAMPLED)
-    confidence: float = confidence_option(methods=SAMPLED)
+    confidence: float = confidence_option(methods=(*SAMPLED, "importance"))
     confidence_method: IntervalName = interval_option(methods=CONCENTRATED)
     solver: SolverName = solver_option(methods=SOLVED)
+    time_limit: float | None = option(
+        None,
+        "Seconds of the method; what it finds then depends on the machine.",
+        above=0,
+        default_text="a fixed amount of work",
+        methods=TIMED,
+    )
     quantity: Literal["lnZ", "log10Z"] = option("lnZ", "Quantity to bound.")
     exact: bool = option(False, "Add the exact answer, if it can be computed.")
     uai: Path | None = uai_option("PR")
@@ -115,8 +125,9 @@ class BoundRequest(Request):
         check_interval(self.confidence_method, self.alpha)
         if not self.exact and "max_configurations" in given(self):
             raise InputError("--max-configurations is given without --exact", "add --exact")
-        if not self.exact and self.method != "auto" and not METHODS[self.method].solved and "memory" in given(self):
-            raise InputError(f"--memory does not go with --method {self.method}", f"it is for {', '.join(SOLVED)}")
+        heed = (*SOLVED, *TIMED)
+        if not self.exact and self.method not in ("auto", *heed) and "memory" in given(self):
+            raise InputError(f"--memory does not go with --method {self.method}", f"it is for {', '.join(heed)}")
         if self.method == "clamp" and self.clamp is None:
             raise InputError("--method clamp needs --clamp", "name variables, as in --clamp 0,5")
         if self.method == "auto":
@@ -184,6 +195,7 @@ def _options(request: BoundRequest, model: FactorGraph, seed: int) -> BoundOptio
         any_alpha=request.any_alpha,
         subsets=subsets,
         clamp=variables_of(model, request.clamp or ()),
+        deadline=None if request.time_limit is None else time.monotonic() + request.time_limit,
     )
 
 
@@ -232,5 +244,6 @@ COMMAND = Command(
         "bound data/models/ising-4x4.uai --method unary --alpha 0 --alpha -0.1 --samples 1000",
         "bound data/models/ising-4x4.uai --method clamp --clamp 5,10 --exact",
         "bound data/models/asia.bif --evidence xray=yes --method bethe --quantity log10Z",
+        "bound data/models/ising-4x4.uai --method mini-bucket",
     ),
 )

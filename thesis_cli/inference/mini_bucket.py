@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from thesis_cli.base.errors import NoConfiguration, OutOfTime
@@ -154,13 +154,21 @@ def tightened(
     *,
     sides: Sequence[Side] = ("upper", "lower"),
     limit: int | None = None,
+    keep: bool = False,
 ) -> dict[Side, Tightened]:
-    """The best bounds with the mini-buckets that give them; see `mini_bucket_bounds`."""
+    """The best bounds with the mini-buckets that give them; see `mini_bucket_bounds`.
+
+    With `keep`, the memory also has to hold all tables at once.
+    """
     planner, found = Planner(graph), {side: Tightened(side) for side in sides}
+
+    def fits(plan: Plan) -> bool:
+        return plan.memory + (8 * plan.entries if keep else 0) <= memory
+
     if limit is not None or deadline is None:
-        plan = planner.plan(limit) if limit is not None else _fixed(planner, memory)
+        fixed = planner.plan(limit) if limit is not None else _fixed(planner, fits)
         for each in found.values():
-            each.run(plan, PASSES, deadline)
+            each.run(fixed, PASSES, deadline)
         return found
     plan: Plan | None = planner.plan(FIRST)
     while plan:
@@ -173,28 +181,29 @@ def tightened(
         passes = sum(each.passes for each in found.values()) - before
         pace = (time.monotonic() - began) / max(1, passes) / _work(plan)
         left = deadline - time.monotonic()
-        plan = _larger(planner, plan, memory, left / pace / FEWEST / len(found))
+        plan = _larger(planner, plan, fits, left / pace / FEWEST / len(found))
     return found
 
 
-def _fixed(planner: Planner, memory: int) -> Plan:
+def _fixed(planner: Planner, fits: Callable[[Plan], bool]) -> Plan:
     """The largest mini-buckets within the memory and `WORK`."""
     plan = planner.plan(FIRST)
-    return _larger(planner, plan, memory, WORK) or plan
+    return _larger(planner, plan, fits, WORK) or plan
 
 
 def _work(plan: Plan) -> int:
     """Time of a pass, in that of one entry of a table."""
-    return sum(node.size for node in plan.nodes) + 5000 * len(plan.nodes)
+    return plan.entries + 5000 * len(plan.nodes)
 
 
-def _larger(planner: Planner, plan: Plan, memory: int, work: float) -> Plan | None:
+def _larger(planner: Planner, plan: Plan, fits: Callable[[Plan], bool], work: float) -> Plan | None:
     """The largest mini-buckets beyond those of a plan that memory and the work of a pass allow."""
-    found, limit = None, float(max((node.size for node in plan.nodes), default=1))
+    found: Plan | None = None
+    limit = float(max((node.size for node in plan.nodes), default=1))
     while not (found or plan).exact:
         limit *= FACTOR
         larger = planner.plan(limit)
-        if larger.memory > memory or _work(larger) > work:
+        if _work(larger) > work or not fits(larger):
             break
         found = larger
     return found

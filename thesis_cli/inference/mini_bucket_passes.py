@@ -93,8 +93,13 @@ class Passes:
         nodes = self.plan.nodes
         return sorted(bucket, key=lambda j: (not np.isneginf(nodes[j].base).any(), -nodes[j].size, j))
 
-    def forward(self, *, tighten: bool = True) -> None:
-        """Sum out all variables; `tighten` moves functions and weights on the way.
+    def forward(self, shares: list[Floats] | None = None) -> None:
+        """Sum out all variables, and tighten the bound on the way.
+
+        Parameters
+        ----------
+        shares : a list for (f / sum f^(1/w)^w)^(1/w) of each mini-bucket, with the eliminated variable
+            as the last axis: the bound then stays as it is.
 
         Raises
         ------
@@ -109,10 +114,12 @@ class Passes:
                 self._assemble(b, j, table, self.state.shifts[j])
                 tables.append(table)
                 start += table.size
-            if len(bucket) > 1 and tighten:
+            if len(bucket) > 1 and shares is None:
                 self._match(b, tables)
             for j, table in zip(bucket, tables, strict=True):
                 self._sent[j] = self._send(j, table)
+                if shares is not None:
+                    shares.append(_shares(table.reshape(plan.nodes[j].shape[0], -1)))
                 if plan.nodes[j].parent < 0:
                     total += float(self._sent[j][0])
                     margin += self._errors[j] + UNIT * (abs(total) if np.isfinite(total) else 0.0)
@@ -143,7 +150,9 @@ class Passes:
             table[np.isnan(table)] = np.inf
 
     def _send(self, j: int, table: Floats) -> Floats:
-        """w ln sum exp(table / w) over the eliminated variable; the table is used up."""
+        """w ln sum exp(table / w) over the eliminated variable; the table becomes that of the exponentials
+        up to a factor of each column.
+        """
         weight, rows = self.state.weights[j], table.reshape(self.plan.nodes[j].shape[0], -1)
         if weight != 1:
             rows /= weight
@@ -282,13 +291,19 @@ def largest(values: Floats) -> float:
     return float(top) if np.isfinite(top) else float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
 
 
+def _shares(rows: Floats) -> Floats:
+    """Each row of the transpose divided by its sum, one after the other; 0 where that is 0."""
+    rows /= np.maximum(rows.sum(axis=0), FLOOR)
+    return np.ascontiguousarray(rows.T).reshape(-1)
+
+
 def log_sum(rows: Floats) -> Floats:
-    """ln of the sum of exp over the first axis; `rows` is used up."""
+    """ln of the sum of exp over the first axis; `rows` becomes exp(rows - the largest of each column)."""
     top = rows.max(axis=0)
     top[~np.isfinite(top)] = 0.0
     rows -= top
-    np.exp(rows, out=rows)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):  # over where the largest is inf
+        np.exp(rows, out=rows)
         found: Floats = np.log(rows.sum(axis=0))
     found += top
     return found

@@ -76,9 +76,14 @@ class Plan:
         return all(len(bucket) == 1 for bucket in self.buckets)
 
     @property
+    def entries(self) -> int:
+        """Entries of all tables."""
+        return sum(node.size for node in self.nodes)
+
+    @property
     def memory(self) -> int:
         """Bytes of one pass in both directions: messages, and the tables of one bucket with their
-        weights."""
+        beliefs."""
         messages = sum(2 * node.size // node.shape[0] for node in self.nodes)
         return 8 * (messages + max((3 * sum(self.nodes[j].size for j in b) for b in self.buckets), default=0))
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from thesis_cli.perturbation.estimate import Estimate
     from thesis_cli.perturbation.low_rank import LowRankMaxima
 
-BoundName = Literal["trw", "max-marginal", "unary", "average", "subset", "clamp", "bethe"]
+BoundName = Literal["trw", "max-marginal", "unary", "average", "subset", "clamp", "bethe", "mini-bucket", "importance"]
 IntervalName = Literal["normal", "concentration"]
-Side = Literal["upper", "lower", "neither"]
+Side = Literal["upper", "lower", "neither", "both"]
 
 UNIT = "MAP calls"
 
@@ -65,7 +65,7 @@ class BoundOptions:
         """Random numbers of a method that draws noise; a clamped model has those of `unary`."""
         import numpy as np
 
-        streams = {"unary": 0, "clamp": 0, "average": 1, "subset": 2}
+        streams = {"unary": 0, "clamp": 0, "average": 1, "subset": 2, "importance": 3}
         return np.random.SeedSequence(self.seed, spawn_key=(streams[name], 0))
 
 
@@ -81,7 +81,7 @@ class Method(NamedTuple):
 
     Attributes
     ----------
-    side : which side of ln Z the result is on.
+    side : which side of ln Z the result is on; both, if it is two bounds.
     bound : the function that does the work.
     solved : whether it solves MAP problems, and so heeds `--solver`.
     sampled : whether it solves them under random noise, and so heeds `--samples` and `--alpha`.
@@ -224,6 +224,48 @@ def _trw(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bound
     return Bounds([fixed_estimate(log_of_sum(result.value), kind, "TRW", "Wainwright, Jaakkola and Willsky 2005")], 0)
 
 
+def _mini_bucket(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
+    from thesis_cli.base.rounding import log_of_sum
+    from thesis_cli.inference.mini_bucket import mini_bucket_bounds
+    from thesis_cli.perturbation.estimate import exact_estimate, fixed_estimate
+
+    found = mini_bucket_bounds(graph, options.memory, options.deadline)
+    logger.debug("mini-buckets of up to %s entries, %s passes", f"{found.largest:,}", found.passes)
+    if found.exact:
+        return Bounds([exact_estimate(log_of_sum(found.upper), "lnZ", "mini-buckets, none divided")], 0)
+    ends = [(found.upper, "upper bound"), (found.lower, "lower bound")]
+    source = "Liu and Ihler 2011"
+    return Bounds([fixed_estimate(end, kind, "mini-bucket", source) for end, kind in ends if math.isfinite(end)], 0)
+
+
+def _importance(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
+    import numpy as np
+
+    from thesis_cli.base.rounding import log_of_sum
+    from thesis_cli.inference.mini_bucket_sampling import importance_estimate
+    from thesis_cli.perturbation.estimate import Estimate, exact_estimate
+
+    rng = np.random.default_rng(options.stream("importance"))
+    found = importance_estimate(graph, rng, options.memory, options.deadline, confidence=options.confidence)
+    if found.exact:
+        return Bounds([exact_estimate(log_of_sum(found.value), "lnZ", "mini-buckets, none divided")], 0)
+    logger.debug("%s samples, %.3g of them effective", f"{found.samples:,}", found.effective)
+    kind = "Z unbiased" if found.trusted else f"Z unbiased, but only {found.effective:.0f} effective samples"
+    estimate = Estimate(
+        value=found.value,
+        standard_error=found.standard_error if found.trusted else math.inf,
+        low=found.low,
+        high=found.high,
+        target="ln Z",
+        kind=kind,
+        confidence=found.confidence,
+        map_calls=0,
+        method="importance",
+        source="Liu, Fisher and Ihler 2015",
+    )
+    return Bounds([estimate], 0)
+
+
 METHODS: dict[BoundName, Method] = {
     "trw": Method("upper", _trw),
     "max-marginal": Method("lower", _max_marginal, solved=True),
@@ -232,12 +274,17 @@ METHODS: dict[BoundName, Method] = {
     "subset": Method("upper", _subset, solved=True, sampled=True),
     "clamp": Method("upper", _clamped, solved=True, sampled=True),
     "bethe": Method("neither", _bethe),
+    "mini-bucket": Method("both", _mini_bucket),
+    "importance": Method("neither", _importance),
 }
 """In the order in which `auto` tries them."""
 assert tuple(METHODS) == get_args(BoundName)
 
 SOLVED = tuple(name for name, method in METHODS.items() if method.solved)
 SAMPLED = tuple(name for name, method in METHODS.items() if method.sampled)
+TIMED = ("mini-bucket", "importance")
+"""Methods that take what memory and time they are given."""
+
 CONCENTRATED = ("unary", "average", "subset")
 """Methods that `--confidence-method concentration` covers."""
 
