@@ -1,3 +1,6 @@
+import math
+from decimal import Decimal
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -142,3 +145,11 @@ def test_marginals_over_the_states_without_evidence():
     found = graph.original_marginals(np.array([0.25, 0.75, 1.0]))
     assert [table.tolist() for table in found] == [[0.25, 0.75], [0, 0, 1]]
     assert graph.tempered(2).unobserved == (2, 3)
+
+
+@pytest.mark.parametrize("cardinalities", [[7] * 9, [10] * 7, [2] * 24, [3] * 500 + [1, 2], [2**30] * 64])
+def test_a_large_number_of_configurations_is_rounded_as_a_decimal_number(cardinalities):
+    size = math.prod(cardinalities)
+    graph = FactorGraph(cardinalities, [])
+    assert graph.size == size
+    assert graph.describe().endswith(f", {Decimal(size):.2e} configurations".replace("e+", "e"))

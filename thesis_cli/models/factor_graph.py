@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import MAX_EMAX, Context, Decimal
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -155,7 +156,7 @@ class FactorGraph:
     @cached_property
     def size(self) -> int:
         """Number of configurations, exact for models of any size."""
-        return math.prod(self.cardinalities)
+        return math.prod(k**times for k, times in Counter(self.cardinalities).items())
 
     def describe(self) -> str:
         """`8 variables, 8 factors, 256 configurations`."""
@@ -308,7 +309,12 @@ Model = FactorGraph | LogPotentials
 
 
 def _count(size: int) -> str:
-    """`12 configurations`; large numbers in powers of ten."""
+    """`12 configurations`; large numbers in powers of ten, from their first bits."""
     if size < 10**7:
         return counted(size, "configuration")
-    return f"{Decimal(size):.2e} configurations".replace("e+", "e")
+    cut = max(0, size.bit_length() - 128)
+    found = _MANY.multiply(Decimal(size >> cut), _MANY.power(2, cut))
+    return f"{found:.2e} configurations".replace("e+", "e")
+
+
+_MANY = Context(prec=40, Emax=MAX_EMAX)
