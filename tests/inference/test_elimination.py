@@ -242,7 +242,7 @@ scopes = st.lists(st.lists(st.integers(0, 8), min_size=1, max_size=3, unique=Tru
 def greedy(n, scopes, bits, fill, size, effort=np.inf):
     first, adjacent = _adjacency(n, _pairs(scopes))
     found = greedy_order(first, adjacent, bits, np.zeros(n), np.array([fill, size]), np.array([np.inf, effort]))
-    return found[0].tolist(), found[1], found[2]
+    return found[0].tolist(), found[1][0], found[2]
 
 
 @given(scopes, st.lists(st.integers(1, 4), min_size=9, max_size=9), st.booleans())

@@ -250,15 +250,16 @@ class Elimination:
             states[:, i] = free.argmax(axis=1)
             rest += free.max(axis=1)
         for s, held in enumerate(self._slices()):
-            constant = self._constant(held)
             work = Maxima(self._plan, self._plan.log_groups(self._factors, held), noise_at, parts, kind)
-            for b in range(batch):
-                value, own = work(noise[b])
-                value += constant + sum(noise[b, self._offsets[i] + state] for i, state in held.items())
-                if value > values[b] or s == 0:
-                    values[b] = value
-                    states[b, self._plan.order] = own
-                    states[b, self._held] = list(held.values())
+            found, own = work.of(noise)
+            found += self._constant(held)
+            for i, state in held.items():
+                found += noise[:, self._offsets[i] + state]
+            better = (found > values) | (s == 0)
+            values[better] = found[better]
+            for i, state in held.items():
+                states[better, i] = state
+            states[np.ix_(better, self._plan.order)] = own[better]
         return values + rest, states
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.compiled import ZERO, kernel
+from thesis_cli.base.compiled import ZERO, helper, kernel
 from thesis_cli.inference.elimination_kernels import (
     PRODUCT,
     SUM,
@@ -21,8 +21,32 @@ from thesis_cli.inference.elimination_kernels import (
 )
 
 
-@kernel()
-def maximise_out(
+@helper()
+def maximise_row(
+    row: Floats, noise: Floats, noise_at: int, k: int, out: Floats, at: int, choices: Any, to: int
+) -> None:
+    """Maxima over the fastest axis, of k states, of `row` plus noise; and the maximisers."""
+    if k == 2:
+        a, b = noise[noise_at], noise[noise_at + 1]
+        for o in range(row.size // 2):
+            first, second = row[2 * o] + a, row[2 * o + 1] + b
+            out[at + o] = second if second > first else first
+            choices[to + o] = 1 if second > first else 0
+        return
+    for o in range(row.size // k):
+        best = row[o * k] + noise[noise_at]
+        chosen: int = 0
+        for x in range(1, k):
+            value = row[o * k + x] + noise[noise_at + x]
+            if value > best:
+                best = value
+                chosen = x
+        out[at + o] = best
+        choices[to + o] = chosen
+
+
+@helper()
+def maximise_span(
     steps: Steps, tables: Tables, span: Ints, noise: Floats, noise_at: Ints, choices_at: Ints, choices: Any
 ) -> float:
     """Messages of steps span[0] to span[1], maxima of sums of all inputs and of noise[noise_at[j]:]
@@ -36,28 +60,17 @@ def maximise_out(
         offsets, row = np.empty(count * block, np.int64), np.empty(block)
         prepare_rows(steps, tables, j, ZERO, bases, offsets, turns)
         left = block // k
-        at, chosen_at = tables.at[j], choices_at[j]
-        for _ in range(steps.rows[j]):
+        for r in range(steps.rows[j]):
             take_row(steps, tables, j, SUM, bases, offsets, row)
-            for o in range(left):
-                best = row[o * k] + noise[noise_at[j]]
-                chosen: int = 0
-                for x in range(1, k):
-                    value = row[o * k + x] + noise[noise_at[j] + x]
-                    if value > best:
-                        best = value
-                        chosen = x
-                tables.messages[at + o] = best
-                choices[chosen_at + o] = chosen
-            at += left
-            chosen_at += left
+            at, to = tables.at[j] + r * left, choices_at[j] + r * left
+            maximise_row(row, noise, noise_at[j], k, tables.messages, at, choices, to)
             next_row(steps, j, bases, turns)
         if axes == 1:
             total += tables.messages[tables.at[j]]
     return total
 
 
-@kernel()
+@helper()
 def trace_back(steps: Steps, span: Ints, choices_at: Ints, choices: Any, states: Ints) -> None:
     """States of the steps span[0] to span[1], from those of later ones."""
     for j in range(span[1] - 1, span[0] - 1, -1):
@@ -65,6 +78,22 @@ def trace_back(steps: Steps, span: Ints, choices_at: Ints, choices: Any, states:
         for a in range(steps.axes[j], steps.axes[j + 1] - 1):
             entry = entry * steps.dims[a] + states[steps.owners[a]]
         states[j] = choices[choices_at[j] + entry]
+
+
+@kernel()
+def maximise_batch(
+    steps: Steps, tables: Tables, span: Ints, noise: Floats, places: Ints, choices: Any, values: Floats, states: Ints
+) -> None:
+    """Add the maxima of steps span[0] to span[1] under each row of noise to `values`, and write the
+    states of their variables to `states`, where those of later steps are.
+
+    Parameters
+    ----------
+    places : where the noise of the variable of each step begins, and its maximisers, shape (2, steps).
+    """
+    for b in range(values.size):
+        values[b] += maximise_span(steps, tables, span, noise[b], places[0], places[1], choices)
+        trace_back(steps, span, places[1], choices, states[b])
 
 
 @kernel()
@@ -105,7 +134,7 @@ def send_back(steps: Steps, tables: Tables, j: int, logs: Floats, back: Floats, 
             if k < steps.blocks.size:
                 low = places[p] + bases[p] - tables.at[k]
                 for i in range(block):
-                    back[low + offsets[p * block + i]] += row[i]
+                    back[low + (i if steps.whole[inputs + p] else offsets[p * block + i])] += row[i]
         next_row(steps, j, bases, turns)
     for p in range(count):
         k = steps.sources[inputs + p]

@@ -89,6 +89,9 @@ def prepare_rows(steps: Steps, tables: Tables, j: int, row: int, bases: Ints, of
         inner -= 1
         size *= steps.dims[inner]
     for q in range(inputs, steps.inputs[j + 1]):
+        bases[q - inputs] = tables.at[steps.sources[q]]
+        if steps.whole[q]:  # offsets 0, 1, ...
+            continue
         low = (q - inputs) * block
         offsets[low] = 0
         size = 1
@@ -98,7 +101,6 @@ def prepare_rows(steps: Steps, tables: Tables, j: int, row: int, bases: Ints, of
                 for i in range(size):
                     offsets[low + x * size + i] = offsets[low + i] + x * stride
             size *= steps.dims[a]
-        bases[q - inputs] = tables.at[steps.sources[q]]
     for a in range(inner - 1, first - 1, -1):
         turns[a - first] = row % steps.dims[a]
         row //= steps.dims[a]
@@ -130,9 +132,9 @@ def take_row(steps: Steps, tables: Tables, j: int, mode: int, bases: Ints, offse
     """One row of a step's table: product, logarithm of the product, or sum of its inputs."""
     block, inputs = steps.blocks[j], steps.inputs[j]
     count = steps.inputs[j + 1] - inputs
-    if count == 0:
+    if mode == SUM:
         for i in range(block):
-            row[i] = 1.0 if mode == PRODUCT else 0.0
+            row[i] = 0.0
     scale: float = 1.0
     if mode == PRODUCT:
         for p in range(count):
@@ -140,24 +142,21 @@ def take_row(steps: Steps, tables: Tables, j: int, mode: int, bases: Ints, offse
     for p in range(count):
         source = steps.sources[inputs + p]
         data = tables.messages if source < steps.blocks.size else tables.groups
-        base, low = bases[p], p * block
+        base, low, whole = bases[p], p * block, steps.whole[inputs + p]
         if mode == LOG:
             top = tables.tops[source] if tables.kinds[source] else np.log(tables.tops[source])
             for i in range(block):
-                value = data[base + offsets[low + i]]
+                value = data[base + (i if whole else offsets[low + i])]
                 value = (value if tables.kinds[source] else np.log(value)) - top
                 row[i] = value if p == 0 else row[i] + value
         elif mode == SUM:
-            if p == 0:
-                for i in range(block):
-                    row[i] = data[base + offsets[low + i]]
-            elif steps.whole[inputs + p]:
+            if whole:
                 for i in range(block):
                     row[i] += data[base + i]
             else:
                 for i in range(block):
                     row[i] += data[base + offsets[low + i]]
-        elif steps.whole[inputs + p]:
+        elif whole:
             if p == 0:
                 for i in range(block):
                     row[i] = scale * data[base + i]

@@ -53,9 +53,13 @@ class Ordering:
     bits: float
 
 
-def best_order(cardinalities: Sequence[int], scopes: Sequence[Clique], *, effort: float = EFFORT) -> Ordering:
-    """The cheapest order found: greedy by least table, by least fill, by both, the variables' own,
-    and restarts with random ties.
+def best_order(
+    cardinalities: Sequence[int], scopes: Sequence[Clique], *, largest: float = math.inf, effort: float = EFFORT
+) -> Ordering:
+    """The cheapest order found whose tables are not too large, or that of the least largest table.
+
+    Greedy orders by least table, by least fill and by both are tried, the variables' own, and
+    restarts with random ties.
 
     Its cost is the number of entries of all tables. What the search may do is counted in work, not
     in time, so a model has the same order on every machine. A model of any width gets an order.
@@ -64,6 +68,7 @@ def best_order(cardinalities: Sequence[int], scopes: Sequence[Clique], *, effort
     ----------
     cardinalities : number of states of each variable.
     scopes : variables of each factor.
+    largest : log2 of the entries that a table may have.
     effort : neighbours that the search for one order may scan.
     """
     pairs = _pairs(scopes)
@@ -76,7 +81,7 @@ def best_order(cardinalities: Sequence[int], scopes: Sequence[Clique], *, effort
     number = np.cumsum(used) - 1
     states = np.array([cardinalities[int(i)] for i in members], np.float64)
     bits: Floats = np.round(np.log2(states) * GRAIN) / GRAIN
-    order, total, width = _search(*_adjacency(members.size, number[pairs]), bits, effort)
+    order, total, width = _search(*_adjacency(members.size, number[pairs]), bits, (largest, effort))
     return Ordering([*free.tolist(), *members[order].tolist()], width, float(np.logaddexp2(total, alone)))
 
 
@@ -126,27 +131,30 @@ def _adjacency(n: int, pairs: Ints) -> tuple[Ints, Ints]:
     return first, keys % n
 
 
-def _search(first: Ints, adjacent: Ints, bits: Floats, effort: float) -> tuple[Ints, float, int]:
-    """The best order of a connected or disconnected graph, log2 of its tables' sum, its width."""
+def _search(first: Ints, adjacent: Ints, bits: Floats, limits: tuple[float, float]) -> tuple[Ints, float, int]:
+    """The best order of a graph, log2 of its tables' sum, its width; `limits` are those of the
+    largest table and of the effort.
+    """
     from thesis_cli.inference.order_kernels import greedy_order
 
-    n = bits.size
+    n, (most, effort) = bits.size, limits
     quiet = np.zeros(n)
-    best, total, width, work = greedy_order(
+    best, (total, largest), width, work = greedy_order(
         first, adjacent, bits, quiet, np.array([0.0, 1.0]), np.array([np.inf, effort])
     )
     spent = 0
 
     def attempt(ties: Floats, fill: float, size: float) -> None:
-        nonlocal best, total, width, spent
-        found = greedy_order(first, adjacent, bits, ties, np.array([fill, size]), np.array([total, effort]))
+        nonlocal best, total, largest, width, spent
+        bound = total if largest <= most else np.inf
+        found = greedy_order(first, adjacent, bits, ties, np.array([fill, size]), np.array([bound, effort]))
         spent += found[3]
-        if found[0].size == n and found[1] < total:
-            best, total, width = found[:3]
+        if found[0].size == n and (max(found[1][1], most), found[1][0]) < (max(largest, most), total):
+            best, (total, largest), width = found[:3]
 
     squares = float((np.diff(first).astype(np.float64) ** 2).sum())
     if (n > MANY and work > 2.0 ** min(total, 60.0)) or total > HOPELESS:
-        return best, total, width
+        return best, float(total), width
     attempt(np.arange(n, dtype=np.float64), 0.0, 0.0)
     if squares < effort:
         small = 1 / (1 + bits.sum())
@@ -158,7 +166,7 @@ def _search(first: Ints, adjacent: Ints, bits: Floats, effort: float) -> tuple[I
             if spent > SHARE * 2.0 ** min(total, 60.0):
                 break
             attempt(rng.random(n), *((1.0, small), (1.0, 1.0), (0.0, 1.0))[turn % 3])
-    return best, total, width
+    return best, float(total), width
 
 
 def bytes_needed(cardinalities: Sequence[int], order: Sequence[int], cliques: Sequence[Clique]) -> int:

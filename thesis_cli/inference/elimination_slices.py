@@ -62,7 +62,7 @@ def prepared(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int
     ------
     ModelTooLarge : there is none that takes a reasonable time.
     """
-    ordering = best_order(cardinalities, scopes)
+    ordering = best_order(cardinalities, scopes, largest=math.log2(max(memory, 1)) - 4)
     width = ordering.width
     if ordering.bits > PLANNABLE:
         raise too_large(1 << math.ceil(ordering.bits + 4), width, memory)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.parallel import Threads
-from thesis_cli.inference.elimination_back_kernels import draw_states, maximise_out, send_back, trace_back
+from thesis_cli.inference.elimination_back_kernels import draw_states, maximise_batch, send_back
 from thesis_cli.inference.elimination_kernels import SAFE, Tables, close_parts, sum_out, sum_part
 from thesis_cli.inference.elimination_plan import Plan
 from thesis_cli.inference.elimination_segments import Segments
@@ -161,39 +162,40 @@ class Maxima:
         self._plan, self._noise_at, self._parts = plan, noise_at, parts
         n, groups = len(plan.order), len(plan.groups)
         starts = np.concatenate([parts.forward_at, plan.group_at[:-1]])
+        unused = np.zeros(n + groups)
         self._messages = np.empty(parts.forward_size)
-        self._tables = Tables(
-            self._messages,
-            log_groups,
-            starts,
-            np.zeros(n + groups, np.int64),
-            np.zeros(n + groups),
-            np.zeros(n + groups),
-        )
+        self._tables = Tables(self._messages, log_groups, starts, np.zeros(n + groups, np.int64), unused, unused)
         self._choices = np.empty(parts.kept_size, kind)
+        self._spans = [np.array(span) for span in pairwise(parts.bounds)]
 
-    def __call__(self, noise: Floats) -> tuple[float, Ints]:
-        """The largest value under noise of shape (sum of cardinalities,), and the states of the
-        steps' variables.
+    def of(self, noise: Floats) -> tuple[Floats, Ints]:
+        """The largest value under each row of noise, shape (batch, sum of cardinalities), and the
+        states of the steps' variables.
         """
-        plan, parts, sent = self._plan, self._parts, self._plan.sent()
-        value = 0.0
-        states = np.zeros(len(plan.order), np.int64)
-        spans = [np.array(span) for span in zip(parts.bounds[:-1], parts.bounds[1:], strict=True)]
-        crossing: list[dict[int, Floats]] = []
-        for s, span in enumerate(spans):
-            crossing.append(parts.copies(sent, s, self._messages))
-            value += self._pass(s, span, noise)
-        for s in reversed(range(len(spans))):
-            if s + 1 < len(spans):
-                for k, message in crossing[s].items():
-                    self._messages[parts.forward_at[k] : parts.forward_at[k] + sent[k]] = message
-                self._pass(s, spans[s], noise)
-            trace_back(plan.steps, spans[s], parts.kept_at[s], self._choices, states)
-        return value, states
+        values, states = np.zeros(len(noise)), np.zeros((len(noise), len(self._plan.order)), np.int64)
+        if len(self._spans) == 1:
+            self._pass(0, noise, values, states)
+        else:
+            for b in range(len(noise)):
+                self._in_segments(noise[b : b + 1], values[b : b + 1], states[b : b + 1])
+        return values, states
 
-    def _pass(self, s: int, span: Ints, noise: Floats) -> float:
-        parts = self._parts
-        return float(
-            maximise_out(self._plan.steps, self._tables, span, noise, self._noise_at, parts.kept_at[s], self._choices)
-        )
+    def _pass(self, s: int, noise: Floats, values: Floats, states: Ints) -> None:
+        places = np.stack([self._noise_at, self._parts.kept_at[s]])
+        maximise_batch(self._plan.steps, self._tables, self._spans[s], noise, places, self._choices, values, states)
+
+    def _in_segments(self, noise: Floats, values: Floats, states: Ints) -> None:
+        """A forward pass that keeps the messages between segments, then each segment again, the last
+        first.
+        """
+        parts, sent = self._parts, self._plan.sent()
+        crossing: list[dict[int, Floats]] = []
+        for s in range(len(self._spans)):
+            crossing.append(parts.copies(sent, s, self._messages))
+            if s + 1 < len(self._spans):
+                self._pass(s, noise, values, states)
+        values[:] = 0.0
+        for s in reversed(range(len(self._spans))):
+            for k, message in crossing[s].items():
+                self._messages[parts.forward_at[k] : parts.forward_at[k] + sent[k]] = message
+            self._pass(s, noise, values, states)

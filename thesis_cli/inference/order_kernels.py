@@ -242,7 +242,7 @@ def finish(members: Ints, bits: Floats, order: Ints, total: float) -> float:
 @kernel()
 def greedy_order(
     first: Ints, adjacent: Ints, bits: Floats, ties: Floats, weights: Floats, limits: Floats
-) -> tuple[Ints, float, int, int]:
+) -> tuple[Ints, Floats, int, int]:
     """Eliminate the variable of least key next: weights[0] times the edges that it adds, plus
     weights[1] times the logarithm of its table, plus ties[v].
 
@@ -256,7 +256,7 @@ def greedy_order(
     Returns
     -------
     order : shorter than `bits` if abandoned.
-    total : log2 of the sum of the tables.
+    bits : log2 of the sum of the tables, and of the largest.
     width : variables of the largest clique, less one.
     work : scanned neighbours.
     """
@@ -271,6 +271,7 @@ def greedy_order(
     for v in range(n):
         settle(heap, place, keys, v + 1, v)
     total: float = 0.0
+    largest: float = 0.0
     work = width = done = 0
     stamp, left = n, n
     while left > 0 and 2 * edges < left * (left - 1) and work <= limits[1]:
@@ -281,9 +282,10 @@ def greedy_order(
         settle(heap, place, keys, left, heap[0])
         order[done] = v
         total = lists.table[v] if done == 0 else add_bits(total, lists.table[v])
+        largest = max(largest, lists.table[v])
         done += 1
         if total > limits[0]:
-            return order[:done], total, width, work
+            return order[:done], np.array([total, largest]), width, work
         count = remove(lists, pool, v, near, bits[v], done)
         width = max(width, count)
         edges -= count
@@ -315,5 +317,6 @@ def greedy_order(
             keys[a] = weights[0] * lists.fill[a] + weights[1] * lists.table[a] + ties[a]
             settle(heap, place, keys, left, a)
         work += 8 + lists.lengths[v] + 4 * lists.changed[-1]
+    largest = max(largest, bits[heap[:left]].sum())
     total = finish(np.sort(heap[:left]), bits, order, total)
-    return order, total, max(width, left - 1), work
+    return order, np.array([total, largest]), max(width, left - 1), work
