@@ -11,9 +11,9 @@ from thesis_cli.inference.solver import Guarantee
 from thesis_cli.inference.trws import TRWS
 from thesis_cli.models.factor_graph import FactorGraph
 
-ITERATIONS = 200
-"""Iterations of TRW-S before the search, which profits from a good configuration, not from the
-best."""
+ITERATIONS, SECONDS = 200, 0.2
+"""Most iterations of TRW-S, and what they may be predicted to take, before the search, which
+profits from a good configuration, not from the best."""
 
 
 class Completed:
@@ -40,6 +40,7 @@ class Completed:
         self.graph = graph
         self._search = CostFunctionSearch(graph, backtracks=backtracks, memory=memory)
         self._quick = TRWS(graph, max_iterations=ITERATIONS)
+        self._quick.limit(SECONDS)
 
     @property
     def guarantee(self) -> Guarantee:
