@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 import weakref
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -132,30 +133,40 @@ class CostFunctionSearch:
         bounds = np.full(batch, np.inf)
         none = np.empty((0, n), np.int64) if forbidden is None else forbidden
         for row in range(batch):
-            backtracks = self._backtracks
-            for _ in range(2):
-                found = self._answer(Problem(noise[row], float(values[row]), backtracks, none))
-                if found is None:
-                    break
-                bounds[row] = min(bounds[row], found.bound)
-                if found.states is not None:
-                    value = float(perturbed_values(self.graph, noise[row : row + 1], found.states[None])[0])
-                    if value > values[row]:
-                        values[row], states[row] = value, found.states
-                bounds[row] = max(bounds[row], values[row])
-                if Searched(values, states, bounds).proven[row]:
-                    break
-                if found.complete:  # what it found makes the unit of the second search small
-                    continue
-                if backtracks is None or values[row] > -np.inf:
-                    break
-                backtracks = None  # any configuration is better than none
+            at = slice(row, row + 1)
+            self._solve_row(noise[at], none, Searched(values[at], states[at], bounds[at]))
         searched = Searched(values, states, bounds)
         if not searched.proven.all():
             self.guarantee = "approximate"
         return searched
 
-    def _answer(self, problem: Problem) -> Found | None:
+    def _solve_row(self, noise: Floats, forbidden: Ints, row: Searched) -> None:
+        """Improve a row of the results, given by views of one entry each.
+
+        A complete search is repeated once if its bound is not tight, since what it found makes the
+        unit small. An incomplete one that found nothing is repeated with more backtracks.
+        """
+        backtracks, refined, end = self._backtracks, False, time.monotonic() + self.time_limit
+        while (left := end - time.monotonic()) > 0:
+            found = self._answer(Problem(noise[0], float(row.values[0]), backtracks, forbidden), left)
+            if found is None:
+                return
+            row.bounds[0] = min(row.bounds[0], found.bound)
+            if found.states is not None:
+                value = float(perturbed_values(self.graph, noise, found.states[None])[0])
+                if value > row.values[0]:
+                    row.values[0], row.states[0] = value, found.states
+            row.bounds[0] = max(row.bounds[0], row.values[0])
+            if row.proven[0]:
+                return
+            if found.complete and not refined:
+                refined = True
+            elif not found.complete and backtracks is not None and row.values[0] == -np.inf:
+                backtracks *= 10
+            else:
+                return
+
+    def _answer(self, problem: Problem, seconds: float) -> Found | None:
         """Solve a problem in an idle process or a new one; None if it gave no answer in time."""
         with self._lock:
             child = self._idle.pop() if self._idle else None
@@ -168,7 +179,7 @@ class CostFunctionSearch:
                 child.next(START)
             child.send(problem)
             try:
-                found: Found = child.next(self.time_limit)
+                found: Found = child.next(seconds)
             except OutOfTime:
                 child.signal(signal.SIGVTALRM)
                 found = child.next(GRACE)
