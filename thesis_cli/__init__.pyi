@@ -53,7 +53,7 @@ def estimate_z(
 def bound(
     model: Any,
     *,
-    method: Literal['auto', 'trw', 'max-marginal', 'unary', 'average', 'subset', 'clamp', 'bethe', 'mini-bucket', 'importance'] = ...,
+    method: Literal['auto', 'trw', 'max-marginal', 'unary', 'average', 'subset', 'clamp', 'bethe', 'mini-bucket', 'importance', 'junction-graph'] = ...,
     alpha: Sequence[float] | float = ...,
     samples: int = ...,
     subset: Any = ...,

@@ -36,7 +36,7 @@ def test_each_method_bounds_its_side(method):
     if METHODS[method].side == "lower":
         assert "lower bound" in bounded.kind
         assert bounded.value < exact.value + slack
-    none = dict.fromkeys(("trw", "bethe", "mini-bucket", "importance"), 0)
+    none = dict.fromkeys(("trw", "bethe", "mini-bucket", "importance", "junction-graph"), 0)
     assert found.map_calls == {**none, "max-marginal": 32, "clamp": 400}.get(method, 100)
 
 

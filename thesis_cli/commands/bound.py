@@ -73,8 +73,8 @@ class BoundRequest(Request):
         "auto",
         "Method. Upper bounds: trw, unary (noise on variables), subset (noise on sets of them), clamp (unary, summed "
         "over the states of some variables). Lower bounds: max-marginal, average (the noise of unary, divided by the "
-        "number of variables). Both: mini-bucket. Approximation: bethe. Estimate: importance. auto takes an upper and "
-        "a lower bound.",
+        "number of variables). Both: mini-bucket. Approximations: bethe, junction-graph. Estimate: importance. auto "
+        "takes an upper and a lower bound.",
     )
     alpha: tuple[float, ...] = option(
         (0.0,),

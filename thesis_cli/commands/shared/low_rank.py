@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from thesis_cli.perturbation.estimate import Estimate
     from thesis_cli.perturbation.low_rank import LowRankMaxima
 
-BoundName = Literal["trw", "max-marginal", "unary", "average", "subset", "clamp", "bethe", "mini-bucket", "importance"]
+BoundName = Literal[
+    "trw", "max-marginal", "unary", "average", "subset", "clamp", "bethe", "mini-bucket", "importance", "junction-graph"
+]
 IntervalName = Literal["normal", "concentration"]
 Side = Literal["upper", "lower", "neither", "both"]
 
@@ -266,6 +268,20 @@ def _importance(graph: FactorGraph, options: BoundOptions, progress: Progress) -
     return Bounds([estimate], 0)
 
 
+def _junction_graph(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
+    from thesis_cli.base.rounding import log_of_sum
+    from thesis_cli.inference.junction_graph import junction_graph_log_partition_function
+    from thesis_cli.perturbation.estimate import exact_estimate, fixed_estimate
+
+    found = junction_graph_log_partition_function(graph, memory=options.memory, deadline=options.deadline)
+    logger.debug("clusters of up to %s entries, %s sweeps", f"{found.largest:,}", found.sweeps)
+    value = log_of_sum(found.value)
+    if found.exact:
+        return Bounds([exact_estimate(value, "lnZ", "junction tree")], 0)
+    kind = "approximation" if found.converged else "approximation, not converged"
+    return Bounds([fixed_estimate(value, kind, "junction graph", "Mateescu et al. 2010")], 0)
+
+
 METHODS: dict[BoundName, Method] = {
     "trw": Method("upper", _trw),
     "max-marginal": Method("lower", _max_marginal, solved=True),
@@ -276,13 +292,14 @@ METHODS: dict[BoundName, Method] = {
     "bethe": Method("neither", _bethe),
     "mini-bucket": Method("both", _mini_bucket),
     "importance": Method("neither", _importance),
+    "junction-graph": Method("neither", _junction_graph),
 }
 """In the order in which `auto` tries them."""
 assert tuple(METHODS) == get_args(BoundName)
 
 SOLVED = tuple(name for name, method in METHODS.items() if method.solved)
 SAMPLED = tuple(name for name, method in METHODS.items() if method.sampled)
-TIMED = ("mini-bucket", "importance")
+TIMED = ("mini-bucket", "importance", "junction-graph")
 """Methods that take what memory and time they are given."""
 
 CONCENTRATED = ("unary", "average", "subset")
