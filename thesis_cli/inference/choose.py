@@ -129,7 +129,9 @@ def _make(name: SolverName, graph: FactorGraph, memory: int, time_limit: float =
 
         return GridTransfer(graph, memory)
     if name == "elimination":
-        return Elimination(graph, memory)
+        elimination = Elimination(graph, memory)
+        elimination.maxima_segments()  # refuses before the work
+        return elimination
     if name == "graph-cut":
         from thesis_cli.inference.graph_cut import GraphCut
 

@@ -219,6 +219,17 @@ class Elimination:
             raise NoConfiguration()
         return log_z, elimination_entropy(self.graph.cardinalities, self._factors, self.order, cliques, alpha)
 
+    def maxima_segments(self) -> Segments:
+        """Segments of a backward pass over the maxima of a slice.
+
+        Raises
+        ------
+        ModelTooLarge : they do not fit into the memory.
+        """
+        found = segments(self._plan, self._memory, index_type(max(self.graph.cardinalities))().itemsize)
+        self._check_memory(found.memory, "a backward pass needs")
+        return found
+
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
         """MAP under perturbed unary tables.
 
@@ -238,8 +249,7 @@ class Elimination:
         """
         batch = noise.shape[0]
         kind = index_type(max(self.graph.cardinalities))
-        parts = segments(self._plan, self._memory, kind().itemsize)
-        self._check_memory(parts.memory, "a backward pass needs")
+        parts = self.maxima_segments()
         noise_at = self._offsets[np.array(self._plan.order, np.int64)]
         noise = np.ascontiguousarray(noise, np.float64)
         values = np.full(batch, -np.inf)
