@@ -113,14 +113,10 @@ def slots(form: Pairwise, variables: Ints, count: int) -> Ints:
 
     What has one state (evidence) or none (a site without a variable) takes any, all the same.
     """
-    zero = form.offsets[-1]
-    found = np.full((len(variables), count), zero + 1)
-    for t, i in enumerate(variables):
-        k = form.cardinalities[i] if i >= 0 else 0
-        if k > 1:
-            found[t, :k] = form.offsets[i] + np.arange(k)
-        else:
-            found[t] = form.offsets[i] if k else zero
+    zero, states = form.offsets[-1], np.arange(count)
+    k = np.where(variables >= 0, np.asarray(form.cardinalities)[variables], 0)[:, None]
+    first = np.where(variables >= 0, np.asarray(form.offsets)[variables], zero)[:, None]
+    found: Ints = np.where(k > 1, np.where(states < k, first + states, zero + 1), first)
     return found
 
 
