@@ -65,14 +65,14 @@ def test_samples_have_standard_errors():
 
 def test_auto_approximates_what_is_too_large(caplog, tmp_path, cli):
     (tmp_path / "m.uai").write_text(uai.write(ising(16, 16, 0.2, np.random.default_rng(0))))
-    result = cli("marginals", "m.uai", "--max-configurations", 5, "--memory", 0.01, "--json", "--no-out", "--seed", 1)
+    result = cli("marginals", "m.uai", "--max-configurations", 5, "--memory", 0.002, "--json", "--no-out", "--seed", 1)
     found = json.loads(result.out)
     assert found["method"] == "bethe"
     assert "not exact: elimination needs" in result.err
     exact = thesis_cli.marginals(tmp_path / "m.uai", method="exact")
     difference = [abs(a - b[0]) for (a, _), b in zip(found["marginals"], exact.marginals, strict=True)]
     assert max(difference) < 0.02
-    assert cli("marginals", "m.uai", "--method", "exact", "--memory", 0.01, "--max-configurations", 5).status == 2
+    assert cli("marginals", "m.uai", "--method", "exact", "--memory", 0.002, "--max-configurations", 5).status == 2
 
 
 def test_uai_file_json_and_default_output(cli, tmp_path):
