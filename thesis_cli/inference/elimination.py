@@ -269,7 +269,7 @@ class Elimination:
             values[better] = found[better]
             for i, state in held.items():
                 states[better, i] = state
-            states[np.ix_(better, self._plan.order)] = own[better]
+            states[np.flatnonzero(better)[:, np.newaxis], self._plan.order] = own[better]
         return values + rest, states
 
 

@@ -323,3 +323,15 @@ def sum_part(steps: Steps, tables: Tables, j: int, start: int, stop: int) -> tup
 def close_parts(steps: Steps, tables: Tables, j: int, high: float, least: float) -> float:
     """`close_step`, after threads."""
     return close_step(steps, tables, j, high, least)
+
+
+@kernel()
+def range_of(values: Floats) -> tuple[float, float]:
+    """The largest of some weights, and the smallest positive one."""
+    return extremes(values, ZERO, values.size, -np.inf, np.inf)
+
+
+@kernel()
+def is_product(steps: Steps, tables: Tables, j: int) -> bool:
+    """Whether no product of step j can underflow or overflow."""
+    return bool(mode_of(steps, tables, j) == PRODUCT)

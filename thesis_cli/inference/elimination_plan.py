@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.inference.elimination_contraction import Contraction, contraction
 from thesis_cli.inference.elimination_kernels import Steps
 from thesis_cli.inference.elimination_order import Clique
 from thesis_cli.models.factor_graph import Factor
@@ -47,6 +48,7 @@ class Plan:
     groups : groups of factors.
     group_at : where each begins, and their total size.
     consumers : the step that takes the message of each step; -1 if none.
+    contractions : steps that are products of matrices.
     cardinalities : of all variables.
     """
 
@@ -56,6 +58,7 @@ class Plan:
     groups: list[Group]
     group_at: Ints
     consumers: list[int]
+    contractions: dict[int, Contraction]
     cardinalities: Sequence[int]
 
     def sizes(self) -> list[int]:
@@ -117,6 +120,7 @@ def make_plan(
         if consumer >= 0:
             arriving[consumer].append(j)
     groups: list[Group] = []
+    contractions: dict[int, Contraction] = {}
     axes, inputs, starts = [0], [0], [0]
     dims: list[int] = []
     owners: list[int] = []
@@ -133,8 +137,18 @@ def make_plan(
             inner -= 1
             block *= shape[inner]
         fast = clique[inner:]
-        own = _group([scopes[f] for f in used[j]], used[j], fast, max(BLOCK, size // SHARE), cardinalities)
+        own = _group([scopes[f] for f in used[j]], used[j], max(BLOCK, size // SHARE), cardinalities)
         tables = [laid[k][:-1] for k in arriving[j]]
+        parts = [tuple(i for i in clique if i in members) for members, _ in own]
+        numbers = range(len(order) + len(groups), len(order) + len(groups) + len(own))
+        split = contraction(
+            clique, [*zip(arriving[j], tables, strict=True), *zip(numbers, parts, strict=True)], cardinalities
+        )
+        if split:
+            contractions[j] = split
+        for members, _ in own if split is None else ():
+            if math.prod(cardinalities[i] for i in members.union(fast)) <= max(BLOCK, size // SHARE):
+                members.update(fast)
         sources += arriving[j]
         for members, factors in own:
             group = Group(tuple(i for i in clique if i in members), factors)
@@ -161,15 +175,13 @@ def make_plan(
     )
     sizes = [math.prod(cardinalities[i] for i in group.axes) for group in groups]
     group_at = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
-    return Plan(order, laid, steps, groups, group_at, consumers, cardinalities)
+    return Plan(order, laid, steps, groups, group_at, consumers, contractions, cardinalities)
 
 
 def _group(
-    scopes: Sequence[Clique], factors: Sequence[int], fast: Clique, most: int, cardinalities: Sequence[int]
+    scopes: Sequence[Clique], factors: Sequence[int], most: int, cardinalities: Sequence[int]
 ) -> list[tuple[set[int], list[int]]]:
-    """Factors of a step in groups whose tables have at most `most` entries where that is possible,
-    over all axes of a block where that is possible.
-    """
+    """Factors of a step in groups whose tables have at most `most` entries where that is possible."""
 
     def size(members: set[int]) -> int:
         return math.prod(cardinalities[i] for i in members)
@@ -182,9 +194,6 @@ def _group(
             best[1].append(f)
         else:
             found.append((set(scope), [f]))
-    for members, _ in found:
-        if size(members | set(fast)) <= most:
-            members.update(fast)
     return found
 
 

@@ -123,5 +123,6 @@ def _cheapest(plan: Plan) -> int:
 def predicted(plan: Plan, slices: int) -> Cost:
     """What one partition function takes."""
     entries = float(sum(plan.sizes()))
+    scratch = max((step.entries for step in plan.contractions.values()), default=0) + SCRATCH
     seconds = slices * (SECONDS_A_STEP * len(plan.order) + SECONDS_AN_ENTRY * entries)
-    return Cost(seconds, 8 * (places(plan)[1] + 2 * int(plan.group_at[-1]) + SCRATCH))
+    return Cost(seconds, 8 * (places(plan)[1] + 2 * int(plan.group_at[-1]) + scratch))

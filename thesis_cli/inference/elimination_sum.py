@@ -12,7 +12,8 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.parallel import Threads
 from thesis_cli.inference.elimination_back_kernels import draw_states, maximise_batch, send_back
-from thesis_cli.inference.elimination_kernels import SAFE, Tables, close_parts, sum_out, sum_part
+from thesis_cli.inference.elimination_contraction import contract
+from thesis_cli.inference.elimination_kernels import SAFE, Tables, close_parts, is_product, sum_out, sum_part
 from thesis_cli.inference.elimination_plan import Plan
 from thesis_cli.inference.elimination_segments import Segments
 
@@ -41,6 +42,8 @@ class Sum:
         tops[n:] = np.where(kinds[n:] > 0, 0.0, 1.0)
         self._kinds, self._tops, self._lows, self._groups = kinds.astype(np.int64), tops, lows, log_groups
         self._logs = np.zeros(n)
+        large = [j for j, size in enumerate(plan.sizes()) if size >= LARGE] if jobs > 1 else []
+        self._special = sorted({*large, *plan.contractions})
         self._place(at, messages)
 
     def _place(self, at: Ints, messages: Floats) -> None:
@@ -48,31 +51,31 @@ class Sum:
         self._tables = Tables(messages, self._groups, starts, self._kinds, self._tops, self._lows)
 
     def forward(self, start: int, stop: int) -> None:
-        """Steps start to stop."""
-        if self._jobs == 1:
-            sum_out(self._plan.steps, self._tables, start, stop, self._logs)
-            return
-        sizes = self._plan.sizes()
+        """Steps start to stop: a call for those between two that are shared or multiplied by BLAS."""
+        plan = self._plan
+        special = [j for j in self._special if start <= j < stop]
         with Threads(self._jobs) as threads:
-            while start < stop:
-                small = start
-                while small < stop and sizes[small] < LARGE:
-                    small += 1
-                if not sum_out(self._plan.steps, self._tables, start, small, self._logs):
+            for j in special:
+                if not sum_out(plan.steps, self._tables, start, j, self._logs):
                     return
-                if small < stop and not self._share(threads, small):
+                start = j + 1
+                if j in plan.contractions and is_product(plan.steps, self._tables, j):
+                    at = int(self._tables.at[j])
+                    out = self._tables.messages[at : at + self._sent[j]]
+                    found = contract(plan.contractions[j], self._tables, len(plan.order), plan.cardinalities, out)
+                else:
+                    found = self._share(threads, j)
+                self._logs[j] = close_parts(plan.steps, self._tables, j, *found)
+                if self._logs[j] == -np.inf:
                     return
-                start = small + 1
+            sum_out(plan.steps, self._tables, start, stop, self._logs)
 
-    def _share(self, threads: Threads, j: int) -> bool:
-        rows = int(self._plan.steps.rows[j])
-        cuts = [rows * part // (4 * self._jobs) for part in range(4 * self._jobs + 1)]
-        found = list(
-            threads.map(lambda low, high: sum_part(self._plan.steps, self._tables, j, low, high), cuts[:-1], cuts[1:])
-        )
-        high, least = max(each[0] for each in found), min(each[1] for each in found)
-        self._logs[j] = close_parts(self._plan.steps, self._tables, j, high, least)
-        return bool(self._logs[j] > -np.inf)
+    def _share(self, threads: Threads, j: int) -> tuple[float, float]:
+        """Compute a message in threads."""
+        parts = 4 * self._jobs if self._jobs > 1 else 1
+        cuts = [int(self._plan.steps.rows[j]) * part // parts for part in range(parts + 1)]
+        found = list(threads.map(lambda *span: sum_part(self._plan.steps, self._tables, j, *span), cuts[:-1], cuts[1:]))
+        return max(each[0] for each in found), min(each[1] for each in found)
 
     def log_z(self) -> float:
         """ln of the sum, after all steps; without factors that have no variable."""
