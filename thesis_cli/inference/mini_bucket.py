@@ -7,10 +7,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from thesis_cli.base.arrays import Ints
 from thesis_cli.base.errors import NoConfiguration, OutOfTime
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.mini_bucket_passes import Passes, Side, State
 from thesis_cli.inference.mini_bucket_plan import Plan, Planner
+from thesis_cli.inference.mini_bucket_sampler import possible_states
 from thesis_cli.models.factor_graph import FactorGraph
 
 FIRST, FACTOR = 2.0**8, 4.0
@@ -27,6 +31,13 @@ WORK = 2**24
 
 GAIN = 1e-3
 """A stage ends when a pass gains less than this share of what all passes of it have gained."""
+
+
+RESERVE = 0.1
+"""Share of the time that is kept for what no deadline interrupts."""
+
+SEARCH, SEARCH_SHARE = 10.0, 0.3
+"""Most seconds, and most of the time, of the search for a possible configuration."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +85,20 @@ class Tightened:
         sign = 1 if self.side == "upper" else -1
         return math.nextafter(self.value + sign * self.margin, sign * math.inf)
 
-    def run(self, plan: Plan, passes: int, deadline: float | None = None) -> None:
+    def passes_again(self) -> Passes:
+        """Passes in the state of the best bound."""
+        assert self.plan is not None
+        assert self.state is not None
+        work = Passes(self.plan, self.side)
+        work.state = self.state
+        return work
+
+    def run(self, plan: Plan, passes: int, deadline: float | None = None, known: Ints | None = None) -> None:
         """Some passes over new mini-buckets; fewer if they gain little or the time is up.
+
+        Parameters
+        ----------
+        known : a possible configuration that a lower bound keeps; see `Passes`.
 
         Raises
         ------
@@ -83,7 +106,7 @@ class Tightened:
         """
         sign = 1 if self.side == "upper" else -1
         try:
-            work, first, last = Passes(plan, self.side, deadline), math.nan, math.nan
+            work, first, last = Passes(plan, self.side, deadline, known), math.nan, math.nan
             for done in range(passes):
                 work.forward()
                 self.passes += 1
@@ -123,7 +146,7 @@ def mini_bucket_bounds(
     Parameters
     ----------
     memory : bytes for the tables.
-    deadline : `time.monotonic()` at which to end; without one the work is the same everywhere.
+    deadline : `time.monotonic()` at which to end, about; without one the work is the same everywhere.
     sides : the bounds to compute; the other is infinite.
     limit : most entries of a table; by default what memory and time allow.
 
@@ -167,15 +190,21 @@ def tightened(
 
     if limit is not None or deadline is None:
         fixed = planner.plan(limit) if limit is not None else _fixed(planner, fits)
+        known = None
         for each in found.values():
-            each.run(fixed, PASSES, deadline)
+            if each.side == "lower":
+                known = _known(graph, found, fixed, math.inf if deadline is None else deadline)
+            each.run(fixed, PASSES, deadline, known)
         return found
+    known, deadline = None, deadline - RESERVE * (deadline - time.monotonic())
     plan: Plan | None = planner.plan(FIRST)
     while plan:
         began, before = time.monotonic(), sum(each.passes for each in found.values())
         for k, each in enumerate(found.values()):
+            if each.side == "lower" and known is None:
+                known = _known(graph, found, plan, deadline)
             now = time.monotonic()
-            each.run(plan, PASSES, now + (deadline - now) / (len(found) - k))
+            each.run(plan, PASSES, now + (deadline - now) / (len(found) - k), known)
         if plan.exact:
             break
         passes = sum(each.passes for each in found.values()) - before
@@ -183,6 +212,15 @@ def tightened(
         left = deadline - time.monotonic()
         plan = _larger(planner, plan, fits, left / pace / FEWEST / len(found))
     return found
+
+
+def _known(graph: FactorGraph, found: dict[Side, Tightened], plan: Plan, deadline: float) -> Ints | None:
+    """A possible configuration for a lower bound, where zeros make one of use."""
+    if plan.exact or not any(np.isneginf(f.table).any() for f in graph.factors):
+        return None
+    upper = found.get("upper")
+    seconds = min(SEARCH, SEARCH_SHARE * (deadline - time.monotonic()))
+    return possible_states(graph, upper.passes_again() if upper and upper.plan else None, max(1.0, seconds))
 
 
 def _fixed(planner: Planner, fits: Callable[[Plan], bool]) -> Plan:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from thesis_cli.base.arrays import Bools, Floats
+from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import OutOfTime
 from thesis_cli.inference.mini_bucket_kernels import gather, spread
 from thesis_cli.inference.mini_bucket_plan import Plan
@@ -59,14 +59,26 @@ class Passes:
     of the mini-buckets of a bucket agree on what they share; a pass makes them agree, one bucket
     after the other, with the messages of the last backward pass.
 
+    Where a mini-bucket of negative weight has a zero, the bound is 0. A lower bound may leave states
+    out of a sum, so where a possible configuration is known, states with zeros are left out as far
+    as that configuration stays in, and the bound is at least its potential.
+
+    Parameters
+    ----------
+    plan : the mini-buckets.
+    side : of the bound.
+    deadline : `time.monotonic()` at which to end.
+    known : states of all variables in a possible configuration.
+
     Attributes
     ----------
     state : the weights and shifts now.
     value, margin : the bound of the last forward pass, and how far rounding may have moved it.
     """
 
-    def __init__(self, plan: Plan, side: Side, deadline: float | None = None) -> None:
+    def __init__(self, plan: Plan, side: Side, deadline: float | None = None, known: Ints | None = None) -> None:
         self.plan, self._sign, self._deadline = plan, side == "upper", deadline
+        self._known = known if side == "lower" else None
         nodes = plan.nodes
         weights = [1.0] * len(nodes)
         for bucket in plan.buckets:
@@ -183,6 +195,8 @@ class Passes:
                 return
             logs.append(np.log(np.maximum(own / total, FLOOR)))
             entropies.append(_conditional_entropy(belief.reshape(plan.nodes[j].shape[0], -1)) / total)
+        if self._known is not None:
+            zeros = self._left_out(b, tables, zeros)
         if zeros is not None and zeros.any():
             known = state.impossible[b]
             state.impossible[b] = zeros if known is None else zeros | known
@@ -205,6 +219,36 @@ class Passes:
             self._errors[j] += UNIT * (len(bucket) + 4) * 2 * largest(shift)
 
         self._reweigh(bucket, weights, np.array(entropies))
+
+    def _left_out(self, b: int, tables: list[Floats], zeros: Bools | None) -> Bools:
+        """Configurations of the shared variables that a bound without zeros leaves out.
+
+        They are those that are impossible, and those for which a negative weight meets a zero. Where
+        that is all, the known state of the eliminated variable stays in; and always where the other
+        shared variables have their known states.
+        """
+        plan, bucket = self.plan, self.plan.buckets[b]
+        out = np.zeros(self._shared_size(b), np.bool_) if zeros is None else zeros.copy()
+        if (mask := self.state.impossible[b]) is not None:
+            out |= mask
+        bad = np.zeros(out.size)
+        for j, table in zip(bucket, tables, strict=True):
+            if self.state.weights[j] < 0:
+                gather((table == -np.inf).astype(np.float64), bad, *plan.offsets(j, plan.shared[b]))
+        out |= bad > 0
+        assert self._known is not None
+        variable, *others = plan.shared[b]
+        node = plan.nodes[bucket[0]]
+        sizes = dict(zip(node.scope, node.shape, strict=True))
+        columns = out.reshape(sizes[variable], -1)
+        keep = np.asarray(columns.all(axis=0))
+        column = 0
+        for i in others:
+            column = column * sizes[i] + int(self._known[i])
+        keep[column] = True
+        row = int(self._known[variable])
+        columns[row] &= ~keep
+        return out
 
     def _reweigh(self, bucket: list[int], weights: Floats, entropies: Floats) -> None:
         """Move weights along the gradient of the bound, the entropy of the eliminated variable given

@@ -12,15 +12,11 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.mini_bucket import Tightened, tightened
-from thesis_cli.inference.mini_bucket_kernels import Proposal, draw
-from thesis_cli.inference.mini_bucket_passes import Passes
+from thesis_cli.inference.mini_bucket_sampler import BATCH, Sampler
 from thesis_cli.models.factor_graph import FactorGraph
 
 SAMPLES = 100_000
 """Number of samples without a deadline."""
-
-BATCH = 2048
-"""Samples drawn at once."""
 
 BOUND_SHARE = 0.5
 """Share of the time that goes to the bound."""
@@ -92,61 +88,14 @@ def importance_estimate(
     best = tightened(graph, memory, until, sides=("upper",), limit=limit, keep=True)["upper"]
     if best.value == -math.inf:
         raise NoConfiguration()
-    sampler = _Sampler(best, len(graph.cardinalities))
+    sampler = Sampler(best.passes_again(), len(graph.cardinalities))
     most = samples or (SAMPLES if deadline is None else 2**62)
     total = Ratios()
     while total.count < most:
-        total.add(sampler.ratios(rng, min(BATCH, most - total.count)))
+        total.add(sampler.draw(rng, min(BATCH, most - total.count))[1])
         if deadline is not None and time.monotonic() > deadline:
             break
     return total.estimate(best, confidence)
-
-
-class _Sampler:
-    """Draws configurations from the mini-buckets of an upper bound."""
-
-    def __init__(self, best: Tightened, variables: int) -> None:
-        plan, state = best.plan, best.state
-        assert plan is not None
-        assert state is not None
-        passes, shares = Passes(plan, "upper"), list[Floats]()
-        passes.state = state
-        passes.forward(shares)
-        nodes, buckets = plan.nodes, plan.buckets[::-1]
-        drawn = [j for bucket in buckets for j in bucket]
-        sizes = np.array([share.size for share in shares], np.int64)
-        starts = np.cumsum(sizes) - sizes
-        strides: list[int] = []
-        for j in drawn:
-            step = nodes[j].shape[0]
-            own = []
-            for k in reversed(nodes[j].shape[1:]):
-                own.append(step)
-                step *= k
-            strides += own[::-1]
-        self._proposal = Proposal(
-            np.array(plan.order[::-1], np.int64),
-            np.array([nodes[bucket[0]].shape[0] for bucket in buckets], np.int64),
-            np.cumsum([0, *(len(bucket) for bucket in buckets)]),
-            np.array([state.weights[j] for j in drawn]),
-            starts[drawn],
-            np.cumsum([0, *(len(nodes[j].scope) - 1 for j in drawn)]),
-            np.array([i for j in drawn for i in nodes[j].scope[1:]], np.int64),
-            np.array(strides, np.int64),
-            np.concatenate([np.empty(0), *shares]),
-        )
-        self._variables = variables
-        self._most = max(map(len, buckets), default=1), int(self._proposal.states.max(initial=1))
-
-    def ratios(self, rng: np.random.Generator, count: int) -> Floats:
-        """ln of weight over bound of independent samples."""
-        uniforms = rng.random((len(self._proposal.variables), count))
-        states = np.zeros((self._variables, count), np.int64)
-        found = np.empty(count)
-        draw(
-            self._proposal, uniforms, states, np.empty((self._most[0], count), np.int64), np.empty(self._most[1]), found
-        )
-        return found
 
 
 class Ratios:
