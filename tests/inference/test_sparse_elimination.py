@@ -1,5 +1,6 @@
 import itertools
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,11 +11,14 @@ from tests.conftest import all_states, factor_graphs
 from tests.inference.test_reduction import NO, brute_force_marginals, constrained_graphs, log_sum
 from tests.tiers import examples
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime
+from thesis_cli.inference import reduction_kernels, sparse_kernels
 from thesis_cli.inference.leaves import summed
 from thesis_cli.inference.marginals import exact_marginals
 from thesis_cli.inference.reduction import reduced
 from thesis_cli.inference.sampling import exact_samples
-from thesis_cli.inference.sparse_elimination import SparseElimination
+from thesis_cli.inference.sparse_elimination import SparseElimination, prepare
+from thesis_cli.inference.sparse_kernels import SUM
+from thesis_cli.inference.sparse_tables import Joiner, SparseTable, laid_out, words_of
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 
@@ -119,3 +123,33 @@ def test_zeros_give_marginals_and_samples_of_models_too_wide_for_full_tables():
     states, _ = exact_samples(graph, 50, np.random.default_rng(0), **limits)
     assert (graph.log_potential(states) > NO).all()
     assert len(np.unique(states, axis=0)) == 2
+
+
+def test_keys_of_several_words_join_as_tables_do():
+    """Two tables over 50 variables of 3 states share 20 of them, which they hold in other places."""
+    rng = np.random.default_rng(4)
+    scopes = rng.permutation(50), np.concatenate([rng.permutation(20), np.arange(50, 80)])
+    rows = [rng.integers(0, 3, (60, 80)) for _ in scopes]
+    rows[1][:, :20] = rows[0][rng.integers(0, 20, 60), :20]
+    tables = []
+    for scope, states in zip(scopes, rows, strict=True):
+        fields = laid_out({}, [(int(v), 3) for v in scope])
+        keys = np.zeros((60, words_of(fields)), np.uint64)
+        for v, (word, low, _) in fields.items():
+            keys[:, word] |= states[:, v].astype(np.uint64) << np.uint64(low)
+        tables.append(SparseTable(fields, keys, rng.random(60)))
+    kept = [3, 25, 49, 70]
+    expected = Counter()
+    for (i, a), (j, b) in itertools.product(enumerate(rows[0]), enumerate(rows[1])):
+        if (a[:20] == b[:20]).all():
+            expected[a[3], a[25], a[49], b[70]] += tables[0].weights[i] * tables[1].weights[j]
+    found = Joiner(2**20, None, SUM).join(*tables, kept)
+    states = zip(*(found.states_of(v).tolist() for v in kept), strict=True)
+    assert dict(zip(states, found.weights, strict=True)) == pytest.approx(dict(expected))
+
+
+def test_every_kernel_is_prepared():
+    prepare()
+    for module in (sparse_kernels, reduction_kernels):
+        made = [f for f in vars(module).values() if hasattr(f, "signatures") and f.__module__ == module.__name__]
+        assert all(f.signatures for f in made if not f.targetoptions.get("no_cpython_wrapper")), module

@@ -93,7 +93,11 @@ PARTS = (
     ),
     Part("enumerations", (("estimate-z", {"model": "{folder}/vector.csv", "samples": 4}),)),
     Part("entropies", (("renyi", {"model": GRID, "shannon": True, "bounds": True, "samples": 4}),)),
-    Part("marginals", (("marginals", {"model": GRID, "method": "bethe"}),)),
+    Part(
+        "marginals",
+        (("marginals", {"model": GRID, "method": "bethe"}),),
+        ("thesis_cli.inference.sparse_elimination",),
+    ),
     Part("races", (("race", {"factors": "{folder}/factors.npy", "samples": 4}),)),
     Part("releases in a subspace", (("dp-release", {**_RELEASE, "delta": 1e-6, "method": "subspace", "size": 20}),)),
 )

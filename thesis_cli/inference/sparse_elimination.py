@@ -17,7 +17,7 @@ from thesis_cli.inference.reduction import reduced
 from thesis_cli.inference.sparse_backward import Step, best_states, marginals
 from thesis_cli.inference.sparse_kernels import LOG_SUM, MAXIMUM, SUM
 from thesis_cli.inference.sparse_tables import SMALLEST, Joiner, SparseTable, sparse_table
-from thesis_cli.models.factor_graph import FactorGraph
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 FIRST_TRIALS = (2**18, 2**22, 2**26)
 """Bytes that the tables of the first trials may take, which show which rule fits the model."""
@@ -329,3 +329,10 @@ def _rules(graph: FactorGraph) -> list[Rule]:
         factors = 1 + VARIATION * rng.random(len(graph.cardinalities))
         found += [_varied(_least_join, factors), _varied(_least_growth, factors)]
     return found
+
+
+def prepare() -> None:
+    """Call every kernel, so that it is compiled."""
+    table = np.where(np.eye(3) > 0, -np.inf, 0.0)
+    ring = [Factor((i, (i + 1) % 5), table) for i in range(5)]
+    SparseElimination(FactorGraph([3] * 5, [*ring, Factor((0,), np.array([0.0, 1.0, -np.inf]))])).marginals()
