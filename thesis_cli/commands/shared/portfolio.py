@@ -29,9 +29,12 @@ TIME_LIMIT = 60.0
 
 SHARES: dict[BoundName, float] = {
     "bethe": 0.1,
+    "mini-bucket": 0.2,
     "trw": 0.1,
+    "junction-graph": 0.15,
     "average": 0.1,
     "unary": 0.1,
+    "importance": 1.0,
 }
 """Approximations in the order of their start, and the largest share of the time of each; the last
 takes what is left."""
