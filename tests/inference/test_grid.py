@@ -125,10 +125,29 @@ def test_threads_and_tables_computed_twice_change_no_bit(monkeypatch):
     assert plain.log_partition_function() == tight.log_partition_function()
 
 
+@pytest.mark.parametrize(("states", "rows", "columns"), [(2, 3, 2), (2, 2, 3), (3, 2, 2)])
+def test_samples_have_the_probabilities_of_the_model(states, rows, columns, monkeypatch):
+    """Each frequency is within 5 standard errors."""
+    monkeypatch.setattr("thesis_cli.inference.grid_sums.DRAWN", 3000)
+    rng = np.random.default_rng(0)
+    n, count = rows * columns, 10**4
+    scopes = [(i, i + 1) for i in range(n - 1) if (i + 1) % columns] + [(i, i + columns) for i in range(n - columns)]
+    tables = rng.normal(size=(len(scopes), states, states))
+    tables[1, -1, -1] = -np.inf
+    graph = FactorGraph([states] * n, [Factor(s, t) for s, t in zip(scopes, tables, strict=True)])
+    phi = graph.log_potential(all_states(graph))
+    p = np.exp(phi - logsumexp(phi))
+    samples = GridTransfer(graph).sample(count, rng)
+    found = np.bincount(np.ravel_multi_index(samples.T, graph.cardinalities), minlength=p.size) / count
+    assert (np.abs(found - p) <= 5 * np.sqrt(p * (1 - p) / count) + (p > 0) / count).all()
+
+
 @pytest.mark.parametrize("shape", [(2, 2), (2, 5), (4, 4), (3, 5)])
 def test_a_grid_in_any_order_is_one(shape):
     rng = np.random.default_rng(1)
-    graph = ising(*shape, 1.0, rng)
+    likewise = ising(*shape, 1.0, rng)
+    factors = [Factor(f.scope, rng.normal(size=f.table.shape)) for f in likewise.factors]
+    graph = FactorGraph(likewise.cardinalities, factors)
     order = rng.permutation(len(graph.cardinalities))
     shuffled = FactorGraph(graph.cardinalities, [Factor([order[i] for i in f.scope], f.table) for f in graph.factors])
     solver = GridTransfer(shuffled)

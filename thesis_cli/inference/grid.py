@@ -18,7 +18,8 @@ from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.inference.cost import Cost
 from thesis_cli.inference.grid_layout import gains, layout, slots, tables
-from thesis_cli.inference.grid_sums import BinarySteps, GeneralSteps, GridSums, Steps
+from thesis_cli.inference.grid_steps import BinarySteps, GeneralSteps, Steps
+from thesis_cli.inference.grid_sums import GridSums
 from thesis_cli.inference.pairwise import pairwise
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph
@@ -29,8 +30,8 @@ SIDE_BY_SIDE = 2**22
 PAIR_ROOM = 40
 """Bytes for each entry of the tables of pairs while they are read."""
 
-BATCH = 1024
-"""Problems in one call of a kernel."""
+BATCH = 256
+"""Problems in one call of a kernel: their noise stays in a cache."""
 
 
 class GridTransfer:
@@ -105,10 +106,7 @@ class GridTransfer:
         solve = self._by_gains if self._gains else self._by_tables
         parts = [solve(noise[start : start + size]) for start in range(0, len(noise), size)]
         values, states = (np.concatenate(p) for p in zip(*parts, strict=True))
-        found = np.empty((len(noise), len(self.graph.cardinalities)), np.int64)
-        real = self._variables >= 0
-        found[:, self._variables[real]] = states[:, real]
-        return values + self._constant, np.minimum(found, np.array(self.graph.cardinalities) - 1)
+        return values + self._constant, self._by_variable(states)
 
     def _by_gains(self, noise: Floats) -> tuple[Floats, Ints]:
         from thesis_cli.inference.grid_kernels import WIDE, maximise_binary
@@ -159,6 +157,23 @@ class GridTransfer:
         """
         log_z, found = self._sums.marginals(self._memory)
         return log_z, found[: sum(self.graph.cardinalities)]
+
+    def sample(self, count: int, rng: np.random.Generator) -> Ints:
+        """Independent draws from the Gibbs distribution of a grid that is `summable`, shape
+        (count, n).
+
+        Raises
+        ------
+        ModelTooLarge, NoConfiguration : as for `marginals`.
+        """
+        return self._by_variable(self._sums.sample(count, rng, self._memory))
+
+    def _by_variable(self, states: Ints) -> Ints:
+        """States of the variables from those of the sites."""
+        found = np.empty((len(states), len(self.graph.cardinalities)), np.int64)
+        real = self._variables >= 0
+        found[:, self._variables[real]] = states[:, real]
+        return np.minimum(found, np.array(self.graph.cardinalities) - 1)
 
     def cost_of_marginals(self) -> Cost:
         """Predicted cost of `marginals`.

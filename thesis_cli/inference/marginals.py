@@ -64,7 +64,7 @@ def exact_marginals(
     ModelTooLarge : no algorithm takes the model; the message gives its width.
     NoConfiguration : no configuration is possible.
     """
-    grid, seconds = _grid(graph, memory)
+    grid, seconds = summable_grid(graph, memory)
     try:
         solver = Elimination(graph, memory)
         if solver.cost.seconds <= max(INSTANT, seconds):
@@ -98,8 +98,10 @@ def _by_zeros(graph: FactorGraph, memory: int) -> Marginals | None:
         return None
 
 
-def _grid(graph: FactorGraph, memory: int) -> tuple[GridTransfer | None, float]:
-    """Grid transfer and its predicted seconds; None and infinity if it does not take the model."""
+def summable_grid(graph: FactorGraph, memory: int) -> tuple[GridTransfer | None, float]:
+    """Grid transfer and its predicted seconds for marginals; None and infinity if it does not take
+    the model.
+    """
     try:
         grid = GridTransfer(graph, memory, sums_only=True)
         return (grid, grid.cost_of_marginals().seconds) if grid.summable else (None, math.inf)

@@ -1,4 +1,4 @@
-"""Exact samples from the Gibbs distribution, by elimination or by enumeration."""
+"""Exact samples from the Gibbs distribution, by elimination, grid transfer or enumeration."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, log_partition_function
+from thesis_cli.inference.marginals import INSTANT, summable_grid
 from thesis_cli.inference.reduction import reduced
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 
@@ -29,7 +30,7 @@ def exact_samples(
     model : p is proportional to exp(phi).
     count : number of draws.
     rng : source of randomness.
-    memory : bytes for elimination.
+    memory : bytes for elimination or grid transfer.
     max_configurations : limit on enumeration, which serves vectors and graphs too wide for
         `memory`.
 
@@ -37,7 +38,7 @@ def exact_samples(
     -------
     states : of the variables, shape (count, n), numbered as without evidence; for a vector indices,
         shape (count, 1).
-    method : `elimination` or `enumeration`.
+    method : `elimination`, `grid transfer` or `enumeration`.
 
     Raises
     ------
@@ -49,13 +50,18 @@ def exact_samples(
         raise InputError(f"{count} draws", "it must be at least one")
     if isinstance(model, LogPotentials):
         return _enumerate(model, count, rng, max_configurations)[:, np.newaxis], "enumeration"
+    grid, seconds = summable_grid(model, memory)
     try:
-        return model.original_states(Elimination(model, memory).sample(count, rng)), "elimination"
+        solver = Elimination(model, memory)
+        if solver.cost.seconds <= max(INSTANT, seconds):
+            return model.original_states(solver.sample(count, rng)), "elimination"
     except ModelTooLarge:
-        if model.size > max_configurations:
+        if grid is None and model.size > max_configurations:
             small = reduced(model)
             states = small.original_states(Elimination(small.graph, memory).sample(count, rng), rng)
             return model.original_states(states), "elimination"
+    if grid:
+        return model.original_states(grid.sample(count, rng)), grid.name
     indices = _enumerate(model, count, rng, max_configurations)
     return model.original_states(np.stack(np.unravel_index(indices, model.cardinalities), axis=1)), "enumeration"
 
