@@ -173,7 +173,7 @@ class GridTransfer:
         found = np.empty((len(states), len(self.graph.cardinalities)), np.int64)
         real = self._variables >= 0
         found[:, self._variables[real]] = states[:, real]
-        return np.minimum(found, np.array(self.graph.cardinalities) - 1)
+        return np.asarray(np.minimum(found, np.array(self.graph.cardinalities) - 1))
 
     def cost_of_marginals(self) -> Cost:
         """Predicted cost of `marginals`.

@@ -53,8 +53,8 @@ class Steps(Protocol):
     seconds: float
     shift: float
 
-    def growth(self, own: int | None, down: int | None) -> float:
-        """Bound on how much a table's maximum grows, nats."""
+    def growth(self, row: int) -> float:
+        """Bound on how much a table's maximum grows at a row downwards, nats."""
         ...
 
     def down(self, row: int, column: int) -> Floats:
@@ -96,29 +96,37 @@ class BinarySteps:
         self.size = max(8, 2**width)
         rows = len(gains.gain) // width
         each = 8e-11 if self.size <= CACHED else 1.4e-10
-        self.seconds = 4e-4 + each * len(gains.gain) * self.size + 3e-6 * rows
+        self.seconds = 4e-4 + each * len(gains.gain) * self.size + 1.5e-5 * rows
         self.shift = gains.base
         above = [np.maximum(x, 0.0) for x in gains[1:]]
         own, across = (_over_boundaries(x, width).max() for x in (above[0] + above[1], above[2]))
         soft = _over_boundaries(np.abs(gains.down), width).max() + np.abs(gains.right).max()
         hard = own + 2 * across + above[1].max()
-        growth = max(self.growth(row, min(row + d, rows - 1)) for row in range(rows) for d in (0, 1))
+        sites = len(gains.gain)
+        self._growth = self._growths(slice(0, sites), slice(0, sites))
+        upwards = self._growths(slice(0, sites - width), slice(width, sites))
+        growth = max(self._growth.max(), upwards.max(initial=0.0))
         self.summable = bool(max(growth, min(soft, hard)) <= LARGEST_RANGE)
 
-    def _logarithms(self, own: int | None, down: int | None) -> Floats:
-        """ln of the weights g and h beside state 0, then beside state 1, shape (width, 4)."""
-        found = np.zeros((self._width, 4))
+    def _logarithms(self, own: slice | None, down: slice | None) -> Floats:
+        """ln of the weights g and h beside state 0, then beside state 1, shape (sites, 4)."""
+        found = np.zeros((len(self._gains.gain[own or down or slice(0, self._width)]), 4))
         if own is not None:
-            sites = slice(own * self._width, (own + 1) * self._width)
-            found += self._gains.gain[sites, np.newaxis]
-            found[:, 2:] += self._gains.right[sites, np.newaxis]
+            found += self._gains.gain[own, np.newaxis]
+            found[:, 2:] += self._gains.right[own, np.newaxis]
         if down is not None:
-            found[:, 1::2] += self._gains.down[down * self._width : (down + 1) * self._width, np.newaxis]
+            found[:, 1::2] += self._gains.down[down, np.newaxis]
         return found
 
-    def growth(self, own: int | None, down: int | None) -> float:
-        pairs = self._logarithms(own, down).reshape(-1, 2, 2)
-        return float(np.maximum(math.log(2), np.logaddexp.reduce(pairs, axis=2).max(axis=1)).sum())
+    def _growths(self, own: slice, down: slice) -> Floats:
+        pairs = np.logaddexp.reduce(self._logarithms(own, down).reshape(-1, 2, 2), axis=2)
+        return np.asarray(np.maximum(math.log(2), pairs.max(axis=1)).reshape(-1, self._width).sum(axis=1))
+
+    def _sites(self, row: int | None) -> slice | None:
+        return None if row is None else slice(row * self._width, (row + 1) * self._width)
+
+    def growth(self, row: int) -> float:
+        return float(self._growth[row])
 
     def down(self, row: int, column: int) -> Floats:
         return np.array([[1.0, 1.0], [1.0, math.exp(self._gains.down[row * self._width + column])]])
@@ -128,7 +136,7 @@ class BinarySteps:
     ) -> int:
         from thesis_cli.inference.grid_kernels import sum_row
 
-        weights = np.exp(self._logarithms(own, down))
+        weights = np.exp(self._logarithms(self._sites(own), self._sites(down)))
         if self._width <= 7:
             sum_row(source, target, weights, self._width, False, 0, self.size)
             return 0
@@ -180,11 +188,11 @@ class GeneralSteps:
         joint = self._count ** max(b - a for a, b in neighbours(self._edges))
         self.seconds = 1e-3 + len(unary) // width * groups * (4e-5 + self.size * (1.2e-9 + 7e-11 * joint))
 
-    def growth(self, own: int | None, down: int | None) -> float:
+    def growth(self, row: int) -> float:
         return math.inf  # it may as well shrink
 
     def down(self, row: int, column: int) -> Floats:
-        return self._down[row * self._width + column]
+        return np.asarray(self._down[row * self._width + column])
 
     def step(
         self, source: Floats, target: Floats, own: int | None, down: int | None, *, upwards: bool, threads: Threads

@@ -164,7 +164,7 @@ class GridSums:
         """
         exponent, grown = 0, 0.0
         for row in range(first, last):
-            growth = self._steps.growth(row, row)
+            growth = self._steps.growth(row)
             if grown + growth > LARGEST_RANGE:
                 exponent, grown = exponent + scale(table), 0.0
             target = table if keep is None else np.empty_like(table)
@@ -198,4 +198,5 @@ def _draw(weights: Floats, levels: Floats) -> Ints:
     """A state for each row of weights, by inverting the distribution function at a level."""
     sums = np.cumsum(weights, axis=1)
     found = (sums <= levels[:, np.newaxis] * sums[:, -1:]).sum(axis=1)
-    return np.minimum(found, (sums < sums[:, -1:]).sum(axis=1))  # rounding may reach the whole sum
+    last = (sums < sums[:, -1:]).sum(axis=1)  # rounding may reach the whole sum
+    return np.asarray(np.minimum(found, last))
