@@ -162,6 +162,17 @@ def test_hard_constraints_that_trw_s_does_not_meet_go_to_the_complete_search(cli
     assert graph.log_potential(found.states[None])[0] == 0
 
 
+def test_without_the_complete_search_an_error_says_what_to_install(cli, tmp_path, monkeypatch):
+    (tmp_path / "m.uai").write_text(uai.write(random_3_sat(60, 240, np.random.default_rng(1))))
+    monkeypatch.setattr(cost_function_search, "find_spec", lambda name: None)
+    result = cli("map", "m.uai", "--memory", 0.001)
+    assert (result.status, result.out) == (1, "")
+    assert result.err == (
+        "error: the solver found no possible configuration; a complete search may: "
+        "run pip install 'thesis-cli[solvers]'\n"
+    )
+
+
 def test_no_configuration_in_time_is_one_line(cli, tmp_path):
     pytest.importorskip("pytoulbar2")
     graph = random_3_sat(400, 1680, np.random.default_rng(1))

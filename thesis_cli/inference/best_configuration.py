@@ -14,7 +14,7 @@ from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, Un
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.choose import exact_solvers, map_solver
-from thesis_cli.inference.cost_function_search import CostFunctionSearch
+from thesis_cli.inference.cost_function_search import PACKAGE, CostFunctionSearch
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.inference.names import SolverName
 from thesis_cli.inference.solver import Guarantee, MapSolver
@@ -230,7 +230,8 @@ def _result(graph: FactorGraph, found: _Answer, why: str) -> MapResult:
             raise NoConfiguration()
         if found.method == "toulbar2":
             raise OutOfTime("no possible configuration was found in time; raise --time-limit")
-        raise WorkFailed("the solver found no possible configuration")
+        missing = "; a complete search may: run pip install 'thesis-cli[solvers]'" if PACKAGE in why else ""
+        raise WorkFailed(f"the solver found no possible configuration{missing}")
     states = graph.original_states(found.states[None])[0]
     guarantee: Guarantee = "exact" if found.proven else "approximate"
     return MapResult(found.value, states, found.method, guarantee, found.bound, why)
