@@ -155,7 +155,17 @@ def test_counts_have_any_number_of_digits():
 
 def _with_library(tmp_path, monkeypatch, body):
     """A counter that has a library in the place of Ganak."""
-    text = f"import os, time\nclass Counter:\n new_vars = lambda self, n: None\n def count(self):\n  {body}\n"
+    text = f"""
+import os, time
+class Counter:
+    calls = 0
+    new_vars = add_clauses = set_sampling_set = lambda self, n: None
+    def count(self):
+        Counter.calls += 1
+        if Counter.calls == 1:
+            return 1
+        {body}
+"""
     (tmp_path / "pyganak.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     return ModelCounter(FactorGraph([2], []))
