@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.inference.elimination_kernels import Tables, range_of
+from thesis_cli.inference.elimination_kernels import Tables, extremes
 from thesis_cli.inference.elimination_order import Clique
 
 STATES = 3
@@ -110,7 +110,7 @@ def contract(
     found = (*step.shared, *step.rows, *step.columns)
     laid = product.reshape([cardinalities[i] for i in found]).transpose([found.index(i) for i in step.scope])
     out.reshape(laid.shape)[...] = laid
-    high, least = range_of(out)
+    high, least = extremes(out, 0, out.size, -math.inf, math.inf)
     return float(high), float(least)
 
 

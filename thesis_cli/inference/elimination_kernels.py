@@ -171,7 +171,7 @@ def take_row(steps: Steps, tables: Tables, j: int, mode: int, bases: Ints, offse
                 row[i] *= data[base + offsets[low + i]]
 
 
-@helper(fastmath={"nnan", "nsz"})
+@kernel(fastmath={"nnan", "nsz"})
 def extremes(values: Floats, start: int, stop: int, high: float, least: float) -> tuple[float, float]:
     """The larger of `high` and the largest of values[start:stop]; the smaller of `least` and the
     smallest positive one. Their order does not matter, so they may be vector instructions.
@@ -227,7 +227,7 @@ def sum_pairs(a: Floats, at_a: int, b: Floats, at_b: int, out: Floats, at: int, 
         out[at + o] = scale * (a[at_a + 2 * o] * b[at_b + 2 * o] + a[at_a + 2 * o + 1] * b[at_b + 2 * o + 1])
 
 
-@helper(cache=True)
+@kernel()
 def mode_of(steps: Steps, tables: Tables, j: int) -> int:
     """PRODUCT if no product of a step can underflow or overflow."""
     low: float = 0.0
@@ -242,7 +242,7 @@ def mode_of(steps: Steps, tables: Tables, j: int) -> int:
     return found
 
 
-@helper()
+@kernel()
 def sum_rows(steps: Steps, tables: Tables, j: int, start: int, stop: int) -> tuple[float, float]:
     """Rows start to stop of the message of step j; returns its largest entry, and its smallest
     nonzero one, or both as logarithms.
@@ -280,7 +280,7 @@ def sum_rows(steps: Steps, tables: Tables, j: int, start: int, stop: int) -> tup
     return high, least
 
 
-@helper()
+@kernel()
 def close_step(steps: Steps, tables: Tables, j: int, high: float, least: float) -> float:
     """Note what the message of a step is, as weights where they can be; returns ln of its top."""
     size, start = message_size(steps, j), tables.at[j]
@@ -311,27 +311,3 @@ def sum_out(steps: Steps, tables: Tables, start: int, stop: int, logs: Floats) -
         if logs[j] == -np.inf:
             return False
     return True
-
-
-@kernel()
-def sum_part(steps: Steps, tables: Tables, j: int, start: int, stop: int) -> tuple[float, float]:
-    """`sum_rows`, for threads."""
-    return sum_rows(steps, tables, j, start, stop)
-
-
-@kernel()
-def close_parts(steps: Steps, tables: Tables, j: int, high: float, least: float) -> float:
-    """`close_step`, after threads."""
-    return close_step(steps, tables, j, high, least)
-
-
-@kernel()
-def range_of(values: Floats) -> tuple[float, float]:
-    """The largest of some weights, and the smallest positive one."""
-    return extremes(values, ZERO, values.size, -np.inf, np.inf)
-
-
-@kernel()
-def is_product(steps: Steps, tables: Tables, j: int) -> bool:
-    """Whether no product of step j can underflow or overflow."""
-    return bool(mode_of(steps, tables, j) == PRODUCT)

@@ -13,7 +13,7 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.parallel import Threads
 from thesis_cli.inference.elimination_back_kernels import draw_states, maximise_batch, send_back
 from thesis_cli.inference.elimination_contraction import contract
-from thesis_cli.inference.elimination_kernels import SAFE, Tables, close_parts, is_product, sum_out, sum_part
+from thesis_cli.inference.elimination_kernels import PRODUCT, SAFE, Tables, close_step, mode_of, sum_out, sum_rows
 from thesis_cli.inference.elimination_plan import Plan
 from thesis_cli.inference.elimination_segments import Segments
 
@@ -59,13 +59,13 @@ class Sum:
                 if not sum_out(plan.steps, self._tables, start, j, self._logs):
                     return
                 start = j + 1
-                if j in plan.contractions and is_product(plan.steps, self._tables, j):
+                if j in plan.contractions and mode_of(plan.steps, self._tables, j) == PRODUCT:
                     at = int(self._tables.at[j])
                     out = self._tables.messages[at : at + self._sent[j]]
                     found = contract(plan.contractions[j], self._tables, len(plan.order), plan.cardinalities, out)
                 else:
                     found = self._share(threads, j)
-                self._logs[j] = close_parts(plan.steps, self._tables, j, *found)
+                self._logs[j] = close_step(plan.steps, self._tables, j, *found)
                 if self._logs[j] == -np.inf:
                     return
             sum_out(plan.steps, self._tables, start, stop, self._logs)
@@ -74,7 +74,7 @@ class Sum:
         """Compute a message in threads."""
         parts = 4 * self._jobs if self._jobs > 1 else 1
         cuts = [int(self._plan.steps.rows[j]) * part // parts for part in range(parts + 1)]
-        found = list(threads.map(lambda *span: sum_part(self._plan.steps, self._tables, j, *span), cuts[:-1], cuts[1:]))
+        found = list(threads.map(lambda *span: sum_rows(self._plan.steps, self._tables, j, *span), cuts[:-1], cuts[1:]))
         return max(each[0] for each in found), min(each[1] for each in found)
 
     def log_z(self) -> float:
