@@ -28,10 +28,11 @@ def maximise_row(
     """Maxima over the fastest axis, of k states, of `row` plus noise; and the maximisers."""
     if k == 2:
         a, b = noise[noise_at], noise[noise_at + 1]
-        for o in range(row.size // 2):
+        best_of, chosen_of = out[at : at + row.size // 2], choices[to : to + row.size // 2]
+        for o in range(best_of.size):
             first, second = row[2 * o] + a, row[2 * o + 1] + b
-            out[at + o] = second if second > first else first
-            choices[to + o] = 1 if second > first else 0
+            best_of[o] = second if second > first else first
+            chosen_of[o] = second > first
         return
     for o in range(row.size // k):
         best = row[o * k] + noise[noise_at]

@@ -151,18 +151,20 @@ def take_row(steps: Steps, tables: Tables, j: int, mode: int, bases: Ints, offse
                 row[i] = value if p == 0 else row[i] + value
         elif mode == SUM:
             if whole:
-                for i in range(block):
-                    row[i] += data[base + i]
+                view = data[base : base + block]
+                for i in range(view.size):
+                    row[i] += view[i]
             else:
                 for i in range(block):
                     row[i] += data[base + offsets[low + i]]
         elif whole:
+            view = data[base : base + block]
             if p == 0:
-                for i in range(block):
-                    row[i] = scale * data[base + i]
+                for i in range(view.size):
+                    row[i] = scale * view[i]
             else:
-                for i in range(block):
-                    row[i] *= data[base + i]
+                for i in range(view.size):
+                    row[i] *= view[i]
         elif p == 0:
             for i in range(block):
                 row[i] = scale * data[base + offsets[low + i]]
@@ -176,10 +178,11 @@ def extremes(values: Floats, start: int, stop: int, high: float, least: float) -
     """The larger of `high` and the largest of values[start:stop]; the smaller of `least` and the
     smallest positive one. Their order does not matter, so they may be vector instructions.
     """
-    for i in range(start, stop):
-        high = max(high, values[i])
-    for i in range(start, stop):
-        value = values[i] if values[i] > 0.0 else np.inf
+    view = values[start:stop]
+    for i in range(view.size):
+        high = max(high, view[i])
+    for i in range(view.size):
+        value = view[i] if view[i] > 0.0 else np.inf
         least = min(least, value)
     return high, least
 
@@ -188,8 +191,9 @@ def extremes(values: Floats, start: int, stop: int, high: float, least: float) -
 def sum_row(row: Floats, block: int, states: int, out: Floats, at: int) -> None:
     """Sums over the fastest axis."""
     if states == 2:
-        for o in range(block // 2):
-            out[at + o] = row[2 * o] + row[2 * o + 1]
+        to = out[at : at + block // 2]
+        for o in range(to.size):
+            to[o] = row[2 * o] + row[2 * o + 1]
         return
     for o in range(block // states):
         low = o * states
@@ -222,9 +226,10 @@ def sum_logs(row: Floats, block: int, states: int, out: Floats, at: int) -> None
 
 @helper()
 def sum_pairs(a: Floats, at_a: int, b: Floats, at_b: int, out: Floats, at: int, scale: float, count: int) -> None:
-    """Sums of products over the fastest axis, of two states."""
-    for o in range(count):
-        out[at + o] = scale * (a[at_a + 2 * o] * b[at_b + 2 * o] + a[at_a + 2 * o + 1] * b[at_b + 2 * o + 1])
+    """Sums of products over the fastest axis, of two states; views let the loop be vector instructions."""
+    one, two, to = a[at_a : at_a + 2 * count], b[at_b : at_b + 2 * count], out[at : at + count]
+    for o in range(to.size):
+        to[o] = scale * (one[2 * o] * two[2 * o] + one[2 * o + 1] * two[2 * o + 1])
 
 
 @kernel()

@@ -30,6 +30,10 @@ MANY = 2000
 HOPELESS = 200.0
 """From so many bits on, one order is enough."""
 
+CACHED, BEYOND = 18.0, 0.15
+"""log2 of the entries of a table that caches hold, and the price of each bit beyond, in bits of work:
+where two orders take as much, that of smaller tables waits less for memory."""
+
 GRAIN = 2.0**20
 """Logarithms of cardinalities are rounded to multiples of 1 / GRAIN, so that their sums are exact
 and ties the same on every machine."""
@@ -144,12 +148,18 @@ def _search(first: Ints, adjacent: Ints, bits: Floats, limits: tuple[float, floa
     )
     spent = 0
 
+    def score(total: float, largest: float) -> float:
+        return total + BEYOND * max(0.0, largest - CACHED)
+
+    def rank(total: float, largest: float) -> tuple[float, float]:
+        return max(largest, most), score(total, largest)
+
     def attempt(ties: Floats, fill: float, size: float) -> None:
         nonlocal best, total, largest, width, spent
-        bound = total if largest <= most else np.inf
+        bound = score(total, largest) if largest <= most else np.inf
         found = greedy_order(first, adjacent, bits, ties, np.array([fill, size]), np.array([bound, effort]))
         spent += found[3]
-        if found[0].size == n and (max(found[1][1], most), found[1][0]) < (max(largest, most), total):
+        if found[0].size == n and rank(*found[1]) < rank(total, largest):
             best, (total, largest), width = found[:3]
 
     squares = float((np.diff(first).astype(np.float64) ** 2).sum())

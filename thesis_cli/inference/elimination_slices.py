@@ -15,9 +15,13 @@ from thesis_cli.inference.cost import Cost
 from thesis_cli.inference.elimination_order import Clique, best_order, cliques_of
 from thesis_cli.inference.elimination_plan import BLOCK, Plan, make_plan, places
 
-SECONDS_A_STEP = 2e-5
-SECONDS_AN_ENTRY = 2e-9
-"""Time that a step takes, and an entry of its table."""
+SECONDS_A_STEP, SECONDS_AN_ENTRY, SECONDS_A_PRODUCT = 1.5e-5, 3e-9, 1e-9
+"""Time that a step takes, an entry of its table, and one that BLAS multiplies.
+
+They come from processor times of chains (steps), grids of 16 to 20 rows and random graphs of degree
+3 and 4 (entries), and such graphs of 16 states (products), on two cores of an AMD EPYC that others
+used too; `benchmarks/exact.py` has such models. Times of .01 to 10 s were within a factor of 3.
+"""
 
 SCRATCH = 2 * BLOCK
 """Entries of a block and their offsets."""
@@ -122,7 +126,9 @@ def _cheapest(plan: Plan) -> int:
 
 def predicted(plan: Plan, slices: int) -> Cost:
     """What one partition function takes."""
-    entries = float(sum(plan.sizes()))
+    sizes = plan.sizes()
+    products = float(sum(sizes[j] for j in plan.contractions))
+    entries = float(sum(sizes)) - products
     scratch = max((step.entries for step in plan.contractions.values()), default=0) + SCRATCH
-    seconds = slices * (SECONDS_A_STEP * len(plan.order) + SECONDS_AN_ENTRY * entries)
-    return Cost(seconds, 8 * (places(plan)[1] + 2 * int(plan.group_at[-1]) + scratch))
+    seconds = SECONDS_A_STEP * len(plan.order) + SECONDS_AN_ENTRY * entries + SECONDS_A_PRODUCT * products
+    return Cost(slices * seconds, 8 * (places(plan)[1] + 2 * int(plan.group_at[-1]) + scratch))
