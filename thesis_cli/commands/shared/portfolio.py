@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from thesis_cli.base.children import Attempt, Failed, attempts
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
@@ -91,7 +91,7 @@ def portfolio(
         Attempt(name, _approximate, (name, graph, options), max(share * seconds, min(LEAST, seconds)))
         for name, share in SHARES.items()
     ]
-    known = _Known()
+    known = Known()
     with progress(math.ceil(seconds), "s") as tick:
         asked = _in_order(plan.attempts, approximate)
         for attempt, answer in attempts(asked, seconds, options.jobs, tick):
@@ -138,29 +138,20 @@ def _approximate(deadline: float, name: BoundName, graph: FactorGraph, options: 
         samples, took = 4 * samples, time.monotonic() - began
 
 
-class _Known:
-    """What the methods have found so far."""
+class Known:
+    """What the methods have found so far about ln Z."""
 
     def __init__(self) -> None:
         self._found: dict[BoundName, Bounds] = {}
-        self._interval = math.inf
+        self._width = math.inf
 
     def add(self, name: BoundName, found: Bounds) -> None:
         """Take what a method found, instead of what it found before; say so if much is gained."""
         self._found[name] = found
-        low, high = self._best("lower"), self._best("upper")
-        if low and high and high.high - low.low < 0.9 * self._interval:
-            self._interval = high.high - low.low
-            logger.info("%.6g <= ln Z <= %.6g so far", low.low, high.high)
-
-    def _estimates(self, side: Side) -> list[Estimate]:
-        return [e for name, found in self._found.items() for e in found.estimates if side_of(name, e) == side]
-
-    def _best(self, side: Literal["upper", "lower"]) -> Estimate | None:
-        """The tightest bound from a side, by the end of its interval."""
-        if side == "upper":
-            return min(self._estimates(side), key=lambda e: e.high, default=None)
-        return max(self._estimates(side), key=lambda e: e.low, default=None)
+        low, high = self._ends()
+        if high.value - low.value < 0.9 * self._width:
+            self._width = high.value - low.value
+            logger.info("%.6g <= ln Z <= %.6g so far", low.value, high.value)
 
     def portfolio(self, refusal: ModelTooLarge) -> Portfolio:
         """All estimates, best first, and what to believe.
@@ -169,15 +160,38 @@ class _Known:
         ------
         ModelTooLarge : nothing was found.
         """
-        low, high = self._best("lower"), self._best("upper")
-        inner = sorted(self._estimates("neither"), key=lambda e: _doubt(e, low, high))
-        bounds = [e for e in (high, low) if e is not None]
-        others = [e for e in (*self._estimates("upper"), *self._estimates("lower")) if e not in bounds]
-        found = (*inner[:1], *bounds, *inner[1:], *others)
-        if not found:
+        rows = [(name, e) for name, found in self._found.items() for e in found.estimates]
+        if not rows:
             raise refusal
+        low, high = self._ends()
+        inner = [row for row in rows if side_of(*row) == "neither"]
+        inner.sort(key=lambda row: _doubt(row[0], row[1], low.value, high.value))
+        upper = sorted((e for name, e in rows if side_of(name, e) == "upper"), key=lambda e: e.high)
+        lower = sorted((e for name, e in rows if side_of(name, e) == "lower"), key=lambda e: -e.low)
+        best = [e for _, e in inner]
+        found = (*best[:1], *upper[:1], *lower[:1], *best[1:], *upper[1:], *lower[1:])
         calls = sum(one.map_calls for one in self._found.values())
-        return Portfolio(found, _meaning(inner[0] if inner else None, low, high), calls)
+        return Portfolio(found, _meaning(inner[0][1] if inner else None, low, high), calls)
+
+    def _ends(self) -> tuple[_End, _End]:
+        """The tightest bounds from below and from above; infinite if there is none."""
+        low, high = _End(-math.inf), _End(math.inf)
+        for name, found in self._found.items():
+            for e in found.estimates:
+                side, sure = side_of(name, e), e.confidence == 1
+                sampled = side == "neither" and not sure
+                if (side == "upper" or sampled) and e.high < high.value:
+                    high = _End(e.high, sure)
+                if (side == "lower" or sampled) and e.low > low.value:
+                    low = _End(e.low, sure)
+        return low, high
+
+
+class _End(NamedTuple):
+    """A bound on ln Z, and whether it holds for certain, not only with a confidence."""
+
+    value: float
+    sure: bool = True
 
 
 def side_of(name: BoundName, estimate: Estimate) -> Side:
@@ -187,26 +201,27 @@ def side_of(name: BoundName, estimate: Estimate) -> Side:
     return "upper" if "upper bound" in estimate.kind else "lower" if "lower bound" in estimate.kind else "neither"
 
 
-def _doubt(e: Estimate, low: Estimate | None, high: Estimate | None) -> tuple[bool, bool, float]:
-    """How little an estimate is to be believed: whether it is outside the bounds, whether it has no
-    small error, and the error."""
-    outside = (low is not None and e.value < low.low) or (high is not None and e.value > high.high)
-    error = e.standard_error if e.confidence < 1 else math.inf
-    return outside, not error <= TRUSTED, error
+def _doubt(name: BoundName, e: Estimate, low: float, high: float) -> tuple[bool, int]:
+    """How little an estimate is to be believed: whether it is outside the bounds; then samples with
+    a small error, messages that converged, other samples, other messages.
+    """
+    sampled = e.confidence < 1
+    order = ("importance", "junction-graph", "bethe")
+    rank = order.index(name) if name in order else len(order)
+    doubtful = e.standard_error > TRUSTED if sampled else "not converged" in e.kind
+    return not low <= e.value <= high, rank + len(order) * doubtful
 
 
-def _meaning(best: Estimate | None, low: Estimate | None, high: Estimate | None) -> str:
+def _meaning(best: Estimate | None, low: _End, high: _End) -> str:
     """What to believe."""
-    ends = [f"{low.low:.6g} <= " if low else "", f" <= {high.high:.6g}" if high else ""]
-    known = f"{ends[0]}ln Z{ends[1]}" if low or high else ""
-    sure = all(e.confidence == 1 for e in (low, high) if e)
-    certain = f"{known} {'is certain' if sure else 'by bounds that hold up to their confidence'}" if known else ""
+    ends = [f"{low.value:.6g} <= " * (low.value > -math.inf), f" <= {high.value:.6g}" * (high.value < math.inf)]
+    known = f"{ends[0]}ln Z{ends[1]}"
+    if any(ends):
+        known += " for certain" if low.sure and high.sure else " with the confidence of the rows"
     if best is None:
-        return certain
-    if best.confidence < 1 and best.standard_error <= TRUSTED:
-        said = f"ln Z is in [{best.low:.6g}, {best.high:.6g}] with {100 * best.confidence:g} % confidence"
-    elif best.confidence < 1:
-        said = f"{best.method} has a large error; take it as an order of magnitude"
-    else:
-        said = f"{best.method} is an approximation whose error is not known"
-    return f"{said}; {certain}" if certain else said
+        return known
+    if best.confidence == 1:
+        return f"{best.method} is an approximation whose error is not known; {known}"
+    if best.standard_error > TRUSTED:
+        return f"{best.method} is an order of magnitude; {known}"
+    return f"ln Z is {best.value:.6g} to within {best.standard_error:.2g}, its standard error; {known}"
