@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
 from thesis_cli.base.errors import InputError, ModelTooLarge, UnsuitableModel, WorkFailed
+from thesis_cli.inference import cost_function_search
 from thesis_cli.inference.best_configuration import best_configuration
-from thesis_cli.models.factor_graph import LogPotentials
+from thesis_cli.models.factor_graph import Factor, LogPotentials
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.studies.models.examples import ising, random_3_sat
 
@@ -49,6 +50,18 @@ def test_beyond_every_exact_route_there_is_trw_s_with_its_bound():
     assert "frustrated" in found.why
     with pytest.raises(ModelTooLarge, match="elimination needs"):
         best_configuration(graph, "elimination", memory=10_000)
+
+
+def test_a_bound_holds_after_zeros_are_used(monkeypatch):
+    monkeypatch.setattr(cost_function_search, "PACKAGE", "no_such_package")
+    glass = random_spin_glass(12, 12, 2.0, 0.1, "mixed", np.random.default_rng(0)).graph()
+    held = Factor((0, 1), np.array([[1000.0, -np.inf], [-np.inf, -np.inf]]))
+    graph = glass.with_factors([*glass.factors, held])
+    best = best_configuration(graph).value
+    found = best_configuration(graph, memory=1000)
+    assert (found.method, found.guarantee) == ("TRW-S", "approximate")
+    assert found.value == pytest.approx(graph.log_potential(found.states[None])[0], rel=1e-12)
+    assert best < found.bound < best + 100
 
 
 def test_a_solver_that_does_not_take_the_model_is_not_replaced():

@@ -8,6 +8,7 @@ from tests.tiers import examples
 from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
 from thesis_cli.inference import cost_function_search
 from thesis_cli.inference.cost_function_search import CostFunctionSearch
+from thesis_cli.inference.grid import GridTransfer
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.studies.models.examples import random_3_sat
@@ -79,9 +80,17 @@ def test_time_ends_with_what_was_found_and_a_bound():
     assert solver.guarantee == "approximate"
     assert graph.log_potential(found.states)[0] == pytest.approx(found.values[0])
     assert found.values[0] < found.bounds[0] < np.inf
-    limited = CostFunctionSearch(graph, backtracks=100).solve(np.zeros((1, 512)))
-    assert not limited.proven[0]
-    assert limited.bounds[0] > found.values[0]
+
+
+def test_a_bound_after_few_backtracks_holds(monkeypatch):
+    monkeypatch.setattr(cost_function_search, "Child", Here)
+    graph = random_spin_glass(10, 10, 2.0, 0.1, "mixed", np.random.default_rng(0)).graph()
+    best = GridTransfer(graph).maximise(np.zeros((1, 200)))[0][0]
+    for backtracks in (1, 10, 100):
+        limited = CostFunctionSearch(graph, backtracks=backtracks).solve(np.zeros((1, 200)))
+        assert not limited.proven[0]
+        assert limited.values[0] <= best + 1e-9
+        assert best <= limited.bounds[0] < best + 100
 
 
 def test_what_it_cannot_take_is_one_line(monkeypatch):
