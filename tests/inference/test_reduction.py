@@ -70,3 +70,23 @@ def test_a_reduction_keeps_every_answer(graph):
         factor = small.graph.factors[f]
         assert ((factor.table > NO).sum(axis=factor.scope.index(v)) <= 1).all()
     assert sum(map(len, small.components)) == len(small.graph.cardinalities)
+
+
+def test_variables_that_determine_each_other_become_one():
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        pairs = [(int(rng.integers(i)), i) for i in range(1, 6)]
+        states = [np.arange(4), *(np.empty(4, np.int64) for _ in pairs)]
+        factors = [Factor((i,), rng.normal(size=4)) for i in range(6)]
+        for a, b in pairs:
+            link = rng.permutation(4)
+            states[b] = link[states[a]]
+            table = np.where(link[:, None] == np.arange(4), rng.normal(size=(4, 1)), NO)
+            factors.append(Factor((a, b), table) if rng.random() < 0.5 else Factor((b, a), table.T))
+        graph = FactorGraph([4] * 6, [factors[i] for i in rng.permutation(len(factors))])
+        small = reduced(graph)
+        assert small.graph.cardinalities == (4,)
+        expected = np.logaddexp.reduce(graph.log_potential(np.stack(states, axis=1)))
+        assert small.constant + log_sum(small.graph) == pytest.approx(expected, rel=1e-12)
+        found = small.original_states(np.arange(4)[:, None])
+        assert {tuple(row) for row in found} == set(zip(*(s.tolist() for s in states), strict=True))

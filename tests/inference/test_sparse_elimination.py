@@ -42,6 +42,33 @@ def test_sum_is_brute_force(graph, scale):
     assert SparseElimination(graph).log_partition_function() == expected
 
 
+@pytest.mark.parametrize("states", [3, 4])
+def test_a_contradiction_that_no_table_shows_alone_is_found(states):
+    """A complete graph of one vertex more than there are colours."""
+    edges = itertools.combinations(range(states + 1), 2)
+    graph = FactorGraph([states] * (states + 1), [Factor(e, np.where(np.eye(states) > 0, NO, 0.0)) for e in edges])
+    assert SparseElimination(graph).log_partition_function() == NO
+    with pytest.raises(NoConfiguration):
+        SparseElimination(graph).marginals()
+
+
+def test_weights_that_get_too_small_go_on_as_logarithms():
+    rng = np.random.default_rng(5)
+    factors = [Factor(pair, rng.uniform(-340, 0, (3, 3))) for pair in itertools.combinations(range(6), 2)]
+    factors += [Factor(f.scope, np.where(f.table == f.table.max(), NO, f.table)) for f in factors]
+    graph = FactorGraph([3] * 6, factors)
+    assert SparseElimination(graph).log_partition_function() == pytest.approx(log_sum(graph), rel=1e-12)
+
+
+def test_tables_that_are_constant_but_for_rounding_change_nothing():
+    rng = np.random.default_rng(6)
+    factors = [Factor(pair, rng.normal(size=(2, 2))) for pair in itertools.combinations(range(5), 2)]
+    factors += [Factor(f.scope[:1], np.array([0.0, 1e-15])) for f in factors]
+    factors += [Factor((2, 3, 4), rng.choice([0.0, 1e-15], (2, 2, 2)))]
+    graph = FactorGraph([2] * 5, factors)
+    assert SparseElimination(graph).log_partition_function() == pytest.approx(log_sum(graph), rel=1e-12)
+
+
 @settings(max_examples=examples(60))
 @given(constrained_graphs() | factor_graphs())
 def test_marginals_and_maximum_are_brute_force(graph):

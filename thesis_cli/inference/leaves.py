@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 
 import numpy as np
@@ -55,8 +54,6 @@ def _without_leaves(graph: FactorGraph) -> tuple[FactorGraph, float] | None:
             users[v].discard(f)
             if len(users[v]) == 1:
                 queue |= users[v]
-            elif not users[v] and v not in leaves:
-                constant += math.log(graph.cardinalities[v])
         if left.scope:
             factors[f] = left
         else:

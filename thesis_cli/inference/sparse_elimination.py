@@ -210,7 +210,8 @@ class _Run:
         made = self._scaled(self.joiner.join(tables[0], tables[1] if len(tables) > 1 else self.joiner.unit(), kept))
         for t in numbers:
             self._remove(t)
-        self._add(made)
+        if made.size and not self._is_constant(made):  # other tables name all that is kept
+            self._add(made)
         if self._keeps:
             self.steps.append(Step(tables, made))
 
@@ -234,10 +235,7 @@ class _Run:
         return table
 
     def _add(self, table: SparseTable) -> None:
-        if self._is_constant(table):
-            for v in table.fields:
-                if v not in self.users and self.joiner.how != MAXIMUM:
-                    self.constant += math.log(self.states[v])
+        if not table.fields:
             return
         self.tables[self._next] = table
         self.outlines[self._next] = math.log2(table.size), sum([1 << v for v in table.fields])
@@ -247,15 +245,16 @@ class _Run:
         self._next += 1
 
     def _is_constant(self, table: SparseTable) -> bool:
-        """Whether all weights are the largest one, to rounding, and none is 0; a marginal needs such
-        tables, too.
+        """Whether all weights are the largest one, to rounding, and none is 0, so that the table is
+        not needed; for marginals it is.
         """
-        if table.fields and self._keeps and self.joiner.how != MAXIMUM:
-            return False
-        if table.size != math.prod(self.states[v] for v in table.fields):
+        if (self._keeps and self.joiner.how != MAXIMUM) or table.size != self._configurations(table):
             return False
         least = float(table.weights.min())
         return (least if self.joiner.how == SUM else math.exp(least)) > 1 - ROUNDING
+
+    def _configurations(self, table: SparseTable) -> int:
+        return math.prod(self.states[v] for v in table.fields)
 
     def _remove(self, number: int) -> None:
         table = self.tables.pop(number)
