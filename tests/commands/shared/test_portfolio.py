@@ -50,6 +50,7 @@ def test_an_approximation_outside_the_bounds_is_not_first() -> None:
 def test_samples_with_a_large_error_come_after_messages_that_converged(error: float, first: str) -> None:
     known = Known()
     known.add("bethe", fixed(10.0, "approximation", "Bethe"))
+    assert known.portfolio(REFUSAL).meaning == "Bethe is an approximation whose error is not known"
     known.add("importance", sampled(9.0, error, 5.0, 20.0))
     assert known.portfolio(REFUSAL).estimates[0].method == first
 

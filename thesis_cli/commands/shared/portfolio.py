@@ -214,14 +214,15 @@ def _doubt(name: BoundName, e: Estimate, low: float, high: float) -> tuple[bool,
 
 def _meaning(best: Estimate | None, low: _End, high: _End) -> str:
     """What to believe."""
-    ends = [f"{low.value:.6g} <= " * (low.value > -math.inf), f" <= {high.value:.6g}" * (high.value < math.inf)]
-    known = f"{ends[0]}ln Z{ends[1]}"
-    if any(ends):
-        known += " for certain" if low.sure and high.sure else " with the confidence of the rows"
     if best is None:
-        return known
-    if best.confidence == 1:
-        return f"{best.method} is an approximation whose error is not known; {known}"
-    if best.standard_error > TRUSTED:
-        return f"{best.method} is an order of magnitude; {known}"
-    return f"ln Z is {best.value:.6g} to within {best.standard_error:.2g}, its standard error; {known}"
+        said = ""
+    elif best.confidence == 1:
+        said = f"{best.method} is an approximation whose error is not known"
+    elif best.standard_error > TRUSTED:
+        said = f"{best.method} is an order of magnitude"
+    else:
+        said = f"ln Z is {best.value:.6g} to within {best.standard_error:.2g}, its standard error"
+    below, above = f"{low.value:.6g} <= " * (low.value > -math.inf), f" <= {high.value:.6g}" * (high.value < math.inf)
+    sure = "for certain" if low.sure and high.sure else "with the confidence of the rows"
+    known = f"{below}ln Z{above} {sure}" if below or above else ""
+    return "; ".join(part for part in (said, known) if part)
