@@ -93,11 +93,12 @@ class Tightened:
         work.state = self.state
         return work
 
-    def run(self, plan: Plan, passes: int, deadline: float | None = None, known: Ints | None = None) -> None:
+    def run(self, plan: Plan, passes: int, deadlines: tuple[float | None, float | None], known: Ints | None) -> None:
         """Some passes over new mini-buckets; fewer if they gain little or the time is up.
 
         Parameters
         ----------
+        deadlines : when to end with a bound, and when without one.
         known : a possible configuration that a lower bound keeps; see `Passes`.
 
         Raises
@@ -106,9 +107,10 @@ class Tightened:
         """
         sign = 1 if self.side == "upper" else -1
         try:
-            work, first, last = Passes(plan, self.side, deadline, known), math.nan, math.nan
+            work, first, last = Passes(plan, self.side, deadlines[self.plan is None], known), math.nan, math.nan
             for done in range(passes):
                 work.forward()
+                work.deadline = deadlines[0]
                 self.passes += 1
                 value = work.value
                 if self.plan is None or sign * (value - self.value) < 0:
@@ -194,23 +196,27 @@ def tightened(
         for each in found.values():
             if each.side == "lower":
                 known = _known(graph, found, fixed, math.inf if deadline is None else deadline)
-            each.run(fixed, PASSES, deadline, known)
+            each.run(fixed, PASSES, (deadline, deadline), known)
         return found
     known, deadline = None, deadline - RESERVE * (deadline - time.monotonic())
     plan: Plan | None = planner.plan(FIRST)
+    passes = FEWEST
     while plan:
         began, before = time.monotonic(), sum(each.passes for each in found.values())
         for k, each in enumerate(found.values()):
             if each.side == "lower" and known is None:
                 known = _known(graph, found, plan, deadline)
             now = time.monotonic()
-            each.run(plan, PASSES, now + (deadline - now) / (len(found) - k), known)
+            each.run(plan, passes, (now + (deadline - now) / (len(found) - k), deadline), known)
         if plan.exact:
             break
-        passes = sum(each.passes for each in found.values()) - before
-        pace = (time.monotonic() - began) / max(1, passes) / _work(plan)
+        done = sum(each.passes for each in found.values()) - before
+        pace = (time.monotonic() - began) / max(1, done) / _work(plan)
         left = deadline - time.monotonic()
-        plan = _larger(planner, plan, fits, left / pace / FEWEST / len(found))
+        larger = _larger(planner, plan, fits, left / pace / FEWEST / len(found))
+        if larger is None and passes == FEWEST:  # the first stage goes on
+            larger = plan
+        plan, passes = larger, PASSES
     return found
 
 

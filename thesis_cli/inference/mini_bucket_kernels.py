@@ -81,6 +81,17 @@ def draw(proposal: Proposal, uniforms: Floats, states: Ints, places: Ints, mixed
                 variable, stride = others[s], strides[s]
                 for b in range(batch):
                     places[r - low, b] += stride * states[variable, b]
+        if high - low == 1:
+            for b in range(batch):
+                place, level, x = places[0, b], uniforms[i, b], 0
+                level -= shares[place]
+                while x < k - 1 and level >= 0.0:
+                    x += 1
+                    level -= shares[place + x]
+                states[variables[i], b] = x
+                if not shares[place + x] > 0.0:
+                    ratios[b] = -np.inf
+            continue
         for b in range(batch):
             total = 0.0
             for x in range(k):
@@ -97,8 +108,6 @@ def draw(proposal: Proposal, uniforms: Floats, states: Ints, places: Ints, mixed
                 x += 1
                 level -= mixed[x]
             states[variables[i], b] = x
-            if high - low == 1 and total > 0.5:
-                continue
             mean = mixed[x] / total
             if not mean > 0.0:
                 ratios[b] = -np.inf

@@ -77,7 +77,7 @@ class Passes:
     """
 
     def __init__(self, plan: Plan, side: Side, deadline: float | None = None, known: Ints | None = None) -> None:
-        self.plan, self._sign, self._deadline = plan, side == "upper", deadline
+        self.plan, self._sign, self.deadline = plan, side == "upper", deadline
         self._known = known if side == "lower" else None
         nodes = plan.nodes
         weights = [1.0] * len(nodes)
@@ -119,7 +119,7 @@ class Passes:
         """
         plan, total, margin = self.plan, self.plan.constant, UNIT * abs(self.plan.constant)
         for b, bucket in enumerate(plan.buckets):
-            check_time(self._deadline)
+            check_time(self.deadline)
             tables, start = [], 0
             for j in bucket:
                 table = self._scratch[start : start + plan.nodes[j].size]
@@ -302,7 +302,7 @@ class Passes:
             wanted = [c for c in plan.nodes[j].children if self._needed[c]]
             if not wanted:
                 continue
-            check_time(self._deadline)
+            check_time(self.deadline)
             size = plan.nodes[j].size
             table, belief = self._scratch[:size], self._scratch[-size:]
             self._assemble(at[j], j, table, self.state.shifts[j])
