@@ -63,6 +63,7 @@ def bound(
     confidence_method: Literal['normal', 'concentration'] = ...,
     solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
     time_limit: float | None = ...,
+    table_size: int | None = ...,
     quantity: Literal['lnZ', 'log10Z'] = ...,
     exact: bool = ...,
     uai: str | Path | None = ...,

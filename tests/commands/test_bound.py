@@ -10,7 +10,7 @@ import thesis_cli as tc
 from tests.conftest import MODELS
 from thesis_cli.commands import bound
 from thesis_cli.commands.shared.low_rank import METHODS
-from thesis_cli.inference import choose, mini_bucket
+from thesis_cli.inference import choose
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.files import load_model
@@ -40,16 +40,17 @@ def test_each_method_bounds_its_side(method):
     assert found.map_calls == {**none, "max-marginal": 32, "clamp": 400}.get(method, 100)
 
 
-def test_mini_buckets_give_both_sides_and_samples_an_interval_in_the_time_there_is(monkeypatch):
-    monkeypatch.setattr(mini_bucket, "FIRST", 8.0)
-    monkeypatch.setattr(mini_bucket, "WORK", 0)
+def test_mini_buckets_give_both_sides_and_samples_an_interval_and_propagation_is_near():
     graph = random_spin_glass(6, 6, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
-    exact, upper, lower = tc.bound(graph, method="mini-bucket", exact=True).estimates
+    exact, upper, lower = tc.bound(graph, method="mini-bucket", table_size=8, exact=True).estimates
     assert (upper.kind, lower.kind) == ("upper bound", "lower bound")
     assert lower.value < exact.value < upper.value
-    sampled = tc.bound(graph, method="importance", seed=1, confidence=0.9).estimates[0]
+    how = {"method": "importance", "table_size": 8, "seed": 1, "confidence": 0.9}
+    sampled = tc.bound(graph, **how).estimates[0]
     assert sampled.low < exact.value < sampled.high
-    assert sampled == tc.bound(graph, method="importance", seed=1, confidence=0.9).estimates[0]
+    assert sampled == tc.bound(graph, **how).estimates[0]
+    near = tc.bound(graph, method="junction-graph", table_size=8).estimates[0]
+    assert (near.kind, near.value) == ("approximation", pytest.approx(exact.value, abs=1))
     assert "standard error 0.0" in sampled.text()
 
 

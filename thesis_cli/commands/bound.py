@@ -110,6 +110,13 @@ class BoundRequest(Request):
         default_text="a fixed amount of work",
         methods=TIMED,
     )
+    table_size: int | None = option(
+        None,
+        "Most entries of a table, where the factors allow it; the method is exact if no table needs more.",
+        least=1,
+        default_text="what memory and time allow",
+        methods=TIMED,
+    )
     quantity: Literal["lnZ", "log10Z"] = option("lnZ", "Quantity to bound.")
     exact: bool = option(False, "Add the exact answer, if it can be computed.")
     uai: Path | None = uai_option("PR")
@@ -195,6 +202,7 @@ def _options(request: BoundRequest, model: FactorGraph, seed: int) -> BoundOptio
         any_alpha=request.any_alpha,
         subsets=subsets,
         clamp=variables_of(model, request.clamp or ()),
+        table_size=request.table_size,
         deadline=None if request.time_limit is None else time.monotonic() + request.time_limit,
     )
 
@@ -244,6 +252,6 @@ COMMAND = Command(
         "bound data/models/ising-4x4.uai --method unary --alpha 0 --alpha -0.1 --samples 1000",
         "bound data/models/ising-4x4.uai --method clamp --clamp 5,10 --exact",
         "bound data/models/asia.bif --evidence xray=yes --method bethe --quantity log10Z",
-        "bound data/models/ising-4x4.uai --method mini-bucket",
+        "bound data/models/ising-4x4.uai --method mini-bucket --table-size 8 --exact",
     ),
 )

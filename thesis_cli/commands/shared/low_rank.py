@@ -48,6 +48,7 @@ class BoundOptions:
     subsets : variables of each set that gets noise; by default each pair of neighbours.
     clamp : variables that are held at each of their states.
     deadline : `time.monotonic()` at which methods that heed it return the best so far.
+    table_size : most entries of a table, for methods that choose it otherwise.
     """
 
     samples: int
@@ -62,6 +63,7 @@ class BoundOptions:
     subsets: Sequence[Sequence[int]] | None = None
     clamp: Sequence[int] = ()
     deadline: float | None = None
+    table_size: int | None = None
 
     def stream(self, name: BoundName) -> np.random.SeedSequence:
         """Random numbers of a method that draws noise; a clamped model has those of `unary`."""
@@ -231,7 +233,7 @@ def _mini_bucket(graph: FactorGraph, options: BoundOptions, progress: Progress) 
     from thesis_cli.inference.mini_bucket import mini_bucket_bounds
     from thesis_cli.perturbation.estimate import exact_estimate, fixed_estimate
 
-    found = mini_bucket_bounds(graph, options.memory, options.deadline)
+    found = mini_bucket_bounds(graph, options.memory, options.deadline, limit=options.table_size)
     logger.debug("mini-buckets of up to %s entries, %s passes", f"{found.largest:,}", found.passes)
     if found.exact:
         return Bounds([exact_estimate(log_of_sum(found.upper), "lnZ", "mini-buckets, none divided")], 0)
@@ -248,7 +250,9 @@ def _importance(graph: FactorGraph, options: BoundOptions, progress: Progress) -
     from thesis_cli.perturbation.estimate import Estimate, exact_estimate
 
     rng = np.random.default_rng(options.stream("importance"))
-    found = importance_estimate(graph, rng, options.memory, options.deadline, confidence=options.confidence)
+    found = importance_estimate(
+        graph, rng, options.memory, options.deadline, confidence=options.confidence, limit=options.table_size
+    )
     if found.exact:
         return Bounds([exact_estimate(log_of_sum(found.value), "lnZ", "mini-buckets, none divided")], 0)
     logger.debug("%s samples, %.3g of them effective", f"{found.samples:,}", found.effective)
@@ -273,7 +277,8 @@ def _junction_graph(graph: FactorGraph, options: BoundOptions, progress: Progres
     from thesis_cli.inference.junction_graph import junction_graph_log_partition_function
     from thesis_cli.perturbation.estimate import exact_estimate, fixed_estimate
 
-    found = junction_graph_log_partition_function(graph, memory=options.memory, deadline=options.deadline)
+    size, memory = options.table_size, options.memory
+    found = junction_graph_log_partition_function(graph, size, memory=memory, deadline=options.deadline)
     logger.debug("clusters of up to %s entries, %s sweeps", f"{found.largest:,}", found.sweeps)
     value = log_of_sum(found.value)
     if found.exact:
