@@ -23,7 +23,7 @@ from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 TIME_LIMIT = 60.0
 """Seconds that the search for a MAP may take."""
 
-QUICK = 1.0
+QUICK = 0.2
 """Predicted seconds of an exact solver below which no other is tried before it."""
 
 SHORT, LONG = 100, 2000
@@ -234,7 +234,7 @@ def _result(graph: FactorGraph, found: _Answer, why: str) -> MapResult:
         raise WorkFailed(f"the solver found no possible configuration{missing}")
     states = graph.original_states(found.states[None])[0]
     guarantee: Guarantee = "exact" if found.proven else "approximate"
-    return MapResult(found.value, states, found.method, guarantee, found.bound, why)
+    return MapResult(found.value, states, found.method, guarantee, max(found.bound, found.value), why)
 
 
 def _enumerate(model: Model, max_configurations: int, progress: Tick | None) -> MapResult:
