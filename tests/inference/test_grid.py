@@ -86,21 +86,22 @@ def test_shapes_and_batches(shape, batch):
     np.testing.assert_array_equal(found, states)
 
 
-@pytest.mark.parametrize("width", range(1, 12))
-@pytest.mark.parametrize("side_by_side", [0, 2**30])
-def test_binary_grids_of_any_width(width, side_by_side, monkeypatch):
+@pytest.mark.parametrize("width", [*range(1, 9), 11])
+def test_binary_grids_of_any_width(width, monkeypatch):
     """Steps differ by the columns left over from blocks of three."""
-    monkeypatch.setattr("thesis_cli.inference.grid.SIDE_BY_SIDE", side_by_side)
     rng = np.random.default_rng(width)
     graph = SpinGlass(*(rng.normal(size=(12, width - d)) for d in (0, 1)), rng.normal(size=(11, width))).graph()
     noise = rng.gumbel(size=(2, 24 * width))
     solver, other = GridTransfer(graph), Elimination(graph)
-    np.testing.assert_allclose(solver.maximise(noise)[0], other.maximise(noise)[0], rtol=1e-12)
-    np.testing.assert_array_equal(solver.maximise(noise)[1], other.maximise(noise)[1])
-    if side_by_side:
-        log_z, expected = other.marginals()
-        assert solver.log_partition_function() == pytest.approx(log_z, rel=1e-12)
-        np.testing.assert_allclose(solver.marginals()[1], expected, atol=1e-12)
+    values, states = other.maximise(noise)
+    for side_by_side in (0, 2**30):
+        monkeypatch.setattr("thesis_cli.inference.grid.SIDE_BY_SIDE", side_by_side)
+        same, found = solver.maximise(noise)
+        np.testing.assert_allclose(same, values, rtol=1e-12)
+        np.testing.assert_array_equal(found, states)
+    log_z, expected = other.marginals()
+    assert solver.log_partition_function() == pytest.approx(log_z, rel=1e-12)
+    np.testing.assert_allclose(solver.marginals()[1], expected, atol=1e-12)
 
 
 def test_general_grids_of_several_matrices_a_row():

@@ -112,7 +112,8 @@ class GridTransfer:
         from thesis_cli.inference.grid_kernels import WIDE, maximise_binary
 
         assert self._gains
-        lanes = WIDE if WIDE * self._table * (len(self._slots) // self.width + 2) <= SIDE_BY_SIDE else 1
+        tables = WIDE * self._table * (len(self._slots) // self.width + 2)
+        lanes = WIDE if tables <= min(self._memory, SIDE_BY_SIDE) else 1
         padded = np.zeros((-(-len(noise) // lanes) * lanes, noise.shape[1] + 2))
         padded[: len(noise), :-2] = noise
         low, high = (np.take(padded, self._slots[:, state], axis=1) for state in (0, 1))
