@@ -229,62 +229,21 @@ def _trw(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bound
 
 
 def _mini_bucket(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
-    from thesis_cli.base.rounding import log_of_sum
-    from thesis_cli.inference.mini_bucket import mini_bucket_bounds
-    from thesis_cli.perturbation.estimate import exact_estimate, fixed_estimate
+    from thesis_cli.commands.shared.sized import mini_bucket
 
-    found = mini_bucket_bounds(graph, options.memory, options.deadline, limit=options.table_size)
-    logger.debug("mini-buckets of up to %s entries, %s passes", f"{found.largest:,}", found.passes)
-    if found.exact:
-        return Bounds([exact_estimate(log_of_sum(found.upper), "lnZ", "mini-buckets, none divided")], 0)
-    ends = [(found.upper, "upper bound"), (found.lower, "lower bound")]
-    source = "Liu and Ihler 2011"
-    return Bounds([fixed_estimate(end, kind, "mini-bucket", source) for end, kind in ends if math.isfinite(end)], 0)
+    return Bounds(mini_bucket(graph, options), 0)
 
 
 def _importance(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
-    import numpy as np
+    from thesis_cli.commands.shared.sized import importance
 
-    from thesis_cli.base.rounding import log_of_sum
-    from thesis_cli.inference.mini_bucket_sampling import importance_estimate
-    from thesis_cli.perturbation.estimate import Estimate, exact_estimate
-
-    rng = np.random.default_rng(options.stream("importance"))
-    found = importance_estimate(
-        graph, rng, options.memory, options.deadline, confidence=options.confidence, limit=options.table_size
-    )
-    if found.exact:
-        return Bounds([exact_estimate(log_of_sum(found.value), "lnZ", "mini-buckets, none divided")], 0)
-    logger.debug("%s samples, %.3g of them effective", f"{found.samples:,}", found.effective)
-    kind = "Z unbiased" if found.trusted else f"Z unbiased, but only {found.effective:.0f} effective samples"
-    estimate = Estimate(
-        value=found.value,
-        standard_error=found.standard_error if found.trusted else math.inf,
-        low=found.low,
-        high=found.high,
-        target="ln Z",
-        kind=kind,
-        confidence=found.confidence,
-        map_calls=0,
-        method="importance",
-        source="Liu, Fisher and Ihler 2015",
-    )
-    return Bounds([estimate], 0)
+    return Bounds(importance(graph, options), 0)
 
 
 def _junction_graph(graph: FactorGraph, options: BoundOptions, progress: Progress) -> Bounds:
-    from thesis_cli.base.rounding import log_of_sum
-    from thesis_cli.inference.junction_graph import junction_graph_log_partition_function
-    from thesis_cli.perturbation.estimate import exact_estimate, fixed_estimate
+    from thesis_cli.commands.shared.sized import junction_graph
 
-    size, memory = options.table_size, options.memory
-    found = junction_graph_log_partition_function(graph, size, memory=memory, deadline=options.deadline)
-    logger.debug("clusters of up to %s entries, %s sweeps", f"{found.largest:,}", found.sweeps)
-    value = log_of_sum(found.value)
-    if found.exact:
-        return Bounds([exact_estimate(value, "lnZ", "junction tree")], 0)
-    kind = "approximation" if found.converged else "approximation, not converged"
-    return Bounds([fixed_estimate(value, kind, "junction graph", "Mateescu et al. 2010")], 0)
+    return Bounds(junction_graph(graph, options), 0)
 
 
 METHODS: dict[BoundName, Method] = {
