@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tests.inference.test_model_counting import in_this_process, queens
-from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.model_counting import ModelCounter
 from thesis_cli.models import cnf
 from thesis_cli.models.factor_graph import Factor
@@ -101,13 +100,11 @@ def test_random_formulas_of_three_literals_are_brute_force():
 
 @pytest.mark.long
 def test_larger_counts():
-    """Queens: OEIS A000170. Colourings of a grid: A068253."""
-    edges = [(i, j) for i, j in itertools.combinations(range(36), 2) if j - i == 6 or (j - i == 1 and j % 6)]
+    """Queens: OEIS A000170. Colourings of a grid: A068253. Random formulas: by PySDD 1.0."""
+    edges = [(i, j) for i, j in itertools.combinations(range(25), 2) if j - i == 5 or (j - i == 1 and j % 5)]
     with in_this_process():
         assert ModelCounter(queens(8)).count() == 92
-    assert count(*colourings(edges, 36, 3)) == 101_596_896
-    assert count(*pigeons(7, 9)) == math.perm(9, 7)
-    variables, clauses = random_clauses(60, 150, 3)
-    assert math.log(count(variables, clauses)) == pytest.approx(
-        Elimination(model(variables, clauses), 2**33).log_partition_function(), rel=1e-13
-    )
+    assert count(*colourings(edges, 25, 3)) == 580_986
+    assert count(*pigeons(6, 7)) == math.perm(7, 6)
+    assert count(*random_clauses(30, 70, 0)) == 48_255
+    assert count(*random_clauses(40, 110, 1)) == 60_603

@@ -194,6 +194,8 @@ def test_a_time_limit_ends_the_process(tmp_path, monkeypatch):
 def test_refusals(monkeypatch):
     with pytest.raises(ModelTooLarge, match="a table of 2,097,152 entries"):
         ModelCounter(FactorGraph([2**21], [Factor((0,), np.zeros(2**21))]))
+    with pytest.raises(ModelTooLarge, match="a table of 2,000 distinct weights; model counting takes at most 1,025"):
+        ModelCounter(FactorGraph([2000], [Factor((0,), np.arange(2000.0))]))
     with pytest.raises(ModelTooLarge, match="differ by 1e"):
         ModelCounter(FactorGraph([2, 2], [Factor((0, 1), np.array([[0.0, -1e9], [0.0, 0.0]]))]))
     monkeypatch.setattr(model_counting, "find_spec", lambda name: None)

@@ -23,6 +23,9 @@ from thesis_cli.base.errors import ModelTooLarge
 MOST_ENTRIES = 2**20
 """Largest table, with the digits that stand for no state."""
 
+MOST_WEIGHTS = 2**10
+"""Most distinct weights of a table: each has a literal, and counting is hopeless with more."""
+
 LOWEST = -600.0
 """Lowest logarithm of the weight of one literal; below, several literals share the weight."""
 
@@ -84,7 +87,8 @@ def template(table: Floats) -> Template:
 
     Raises
     ------
-    ModelTooLarge : the table has more than `MOST_ENTRIES` entries, or a weight is too small.
+    ModelTooLarge : the table has more than `MOST_ENTRIES` entries or `MOST_WEIGHTS` weights, or a
+        weight is too small.
     """
     count = sum(map(digits, table.shape))
     if 2**count > MOST_ENTRIES:
@@ -94,6 +98,10 @@ def template(table: Floats) -> Template:
     values, classes = _weights(table)
     shift = float(values[-1])
     logs = values[:-1] - shift
+    if len(logs) > MOST_WEIGHTS:
+        raise ModelTooLarge(
+            f"a table of {len(logs) + 1:,} distinct weights", f"model counting takes at most {MOST_WEIGHTS + 1:,}"
+        )
     found = _Clauses(count, logs)
     coded = _coded(classes, copy=False)
     for value in range(_FORBIDDEN, len(logs)):
