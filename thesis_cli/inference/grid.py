@@ -30,8 +30,8 @@ SIDE_BY_SIDE = 2**22
 PAIR_ROOM = 40
 """Bytes for each entry of the tables of pairs while they are read."""
 
-BATCH = 256
-"""Problems in one call of a kernel: their noise stays in a cache."""
+BATCH = 2**16
+"""Numbers of noise in one call of a kernel, which stay in a cache."""
 
 
 class GridTransfer:
@@ -102,7 +102,7 @@ class GridTransfer:
 
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
         """MAP under perturbed unary tables; see `MapSolver`."""
-        size = 1 if self._alone and not self._gains else BATCH
+        size = 1 if self._alone and not self._gains else max(32, BATCH // noise.shape[1])
         solve = self._by_gains if self._gains else self._by_tables
         parts = [solve(noise[start : start + size]) for start in range(0, len(noise), size)]
         values, states = (np.concatenate(p) for p in zip(*parts, strict=True))
