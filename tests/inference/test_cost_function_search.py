@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
 from tests.tiers import examples
-from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
+from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel, WorkFailed
 from thesis_cli.inference import cost_function_search
 from thesis_cli.inference.cost_function_search import CostFunctionSearch
 from thesis_cli.inference.grid import GridTransfer
@@ -107,3 +107,23 @@ def test_a_limit_of_backtracks_does_not_stop_the_search_for_a_first_configuratio
     graph = random_3_sat(100, 420, np.random.default_rng(3))
     found = CostFunctionSearch(graph, backtracks=1).solve(np.zeros((1, 200)))
     assert graph.log_potential(found.states)[0] == 0 == found.bounds[0]
+
+
+def test_a_crash_of_the_library_is_no_end(monkeypatch):
+    crashes = []
+
+    class Crashing(Here):
+        def next(self, timeout):
+            if self._problems and len(crashes) < most:
+                crashes.append(self._problems)
+                raise WorkFailed("a process died (signal 11)")
+            return super().next(timeout)
+
+    monkeypatch.setattr(cost_function_search, "Child", Crashing)
+    graph = FactorGraph([2, 2], [Factor((0, 1), np.array([[1.0, 2.0], [3.0, -np.inf]]))])
+    most = 1
+    assert CostFunctionSearch(graph).solve(np.zeros((1, 4))).values == [3.0]
+    most = 3
+    solver = CostFunctionSearch(graph)
+    found = solver.solve(np.zeros((1, 4)), known=np.array([[0, 1]]))
+    assert (found.values, found.bounds, solver.guarantee) == ([2.0], [np.inf], "approximate")

@@ -14,7 +14,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.child import Child
-from thesis_cli.base.errors import ModelTooLarge, OutOfTime, UnsuitableModel
+from thesis_cli.base.errors import ModelTooLarge, OutOfTime, UnsuitableModel, WorkFailed
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.inference.belief_propagation import perturbed_values
 from thesis_cli.inference.cost_function_process import Found, Problem, entries, searches
@@ -167,31 +167,47 @@ class CostFunctionSearch:
                 return
 
     def _answer(self, problem: Problem, seconds: float) -> Found | None:
-        """Solve a problem in an idle process or a new one; None if it gave no answer in time."""
+        """Solve a problem in an idle process, or in a new one if there is none or the library
+        crashes; None if it gave no answer in time or crashes again.
+        """
         with self._lock:
-            child = self._idle.pop() if self._idle else None
-        new = child is None
-        if child is None:
-            child = Child(searches, self.graph.cardinalities, self.graph.factors, requests=True)
-        answered = False
-        try:
-            if new:
-                child.next(START)
-            child.send(problem)
+            idle = self._idle.pop() if self._idle else None
+        for child in (idle, None):
+            child = child or Child(searches, self.graph.cardinalities, self.graph.factors, requests=True)
+            answered = False
             try:
-                found: Found = child.next(seconds)
+                if child is not idle:
+                    child.next(START)
+                found = _reply(child, problem, seconds)
+                answered = True
             except OutOfTime:
-                child.signal(signal.SIGVTALRM)
-                found = child.next(GRACE)
-            answered = True
-        except OutOfTime:
-            return None
-        finally:
-            if not answered:
-                child.stop()
-        with self._lock:
-            self._idle.append(child)
-        return found
+                return None
+            except WorkFailed:
+                continue
+            finally:
+                if not answered:
+                    child.stop()
+            with self._lock:
+                self._idle.append(child)
+            return found
+        return None
+
+
+def _reply(child: Child, problem: Problem, seconds: float) -> Found:
+    """What a process finds in so many seconds and the time it takes to heed their end.
+
+    Raises
+    ------
+    OutOfTime : it does not heed it.
+    WorkFailed : the library crashed.
+    """
+    child.send(problem)
+    try:
+        found: Found = child.next(seconds)
+    except OutOfTime:
+        child.signal(signal.SIGVTALRM)
+        found = child.next(GRACE)
+    return found
 
 
 def _stop(children: Iterable[Child]) -> None:
