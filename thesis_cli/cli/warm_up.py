@@ -77,6 +77,7 @@ PARTS = (
             ("bound", {"model": COLOURS, "exact": True}),
             ("bound", {"model": COLOURS, "method": "bethe"}),
             ("bound", {"model": COLOURS, "method": "unary", "samples": 4}),
+            ("map", {"model": COLOURS, "solver": "elimination"}),
             ("map", {"model": COLOURS, "solver": "trw-s"}),
             ("map", {"model": COLOURS, "solver": "max-product"}),
         ),
@@ -95,7 +96,11 @@ PARTS = (
     Part("entropies", (("renyi", {"model": GRID, "shannon": True, "bounds": True, "samples": 4}),)),
     Part(
         "marginals",
-        (("marginals", {"model": GRID, "method": "bethe"}),),
+        (
+            ("marginals", {"model": GRID, "method": "bethe"}),
+            ("marginals", {"model": GRID, "method": "exact"}),
+            ("marginals", {"model": GRID, "method": "sample", "samples": 4}),
+        ),
         ("thesis_cli.inference.sparse_elimination",),
     ),
     Part("races", (("race", {"factors": "{folder}/factors.npy", "samples": 4}),)),
