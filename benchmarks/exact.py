@@ -34,7 +34,7 @@ from thesis_cli.studies.models.examples import ising
 from thesis_cli.studies.models.families import MEMBERS
 
 REFERENCES = Path(__file__).with_name("families.csv")
-COLUMNS = ("network", "method", "answer", "value", "error", "seconds", "ratio")
+COLUMNS = ("network", "method", "answer", "value", "error", "seconds", "ratio", "lower", "upper")
 AGREE = 1e-6
 """Nats, and relative error, up to which two exact answers agree."""
 
@@ -128,7 +128,7 @@ def attempt(function, *arguments, limit, memory=None):
 
 
 def family_rows(member, limit, memory, known):
-    """A row for each method: network, method, answer, value, error, seconds, ratio."""
+    """A row for each method, in the order of `COLUMNS`."""
     routes = {
         "thesis-cli": (peers.our_log_z, limit + 20, None, (limit,)),
         "pyAgrum": (peers.pyagrum_log_z, limit, memory, ()),
@@ -146,11 +146,11 @@ def family_rows(member, limit, memory, known):
     for method, each in found.items():
         own = ours["map" in method]
         if isinstance(each, str):
-            rows.append([member.name, method, each, math.nan, math.nan, math.nan, math.nan])
+            rows.append([member.name, method, each, *[math.nan] * 6])
             continue
-        value, seconds, answer = each
+        value, seconds, answer, *bounds = each
         ratio = math.nan if isinstance(own, str) else seconds / own[1]
-        rows.append([member.name, method, answer, value, math.nan, seconds, ratio])
+        rows.append([member.name, method, answer, value, math.nan, seconds, ratio, *(bounds or [math.nan] * 2)])
     for of_map in (False, True):
         judge([row for row in rows if ("map" in row[1]) == of_map], None if of_map else known.get(member.name))
     return rows
@@ -168,16 +168,19 @@ def judge(rows, known):
         row[4] = row[3] - truth
         if row[2] == "exact" and not all(agree(row[3], other) for other in [truth, *exact]):
             row[2] = "DISAGREES"
+        if row[7] > truth + AGREE or row[8] < truth - AGREE or row[7] > row[8] + AGREE:
+            row[2] = "BOUND BROKEN"
 
 
 def print_rows(rows):
-    for name, method, answer, value, error, seconds, ratio in rows:
+    for name, method, answer, value, error, seconds, ratio, lower, upper in rows:
         if math.isnan(seconds):
             print(f"{name:<21} {method:<15} {answer}")
         else:
             print(
-                f"{name:<21} {method:<15} {answer:<16} {value:16.9f}  error {error:9.2g}"
-                f"  {seconds:8.3f} s  ratio {ratio:.3g}",
+                f"{name:<21} {method:<15} {answer[:20]:<20} {value:16.9f}  error {error:9.2g}"
+                f"  {seconds:8.3f} s  ratio {ratio:.3g}"
+                + ("" if math.isnan(lower) or answer == "exact" else f"  in [{lower:.6g}, {upper:.6g}]"),
                 flush=True,
             )
 
@@ -199,17 +202,27 @@ def add_references(rows, references):
     write_atomic({REFERENCES: "\n".join(lines) + "\n"})
 
 
-def summary(rows, names):
-    """Who solved how many, and how long they took beside ours where both did."""
-    print(f"\n{len(names)} networks")
-    for method in dict.fromkeys(row[1] for row in rows):
-        solved = [row for row in rows if row[1] == method and row[2] == "exact"]
-        ratios = [row[6] for row in solved if not math.isnan(row[6])]
-        middle = f", median ratio {np.median(ratios):.3g}" if ratios else ""
-        wrong = sum(row[1] == method and row[2] == "DISAGREES" for row in rows)
-        print(f"{method:<15} solved {len(solved)}, {sum(row[5] for row in solved):.0f} s{middle}, wrong {wrong}")
-    close = [row for row in rows if row[1] == "thesis-cli" and abs(row[4]) <= math.log(32)]
-    print(f"thesis-cli within a factor of 32 of Z: {len(close)}")
+def summary(rows, chosen):
+    """For each family and for all: who solved how many, and the median ratio where both did."""
+    methods = list(dict.fromkeys(row[1] for row in rows))
+    print(f"\nsolved, and in brackets the median of their seconds to ours\n{'':12} {'':>4}", end="")
+    print("".join(f"{method:>18}" for method in methods), "  within 32")
+    groups = {
+        family: [m.name for m in chosen if m.family == family] for family in dict.fromkeys(m.family for m in chosen)
+    }
+    for family, names in [*groups.items(), ("all", [m.name for m in chosen])]:
+        cells = []
+        for method in methods:
+            solved = [row for row in rows if row[0] in names and row[1] == method and row[2] == "exact"]
+            ratios = [row[6] for row in solved if not math.isnan(row[6])]
+            cells.append(
+                f"{len(solved)}" + (f" ({np.median(ratios):.3g})" if ratios and "thesis" not in method else "")
+            )
+        close = [row for row in rows if row[0] in names and row[1] == "thesis-cli" and abs(row[4]) <= math.log(32)]
+        print(f"{family:12} {len(names):4}" + "".join(f"{cell:>18}" for cell in cells), f"{len(close):11}")
+    for row in rows:
+        if row[2] in ("DISAGREES", "BOUND BROKEN"):
+            print(f"{row[0]} {row[1]}: {row[3]:.12g} {row[2].lower()}")
 
 
 def families(options):

@@ -2,7 +2,7 @@
 `thesis_cli.base.child` calls in a process of their own, with a limit of time and memory.
 
 Each takes the name of the network and returns the value, the seconds that it took without the
-import of the package, and what kind of answer it is.
+import of the package, what kind of answer it is, and perhaps bounds.
 """
 
 import math
@@ -152,14 +152,17 @@ _TINY = FactorGraph([2, 2, 2], [Factor((0, 1, 2), np.zeros((2, 2, 2)))])
 
 
 def our_log_z(name, limit):
-    """The first answer of `thesis-cli estimate-z`."""
+    """The first answer of `thesis-cli estimate-z`, and the best bounds that hold."""
     import thesis_cli as tc
 
     tc.estimate_z(_TINY, method="exact")  # loads what is compiled
     graph = network_of(name).conditioned()
     began = time.perf_counter()
-    found = tc.estimate_z(graph, time_limit=limit).estimates[0]
-    return found.value, time.perf_counter() - began, found.kind
+    found = tc.estimate_z(graph, time_limit=limit).estimates
+    seconds = time.perf_counter() - began
+    lower = max((each.value for each in found if each.kind in ("exact", "lower bound")), default=-math.inf)
+    upper = min((each.value for each in found if each.kind in ("exact", "upper bound")), default=math.inf)
+    return found[0].value, seconds, found[0].kind, lower, upper
 
 
 def our_map(name, limit):
