@@ -78,6 +78,7 @@ PARTS = (
             ("bound", {"model": COLOURS, "method": "bethe"}),
             ("bound", {"model": COLOURS, "method": "unary", "samples": 4}),
             ("map", {"model": COLOURS, "solver": "elimination"}),
+            ("bound", {"model": COLOURS, "method": "importance", "table_size": 1}),
             ("map", {"model": COLOURS, "solver": "trw-s"}),
             ("map", {"model": COLOURS, "solver": "max-product"}),
         ),

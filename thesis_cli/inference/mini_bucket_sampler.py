@@ -11,7 +11,7 @@ from thesis_cli.inference.mini_bucket_kernels import Proposal, draw
 from thesis_cli.inference.mini_bucket_passes import Passes
 from thesis_cli.models.factor_graph import FactorGraph
 
-BATCH = 2048
+BATCH = 1024
 """Samples drawn at once."""
 
 BATCHES = 4
