@@ -120,7 +120,7 @@ def _by_search(graph: FactorGraph, memory: int, only_exact: bool, why: list[str]
         return Completed(graph, None if only_exact else EXACT, memory)
     why.append(f"not toulbar2: a perturbed problem takes more than {TRIAL} backtracks")
     hard = any(np.isneginf(f.table).any() for f in graph.factors)
-    return Completed(graph, APPROXIMATE, memory) if hard and not only_exact else None
+    return Completed(graph, APPROXIMATE, memory, hopeful=False) if hard and not only_exact else None
 
 
 def _make(name: SolverName, graph: FactorGraph, memory: int, time_limit: float = 60.0) -> MapSolver:

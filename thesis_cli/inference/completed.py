@@ -24,10 +24,11 @@ class Completed:
     graph : any model.
     backtracks : largest number of backtracks of toulbar2 for each MAP problem.
     memory : bytes for the search.
+    hopeful : whether the problems are likely to be solved within the limits.
 
     Attributes
     ----------
-    guarantee : `exact` as long as every problem has been solved within the limits.
+    guarantee : `exact` if hopeful, and as long as every problem has been solved within the limits.
 
     Raises
     ------
@@ -36,15 +37,17 @@ class Completed:
 
     name = "TRW-S and toulbar2"
 
-    def __init__(self, graph: FactorGraph, backtracks: int | None, memory: int = DEFAULT_MEMORY) -> None:
-        self.graph = graph
+    def __init__(
+        self, graph: FactorGraph, backtracks: int | None, memory: int = DEFAULT_MEMORY, *, hopeful: bool = True
+    ) -> None:
+        self.graph, self._hopeful = graph, hopeful
         self._search = CostFunctionSearch(graph, backtracks=backtracks, memory=memory)
         self._quick = TRWS(graph, max_iterations=ITERATIONS)
         self._quick.limit(SECONDS)
 
     @property
     def guarantee(self) -> Guarantee:
-        return self._search.guarantee
+        return self._search.guarantee if self._hopeful else "approximate"
 
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
         """See `MapSolver.maximise`."""
