@@ -46,6 +46,10 @@ SPARSE_SHARE, COUNTING_SHARE = 0.3, 0.6
 these beside an elimination that is predicted to end in time."""
 
 
+UNPROMISING = 1 / 3
+"""Share of its time that model counting takes if it is not likely to end."""
+
+
 def exact_log_partition_function(
     model: Model,
     *,
@@ -72,10 +76,11 @@ def exact_log_partition_function(
     InputError : a vector has a NaN or a `+inf`.
     """
     if isinstance(model, FactorGraph):
-        plan = exact_plan(model, memory, max_configurations, seconds)
+        jobs = jobs_or_all(jobs)
+        plan = exact_plan(model, memory, max_configurations, seconds, jobs)
         if plan.quick:
             return plan.quick()
-        for _, answer in attempts(plan.attempts, seconds, jobs_or_all(jobs)):
+        for _, answer in attempts(plan.attempts, seconds, jobs):
             if not isinstance(answer, Failed):
                 return answer  # type: ignore[no-any-return]
         if model.size > max_configurations:
@@ -105,18 +110,21 @@ class ExactPlan:
     refusal: ModelTooLarge = _NONE
 
 
-def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds: float = math.inf) -> ExactPlan:
+def exact_plan(
+    graph: FactorGraph, memory: int, max_configurations: int, seconds: float = math.inf, jobs: int = 1
+) -> ExactPlan:
     """Choose among the exact algorithms by their predicted costs; nothing large is allocated.
 
     Parameters
     ----------
     memory, max_configurations : as for `exact_log_partition_function`.
     seconds : time for all attempts together.
+    jobs : threads that share the tables of one algorithm.
     """
     refusals: list[ModelTooLarge] = []
     routes: list[_Route] = []
     for route in (_transfer, partial(_elimination, refusals=refusals)):
-        routes += route(graph, memory)
+        routes += route(graph, memory, jobs)
         if quick := _within(routes, INSTANT):
             return ExactPlan(quick.run)
     if graph.size <= min(max_configurations, QUICK / PER_CONFIGURATION):
@@ -129,7 +137,7 @@ def exact_plan(graph: FactorGraph, memory: int, max_configurations: int, seconds
         leafless, constant = summed(smaller)
     except NoConfiguration:
         return ExactPlan(lambda: (-math.inf, "arc consistency"))
-    routes += _elimination(leafless, memory, constant, refusals=refusals)
+    routes += _elimination(leafless, memory, jobs, constant, refusals=refusals)
     zeros = any(np.isneginf(factor.table).any() for factor in smaller.graph.factors)
     work = smaller.graph, smaller.constant, memory
     if zeros and (answer := _sparse_at_once(*work)):
@@ -168,19 +176,19 @@ class _Route:
         return log_of_sum(self.constant + self.solver.log_partition_function()), self.solver.name
 
 
-def _transfer(graph: FactorGraph, memory: int) -> list[_Route]:
+def _transfer(graph: FactorGraph, memory: int, jobs: int) -> list[_Route]:
     try:
-        grid = GridTransfer(graph, memory, sums_only=True)
+        grid = GridTransfer(graph, memory, sums_only=True, jobs=jobs)
     except (UnsuitableModel, ModelTooLarge):
         return []
     return [_Route(grid, grid.cost.seconds)] if grid.summable else []
 
 
 def _elimination(
-    graph: FactorGraph, memory: int, constant: float = 0.0, *, refusals: list[ModelTooLarge]
+    graph: FactorGraph, memory: int, jobs: int, constant: float = 0.0, *, refusals: list[ModelTooLarge]
 ) -> list[_Route]:
     try:
-        solver = Elimination(graph, memory)
+        solver = Elimination(graph, memory, jobs=jobs)
         return [_Route(solver, solver.cost.seconds, constant)]
     except ModelTooLarge as error:
         refusals.append(error)
@@ -218,5 +226,7 @@ def _sparse(deadline: float, graph: FactorGraph, constant: float, memory: int) -
 def _counting(deadline: float, graph: FactorGraph, constant: float, memory: int) -> Iterator[tuple[float, str]]:
     from thesis_cli.inference.model_counting import ModelCounter
 
-    log_z = ModelCounter(graph, memory).log_partition_function(deadline - time.monotonic())
+    counter = ModelCounter(graph, memory)
+    seconds = deadline - time.monotonic()
+    log_z = counter.log_partition_function(seconds if counter.promising else UNPROMISING * seconds)
     yield log_of_sum(constant + log_z), "model counting"

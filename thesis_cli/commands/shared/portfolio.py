@@ -83,7 +83,7 @@ def portfolio(
     """
     from thesis_cli.inference.exact import exact_plan
 
-    plan = exact_plan(graph, options.memory, max_configurations, seconds)
+    plan = exact_plan(graph, options.memory, max_configurations, seconds, options.jobs)
     if plan.quick:
         return _exact(*plan.quick())
     logger.info("no exact ln Z at once: %s; all methods have %g s", plan.refusal.problem, seconds)
