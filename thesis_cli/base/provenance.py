@@ -65,6 +65,7 @@ def _git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
+@cache
 def _version(name: str) -> str | None:
     try:
         return version(name)
