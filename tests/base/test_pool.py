@@ -1,7 +1,6 @@
 """Work in several processes: what kills one costs no item, and stops no other."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -10,27 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.base.pool_work import work
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.pool import TRIALS, Killed, answers
 
 ROOT = Path(__file__).parents[2]  # not from conftest, which each process would import
-
-
-def work(folder, name):
-    """Answer, die or complain, as the name says; leaves a trace."""
-    with open(Path(folder) / "trace", "a") as trace:
-        trace.write(f"{name}\n")
-    what, _, number = name.rpartition(" ")
-    trials = (Path(folder) / "trace").read_text().count(name)
-    if what == "dies" or (what == "falters" and trials == 1):
-        os.kill(os.getpid(), signal.SIGKILL)
-    if what == "hears Ctrl-C":
-        os.kill(os.getpid(), signal.SIGINT)
-    if what == "refuses":
-        raise InputError("a problem", "a remedy", source=number, line=3)
-    if what == "waits":
-        time.sleep(10**6)
-    return int(number)
 
 
 def run(folder, *names, jobs=2):
