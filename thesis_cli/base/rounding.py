@@ -8,8 +8,8 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 
-ROUNDING = 2.0**-50
-"""Four units in the last place of 1: the rounding of a few sums."""
+ROUNDING = 2.0**-49
+"""Eight units in the last place of 1: the rounding of a few sums and products."""
 
 
 @overload
