@@ -9,7 +9,7 @@ from PIL import Image
 
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.figures import difference, label, panels
+from thesis_cli.base.figures import STYLE, difference, label, panels
 from thesis_cli.reproduction import figures
 from thesis_cli.reproduction.experiment import Experiment
 from thesis_cli.reproduction.registry import Checkout, load
@@ -46,11 +46,15 @@ def png(experiment, frame=FRAME):
     return figures.picture(experiment, frame, ["png"])["png"]
 
 
-def test_a_figure_is_the_same_bytes_again_and_its_png_does_not_depend_on_the_pdf(tmp_path):
+def test_a_figure_is_the_same_bytes_again_and_its_png_does_not_depend_on_the_pdf(tmp_path, monkeypatch):
+    """The fonts of its PDF are TrueType, which journals ask for."""
+    monkeypatch.setitem(STYLE, "pdf.fonttype", 42)
     FRAME.to_csv(tmp_path / "toy.csv", index=False)
     files = [tmp_path / "toy.pdf", tmp_path / "toy.png"]
     assert list(figures.draw(toy(), tmp_path).items()) == [(file, "new") for file in files]
     assert files[0].read_bytes().startswith(b"%PDF")
+    assert b"/FontFile2" in files[0].read_bytes()
+    assert b"/Type3" not in files[0].read_bytes()
     assert files[1].read_bytes() == png(toy())
     times = [file.stat().st_mtime_ns for file in files]
     assert figures.draw(toy(), tmp_path) == dict.fromkeys(files, "unchanged")
