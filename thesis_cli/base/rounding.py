@@ -8,8 +8,8 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 
-ROUNDING = 2.0**-49
-"""Eight units in the last place of 1: the rounding of a few sums and products."""
+ROUNDING = 2.0**-50
+"""Four units in the last place of 1: the rounding of a few sums."""
 
 
 @overload
@@ -30,8 +30,8 @@ def difference(a: Floats | float, b: Floats | float) -> Floats | float:
 
 
 def log_of_sum(log_sum: float) -> float:
-    """The logarithm of a sum, or 0 if the sum is 1 up to its rounding."""
-    return 0.0 if abs(log_sum) <= ROUNDING else log_sum
+    """The logarithm of a sum of products, or 0 if the sum is 1 up to its rounding."""
+    return 0.0 if abs(log_sum) <= 2 * ROUNDING else log_sum
 
 
 def mean_of(values: Floats) -> float:
