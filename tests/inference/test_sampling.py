@@ -4,7 +4,7 @@ from scipy.stats import chi2
 
 from tests.conftest import all_states
 from thesis_cli.base.errors import InputError, ModelTooLarge
-from thesis_cli.inference import enumeration, sampling
+from thesis_cli.inference import enumeration, marginals
 from thesis_cli.inference.sampling import exact_samples
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 from thesis_cli.studies.models.examples import ising
@@ -92,7 +92,7 @@ def test_a_grid_too_wide_for_elimination_is_sampled_by_grid_transfer(monkeypatch
     def refuse(*_):
         raise ModelTooLarge("too wide", "narrow it")
 
-    monkeypatch.setattr(sampling, "Elimination", refuse)
+    monkeypatch.setattr(marginals, "Elimination", refuse)
     graph = ising(3, 3, 0.5, np.random.default_rng(0)).condition({4: 1})
     states, method = exact_samples(graph, 20, np.random.default_rng(0), max_configurations=1)
     assert method == "grid transfer"

@@ -122,7 +122,7 @@ class _Auto:
 
     def result(self) -> MapResult:
         original = self._original
-        if all(np.isfinite(f.table).all() for f in original.factors):
+        if not original.has_zeros:
             return _result(original, self._answer(), "; ".join(self._why))
         from thesis_cli.inference.reduction import reduced
 

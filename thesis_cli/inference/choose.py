@@ -119,7 +119,7 @@ def _by_search(graph: FactorGraph, memory: int, only_exact: bool, why: list[str]
     if trial.guarantee == "exact":
         return Completed(graph, None if only_exact else EXACT, memory)
     why.append(f"not toulbar2: a perturbed problem takes more than {TRIAL} backtracks")
-    hard = any(np.isneginf(f.table).any() for f in graph.factors)
+    hard = graph.has_zeros
     return Completed(graph, APPROXIMATE, memory, hopeful=False) if hard and not only_exact else None
 
 

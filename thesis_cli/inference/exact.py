@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from thesis_cli.base.children import Attempt, Failed, attempts
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel
@@ -138,7 +136,7 @@ def exact_plan(
     except NoConfiguration:
         return ExactPlan(lambda: (-math.inf, "arc consistency"))
     routes += _elimination(leafless, memory, jobs, constant, refusals=refusals)
-    zeros = any(np.isneginf(factor.table).any() for factor in smaller.graph.factors)
+    zeros = smaller.graph.has_zeros
     work = smaller.graph, smaller.constant, memory
     if zeros and (answer := _sparse_at_once(*work)):
         return ExactPlan(lambda: answer)

@@ -15,13 +15,18 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.inference.grid import GridTransfer
-from thesis_cli.inference.reduction import reduced
+from thesis_cli.inference.reduction import Reduction, reduced
 from thesis_cli.inference.sparse_elimination import SparseElimination
 from thesis_cli.models.factor_graph import FactorGraph
 
 INSTANT = 0.2
-"""Predicted seconds of elimination up to which no other algorithm is looked for."""
+"""Predicted seconds of an algorithm up to which no other is looked for."""
 
+QUICK = 2.0
+"""Predicted seconds of elimination up to which sparse elimination is not tried before it."""
+
+FEW = 2**22
+"""Configurations up to which enumeration takes seconds at most."""
 
 MOST_SECONDS = 60.0
 """Time for sparse elimination, whose cost is not known beforehand."""
@@ -64,49 +69,88 @@ def exact_marginals(
     ModelTooLarge : no algorithm takes the model; the message gives its width.
     NoConfiguration : no configuration is possible.
     """
-    grid, seconds = summable_grid(graph, memory)
-    try:
-        solver = Elimination(graph, memory)
-        if solver.cost.seconds <= max(INSTANT, seconds):
-            return Marginals(*solver.marginals(), "elimination")
-    except ModelTooLarge:
-        if grid is None and graph.size > max_configurations:
-            if (found := _by_zeros(graph, memory)) is None:
-                raise
+    routes, refusal = backward_routes(graph, memory)
+    if not any(route.seconds <= QUICK for route in routes):
+        if graph.size <= min(max_configurations, FEW):
+            return _by_enumeration(graph, max_configurations, progress)
+        if found := _by_supports(graph, memory):
             return found
-    if grid:
-        return Marginals(*grid.marginals(), grid.name)
+    for route in routes:
+        try:
+            log_z, marginals = route.solver.marginals()
+        except ModelTooLarge as error:
+            refusal = error
+            continue
+        if route.reduction:
+            return Marginals(
+                route.reduction.constant + log_z, route.reduction.original_marginals(marginals), route.solver.name
+            )
+        return Marginals(log_z, marginals, route.solver.name)
+    if graph.size > max_configurations:
+        raise refusal
     return _by_enumeration(graph, max_configurations, progress)
 
 
-def _by_zeros(graph: FactorGraph, memory: int) -> Marginals | None:
-    """Marginals by elimination of the model that the zeros leave, or on the supports of its tables;
-    None if both are too large or too slow.
+class BackwardRoute(NamedTuple):
+    """A solver that gives marginals and samples.
+
+    Attributes
+    ----------
+    solver : prepared.
+    seconds : predicted.
+    reduction : if the solver is for the model that zeros leave.
     """
-    if not any(np.isneginf(f.table).any() for f in graph.factors):
-        return None
-    small = reduced(graph)
+
+    solver: Elimination | GridTransfer
+    seconds: float
+    reduction: Reduction | None = None
+
+
+def backward_routes(graph: FactorGraph, memory: int) -> tuple[list[BackwardRoute], ModelTooLarge]:
+    """The solvers that take a model, the quickest first, and why elimination does not take it.
+
+    Raises
+    ------
+    NoConfiguration : the zeros leave no configuration.
+    """
+    found: list[BackwardRoute] = []
+    refusal = ModelTooLarge("no exact marginals", "use a method that approximates")
     try:
-        log_z, found = Elimination(small.graph, memory).marginals()
-        return Marginals(small.constant + log_z, small.original_marginals(found), "elimination")
-    except ModelTooLarge:
-        pass
+        solver = Elimination(graph, memory)
+        found.append(BackwardRoute(solver, solver.cost.seconds))
+    except ModelTooLarge as error:
+        refusal = error
+    if not found or found[0].seconds > INSTANT:
+        found += _grid_route(graph, memory)
+    if not any(route.seconds <= INSTANT for route in found) and graph.has_zeros:
+        small = reduced(graph)
+        try:
+            solver = Elimination(small.graph, memory)
+            found.append(BackwardRoute(solver, solver.cost.seconds, small))
+        except ModelTooLarge as error:
+            refusal = error
+    return sorted(found, key=lambda route: route.seconds), refusal
+
+
+def _grid_route(graph: FactorGraph, memory: int) -> list[BackwardRoute]:
+    try:
+        grid = GridTransfer(graph, memory, sums_only=True)
+    except (UnsuitableModel, ModelTooLarge):
+        return []
+    return [BackwardRoute(grid, grid.cost_of_marginals().seconds)] if grid.summable else []
+
+
+def _by_supports(graph: FactorGraph, memory: int) -> Marginals | None:
+    """Marginals by elimination on the supports of tables; None if there are no zeros, or the tables
+    are too large or too slow.
+    """
+    if not graph.has_zeros:
+        return None
     try:
         sparse = SparseElimination(graph, memory)
         return Marginals(*sparse.marginals(time.monotonic() + MOST_SECONDS), sparse.name)
     except (ModelTooLarge, OutOfTime):
         return None
-
-
-def summable_grid(graph: FactorGraph, memory: int) -> tuple[GridTransfer | None, float]:
-    """Grid transfer and its predicted seconds for marginals; None and infinity if it does not take
-    the model.
-    """
-    try:
-        grid = GridTransfer(graph, memory, sums_only=True)
-        return (grid, grid.cost_of_marginals().seconds) if grid.summable else (None, math.inf)
-    except (UnsuitableModel, ModelTooLarge):
-        return None, math.inf
 
 
 def _by_enumeration(graph: FactorGraph, max_configurations: int, progress: Tick | None) -> Marginals:

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from thesis_cli.base.arrays import Ints
 from thesis_cli.base.errors import NoConfiguration, OutOfTime
 from thesis_cli.base.memory import DEFAULT_MEMORY
@@ -222,7 +220,7 @@ def tightened(
 
 def _known(graph: FactorGraph, found: dict[Side, Tightened], plan: Plan, deadline: float) -> Ints | None:
     """A possible configuration for a lower bound, where zeros make one of use."""
-    if plan.exact or not any(np.isneginf(f.table).any() for f in graph.factors):
+    if plan.exact or not graph.has_zeros:
         return None
     upper = found.get("upper")
     seconds = min(SEARCH, SEARCH_SHARE * (deadline - time.monotonic()))

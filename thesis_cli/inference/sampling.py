@@ -7,10 +7,8 @@ import numpy as np
 from thesis_cli.base.arrays import Ints
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import DEFAULT_MEMORY
-from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration, log_partition_function
-from thesis_cli.inference.marginals import INSTANT, summable_grid
-from thesis_cli.inference.reduction import reduced
+from thesis_cli.inference.marginals import backward_routes
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 
 
@@ -50,18 +48,18 @@ def exact_samples(
         raise InputError(f"{count} draws", "it must be at least one")
     if isinstance(model, LogPotentials):
         return _enumerate(model, count, rng, max_configurations)[:, np.newaxis], "enumeration"
-    grid, seconds = summable_grid(model, memory)
-    try:
-        solver = Elimination(model, memory)
-        if solver.cost.seconds <= max(INSTANT, seconds):
-            return model.original_states(solver.sample(count, rng)), "elimination"
-    except ModelTooLarge:
-        if grid is None and model.size > max_configurations:
-            small = reduced(model)
-            states = small.original_states(Elimination(small.graph, memory).sample(count, rng), rng)
-            return model.original_states(states), "elimination"
-    if grid:
-        return model.original_states(grid.sample(count, rng)), grid.name
+    routes, refusal = backward_routes(model, memory)
+    for route in routes:
+        try:
+            states = route.solver.sample(count, rng)
+        except ModelTooLarge as error:
+            refusal = error
+            continue
+        if route.reduction:
+            states = route.reduction.original_states(states, rng)
+        return model.original_states(states), route.solver.name
+    if model.size > max_configurations:
+        raise refusal
     indices = _enumerate(model, count, rng, max_configurations)
     return model.original_states(np.stack(np.unravel_index(indices, model.cardinalities), axis=1)), "enumeration"
 

@@ -158,6 +158,11 @@ class FactorGraph:
         """Number of configurations, exact for models of any size."""
         return math.prod(k**times for k, times in Counter(self.cardinalities).items())
 
+    @cached_property
+    def has_zeros(self) -> bool:
+        """Whether a factor forbids any configuration."""
+        return any(np.isneginf(f.table).any() for f in self.factors)
+
     def describe(self) -> str:
         """`8 variables, 8 factors, 256 configurations`."""
         n, m = len(self.cardinalities), len(self.factors)
