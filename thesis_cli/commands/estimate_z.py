@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -50,6 +51,9 @@ logger = logging.getLogger("thesis_cli")
 
 MOST_CONFIGURATIONS = 2**26
 """Up to which `--exact` compares with noise on every configuration: half a minute for 100 samples."""
+
+LARGEST = 10**4000
+"""Numbers of configurations from which records hold three digits: JSON takes 4300 digits."""
 
 BOUNDS = "bounds"
 """Stands for an upper and a lower bound by the samples that were asked for."""
@@ -123,7 +127,9 @@ class EstimateZResult(EstimatesResult):
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """Estimates, posterior, their meaning and the number of configurations."""
-        return {"configurations": self.configurations, "meaning": self.meaning, **super().facts()}
+        size = self.configurations
+        shown = size if size < LARGEST else f"{Decimal(size):.2e}"
+        return {"configurations": shown, "meaning": self.meaning, **super().facts()}
 
 
 def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:

@@ -27,8 +27,8 @@ SHARE = 0.05
 MANY = 2000
 """From so many variables on, one order is enough if finding it takes longer than using it."""
 
-HOPELESS = 200.0
-"""From so many bits on, one order is enough."""
+WIDE, HOPELESS = 64.0, 200.0
+"""From so many bits on, no order is sought with random ties, and one order is enough."""
 
 CACHED, BEYOND = 18.0, 0.15
 """log2 of the entries of a table that caches hold, and the price of each bit beyond, in bits of work:
@@ -173,7 +173,7 @@ def _search(first: Ints, adjacent: Ints, bits: Floats, limits: tuple[float, floa
         rng = np.random.default_rng(_SEED)
         spent = 0
         for turn in range(RESTARTS):
-            if spent > SHARE * 2.0 ** min(total, 60.0):
+            if spent > SHARE * 2.0 ** min(total, 60.0) or total > WIDE:
                 break
             attempt(rng.random(n), *((1.0, small), (1.0, 1.0), (0.0, 1.0))[turn % 3])
     return best, float(total), width

@@ -135,7 +135,8 @@ def exact_plan(
         leafless, constant = summed(smaller)
     except NoConfiguration:
         return ExactPlan(lambda: (-math.inf, "arc consistency"))
-    routes += _elimination(leafless, memory, jobs, constant, refusals=refusals)
+    if leafless.size < graph.size:
+        routes += _elimination(leafless, memory, jobs, constant, refusals=refusals)
     zeros = smaller.graph.has_zeros
     work = smaller.graph, smaller.constant, memory
     if zeros and (answer := _sparse_at_once(*work)):

@@ -83,9 +83,11 @@ def portfolio(
     """
     from thesis_cli.inference.exact import exact_plan
 
+    end = time.monotonic() + seconds
     plan = exact_plan(graph, options.memory, max_configurations, seconds, options.jobs)
     if plan.quick:
         return _exact(*plan.quick())
+    seconds = max(LEAST, end - time.monotonic())
     logger.info("no exact ln Z at once: %s; all methods have %g s", plan.refusal.problem, seconds)
     approximate = [
         Attempt(name, _approximate, (name, graph, options), max(share * seconds, min(LEAST, seconds)))
