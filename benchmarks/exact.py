@@ -127,21 +127,23 @@ def attempt(function, *arguments, limit, memory=None):
         return " ".join(short.split())[:60]
 
 
-def family_rows(member, limit, memory, known):
+def family_rows(member, options, known):
     """A row for each method, in the order of `COLUMNS`."""
+    limit, short, memory = options.limit, options.peer_limit or options.limit, int(options.memory * 2**30)
     routes = {
         "thesis-cli": (peers.our_log_z, limit + 20, None, (limit,)),
-        "pyAgrum": (peers.pyagrum_log_z, limit, memory, ()),
-        "pgmpy": (peers.pgmpy_log_z, limit, memory, ()),
-        "Ganak": (peers.ganak_log_z, limit, memory, ()),
+        "pyAgrum": (peers.pyagrum_log_z, short, memory, ()),
+        "pgmpy": (peers.pgmpy_log_z, short, memory, ()),
+        "Ganak": (peers.ganak_log_z, short, memory, ()),
         "thesis-cli map": (peers.our_map, limit + 20, None, (limit,)),
-        "toulbar2 map": (peers.toulbar2_map, limit + 20, memory, (limit,)),
+        "toulbar2 map": (peers.toulbar2_map, short + 20, memory, (short,)),
     }
     found = {
         method: attempt(function, member.name, *more, limit=seconds, memory=bound)
         for method, (function, seconds, bound, more) in routes.items()
+        if not options.method or method in options.method
     }
-    ours = {of_map: found["thesis-cli map" if of_map else "thesis-cli"] for of_map in (False, True)}
+    ours = {of_map: found.get("thesis-cli map" if of_map else "thesis-cli", "") for of_map in (False, True)}
     rows = []
     for method, each in found.items():
         own = ours["map" in method]
@@ -196,7 +198,7 @@ def add_references(rows, references):
     """Keep the answer of the first exact method, unless the file has one."""
     for name, method, answer, value, *_ in rows:
         if answer == "exact" and "map" not in method and name not in references:
-            references[name] = {"network": name, "ln_z": f"{value:.12g}", "method": method}
+            references[name] = {"network": name, "ln_z": repr(value), "method": method}
     lines = [",".join(("network", "ln_z", "method"))]
     lines += [",".join(references[m.name].values()) for m in MEMBERS if m.name in references]
     write_atomic({REFERENCES: "\n".join(lines) + "\n"})
@@ -231,7 +233,7 @@ def families(options):
     chosen = [m for m in MEMBERS if {"all", m.family, m.name} & set(options.family)]
     rows = []
     for member in chosen:
-        found = family_rows(member, options.limit, int(options.memory * 2**30), known)
+        found = family_rows(member, options, known)
         print_rows(found)
         rows += found
         if options.references:
@@ -246,7 +248,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = ["all", *dict.fromkeys(m.family for m in MEMBERS), *(m.name for m in MEMBERS)]
     parser.add_argument("--family", action="append", choices=names, metavar="NAME", help="family or network; all")
+    parser.add_argument("--method", action="append", help="method, as in the table; all by default")
     parser.add_argument("--limit", type=float, default=60, help="seconds for each method")
+    parser.add_argument("--peer-limit", type=float, help="seconds for each of the other packages; as --limit")
     parser.add_argument("--memory", type=float, default=4, help="GiB for each of the other packages")
     parser.add_argument("--csv", type=Path, help="file for the table")
     parser.add_argument("--references", action="store_true", help="keep exact answers in families.csv")
