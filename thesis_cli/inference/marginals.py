@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.inference.grid import GridTransfer
-from thesis_cli.inference.reduction import Reduction, reduced
-from thesis_cli.inference.sparse_elimination import SparseElimination
 from thesis_cli.models.factor_graph import FactorGraph
+
+if TYPE_CHECKING:
+    from thesis_cli.inference.reduction import Reduction
 
 INSTANT = 0.2
 """Predicted seconds of an algorithm up to which no other is looked for."""
@@ -123,6 +124,8 @@ def backward_routes(graph: FactorGraph, memory: int) -> tuple[list[BackwardRoute
     if not found or found[0].seconds > INSTANT:
         found += _grid_route(graph, memory)
     if not any(route.seconds <= INSTANT for route in found) and graph.has_zeros:
+        from thesis_cli.inference.reduction import reduced
+
         small = reduced(graph)
         try:
             solver = Elimination(small.graph, memory)
@@ -146,6 +149,8 @@ def _by_supports(graph: FactorGraph, memory: int) -> Marginals | None:
     """
     if not graph.has_zeros:
         return None
+    from thesis_cli.inference.sparse_elimination import SparseElimination
+
     try:
         sparse = SparseElimination(graph, memory)
         return Marginals(*sparse.marginals(time.monotonic() + MOST_SECONDS), sparse.name)
