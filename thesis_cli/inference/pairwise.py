@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.errors import UnsuitableModel
+from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
+from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 
@@ -45,7 +46,12 @@ def pairwise(graph: FactorGraph) -> Pairwise:
     Raises
     ------
     UnsuitableModel : a factor has three or more variables.
+    ModelTooLarge : a number for each state of each variable takes more than the default memory.
     """
+    if 8 * sum(graph.cardinalities) > DEFAULT_MEMORY:
+        raise ModelTooLarge(
+            f"the variables have {sum(graph.cardinalities):.3g} states", "give a model whose states fit into memory"
+        )
     offsets = np.concatenate([[0], np.cumsum(graph.cardinalities)]).astype(np.int64)
     unary = np.zeros(offsets[-1])
     tables: dict[tuple[int, int], Floats] = {}

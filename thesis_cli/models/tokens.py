@@ -20,7 +20,7 @@ LONG = 2**17
 """Letters of the shortest text that `bulk.py` reads: to load its compiled code takes a while."""
 
 LONGEST = 200
-"""Most characters of an error's problem: a number may have thousands of digits."""
+"""Most characters of an error's problem and of its remedy: a number may have thousands of digits."""
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 """Smallest number that a double holds to its full precision."""
@@ -83,8 +83,7 @@ class Tokens:
         word = next(itertools.islice(re.finditer(r"\S+", self._text), place, None), None)
         end = len(self._text.rstrip()) if word is None else word.start()
         line = self._text.count("\n", 0, end) + 1
-        if len(problem) > LONGEST:
-            problem = problem[:LONGEST] + "..."
+        problem, remedy = (text if len(text) <= LONGEST else text[:LONGEST] + "..." for text in (problem, remedy))
         return InputError(problem, remedy, source=self._source, line=line)
 
     def take(self, what: str) -> str:
