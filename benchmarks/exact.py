@@ -99,7 +99,7 @@ def beside_matmul(rng):
 
 
 def multiply_adds(graph, order):
-    """Entries of all tables that are multiplied and summed, one after the other in this order."""
+    """Entries of the product of each bucket in this order: one multiply-add each, if two tables meet."""
     around = [set() for _ in graph.cardinalities]
     for factor in graph.factors:
         for i in factor.scope:
