@@ -32,12 +32,13 @@ def test_help_imports_nothing_heavy(arguments):
 
 
 NEEDLESS = ("pandas", "scipy.stats", "scipy.optimize", "pgmpy", "matplotlib", "joblib", "tqdm", "pydantic")
-PLAIN = [
-    ["run-program", "a <- [int]; b <- SORT a", "[[3, 1]]"],
+PLAIN = [["run-program", "a <- [int]; b <- SORT a", "[[3, 1]]"]]
+COMPILED = [
+    ["map", f"{MODELS}/ising-4x4.uai"],
+    ["estimate-z", f"{MODELS}/ising-4x4.uai", "--samples", "9"],
     ["marginals", f"{MODELS}/asia.uai"],
     ["sample", f"{MODELS}/asia.uai", "--count", "5"],
 ]
-COMPILED = [["map", f"{MODELS}/ising-4x4.uai"], ["estimate-z", f"{MODELS}/ising-4x4.uai", "--samples", "9"]]
 
 
 def test_commands_import_no_more_than_they_need(tmp_path):

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
 from tests.tiers import examples
+from thesis_cli.base.child import call
 from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel, WorkFailed
 from thesis_cli.inference import cost_function_search
 from thesis_cli.inference.cost_function_search import CostFunctionSearch
@@ -33,15 +34,23 @@ class Here:
         self._answers.close()
 
 
+def in_one_process(work):
+    """Searches in one process, but not in that of the tests: they change settings of the library."""
+    cost_function_search.Child = Here
+    work()
+
+
+def test_values_and_bounds_are_those_of_brute_force():
+    call(in_one_process, compare_all, timeout=600)
+
+
+def compare_all():
+    compare()  # a function that hypothesis makes cannot be pickled
+
+
 @settings(max_examples=examples(30))
 @given(factor_graphs(), st.integers(0, 2**32))
-def test_values_and_bounds_are_those_of_brute_force(graph, seed):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cost_function_search, "Child", Here)
-        _compare(graph, seed)
-
-
-def _compare(graph, seed):
+def compare(graph, seed):
     rng = np.random.default_rng(seed)
     every = all_states(graph)
     noise = rng.gumbel(0, 3, (2, sum(graph.cardinalities)))
@@ -82,8 +91,11 @@ def test_time_ends_with_what_was_found_and_a_bound():
     assert found.values[0] < found.bounds[0] < np.inf
 
 
-def test_a_bound_after_few_backtracks_holds(monkeypatch):
-    monkeypatch.setattr(cost_function_search, "Child", Here)
+def test_a_bound_after_few_backtracks_holds():
+    call(in_one_process, limited_searches, timeout=600)
+
+
+def limited_searches():
     graph = random_spin_glass(10, 10, 2.0, 0.1, "mixed", np.random.default_rng(0)).graph()
     best = GridTransfer(graph).maximise(np.zeros((1, 200)))[0][0]
     for backtracks in (1, 10, 100):
@@ -91,6 +103,9 @@ def test_a_bound_after_few_backtracks_holds(monkeypatch):
         assert not limited.proven[0]
         assert limited.values[0] <= best + 1e-9
         assert best <= limited.bounds[0] < best + 100
+    graph = random_3_sat(100, 420, np.random.default_rng(3))  # a first configuration is found all the same
+    found = CostFunctionSearch(graph, backtracks=1).solve(np.zeros((1, 200)))
+    assert graph.log_potential(found.states)[0] == 0 == found.bounds[0]
 
 
 def test_what_it_cannot_take_is_one_line(monkeypatch):
@@ -100,13 +115,6 @@ def test_what_it_cannot_take_is_one_line(monkeypatch):
     monkeypatch.setattr(cost_function_search, "PACKAGE", "no_such_package")
     with pytest.raises(UnsuitableModel, match="needs the package no_such_package; run pip install"):
         CostFunctionSearch(graph)
-
-
-def test_a_limit_of_backtracks_does_not_stop_the_search_for_a_first_configuration(monkeypatch):
-    monkeypatch.setattr(cost_function_search, "Child", Here)
-    graph = random_3_sat(100, 420, np.random.default_rng(3))
-    found = CostFunctionSearch(graph, backtracks=1).solve(np.zeros((1, 200)))
-    assert graph.log_potential(found.states)[0] == 0 == found.bounds[0]
 
 
 def test_a_crash_of_the_library_is_no_end(monkeypatch):
