@@ -37,7 +37,6 @@ def count(job: Job) -> int | float | None:
     that 4 pigeons do not fit into 3 holes.
     """
     pyganak = import_module("pyganak")
-    sys.set_int_max_str_digits(0)  # the library makes its integers from decimal text
     clauses = _split(array.array("i", job.clauses))
     found = pyganak.Counter()
     found.new_vars(job.variables)
@@ -52,7 +51,12 @@ def count(job: Job) -> int | float | None:
     for k, variable in enumerate(array.array("i", job.weighted)):
         counter.set_lit_weight(variable, values[2 * k])
         counter.set_lit_weight(-variable, values[2 * k + 1])
-    total: int | float = counter.count()
+    digits = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)  # the library makes its integers from decimal text
+    try:
+        total: int | float = counter.count()
+    finally:
+        sys.set_int_max_str_digits(digits)
     return total
 
 
