@@ -22,6 +22,7 @@ from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
 from thesis_cli.base.child import call
+from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import OutOfTime
 from thesis_cli.base.files import write_atomic
 from thesis_cli.inference.belief_propagation import bethe_log_partition_function
@@ -239,8 +240,7 @@ def families(options):
         if options.references:
             add_references(found, references)
         if options.csv:
-            lines = [",".join(COLUMNS), *(",".join(map(str, row)) for row in rows)]
-            write_atomic({options.csv: "\n".join(lines) + "\n"})
+            write_atomic({options.csv: Columns([dict(zip(COLUMNS, row, strict=True)) for row in rows]).csv()})
     summary(rows, chosen)
 
 

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from thesis_cli.base.errors import ModelTooLarge
+from thesis_cli.commands.shared.estimates import _text
 from thesis_cli.commands.shared.low_rank import Bounds
 from thesis_cli.commands.shared.portfolio import Known
 from thesis_cli.perturbation.estimate import Estimate, fixed_estimate
@@ -66,3 +67,8 @@ def test_bounds_alone_are_an_answer_and_nothing_is_none(caplog: pytest.LogCaptur
         known.add("average", Bounds([], 3))
     assert caplog.messages == ["8 <= ln Z <= 12 so far"]
     assert known.portfolio(REFUSAL).meaning == "8 <= ln Z <= 12 for certain"
+
+
+def test_an_estimate_without_a_standard_error_is_shown_with_its_interval() -> None:
+    (estimate,) = sampled(37.2, math.inf, 7.0, 63.4).estimates
+    assert _text(estimate) == "37.20  standard error infinite  95% interval [7.00, 63.40]"

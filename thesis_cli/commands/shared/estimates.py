@@ -87,7 +87,7 @@ def estimates_columns(source: str, seed: int, estimates: Sequence[Estimate]) -> 
 @presentation
 def _text(e: Estimate) -> str:
     """`Estimate.text`, with no more digits of an answer by quadrature than its error supports."""
-    if e.map_calls or not e.standard_error or not e.value:
+    if e.map_calls or e.confidence < 1 or not e.standard_error or not e.value:
         return e.text()
     digits = math.floor(math.log10(abs(e.value))) - math.floor(math.log10(e.standard_error))
     return replace(e, value=float(f"{e.value:.{min(max(digits, 1), 12)}g}")).text()
