@@ -88,7 +88,7 @@ def portfolio(
     if plan.quick:
         return _exact(*plan.quick())
     seconds = max(LEAST, end - time.monotonic())
-    logger.info("no exact ln Z at once: %s; all methods have %g s", plan.refusal.problem, seconds)
+    logger.info("no exact ln Z at once: %s; all methods have %.0f s", plan.refusal.problem, seconds)
     approximate = [
         Attempt(name, _approximate, (name, graph, options), max(share * seconds, min(LEAST, seconds)))
         for name, share in SHARES.items()
@@ -221,7 +221,7 @@ def _meaning(best: Estimate | None, low: _End, high: _End) -> str:
     elif best.confidence == 1:
         said = f"{best.method} is an approximation whose error is not known"
     elif best.standard_error > TRUSTED:
-        said = f"{best.method} is an order of magnitude"
+        said = f"{best.method} gives an order of magnitude"
     else:
         said = f"ln Z is {best.value:.6g} to within {best.standard_error:.2g}, its standard error"
     below, above = f"{low.value:.6g} <= " * (low.value > -math.inf), f" <= {high.value:.6g}" * (high.value < math.inf)
