@@ -89,14 +89,6 @@ def best_order(
     return Ordering([*free.tolist(), *members[order].tolist()], width, float(np.logaddexp2(total, alone)))
 
 
-def elimination_order(cardinalities: Sequence[int], scopes: Sequence[Clique]) -> tuple[list[int], list[Clique]]:
-    """The best order found, and its cliques: the variables of the table at each step, ascending,
-    the eliminated one among them.
-    """
-    order = best_order(cardinalities, scopes).order
-    return order, cliques_of(order, scopes)
-
-
 def cliques_of(order: Sequence[int], scopes: Sequence[Clique]) -> list[Clique]:
     """Cliques of an order: each step passes its neighbours on to the next step that eliminates one
     of them.

@@ -80,7 +80,8 @@ def exact_log_partition_function(
             return plan.quick()
         for _, answer in attempts(plan.attempts, seconds, jobs):
             if not isinstance(answer, Failed):
-                return answer  # type: ignore[no-any-return]
+                log_z, method = answer
+                return float(log_z), str(method)
         if model.size > max_configurations:
             raise plan.refusal
     return log_of_sum(log_partition_function(model, max_configurations=max_configurations, progress=progress)), (
