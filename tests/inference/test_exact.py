@@ -32,13 +32,23 @@ def test_a_grid_whose_weights_would_underflow_is_summed_by_elimination():
 
 
 SAT = random_3_sat(16, 60, np.random.default_rng(2))
+SAT = SAT.with_factors([*SAT.factors, Factor((), np.array(1.5))])
 
 
 def test_zeros_are_used_before_a_slow_elimination(monkeypatch):
     monkeypatch.setattr(exact, "INSTANT", 0.0)
     monkeypatch.setattr(exact, "AT_ONCE", 60.0)
     found = exact_log_partition_function(SAT, max_configurations=1)
-    assert found == (pytest.approx(math.log(11)), "sparse elimination")
+    assert found == (pytest.approx(1.5 + math.log(11)), "sparse elimination")
+
+
+def test_what_the_reduction_takes_out_is_added_again(monkeypatch):
+    for name in ("INSTANT", "AT_ONCE"):
+        monkeypatch.setattr(exact, name, 0.0)
+    leaf = Factor((0, 16), np.array([[0.0, 1.0], [2.0, 0.5]]))
+    graph = FactorGraph([2] * 17, [*SAT.factors, leaf])
+    found = exact_log_partition_function(graph, max_configurations=1)
+    assert found == (pytest.approx(log_partition_function(graph)), "elimination")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +61,7 @@ def test_slow_algorithms_run_side_by_side_in_processes(monkeypatch, left_out, me
     assert [attempt.name for attempt in plan.attempts] == ["elimination", "sparse elimination", "model counting"]
     kept = [attempt for attempt in plan.attempts if attempt.name not in left_out]
     monkeypatch.setattr(exact, "exact_plan", lambda *_: replace(plan, attempts=tuple(kept)))
-    assert exact_log_partition_function(SAT, max_configurations=1) == (pytest.approx(math.log(11)), method)
+    assert exact_log_partition_function(SAT, max_configurations=1) == (pytest.approx(1.5 + math.log(11)), method)
 
 
 def test_a_refusal_names_what_is_missing_after_all_attempts_fail(monkeypatch):
