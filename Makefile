@@ -13,7 +13,7 @@ COMPILED := .venv/compiled
 EXTRAS ?= dev
 INSTALL_ARGS := -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior published models families held-out weights other-weights bench peers constraints wheel clean
+.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior published models families silhouettes held-out weights other-weights bench peers constraints wheel clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -97,6 +97,11 @@ models: install
 FOLDER ?= results/runs/families
 families: install
 	$(BIN)/python -m thesis_cli.studies.models.families $(FOLDER)
+
+# Silhouettes of a man to learn denoising from, clean and with flipped pixels: make silhouettes IMAGES=folder
+IMAGES ?= results/runs/silhouettes
+silhouettes: install
+	$(BIN)/python -m thesis_cli.studies.learning.silhouettes $(IMAGES)
 
 # The programs on which nothing is trained: test programs of each length, and those of the thesis.
 held-out: install

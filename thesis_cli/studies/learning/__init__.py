@@ -1,0 +1,1 @@
+"""Images to learn denoising from, and what the experiment on it measures."""
