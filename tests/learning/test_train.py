@@ -1,0 +1,111 @@
+"""Training: gradients, bounds, resuming."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.learning.models import all_images, pairs, scores
+from thesis_cli.base.errors import InputError
+from thesis_cli.learning.perturb_max import Objective
+from thesis_cli.learning.problem import Problem
+from thesis_cli.learning.settings import Settings
+from thesis_cli.learning.train import train
+
+
+def vectors(problem, seed=0):
+    return problem.feasible(np.random.default_rng(seed).normal(0.2, 0.5, problem.layout.size))
+
+
+def differences(function, vector, step=1e-6):
+    """Gradient by central differences."""
+    moves = step * np.eye(len(vector))
+    return np.array([(function(vector + move) - function(vector - move)) / (2 * step) for move in moves])
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_gradient_of_perturbed_maxima(bias):
+    problem = Problem(*pairs(), Settings(bias=bias, perturbations=3))
+    objective, vector = Objective(problem, 1), vectors(problem) + 0.01
+    found = objective.estimate(vector, 4)[1]
+    assert found == pytest.approx(differences(lambda v: objective.estimate(v, 4)[0], vector), abs=1e-6)
+
+
+def test_the_objective_bounds_that_of_the_random_field():
+    problem = Problem(*pairs(2), Settings(perturbations=1000))
+    vector = np.where(np.arange(problem.layout.size) < problem.layout.unary, 0.1, 1.0)
+    weights, images = problem.weights(vector), all_images(3, 3)
+    log_z = [np.logaddexp.reduce(scores(weights, noisy, images)) for noisy in problem.noisy]
+    exact = np.mean(log_z) - problem.scores(vector) + problem.norm(vector)
+    found = [Objective(problem, seed).estimate(vector, 0)[0] for seed in range(8)]
+    assert np.mean(found) - exact > 5 * np.std(found, ddof=1) / np.sqrt(8)
+
+
+METHODS = [
+    Settings(iterations=6),
+    Settings(iterations=6, schedule="decaying", bias=True),
+    Settings("structured-svm", iterations=30),
+    Settings("structured-svm", iterations=30, loss="hamming", images_per_step=None),
+]
+
+
+class Stopped(Exception):
+    """Stands for the end of a process."""
+
+
+@pytest.mark.parametrize("settings", METHODS, ids=lambda s: f"{s.method}-{s.loss}-{s.schedule}")
+def test_a_training_that_was_cut_short_ends_in_the_same_weights(tmp_path, settings):
+    noisy, clean = pairs(4, 4, 3)
+    whole = train(noisy, clean, settings, 3)
+    assert (whole.trace.objective.to_numpy() > -1e-9).all()
+    left = [0]
+
+    def stop(done):
+        left[0] -= done
+        if left[0] <= 0:
+            raise Stopped
+
+    file = tmp_path / "checkpoint"
+    for steps in (1, 2):
+        left[0] = steps
+        with pytest.raises(Stopped):
+            train(noisy, clean, settings, 3, stop, file, every=0)
+    again = train(noisy, clean, settings, 3, None, file, every=0)
+    assert again.weights.to_bytes() == whole.weights.to_bytes()
+    same = [name for name in whole.trace if name != "seconds"]
+    assert again.trace[same].equals(whole.trace[same])
+    assert again.map_calls == whole.map_calls
+    with pytest.raises(InputError, match="of other settings or images"):
+        train(noisy, clean, dataclasses.replace(settings, regularisation=0.5), 3, None, file)
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(InputError, match="not a whole checkpoint"):
+        train(noisy, clean, settings, 3, None, file)
+
+
+def test_couplings_stay_at_0_or_above_unless_told_otherwise():
+    rng = np.random.default_rng(0)
+    clean = np.indices((4, 4)).sum(axis=0)[None] % 2 == rng.integers(0, 2, (6, 1, 1))  # neighbours differ
+    kept = train(clean, clean, Settings(iterations=5), 0).weights
+    assert (kept.right == 0).all()
+    assert (kept.down == 0).all()
+    free = train(clean, clean, Settings(iterations=5, couplings="any"), 0).weights
+    assert (free.right < 0).all()
+
+
+def test_weights_of_0_are_the_best_of_the_source_s_svm():
+    """Without a label loss the objective is never below 0, its value there."""
+    problem = Problem(*pairs(), Settings("structured-svm"))
+    from thesis_cli.learning.structured_svm import objective
+
+    assert objective(problem, np.zeros(problem.layout.size)) == 0
+    assert all(objective(problem, vectors(problem, seed)) > 0 for seed in range(5))
+
+
+def test_images_that_do_not_fit_are_refused():
+    noisy, clean = pairs()
+    with pytest.raises(InputError, match="give as many of the same size"):
+        train(noisy, clean[:, :2], Settings(), 0)
+    with pytest.raises(InputError, match="have shape"):
+        train(noisy[:0], clean[:0], Settings(), 0)
+    with pytest.raises(InputError, match="regularisation"):
+        train(noisy, clean, Settings(regularisation=0.0), 0)

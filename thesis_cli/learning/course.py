@@ -1,0 +1,131 @@
+"""The course of a training: what it has found so far, kept so that it can go on after any end."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.base.columns import Columns
+from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.base.files import write_atomic
+from thesis_cli.base.npy import array_names, arrays_of
+from thesis_cli.base.progress import Tick
+
+State = Mapping[str, npt.NDArray[Any]]
+
+EVERY = 5.0
+"""Seconds between two checkpoints."""
+
+_REMEDY = "remove it, or give --overwrite or another --out"
+
+
+class Course:
+    """The trace of a training, and its checkpoint.
+
+    Parameters
+    ----------
+    made_from : what determines the training, in types of JSON.
+    checkpoint : file to go on from and to keep; None to keep nothing.
+    progress : called with the number of iterations just done.
+    every : seconds between two checkpoints.
+
+    Attributes
+    ----------
+    rows : of the trace.
+    map_calls : MAP problems solved.
+    state : of the method when it was cut short, empty if it was not.
+
+    Raises
+    ------
+    InputError : the checkpoint is damaged, or of another training.
+    """
+
+    def __init__(
+        self,
+        made_from: Mapping[str, Any],
+        checkpoint: Path | None = None,
+        progress: Tick | None = None,
+        every: float = EVERY,
+    ) -> None:
+        self.rows: list[dict[str, float]] = []
+        self.map_calls = 0
+        self.state: dict[str, npt.NDArray[Any]] = {}
+        self._made_from = np.frombuffer(json.dumps(made_from, sort_keys=True).encode(), np.uint8)
+        self._path, self._every, self._progress = checkpoint, every, progress
+        self._before = 0.0
+        if checkpoint is not None and checkpoint.exists():
+            self._load(checkpoint)
+        self._begun = self._kept = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Of the training so far, in all runs of it."""
+        return self._before + time.monotonic() - self._begun
+
+    def restored(self, **start: npt.NDArray[Any] | float) -> dict[str, npt.NDArray[Any]]:
+        """The state to go on from, `start` at the beginning."""
+        return self.state or {name: np.asarray(value) for name, value in start.items()}
+
+    def row(self, iteration: int, objective: float, **more: float) -> None:
+        """Add a row to the trace.
+
+        Raises
+        ------
+        WorkFailed : the objective is not finite.
+        """
+        if not math.isfinite(objective):
+            raise WorkFailed(f"the objective is {objective} at iteration {iteration}; give a smaller --rate")
+        facts = {"iteration": iteration, "map_calls": self.map_calls, "seconds": round(self.seconds, 3)}
+        self.rows.append({**facts, "objective": objective, **more})
+
+    def done(self, iterations: int, state: State, last: bool = False) -> None:
+        """Report iterations, and keep a state if it is time."""
+        if self._path is not None and (last or time.monotonic() - self._kept >= self._every):
+            self._save(self._path, state)
+            self._kept = time.monotonic()
+        if self._progress:
+            self._progress(iterations)
+
+    def columns(self) -> Columns:
+        """The trace: iteration, map_calls, seconds, objective and what the method adds."""
+        names = list(self.rows[0]) if self.rows else ["iteration", "map_calls", "seconds", "objective"]
+        return Columns({name: [row[name] for row in self.rows] for name in names})
+
+    def _save(self, path: Path, state: State) -> None:
+        names = list(self.rows[0]) if self.rows else []
+        trace = np.array([[row[name] for name in names] for row in self.rows], np.float64)
+        file = io.BytesIO()
+        arrays: dict[str, Any] = {
+            "made_from": self._made_from,
+            "names": np.frombuffer(json.dumps(names).encode(), np.uint8),
+            "trace": trace,
+            "totals": np.array([self.map_calls, self.seconds]),
+            **{f"state_{name}": value for name, value in state.items()},
+        }
+        np.savez(file, **arrays)
+        write_atomic({path: file.getvalue()})
+
+    def _load(self, path: Path) -> None:
+        try:
+            with open(path, "rb") as file:
+                found = arrays_of(file, array_names(file, path), path)
+            names, made_from = (found[name].tobytes() for name in ("names", "made_from"))
+            keys, trace, totals = json.loads(names), found["trace"].tolist(), found["totals"]
+        except OSError as error:
+            raise InputError(f"it cannot be read ({error.strerror})", _REMEDY, source=path) from None
+        except (InputError, KeyError, ValueError):
+            raise InputError("it is not a whole checkpoint", _REMEDY, source=path) from None
+        if made_from != self._made_from.tobytes():
+            raise InputError("it is a checkpoint of other settings or images", _REMEDY, source=path)
+        whole = ("iteration", "map_calls")
+        self.rows = [{key: int(x) if key in whole else x for key, x in zip(keys, row, strict=True)} for row in trace]
+        self.map_calls, self._before = int(totals[0]), float(totals[1])
+        self.state = {name.removeprefix("state_"): a for name, a in found.items() if name.startswith("state_")}

@@ -1,0 +1,85 @@
+"""The best image under the weights of a grid model: a MAP solver that serves all images and all
+perturbations of one weight vector, since these change unary potentials alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import UnsuitableModel
+from thesis_cli.inference.choose import map_solver
+from thesis_cli.inference.graph_cut import BinaryModel, MinimumCut
+from thesis_cli.inference.names import SolverName
+from thesis_cli.inference.solver import Guarantee
+from thesis_cli.learning.grid_model import GridWeights, neighbours
+from thesis_cli.models.spin_glass import SpinGlass
+
+NARROW = 12
+"""Width up to which grid transfer solves models that are not attractive."""
+
+_ATTRACTION = np.array([[1.0, -1.0], [-1.0, 1.0]])
+
+
+class Decoder:
+    """MAP of the couplings of a grid model under any unary potentials.
+
+    Parameters
+    ----------
+    weights : of which only the couplings count.
+    solver : `auto` takes a minimum cut if no coupling is negative, otherwise grid transfer on a
+        narrow grid and TRW-S on a wide one.
+
+    Attributes
+    ----------
+    name : of the algorithm.
+    guarantee : `exact` or `approximate`.
+
+    Raises
+    ------
+    UnsuitableModel, ModelTooLarge : the named solver does not take the couplings.
+    """
+
+    def __init__(self, weights: GridWeights, solver: SolverName = "auto") -> None:
+        self.shape = height, width = weights.shape
+        self.name, self.guarantee = "graph cut", "exact"
+        if solver == "graph-cut" and not weights.attractive:
+            low = min(weights.right.min(initial=0), weights.down.min(initial=0))
+            raise UnsuitableModel(
+                f"a coupling is {low:.3g}, and graph cuts take none below 0",
+                "leave --solver out, or train with --couplings attractive",
+            )
+        if solver in ("auto", "graph-cut") and weights.attractive:
+            couplings = np.concatenate([weights.right.ravel(), weights.down.ravel()])
+            tables = couplings[:, None, None] * _ATTRACTION
+            model = BinaryModel(np.zeros((height * width, 2)), neighbours(height, width), tables)
+            self._maximise = MinimumCut(model).maximise
+            return
+        if solver == "auto":
+            solver = "grid" if min(self.shape) <= NARROW else "trw-s"
+        graph = SpinGlass(np.zeros(self.shape), weights.right, weights.down).graph()
+        found, _ = map_solver(graph, solver)
+        self.name, self.guarantee = found.name, found.guarantee
+        self._maximise = lambda noise: found.maximise(noise.reshape(len(noise), -1))
+
+    name: str
+    guarantee: Guarantee
+
+    def maximise(self, own: Floats, noise: Floats | None = None) -> tuple[Floats, Floats]:
+        """The best images.
+
+        Parameters
+        ----------
+        own : what y_i is multiplied with, shape (batch, h, w).
+        noise : added to the log-potentials of y_i = -1 and of y_i = +1, shape (batch, h, w, 2).
+
+        Returns
+        -------
+        values : the maxima, shape (batch,).
+        images : the maximisers, in {-1, +1}, shape (batch, h, w).
+        """
+        both = np.stack([-own, own], axis=-1)
+        if noise is not None:
+            both += noise
+        values, states = self._maximise(both.reshape(len(own), -1, 2))
+        return values, np.asarray(np.where(states == 1, 1.0, -1.0).reshape(own.shape))

@@ -1,0 +1,223 @@
+"""A grid model that denoises images: a weight for each pixel and for each pair of neighbours.
+
+The most probable clean image y given a noisy image x, both in {-1, +1}^(h x w), maximises
+sum_i (field_i x_i + bias_i) y_i + sum_ij coupling_ij y_i y_j (Hazan et al. section V, with features
+of the data that depend on y, as docs/errata.md says).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import write_atomic
+from thesis_cli.models.factor_graph import FactorGraph
+from thesis_cli.models.spin_glass import SpinGlass
+
+FORMAT = "thesis-cli grid weights 1"
+
+SUFFIX = ".safetensors"
+
+MAX_BYTES = 2**30
+"""Largest file that is read."""
+
+_ARRAYS = ("field", "bias", "right", "down")
+_REMEDY = "give a file that thesis-cli train-denoiser has written"
+
+
+@dataclass(frozen=True, eq=False)
+class GridWeights:
+    """The weights of a grid model.
+
+    Attributes
+    ----------
+    field : how much a pixel of the noisy image counts, shape (h, w).
+    right, down : couplings to the neighbours on the right and below, shapes (h, w - 1), (h - 1, w).
+    bias : of each pixel towards +1, whatever the noisy image has; 0 by default, shape (h, w).
+    about : how the weights came about, in types of JSON.
+
+    Raises
+    ------
+    InputError : the shapes do not fit a grid, or a weight is NaN or infinite.
+    """
+
+    field: Floats
+    right: Floats
+    down: Floats
+    bias: Floats = dataclasses.field(default_factory=lambda: np.zeros(()))
+    about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.bias.ndim == 0:
+            object.__setattr__(self, "bias", np.full(self.field.shape, self.bias))
+        SpinGlass(self.field, self.right, self.down)
+        SpinGlass(self.bias, self.right, self.down)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of the images."""
+        height, width = self.field.shape
+        return height, width
+
+    @property
+    def attractive(self) -> bool:
+        """Whether no coupling is negative, so that a minimum cut finds the best image."""
+        return bool((self.right >= 0).all() and (self.down >= 0).all())
+
+    def own(self, noisy: Bools) -> Floats:
+        """What y_i is multiplied with, given noisy images; shapes (..., h, w) -> (..., h, w)."""
+        return np.asarray(np.where(noisy, self.field, -self.field) + self.bias)
+
+    def graph(self, noisy: Bools) -> FactorGraph:
+        """The model of one noisy image, shape (h, w): a variable a pixel in row-major order, state
+        1 for +1 (foreground), state 0 for -1.
+        """
+        check_size(self, noisy.shape)
+        return SpinGlass(self.own(noisy), self.right, self.down).graph()
+
+    def save(self, path: str | Path) -> None:
+        """Write the weights, safetensors; the same weights give the same bytes.
+
+        Raises
+        ------
+        OSError : naming the file that could not be written.
+        """
+        write_atomic({Path(path): self.to_bytes()})
+
+    def to_bytes(self) -> bytes:
+        """The content of the file that `save` writes."""
+        from safetensors.numpy import save
+
+        arrays = {name: np.ascontiguousarray(getattr(self, name), np.float64) for name in _ARRAYS}
+        about = {"format": FORMAT, "shape": self.shape, **self.about}
+        return bytes(save(arrays, {"weights": json.dumps(about, sort_keys=True)}))
+
+    @classmethod
+    def load(cls, path: str | Path) -> GridWeights:
+        """Read weights.
+
+        Raises
+        ------
+        InputError : no such file, a damaged one, one of another format, or weights that make no
+            grid.
+        """
+        try:
+            with open(path, "rb") as file:
+                data = file.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise InputError(f"it cannot be read ({error.strerror})", _REMEDY, source=path) from None
+        if len(data) > MAX_BYTES:
+            raise InputError(f"it is larger than {MAX_BYTES >> 20} MiB", _REMEDY, source=path)
+        try:
+            return cls._read(data)
+        except InputError as error:
+            raise error.at(path) from None
+
+    @classmethod
+    def _read(cls, data: bytes) -> GridWeights:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        try:
+            arrays = load(data)
+            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+            about = json.loads(header["__metadata__"]["weights"])
+            known = about.pop("format")
+        except (SafetensorError, ValueError, LookupError, TypeError, AttributeError):
+            raise InputError("it holds no weights of a grid model", _REMEDY) from None
+        if known != FORMAT:
+            raise InputError(f"its format is {str(known)[:40]!r}", f"it must be {FORMAT!r}: {_REMEDY}")
+        for name in _ARRAYS:
+            if name not in arrays or arrays[name].dtype != np.float64:
+                raise InputError(f"its array {name} is missing, or not of float64", _REMEDY)
+        about.pop("shape", None)
+        return cls(**{name: arrays[name] for name in _ARRAYS}, about=about)
+
+
+def check_size(weights: GridWeights, shape: tuple[int, ...]) -> None:
+    """Refuse images of another size than the weights (`InputError`); shape (..., h, w)."""
+    if shape[-2:] != weights.shape:
+        theirs, own = (" x ".join(map(str, size)) for size in (shape[-2:], weights.shape))
+        raise InputError(f"the images are {theirs} and the weights {own}", "give images of the size of the weights")
+
+
+def signs(images: Bools) -> Floats:
+    """Images in {-1, +1}."""
+    return np.where(images, 1.0, -1.0)
+
+
+def neighbours(height: int, width: int) -> Ints:
+    """Pixels next to each other, to the right and then down, in row-major order, shape (E, 2)."""
+    at = np.arange(height * width).reshape(height, width)
+    first = np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()])
+    second = np.concatenate([at[:, 1:].ravel(), at[1:].ravel()])
+    return np.stack([first, second], axis=1)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Weights as one vector: field, bias if there is one, right, down, each in row-major order.
+
+    Attributes
+    ----------
+    height, width : of the images.
+    bias : whether each pixel has a bias.
+    """
+
+    height: int
+    width: int
+    bias: bool = False
+
+    @property
+    def pixels(self) -> int:
+        return self.height * self.width
+
+    @property
+    def unary(self) -> int:
+        """Number of weights of single pixels, which come first."""
+        return self.pixels * (2 if self.bias else 1)
+
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        return self.unary + 2 * self.pixels - self.height - self.width
+
+    def weights(self, vector: Floats, about: Mapping[str, Any] | None = None) -> GridWeights:
+        """The weights of a vector."""
+        h, w, n = self.height, self.width, self.pixels
+        bias = vector[n : 2 * n].reshape(h, w) if self.bias else np.zeros((h, w))
+        right, down = np.split(vector[self.unary :], [h * (w - 1)])
+        return GridWeights(
+            vector[:n].reshape(h, w), right.reshape(h, w - 1), down.reshape(h - 1, w), bias, dict(about or {})
+        )
+
+    def gradient(self, field: Floats, bias: Floats, right: Floats, down: Floats) -> Floats:
+        """A vector of parts in the shapes of the weights."""
+        parts = [field, bias, right, down] if self.bias else [field, right, down]
+        return np.concatenate([part.reshape(-1) for part in parts])
+
+    def features(self, noisy: Floats, clean: Floats) -> Floats:
+        """What the weights are multiplied with in the scores of pairs, averaged over the pairs; shapes
+        (count, h, w), in {-1, +1}, -> (size,).
+        """
+        count = len(clean)
+        return self.gradient(
+            np.einsum("kij,kij->ij", noisy, clean) / count,
+            clean.mean(axis=0),
+            np.einsum("kij,kij->ij", clean[:, :, :-1], clean[:, :, 1:]) / count,
+            np.einsum("kij,kij->ij", clean[:, :-1], clean[:, 1:]) / count,
+        )
+
+    def projected(self, vector: Floats) -> Floats:
+        """The nearest vector without a negative coupling."""
+        found = vector.copy()
+        np.maximum(found[self.unary :], 0.0, out=found[self.unary :])
+        return found

@@ -1,0 +1,77 @@
+"""The pairs of images to learn from, and what all objectives share.
+
+An objective is the mean over pairs of A(weights, noisy) - score(weights, noisy, clean), plus the
+squared norm of the weights; the methods differ in A: the expected perturbed maximum, the maximum,
+ln Z (Hazan et al. section V).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thesis_cli.base.arrays import Bools, Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.learning.grid_model import GridWeights, Layout, signs
+from thesis_cli.learning.settings import Settings
+
+BLOCK = 2**21
+"""Numbers of noise that are drawn together."""
+
+
+class Problem:
+    """Pairs of noisy and clean images.
+
+    Parameters
+    ----------
+    noisy, clean : shape (count, h, w).
+
+    Attributes
+    ----------
+    noisy, clean : in {-1, +1}.
+    layout : of the weights as a vector.
+    features : of the clean images, averaged over the pairs.
+
+    Raises
+    ------
+    InputError : the shapes differ, or there is no image or no pixel.
+    """
+
+    def __init__(self, noisy: Bools, clean: Bools, settings: Settings) -> None:
+        if noisy.shape != clean.shape:
+            raise InputError(
+                f"the noisy images have shape {noisy.shape} and the clean ones {clean.shape}",
+                "give as many of the same size",
+            )
+        if noisy.ndim != 3 or not noisy.size:
+            raise InputError(f"the images have shape {noisy.shape}", "give a count, a height and a width, all above 0")
+        self.settings = settings
+        self.noisy, self.clean = signs(noisy), signs(clean)
+        self.count = len(noisy)
+        _, height, width = noisy.shape
+        self.layout = Layout(height, width, settings.bias)
+        self.features = self.layout.features(self.noisy, self.clean)
+
+    def weights(self, vector: Floats) -> GridWeights:
+        """The weights of a vector."""
+        return self.layout.weights(vector)
+
+    def own(self, weights: GridWeights) -> Floats:
+        """What y_i is multiplied with, given the noisy images."""
+        return np.asarray(weights.field * self.noisy + weights.bias)
+
+    def feasible(self, vector: Floats) -> Floats:
+        """The nearest vector that the settings allow."""
+        return self.layout.projected(vector) if self.settings.couplings == "attractive" else vector
+
+    def norm(self, vector: Floats) -> float:
+        """The regulariser of the objective."""
+        return self.settings.regularisation * float(vector @ vector)
+
+    def scores(self, vector: Floats) -> float:
+        """Score of the clean images, averaged over the pairs."""
+        return float(vector @ self.features)
+
+    def blocks(self, perturbations: int) -> list[slice]:
+        """Images whose noise is drawn together."""
+        size = max(1, BLOCK // (2 * self.layout.pixels * perturbations))
+        return [slice(start, min(start + size, self.count)) for start in range(0, self.count, size)]
