@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
-from thesis_cli.inference.belief_propagation import messages_of, over_rows, perturbed_values
-from thesis_cli.inference.pairwise import lifted, pairwise
+from thesis_cli.inference.belief_propagation import Messages, messages_of, over_rows, perturbed_values, soft_binary
+from thesis_cli.inference.pairwise import Pairwise, lifted, pairwise
 from thesis_cli.inference.solver import Guarantee
+from thesis_cli.inference.spins import Fields, Forests, Spins, forests_of, spins_of
 from thesis_cli.models.factor_graph import FactorGraph
 
 SECONDS_AN_ENTRY, EDGE = 2e-8, 50
@@ -85,7 +86,7 @@ class TRWS:
     ) -> None:
         self.graph = graph
         self._form = pairwise(lifted(graph))
-        self._messages = messages_of(self._form)
+        self._model = _soft(self._form) if soft_binary(self._form) else messages_of(self._form)
         self._tolerance = float(tolerance)
         self._limits = Limits(self._tolerance, float(progress), patience, max_iterations)
         self._jobs = jobs
@@ -115,8 +116,6 @@ class TRWS:
         bounds : upper bounds on the maxima, shape (batch,); `-inf` proves that no configuration is
             possible.
         """
-        from thesis_cli.inference.trws_kernels import trws
-
         batch, given = noise.shape
         states = np.zeros((batch, len(self._form.cardinalities)), np.int64)
         bounds, iterations = np.empty(batch), np.empty(batch, np.int64)
@@ -124,8 +123,7 @@ class TRWS:
         def work(rows: slice) -> None:
             unary = np.repeat(self._form.unary[None], rows.stop - rows.start, axis=0)
             unary[:, :given] += noise[rows]
-            model = self._messages, self._form.constant, len(self.graph.cardinalities), unary
-            trws(*model, self._limits, Bounded(states[rows], bounds[rows], iterations[rows]))
+            self._iterate(unary, Bounded(states[rows], bounds[rows], iterations[rows]))
 
         over_rows(work, batch, self._jobs)
         found = np.ascontiguousarray(states[:, : len(self.graph.cardinalities)])
@@ -135,6 +133,24 @@ class TRWS:
         self.iterations = iterations
         return values, found, bounds
 
+    def _iterate(self, unary: Floats, found: Bounded) -> None:
+        if isinstance(self._model, Messages):
+            from thesis_cli.inference.trws_kernels import trws
+
+            trws(self._model, self._form.constant, len(self.graph.cardinalities), unary, self._limits, found)
+        else:
+            from thesis_cli.inference.spin_kernels import spin_trws
+
+            spins, fields, forests = self._model
+            placed = found._replace(states=np.empty_like(found.states))
+            spin_trws(spins, forests, *fields.of(unary), self._limits, placed)
+            found.states[:, spins.variables] = placed.states
+
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
         """See `MapSolver.maximise`."""
         return self.solve(noise)[:2]
+
+
+def _soft(form: Pairwise) -> tuple[Spins, Fields, Forests]:
+    spins, fields = spins_of(form)
+    return spins, fields, forests_of(spins)
