@@ -46,6 +46,9 @@ METHODS = [
     Settings(iterations=6, schedule="decaying", bias=True),
     Settings("structured-svm", iterations=30),
     Settings("structured-svm", iterations=30, loss="hamming", images_per_step=None),
+    Settings("svm-frank-wolfe", iterations=6, regularisation=0.1),
+    Settings("crf", iterations=6),
+    Settings("pseudo-likelihood", iterations=6, couplings="any", bias=True),
 ]
 
 

@@ -15,11 +15,11 @@ from thesis_cli.base.arrays import Bools, Floats
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
-from thesis_cli.learning import perturb_max, structured_svm
+from thesis_cli.learning import perturb_max, smooth, structured_svm, svm_frank_wolfe
 from thesis_cli.learning.course import EVERY, Course
 from thesis_cli.learning.grid_model import GridWeights
 from thesis_cli.learning.problem import Problem
-from thesis_cli.learning.settings import Settings
+from thesis_cli.learning.settings import Method, Settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,9 +82,14 @@ def train(
 
 
 def _method(settings: Settings) -> Callable[[Problem, int, Course], Floats]:
-    if settings.method == "structured-svm":
-        return structured_svm.descend
-    return perturb_max.descend if settings.schedule == "halving" else perturb_max.average
+    methods: dict[Method, Callable[[Problem, int, Course], Floats]] = {
+        "perturb-max": perturb_max.descend if settings.schedule == "halving" else perturb_max.average,
+        "structured-svm": structured_svm.descend,
+        "svm-frank-wolfe": svm_frank_wolfe.descend,
+        "crf": smooth.random_field,
+        "pseudo-likelihood": smooth.pseudo_likelihood,
+    }
+    return methods[settings.method]
 
 
 def _check(settings: Settings) -> None:
