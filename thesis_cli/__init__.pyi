@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from thesis_cli.commands.bound import BoundResult
+from thesis_cli.commands.denoise import DenoiseResult
 from thesis_cli.commands.dp_audit import AuditResult
 from thesis_cli.commands.dp_ledger import LedgerResult
 from thesis_cli.commands.dp_measure import MeasureResult
@@ -22,6 +23,7 @@ from thesis_cli.commands.sample import SampleResult
 from thesis_cli.commands.shared.release_result import ReleaseResult
 from thesis_cli.commands.spin_glass import SpinGlassResult
 from thesis_cli.commands.synthesize import SynthesizeResult
+from thesis_cli.commands.train_denoiser import TrainDenoiserResult
 from thesis_cli.commands.train_guide import TrainGuideResult
 
 __version__: str
@@ -395,3 +397,41 @@ def train_guide(
     overwrite: bool = ...,
     progress: bool = ...,
 ) -> TrainGuideResult: ...
+
+def train_denoiser(
+    noisy: Any,
+    clean: Any,
+    *,
+    method: Literal['perturb-max', 'structured-svm', 'svm-frank-wolfe', 'crf', 'pseudo-likelihood'] = ...,
+    iterations: int | None = ...,
+    regularisation: float = ...,
+    bias: bool = ...,
+    couplings: Literal['attractive', 'any'] = ...,
+    perturbations: int = ...,
+    schedule: Literal['halving', 'decaying'] = ...,
+    rate: float | None = ...,
+    loss: Literal['none', 'hamming'] = ...,
+    images_per_step: int = ...,
+    threshold: float | None = ...,
+    seed: int = ...,
+    out: str | Path | None = ...,
+    overwrite: bool = ...,
+    progress: bool = ...,
+) -> TrainDenoiserResult: ...
+
+def denoise(
+    noisy: Any,
+    *,
+    weights: Any = ...,
+    clean: Any = ...,
+    decision: Literal['map', 'marginal'] = ...,
+    samples: int = ...,
+    solver: Literal['auto', 'grid', 'graph-cut', 'elimination', 'toulbar2', 'trw-s', 'max-product', 'qpbo'] = ...,
+    threshold: float | None = ...,
+    model_out: str | Path | None = ...,
+    image: str | None = ...,
+    seed: int = ...,
+    out: str | Path | None = ...,
+    overwrite: bool = ...,
+    progress: bool = ...,
+) -> DenoiseResult: ...

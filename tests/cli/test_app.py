@@ -132,6 +132,7 @@ SMALLER = {
     "dp-release": {"--rows": 100, "--size": 60},
     "make-corpus": {"--length": 2, "--count": 50, "--test": 5},
     "train-guide": {"--length": 3, "--count": 60, "--programs-seen": 512},
+    "train-denoiser": {"--iterations": 1},
 }
 """Options of examples that take seconds or minutes, and smaller values, also where a default is large."""
 

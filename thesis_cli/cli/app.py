@@ -117,7 +117,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 
-RESUMED = ("reproduce", "sweep", "compile", "train-guide")
+RESUMED = ("reproduce", "sweep", "compile", "train-guide", "train-denoiser")
 """Commands that go on where they were interrupted."""
 
 

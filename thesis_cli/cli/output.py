@@ -26,7 +26,7 @@ from thesis_cli.commands.core.kept import (
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result
 
-CHECKED = ("ledger", "out", "init_schema")
+CHECKED = ("ledger", "out", "init_schema", "model_out")
 """Fields whose files the commands check, or keep and add to."""
 
 

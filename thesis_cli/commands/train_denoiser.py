@@ -7,30 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.common import seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.shared.images_source import (
     ImagesSource,
     images_argument,
-    images_label,
     open_images,
     paired,
     threshold_option,
 )
-from thesis_cli.learning.names import Couplings, Loss, Method, Schedule
+from thesis_cli.learning.settings import Couplings, Loss, Method, Schedule, Settings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from thesis_cli.base.progress import Tick
     from thesis_cli.learning.grid_model import GridWeights
-    from thesis_cli.learning.settings import Settings
     from thesis_cli.learning.train import Trained
     from thesis_cli.models.images import Images
 
@@ -83,7 +79,7 @@ class TrainDenoiserRequest(Request):
     loss: Loss = option("none", "Label loss; the source has none.", methods=("structured-svm",))
     images_per_step: int = option(1, "Random images in a step.", least=1, methods=("structured-svm",))
     threshold: float | None = threshold_option()
-    seed: int | None = seed_option()
+    seed: int = option(0, "Seed of all random numbers.", least=0, not_swept="list seeds at the top of the file")
     out: Path | None = option(
         None,
         "File for the weights, .safetensors; the record (.json), the trace of the objective (.csv) and, meanwhile, "
@@ -135,17 +131,12 @@ class TrainDenoiserResult(Result):
                 text += f", at most {self.columns['gap'][last]:.3g} above the least"
             found = [("objective", text)]
         return [
-            ("images", f"{images_label(self.request_noisy)}: {self.images} pairs of {height} x {width} pixels"),
+            ("images", f"{self.settings['noisy']}: {self.images} pairs of {height} x {width} pixels"),
             ("method", f"{self.settings['method']}, {count:,} weights"),
             *found,
             ("work", f"{self.map_calls:,} MAP calls"),
             ("error", f"{self.error:.3%} of pixels in training, {self.noisy_error:.3%} before"),
         ]
-
-    @property
-    def request_noisy(self) -> ImagesSource:
-        assert isinstance(self.request, TrainDenoiserRequest)
-        return self.request.noisy
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
@@ -195,22 +186,20 @@ class TrainDenoiserResult(Result):
 def run(request: TrainDenoiserRequest, progress: Progress) -> TrainDenoiserResult:
     """Read the images, and train."""
     from thesis_cli.learning.predict import map_images
-    from thesis_cli.learning.settings import Settings
 
     noisy = open_images(request.noisy, request.threshold)
     clean = paired(noisy, open_images(request.clean, request.threshold), (request.noisy, request.clean))
     names = ("method", "iterations", "regularisation", "bias", "couplings", "perturbations")
     more = ("schedule", "rate", "loss", "images_per_step")
     settings = Settings(**{name: getattr(request, name) for name in (*names, *more)})
-    seed = _seed(request)
     checkpoint = request.out.with_suffix(".checkpoint") if request.out is not None else None
     with progress(settings.total, "iterations") as tick:
-        trained = _trained(request, noisy, clean, settings, seed, checkpoint, tick)
+        trained = _trained(request, noisy, clean, settings, checkpoint, tick)
     found = map_images(trained.weights, noisy.pixels)
     result = TrainDenoiserResult(
         columns=trained.columns,
         request=request,
-        settings=settings_of(request, seed=seed, iterations=settings.total),
+        settings=settings_of(request, iterations=settings.total),
         weights=trained.weights,
         images=len(noisy.names),
         map_calls=trained.map_calls,
@@ -221,3 +210,39 @@ def run(request: TrainDenoiserRequest, progress: Progress) -> TrainDenoiserResul
         result.save(request.out)
         checkpoint.unlink(missing_ok=True)
     return result
+
+
+def _trained(
+    request: TrainDenoiserRequest,
+    noisy: Images,
+    clean: Images,
+    settings: Settings,
+    checkpoint: Path | None,
+    tick: Tick,
+) -> Trained:
+    """Train, from the checkpoint if it is of this training; --overwrite replaces another one."""
+    from thesis_cli.learning.train import train
+
+    def go() -> Trained:
+        return train(noisy.pixels, clean.pixels, settings, request.seed, tick, checkpoint)
+
+    try:
+        return go()
+    except InputError as error:
+        if checkpoint is None or error.source != str(checkpoint) or not request.overwrite:
+            raise
+        checkpoint.unlink()
+        return go()
+
+
+COMMAND = Command(
+    TrainDenoiserRequest,
+    run,
+    examples=(
+        "train-denoiser data/images/train/noisy data/images/train/clean --out results/runs/men.safetensors",
+        "train-denoiser data/images/train/noisy data/images/train/clean --method svm-frank-wolfe "
+        "--regularisation 0.01 --figure results/runs/svm.png",
+    ),
+    suffix=SUFFIX,
+    not_swept="it writes weights, not a table",
+)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.columns import Columns
-from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import write_atomic
 from thesis_cli.base.npy import array_names, arrays_of
 from thesis_cli.base.progress import Tick
@@ -75,14 +74,7 @@ class Course:
         return self.state or {name: np.asarray(value) for name, value in start.items()}
 
     def row(self, iteration: int, objective: float, **more: float) -> None:
-        """Add a row to the trace.
-
-        Raises
-        ------
-        WorkFailed : the objective is not finite.
-        """
-        if not math.isfinite(objective):
-            raise WorkFailed(f"the objective is {objective} at iteration {iteration}; give a smaller --rate")
+        """Add a row to the trace."""
         facts = {"iteration": iteration, "map_calls": self.map_calls, "seconds": round(self.seconds, 3)}
         self.rows.append({**facts, "objective": objective, **more})
 

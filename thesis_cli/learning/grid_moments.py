@@ -37,7 +37,7 @@ class Moments(NamedTuple):
 
 def table_bytes(height: int, width: int) -> int:
     """Bytes of the tables of one model, all of which are kept."""
-    return 8 * height * width * 2**width
+    return 8 * height * width << width
 
 
 def moments(own: Floats, right: Floats, down: Floats) -> Moments:

@@ -82,7 +82,7 @@ def descend(problem: Problem, seed: int, course: Course) -> Floats:
         if t == 0:
             course.row(0, value, step=step)
         for _ in range(HALVINGS + 1):
-            tried = problem.feasible(vector - step * gradient)
+            tried = problem.moved(vector, gradient, step)
             found, _ = objective.estimate(tried, t)
             course.map_calls += objective.map_calls
             if found < value:
@@ -111,7 +111,7 @@ def average(problem: Problem, seed: int, course: Course) -> Floats:
         course.map_calls += objective.map_calls
         step = 1 / (2 * settings.regularisation * (t + 1))
         course.row(t, value, step=step)
-        vector = problem.feasible(vector - step * gradient)
+        vector = problem.moved(vector, gradient, step)
         mean = mean + 2 / (t + 2) * (vector - mean)
         course.done(1, {"vector": vector, "mean": mean, "t": np.asarray(t + 1)})
     return mean

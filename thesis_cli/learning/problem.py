@@ -10,9 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.learning.grid_model import GridWeights, Layout, signs
 from thesis_cli.learning.settings import Settings
+
+LARGEST = 1e100
+"""Weight from which a descent has failed: its square is finite."""
 
 BLOCK = 2**21
 """Numbers of noise that are drawn together."""
@@ -62,6 +65,19 @@ class Problem:
     def feasible(self, vector: Floats) -> Floats:
         """The nearest vector that the settings allow."""
         return self.layout.projected(vector) if self.settings.couplings == "attractive" else vector
+
+    def moved(self, vector: Floats, gradient: Floats, step: float) -> Floats:
+        """The vector that a step against the gradient leads to.
+
+        Raises
+        ------
+        WorkFailed : it is too large to go on from.
+        """
+        with np.errstate(over="ignore"):
+            found = self.feasible(vector - step * gradient)
+        if not np.abs(found).max() < LARGEST:
+            raise WorkFailed("the weights grow beyond all bounds; give a smaller --rate or --regularisation")
+        return found
 
     def norm(self, vector: Floats) -> float:
         """The regulariser of the objective."""

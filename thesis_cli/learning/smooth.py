@@ -8,6 +8,7 @@ neighbours in the clean image (Besag, 1975), which needs no inference at all.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -93,13 +94,14 @@ def _minimise(problem: Problem, course: Course, objective: Objective) -> Floats:
     Its checkpoint is all values and gradients so far: run again on these, the algorithm comes to
     the same place.
     """
-    from scipy.optimize import Bounds, OptimizeResult, minimize
+    from scipy import optimize
 
     layout, total = problem.layout, problem.settings.total
     kept = course.restored(values=np.zeros(0), gradients=np.zeros((0, layout.size)))
     values, gradients = list(kept["values"]), list(kept["gradients"])
-    rows = len(course.rows)
-    asked = 0
+    known = len(course.rows)
+    asked = iteration = 0
+    last = np.zeros(layout.size)
 
     def evaluate(vector: Floats) -> tuple[float, Floats]:
         nonlocal asked
@@ -107,28 +109,27 @@ def _minimise(problem: Problem, course: Course, objective: Objective) -> Floats:
             value, gradient = objective(vector)
             values.append(value)
             gradients.append(gradient)
-        if asked == 0 and not rows:
+        if asked == known == 0:
             course.row(0, float(values[0]), step=0.0)
         asked += 1
         return float(values[asked - 1]), np.array(gradients[asked - 1])
 
-    def iterated(intermediate_result: OptimizeResult) -> None:
+    def iterated(intermediate_result: Any) -> None:
         nonlocal iteration, last
         iteration += 1
         vector = np.array(intermediate_result.x)
-        if iteration >= rows:
+        if iteration >= known:
             course.row(iteration, float(intermediate_result.fun), step=float(np.abs(vector - last).max()))
             course.done(1, {"values": np.array(values), "gradients": np.array(gradients)})
         last = vector
 
-    iteration, last = 0, np.zeros(layout.size)
+    if total == 0:
+        return last
     low = np.full(layout.size, -np.inf)
     if problem.settings.couplings == "attractive":
         low[layout.unary :] = 0.0
     options = {"maxiter": total, "maxfun": 20 * total + 20}
-    if total == 0:
-        return last
-    found = minimize(
-        evaluate, last, jac=True, method="L-BFGS-B", bounds=Bounds(low, np.inf), callback=iterated, options=options
-    )
+    minimize: Any = optimize.minimize
+    bounds = optimize.Bounds(low, np.inf)
+    found = minimize(evaluate, last, jac=True, method="L-BFGS-B", bounds=bounds, callback=iterated, options=options)
     return np.asarray(found.x)

@@ -45,7 +45,7 @@ def descend(problem: Problem, seed: int, course: Course) -> Floats:
         course.row(0, objective(problem, vector), step=rate)
     for t in range(start, total):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(t,)))
-        images = np.sort(rng.choice(problem.count, size, replace=False))
+        images = rng.permutation(problem.count)[:size]
         weights = problem.weights(vector)
         noisy, clean = problem.noisy[images], problem.clean[images]
         loss = hamming(clean) if settings.loss == "hamming" else None
@@ -53,7 +53,7 @@ def descend(problem: Problem, seed: int, course: Course) -> Floats:
         course.map_calls += size
         gradient = layout.features(noisy, found) - layout.features(noisy, clean)
         gradient += 2 * settings.regularisation * vector
-        vector = problem.feasible(vector - rate * gradient)
+        vector = problem.moved(vector, gradient, rate)
         if (t + 1) % every == 0 or t + 1 == total:
             course.row(t + 1, objective(problem, vector), step=rate)
         course.done(1, {"vector": vector, "t": np.asarray(t + 1)})

@@ -69,7 +69,7 @@ def train(
     InputError : the images do not fit each other, or the checkpoint is damaged or of another
         training.
     ModelTooLarge : the grid is too wide for the exact gradient of `crf`.
-    WorkFailed : the objective does not stay finite.
+    WorkFailed : the weights grow beyond all bounds.
     """
     _check(settings)
     problem = Problem(noisy, clean, settings)

@@ -31,6 +31,8 @@ FIRST = (
         "run-program",
         "make-corpus",
         "train-guide",
+        "train-denoiser",
+        "denoise",
     ),
 )
 """The order in which commands are listed; those that are not here come last."""

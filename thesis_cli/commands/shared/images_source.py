@@ -94,11 +94,6 @@ def paired(noisy: Images, clean: Images, sources: Sequence[object]) -> Images:
     raise InputError(f"no clean image is named {_listed(missing)}", "give clean images the names of the noisy ones")
 
 
-def images_label(source: ImagesSource) -> str:
-    """How images are called in the summary."""
-    return str(source) if isinstance(source, str | Path) else f"<{type(source).__name__}>"
-
-
 def _is_folder(source: object) -> bool:
     return isinstance(source, str | Path) and Path(source).is_dir()
 

@@ -1,0 +1,86 @@
+"""Figures of learning to denoise: the objective and the weights, and images before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from thesis_cli.base.columns import Columns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from thesis_cli.base.arrays import Bools
+    from thesis_cli.learning.grid_model import GridWeights
+
+SHOWN = 6
+"""Images that are drawn."""
+
+
+def draw_training(trace: Columns, weights: GridWeights) -> Figure:
+    """The objective by iteration, the field of each pixel, and its mean coupling to its neighbours."""
+    from thesis_cli.base.figures import panels
+
+    figure, (left, middle, right) = panels(1, 3)
+    _trace(left, trace)
+    _picture(figure, middle, weights.field, "weight of the noisy pixel")
+    _picture(figure, right, _mean_coupling(weights), "mean coupling to neighbours")
+    return figure
+
+
+def _trace(axes: Axes, trace: Columns) -> None:
+    import numpy as np
+
+    from thesis_cli.base.figures import COLOURS, label
+
+    objective = np.asarray(trace["objective"])
+    axes.plot(trace["iteration"], objective, color=COLOURS[0], label="objective")
+    if "gap" in trace:
+        axes.plot(trace["iteration"], objective - np.asarray(trace["gap"]), color=COLOURS[1], label="lower bound")
+        axes.legend()
+    axes.locator_params(axis="x", nbins=5)
+    label(axes, "iteration", "objective, nats an image")
+
+
+def _mean_coupling(weights: GridWeights) -> Any:
+    import numpy as np
+
+    total, count = np.zeros(weights.shape), np.zeros(weights.shape)
+    for couplings, first, second in (
+        (weights.right, np.s_[:, :-1], np.s_[:, 1:]),
+        (weights.down, np.s_[:-1], np.s_[1:]),
+    ):
+        for place in (first, second):
+            total[place] += couplings
+            count[place] += 1
+    return total / np.maximum(count, 1)
+
+
+def _picture(figure: Figure, axes: Axes, values: Any, title: str) -> None:
+    """Numbers as colours, with a bar."""
+    axes.grid(False)
+    image = axes.imshow(values, cmap="viridis", interpolation="nearest")
+    figure.colorbar(image, ax=axes, shrink=0.8)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_title(title)
+
+
+def draw_images(names: Sequence[str], rows: Mapping[str, Bools]) -> Figure:
+    """Images in columns, in each row one version of them; shape (count, h, w) each."""
+    from thesis_cli.base.figures import WIDTH, panels
+
+    count = min(SHOWN, len(names))
+    _, height, width = next(iter(rows.values())).shape
+    figure, axes = panels(len(rows), count, min(2.6, WIDTH / count * height / width + 0.2), squeeze=False)
+    for line, (title, images) in zip(axes, rows.items(), strict=True):
+        for k, place in enumerate(line):
+            place.imshow(images[k], cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            place.grid(False)
+            place.set_xticks([])
+            place.set_yticks([])
+        line[0].set_ylabel(title)
+    for name, place in zip(names, axes[0], strict=False):
+        place.set_title(name[:20])
+    return figure
