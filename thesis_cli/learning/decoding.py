@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from thesis_cli.base.arrays import Floats
+from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import UnsuitableModel
 from thesis_cli.inference.choose import map_solver
-from thesis_cli.inference.graph_cut import BinaryModel, MinimumCut
+from thesis_cli.inference.graph_cut import Network
 from thesis_cli.inference.names import SolverName
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.learning.grid_model import GridWeights, neighbours
@@ -17,8 +17,6 @@ from thesis_cli.models.spin_glass import SpinGlass
 
 NARROW = 12
 """Width up to which grid transfer solves models that are not attractive."""
-
-_ATTRACTION = np.array([[1.0, -1.0], [-1.0, 1.0]])
 
 
 class Decoder:
@@ -49,18 +47,19 @@ class Decoder:
                 f"a coupling is {low:.3g}, and graph cuts take none below 0",
                 "leave --solver out, or train with --couplings attractive",
             )
+        self._weights = weights
         if solver in ("auto", "graph-cut") and weights.attractive:
             couplings = np.concatenate([weights.right.ravel(), weights.down.ravel()])
-            tables = couplings[:, None, None] * _ATTRACTION
-            model = BinaryModel(np.zeros((height * width, 2)), neighbours(height, width), tables)
-            self._maximise = MinimumCut(model).maximise
+            capacities = np.repeat(2 * couplings[:, None], 2, axis=1)
+            self._network = Network(neighbours(height, width), capacities, np.zeros((height * width, 2), np.bool_))
+            self._maximise = self._cut
             return
         if solver == "auto":
             solver = "grid" if min(self.shape) <= NARROW else "trw-s"
         graph = SpinGlass(np.zeros(self.shape), weights.right, weights.down).graph()
         found, _ = map_solver(graph, solver)
         self.name, self.guarantee = found.name, found.guarantee
-        self._maximise = lambda noise: found.maximise(noise.reshape(len(noise), -1))
+        self._maximise = lambda unary: found.maximise(unary.reshape(len(unary), -1))
 
     name: str
     guarantee: Guarantee
@@ -83,3 +82,13 @@ class Decoder:
             both += noise
         values, states = self._maximise(both.reshape(len(own), -1, 2))
         return values, np.asarray(np.where(states == 1, 1.0, -1.0).reshape(own.shape))
+
+    def _cut(self, unary: Floats) -> tuple[Floats, Ints]:
+        """Values and states by minimum cuts: two pixels that differ cost twice their coupling."""
+        states = np.empty(unary.shape[:2], np.int64)
+        costs = unary[..., 0] - unary[..., 1]
+        for row, cost in zip(states, costs, strict=True):
+            row[:] = self._network.cut(cost)[1]
+        images = np.where(states == 1, 1.0, -1.0).reshape(-1, *self.shape)
+        own = np.where(states == 1, unary[..., 1], unary[..., 0]).sum(axis=1)
+        return own + self._weights.pairs(images), states

@@ -11,6 +11,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,11 @@ class GridWeights:
     def own(self, noisy: Bools) -> Floats:
         """What y_i is multiplied with, given noisy images; shapes (..., h, w) -> (..., h, w)."""
         return np.asarray(np.where(noisy, self.field, -self.field) + self.bias)
+
+    def pairs(self, images: Floats) -> Floats:
+        """Sum over neighbours of coupling times y_i y_j; images in {-1, +1}, shape (count, h, w)."""
+        right = np.einsum("ij,kij,kij->k", self.right, images[:, :, :-1], images[:, :, 1:])
+        return np.asarray(right + np.einsum("ij,kij,kij->k", self.down, images[:, :-1], images[:, 1:]))
 
     def graph(self, noisy: Bools) -> FactorGraph:
         """The model of one noisy image, shape (h, w): a variable a pixel in row-major order, state
@@ -154,12 +160,15 @@ def signs(images: Bools) -> Floats:
     return np.where(images, 1.0, -1.0)
 
 
+@cache
 def neighbours(height: int, width: int) -> Ints:
     """Pixels next to each other, to the right and then down, in row-major order, shape (E, 2)."""
     at = np.arange(height * width).reshape(height, width)
     first = np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()])
     second = np.concatenate([at[:, 1:].ravel(), at[1:].ravel()])
-    return np.stack([first, second], axis=1)
+    found = np.stack([first, second], axis=1)
+    found.flags.writeable = False
+    return found
 
 
 @dataclass(frozen=True)
