@@ -81,6 +81,31 @@ def test_no_single_change_of_an_unlabelled_variable_gains():
         assert (found <= values + 1e-9)[unlabelled[:, i]].all()
 
 
+@settings(max_examples=examples(30))
+@given(binary_models(), st.integers(0, 2**32))
+def test_completion_leaves_no_better_state_of_one_variable(graph, seed):
+    """Variables with one state and hard constraints included; labelled variables have their best
+    state."""
+    noise = noise_for(graph, seed, 2, False)
+    values, states = QPBO(graph).maximise(noise)
+    possible = values > -np.inf
+    highest = values[possible] + 1e-9 * np.maximum(1, np.abs(values[possible]))
+    for i, k in enumerate(graph.cardinalities):
+        turned = states.copy()
+        turned[:, i] = k - 1 - states[:, i]
+        found = [perturbed(graph, x[None], row[None])[0, 0] for x, row in zip(turned, noise, strict=True)]
+        assert (np.array(found)[possible] <= highest).all()
+
+
+def test_completed_grids_are_nearly_the_best():
+    graph = mixed_grid(9, 1.5, np.random.default_rng(0))
+    noise = np.random.default_rng(1).gumbel(size=(40, 162))
+    solver = QPBO(graph)
+    assert (solver.persistent(noise)[0] < 0).mean() > 0.3
+    exact = Elimination(graph).maximise(noise)[0]
+    assert np.isclose(solver.maximise(noise)[0], exact, rtol=1e-12).mean() >= 0.9
+
+
 @given(binary_models(balanced=True), st.integers(0, 2**32))
 def test_attractive_models_are_solved(graph, seed):
     noise = noise_for(graph, seed, 3, False)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.inference.belief_propagation import perturbed_values
 from thesis_cli.inference.graph_cut import BinaryModel, CutForm, Network, noise_columns
 from thesis_cli.inference.solver import Guarantee
+from thesis_cli.inference.trws import TRWS
 from thesis_cli.models.factor_graph import FactorGraph
-
-SWEEPS = 100
-"""Most passes over the unlabelled variables when they are completed."""
 
 
 class QPBO:
@@ -46,14 +47,6 @@ class QPBO:
             np.concatenate([form.capacities, form.capacities[:, ::-1]]),
             np.concatenate([form.forbidden, form.forbidden[:, ::-1]]),
         )
-        i, j = self._model.edges.T
-        tables = np.concatenate([self._model.tables.swapaxes(1, 2), self._model.tables])
-        order = np.argsort(np.concatenate([i, j]), kind="stable")
-        self._starts = np.searchsorted(np.concatenate([i, j])[order], np.arange(n + 1))
-        self._others = np.concatenate([j, i])[order]
-        # What a neighbour in state 0, in state 1 and (index -1) in none adds to the two states of a
-        # variable.
-        self._shares = np.concatenate([tables, np.zeros((len(tables), 1, 2))], axis=1)[order]
 
     def persistent(self, noise: Floats) -> tuple[Ints, Floats]:
         """The part of the maximisers that the roof dual determines.
@@ -86,29 +79,33 @@ class QPBO:
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
         """See `MapSolver.maximise`; the maximum itself if every variable is labelled.
 
-        The others are completed greedily in their order, each by its best state given the
-        neighbours that have one, then changed one at a time while that gains (iterated conditional
-        modes).
+        TRW-S completes the others, with the labelled ones held.
         """
         states, _ = self.persistent(noise)
-        values = np.empty(len(noise))
-        for rows in self._model.blocks(len(noise)):
-            pairs = noise[rows][:, self._columns]
-            self._complete(states[rows], pairs)
-            values[rows] = self._model.values(states[rows], pairs)
-        return values, states
+        open_rows = np.flatnonzero((states < 0).any(axis=1))
+        if open_rows.size:
+            labels = states[open_rows]
+            completed = self._rest.solve(self._held(noise[open_rows], labels))[1]
+            states[open_rows] = np.where(labels < 0, completed, labels)
+        return perturbed_values(self.graph, noise, states), states
 
-    def _complete(self, states: Ints, noise: Floats) -> None:
-        """Replace each -1 in `states`, shape (batch, n), under `noise`, shape (batch, n, 2)."""
-        unlabelled = states < 0
-        for _ in range(SWEEPS):
-            before = states.copy()
-            for i in np.flatnonzero(unlabelled.any(axis=0)):
-                rows = np.flatnonzero(unlabelled[:, i])
-                near = np.arange(self._starts[i], self._starts[i + 1])
-                shares = self._shares[near, states[rows[:, None], self._others[near]]]
-                zero, one = (self._model.unary[i] + noise[rows, i] + shares.sum(axis=1)).T
-                kept = np.maximum(states[rows, i], 0)
-                states[rows, i] = np.where(one > zero, 1, np.where(zero > one, 0, kept))
-            if (states == before).all():
-                break
+    @cached_property
+    def _rest(self) -> TRWS:
+        return TRWS(self.graph)
+
+    def _held(self, noise: Floats, labels: Ints) -> Floats:
+        """Noise under which each labelled variable prefers its label whatever the others are."""
+        model = self._model
+        free = self._columns[:, 0] != self._columns[:, 1]
+        rows, variables = np.nonzero((labels >= 0) & free)
+        label = labels[rows, variables]
+        own, other = self._columns[variables, label], self._columns[variables, 1 - label]
+        held = noise.copy()
+        if np.isfinite(model.tables).all() and np.isfinite(model.unary[free]).all():
+            swings = np.ptp(model.tables.reshape(-1, 4), axis=1)
+            reach = 1 + np.bincount(model.edges.reshape(-1), np.repeat(swings, 2), len(model.unary))
+            better = model.unary[variables, label] - model.unary[variables, 1 - label]
+            held[rows, other] = noise[rows, own] + better - reach[variables]
+        else:
+            held[rows, other] = -np.inf
+        return held

@@ -9,19 +9,20 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.compiled import helper, kernel
 from thesis_cli.inference.belief_kernels import MIX_1, MIX_2, S27, S30, S31, S32, WEYL
-from thesis_cli.inference.spins import Climb
+from thesis_cli.inference.spins import Climb, Sweep
 
 if TYPE_CHECKING:
     from thesis_cli.inference.spins import Forests, Spins
     from thesis_cli.inference.trws import Bounded, Limits
 
-AFTER, SPREAD = 16, 4.0
+AFTER, SPREAD = 16, 8.0
 """Forests that are maximised after a disturbed one, and the largest disturbance of a field as a
 multiple of the sum of the couplings around it."""
 
-NEGLIGIBLE, STALLED = 1e-14, 1e-5
+NEGLIGIBLE, STALLED, FRUITLESS = 1e-14, 1e-5, 3
 """Shares of the sum of all fields and couplings: what a change has to gain, lest rounding turns
-spins for ever, and what a block of rounds has to gain, lest the search ends."""
+spins for ever, and what a block of rounds has to gain, or it is fruitless; and the number of
+consecutive fruitless blocks that end the search."""
 
 
 @kernel()
@@ -35,13 +36,10 @@ def levels(n: int, edges: Ints) -> Ints:
 
 
 @kernel()
-def upward(m: Spins, h: Floats, up: Floats, down: Floats, low: Floats, high: Floats, states: Floats) -> float:
-    """Decode spins in order and update messages to later ones; returns phi(states) but for the
-    constant.
-
-    A message is one number: times the spin of its target it is the log-message less its mean.
-    `high` holds the sums of the messages from later spins, and `low` is filled with the sums of
-    those from earlier ones."""
+def upward(m: Spins, h: Floats, sweep: Sweep) -> float:
+    """Decode spins in order and update messages to later ones; returns phi of the configuration
+    without the constant."""
+    up, down, low, high, states = sweep
     known = np.zeros(h.size)
     low[:] = 0.0
     value = 0.0
@@ -60,13 +58,12 @@ def upward(m: Spins, h: Floats, up: Floats, down: Floats, low: Floats, high: Flo
 
 
 @kernel()
-def downward(
-    m: Spins, h: Floats, up: Floats, down: Floats, low: Floats, high: Floats, states: Floats
-) -> tuple[float, float]:
-    """Decode spins in reverse order and update messages to earlier ones, as `upward`; returns
-    phi(states) and the bound on max phi, both but for the constant.
+def downward(m: Spins, h: Floats, sweep: Sweep) -> tuple[float, float]:
+    """Decode spins in reverse order and update messages to earlier ones; returns phi of the
+    configuration and the bound on max phi, both without the constant.
 
     The bound is the sum of the maxima of monotonic chains, as in TRW-S on tables."""
+    up, down, low, high, states = sweep
     known = np.zeros(h.size)
     high[:] = 0.0
     value = bound = 0.0
@@ -132,24 +129,24 @@ def choose(m: Spins, order: Ints) -> Bools:
 def grow(m: Spins, order: Ints, members: Ints, parents: Ints, links: Floats) -> int:
     """Choose a forest as `choose`; returns the number of its places.
 
-    Fills `members` with them, parents first, `parents` with the place of each one's parent, its own
-    for a root, and `links` with the coupling to it, 0 for a root."""
+    Fills `members` with them, parents first, `parents` with the position of each one's parent among
+    them, its own for a root, and `links` with the coupling to it, 0 for a root."""
     open_ = choose(m, order)
     size = done = 0
-    for root in order:
+    for root in range(order.size):
         if not open_[root]:
             continue
         open_[root] = False
-        members[size], parents[size], links[size] = root, root, 0.0
+        members[size], parents[size], links[size] = root, size, 0.0
         size += 1
         while done < size:
             v = members[done]
-            done += 1
             for q in range(m.near_first[v], m.near_first[v + 1]):
                 if open_[m.near[q]]:
                     open_[m.near[q]] = False
-                    members[size], parents[size], links[size] = m.near[q], v, m.near_couplings[q]
+                    members[size], parents[size], links[size] = m.near[q], done, m.near_couplings[q]
                     size += 1
+            done += 1
     return size
 
 
@@ -165,24 +162,23 @@ def flip(m: Spins, v: int, states: Floats, around: Floats) -> None:
 def maximise_forest(m: Spins, forests: Forests, k: int, spread: float, stream: np.uint64, climb: Climb) -> np.uint64:
     """Set the states of the places of forest k to maximise phi given the others, or phi with
     disturbed fields; returns the stream of the disturbances."""
-    states, around, beliefs = climb.states, climb.around, climb.beliefs
-    start, stop = forests.first[k], forests.first[k + 1]
-    for q in range(start, stop):
-        v, parent, link = forests.members[q], forests.parents[q], forests.links[q]
-        beliefs[v] = around[v] - link * states[parent]
-        beliefs[parent] -= link * states[v]
+    beliefs, spins = climb.beliefs, climb.spins
+    part = slice(forests.first[k], forests.first[k + 1])
+    members, parents, links = forests.members[part], forests.parents[part], forests.links[part]
+    for q in range(members.size):
+        spins[q] = climb.states[members[q]]
+        beliefs[q] = climb.around[members[q]] - links[q] * spins[parents[q]]
     if spread > 0.0:
-        for q in range(start, stop):
-            v = forests.members[q]
+        for q in range(members.size):
             stream, uniform = draw(stream)
-            beliefs[v] += spread * m.reach[v] * (2.0 * uniform - 1.0)
-    for q in range(stop - 1, start - 1, -1):
-        belief, link = beliefs[forests.members[q]], forests.links[q]
-        beliefs[forests.parents[q]] += 0.5 * (abs(belief + link) - abs(belief - link))
-    for q in range(start, stop):
-        v = forests.members[q]
-        if states[v] * (beliefs[v] + forests.links[q] * states[forests.parents[q]]) < 0.0:
-            flip(m, v, states, around)
+            beliefs[q] += spread * m.reach[members[q]] * (2.0 * uniform - 1.0)
+    for q in range(members.size - 1, -1, -1):
+        plus, minus = abs(beliefs[q] + links[q]), abs(beliefs[q] - links[q])
+        beliefs[parents[q]] += 0.5 * (plus - minus) - links[q] * spins[q]
+    for q in range(members.size):
+        if spins[q] * (beliefs[q] + links[q] * spins[parents[q]]) < 0.0:
+            spins[q] = -spins[q]
+            flip(m, members[q], climb.states, climb.around)
     return stream
 
 
@@ -192,7 +188,7 @@ def keep_gains(m: Spins, least: float, climb: Climb) -> None:
     than `least`, and set `states` to `best`.
 
     No edge links two parts, so that each gains the same whatever becomes of the others."""
-    states, around, best, best_around, _, queue = climb
+    states, around, best, best_around, _, _, queue = climb
     for start in range(states.size):
         if states[start] == best[start]:
             continue
@@ -223,7 +219,7 @@ def keep_gains(m: Spins, least: float, climb: Climb) -> None:
 @helper()
 def settle(m: Spins, least: float, climb: Climb) -> None:
     """Turn single spins of `best` while one of them gains more than `least`."""
-    states, around, best, best_around, _, _ = climb
+    states, around, best, best_around, _, _, _ = climb
     moved = True
     while moved:
         moved = False
@@ -233,17 +229,6 @@ def settle(m: Spins, least: float, climb: Climb) -> None:
                 moved = True
     for v in range(best.size):
         states[v], around[v] = best[v], best_around[v]
-
-
-@helper()
-def start_from(m: Spins, h: Floats, states: Floats, climb: Climb) -> None:
-    """Make `states` the best configuration."""
-    for v in range(h.size):
-        climb.best[v] = climb.states[v] = states[v]
-        climb.best_around[v] = h[v]
-        for q in range(m.near_first[v], m.near_first[v + 1]):
-            climb.best_around[v] += m.near_couplings[q] * states[m.near[q]]
-        climb.around[v] = climb.best_around[v]
 
 
 @helper()
@@ -288,59 +273,90 @@ def weight(m: Spins, h: Floats) -> float:
 
 
 @helper()
-def room(n: int) -> Climb:
-    """Working memory of a search."""
-    floats = np.empty((5, n))
-    return Climb(floats[0], floats[1], floats[2], floats[3], floats[4], np.empty(n, np.int64))
+def room(n: int, edges: int) -> tuple[Sweep, Climb]:
+    """Working memory of a sweep, its messages 0, and of a search."""
+    messages, sums, c = np.zeros((2, edges)), np.zeros((3, n)), np.empty((6, n))
+    sweep = Sweep(messages[0], messages[1], sums[0], sums[1], sums[2])
+    return sweep, Climb(c[0], c[1], c[2], c[3], c[4], c[5], np.empty(n, np.int64))
+
+
+@helper()
+def adopt(m: Spins, h: Floats, states: Floats, climb: Climb) -> None:
+    """Make `states` the best configuration."""
+    for v in range(h.size):
+        climb.best[v] = climb.states[v] = states[v]
+        climb.best_around[v] = h[v]
+        for q in range(m.near_first[v], m.near_first[v + 1]):
+            climb.best_around[v] += m.near_couplings[q] * states[m.near[q]]
+        climb.around[v] = climb.best_around[v]
+
+
+@helper()
+def met(best: float, bound: float, tolerance: float) -> bool:
+    """Whether a value meets its bound up to the tolerance."""
+    return bound - best <= tolerance * max(1.0, abs(bound))
+
+
+@kernel()
+def iterate(
+    m: Spins,
+    h: Floats,
+    constant: float,
+    most: int,
+    tolerance: float,
+    sweep: Sweep,
+    climb: Climb,
+    found: tuple[float, float],
+) -> tuple[int, float, float]:
+    """At most `most` iterations of TRW-S, until the value of the best configuration meets the
+    bound; returns their number, that value and the bound. `found` is the value and the bound so
+    far."""
+    best, bound = found
+    for iteration in range(1, most + 1):
+        value = constant + upward(m, h, sweep)
+        if value > best:
+            best = value
+            adopt(m, h, sweep.states, climb)
+        value, dual = downward(m, h, sweep)
+        if constant + value > best:
+            best = constant + value
+            adopt(m, h, sweep.states, climb)
+        bound = min(bound, constant + dual)
+        if met(best, bound, tolerance):
+            return iteration, best, bound
+    return most, best, bound
 
 
 @kernel()
 def spin_trws(m: Spins, forests: Forests, h: Floats, constants: Floats, limits: Limits, found: Bounded) -> None:
     """TRW-S for each row of fields, shape (batch, n); fills `found`, places in place of variables.
 
-    After each `patience` iterations come as many rounds of search. The bound and the search each
-    end when they stall."""
+    After each `patience` iterations come as many rounds of search, the first after one round
+    without disturbance. Either ends when it stalls."""
     tolerance, progress, patience, max_iterations = limits
-    n, edges = h.shape[1], m.later.size
-    climb, decoded = room(n), np.empty(n)
     for row in range(h.shape[0]):
-        up, down, low, high = np.zeros(edges), np.zeros(edges), np.zeros(n), np.zeros(n)
+        sweep, climb = room(h.shape[1], m.later.size)
         best, bound, earlier, constant = -np.inf, np.inf, np.inf, constants[row]
-        stream, searched, bounding, searching, done = np.uint64(0), -np.inf, True, True, 0
-        iterations = 0
-        while done < max_iterations and (bounding or searching):
+        stream, done, iterations, bounding, fruitless = np.uint64(0), 0, 0, True, 0
+        while done < max_iterations and (bounding or fruitless < FRUITLESS):
             block = min(patience, max_iterations - done)
-            done += block
-            slack = 0.0
             if bounding:
-                for _ in range(block):
-                    iterations += 1
-                    value = constant + upward(m, h[row], up, down, low, high, decoded)
-                    if value > best:
-                        best = value
-                        start_from(m, h[row], decoded, climb)
-                    value, dual = downward(m, h[row], up, down, low, high, decoded)
-                    bound = min(bound, constant + dual)
-                    if constant + value > best:
-                        best = constant + value
-                        start_from(m, h[row], decoded, climb)
-                    slack = tolerance * max(1.0, abs(bound))
-                    if bound - best <= slack:
-                        break
-                if bound - best <= slack:
-                    break
-            if searching:
-                if searched == -np.inf:
-                    stream, _ = search(m, forests, h[row], 1, 0.0, stream, climb)
-                stream, value = search(m, forests, h[row], block, SPREAD, stream, climb)
-                best = constant + value
-                searching = best - searched > STALLED * weight(m, h[row])
-                searched = best
-            slack = tolerance * max(1.0, abs(bound))
-            if bound - best <= slack:
+                spent, best, bound = iterate(m, h[row], constant, block, tolerance, sweep, climb, (best, bound))
+                iterations += spent
+            if met(best, bound, tolerance):
                 break
-            bounding &= earlier - bound > max(slack, progress * (bound - best))
+            if done == 0:
+                stream, _ = search(m, forests, h[row], 1, 0.0, stream, climb)
+            if fruitless < FRUITLESS:
+                stream, value = search(m, forests, h[row], block, SPREAD, stream, climb)
+                gains = constant + value - best > STALLED * weight(m, h[row])
+                fruitless = 0 if gains else fruitless + 1
+                best = constant + value
+            if met(best, bound, tolerance):
+                break
+            done += block
+            bounding &= earlier - bound > max(tolerance * max(1.0, abs(bound)), progress * (bound - best))
             earlier = bound
-        for v in range(n):
+        for v in range(h.shape[1]):
             found.states[row, v] = 1 if climb.best[v] > 0.0 else 0
         found.bounds[row], found.iterations[row] = bound, iterations

@@ -59,7 +59,7 @@ class Forests(NamedTuple):
     first : the places of forest k are members[first[k]:first[k + 1]], parents first, shape
         (count + 1,).
     members : places.
-    parents : parent of each, itself for a root.
+    parents : position of the parent of each within the forest, its own for a root.
     links : coupling to the parent, 0 for a root.
     """
 
@@ -69,6 +69,24 @@ class Forests(NamedTuple):
     links: Floats
 
 
+class Sweep(NamedTuple):
+    """Messages, each of one number: times the spin of its target, it is the log-message less its
+    mean.
+
+    Attributes
+    ----------
+    up, down : messages to later and to earlier places, shape (E,).
+    low, high : sums of the messages into each place from earlier and from later ones, shape (n,).
+    states : the configuration decoded last, spins -1 and 1, shape (n,).
+    """
+
+    up: Floats
+    down: Floats
+    low: Floats
+    high: Floats
+    states: Floats
+
+
 class Climb(NamedTuple):
     """A configuration and the best one, each with its fields, in the course of a search.
 
@@ -76,7 +94,7 @@ class Climb(NamedTuple):
     ----------
     states, best : spins -1 and 1, shape (n,).
     around, best_around : field of each spin and what its neighbours add, shape (n,).
-    beliefs, queue : working memory, shape (n,).
+    beliefs, spins, queue : working memory, shape (n,).
     """
 
     states: Floats
@@ -84,6 +102,7 @@ class Climb(NamedTuple):
     best: Floats
     best_around: Floats
     beliefs: Floats
+    spins: Floats
     queue: Ints
 
 

@@ -17,6 +17,10 @@ SECONDS_AN_ENTRY, EDGE = 2e-8, 50
 """Time of an iteration for each entry of a table of a pair, as measured, and the entries that take
 as long as what is done once a pair."""
 
+SECONDS_A_SPIN = 4e-8
+"""Time of an iteration and a round of search for each variable and pair of a binary model, as
+measured."""
+
 
 class Limits(NamedTuple):
     """When the iterations of a row end; as for `TRWS`."""
@@ -47,11 +51,16 @@ class TRWS:
 
     The model is a sum over chains. An iteration passes messages up and down the order, so that the
     sum of the chains' maxima, which is always an upper bound, never rises except by rounding. On
-    the way up, variables are decoded in order, each given those before it. Every `patience`
+    the way, variables are decoded in order, each given those before it. Every `patience`
     iterations, and at the end, exact maximisation over one forest of variables after another, given
     the rest, improves the best configuration (after Hamze and de Freitas 2004) until no other state
     of a single variable is better. A row ends when it is certified, when its bound stalls, or at
     `max_iterations`.
+
+    Where variables have two states and no configuration is forbidden, a message is one number, and
+    the search goes on in rounds, one for each iteration and further ones, until it stalls too. A
+    round disturbs the fields of a forest, ascends from there, and keeps each connected part of what
+    has changed that gains; no edge links two parts, so that each is judged by itself.
 
     Parameters
     ----------
@@ -62,7 +71,7 @@ class TRWS:
     progress : in [0, 1). A bound has stalled if it fell in `patience` iterations by at most this
         share of bound - value, or by at most the tolerance. With 0, bounds run to their limit.
     patience : number of iterations between two such checks.
-    max_iterations : largest number of iterations for each row, 1 or more.
+    max_iterations : largest number of iterations, and of rounds of search, for each row, 1 or more.
     jobs : threads that share the rows of a batch; the results do not depend on it.
 
     Attributes
@@ -98,7 +107,10 @@ class TRWS:
         each row, but no more than before.
         """
         tables = self._form.tables
-        iteration = (sum(table.size for table in tables) + EDGE * len(tables)) * SECONDS_AN_ENTRY
+        if isinstance(self._model, Messages):
+            iteration = (sum(table.size for table in tables) + EDGE * len(tables)) * SECONDS_AN_ENTRY
+        else:
+            iteration = (self._form.unary.size + len(tables)) * SECONDS_A_SPIN
         most = max(1, int(min(seconds / max(iteration, SECONDS_AN_ENTRY), self._limits.max_iterations)))
         self._limits = self._limits._replace(max_iterations=most)
 
