@@ -59,6 +59,7 @@ PARTS = (
             ("spin-glass", {"size": "5x5", "samples": 200}),
             ("map", {"model": GRID}),
             ("estimate-z", {"model": GRID, "method": "exact"}),
+            ("estimate-z", {"model": GRID, "method": "expanded", "copies": 4}),
         ),
         ("thesis_cli.models.bulk",),
     ),

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from thesis_cli.base.arrays import Floats
+    from thesis_cli.commands.shared.expanded import Expanded
     from thesis_cli.commands.shared.low_rank import BoundOptions
     from thesis_cli.models.factor_graph import Model
     from thesis_cli.perturbation.posterior import GammaPosterior
@@ -55,6 +56,9 @@ MOST_CONFIGURATIONS = 2**26
 LARGEST = 10**4000
 """Numbers of configurations from which records hold three digits: JSON takes 4300 digits."""
 
+COPIES = 10_000
+"""Copies of each variable for `expanded`."""
+
 BOUNDS = "bounds"
 """Stands for an upper and a lower bound by the samples that were asked for."""
 
@@ -64,10 +68,11 @@ class EstimateZRequest(Request):
     """Estimate the partition function Z of a model by perturb-and-MAP, or compute it exactly."""
 
     model: ModelSource = model_argument()
-    method: Literal["auto", "exact", "full-rank"] = option(
+    method: Literal["auto", "exact", "full-rank", "expanded"] = option(
         "auto",
-        "Method: full-rank perturbs every configuration; auto finds the exact answer or, where none is had within "
-        "--time-limit, estimates and bounds.",
+        "Method: full-rank perturbs every configuration; expanded maximises over copies of the variables, which "
+        "bounds ln Z from below; auto finds the exact answer or, where none is had within --time-limit, estimates "
+        "and bounds.",
     )
     time_limit: float | None = option(
         None,
@@ -80,23 +85,33 @@ class EstimateZRequest(Request):
     alpha: float | None = full_rank.alpha_option(methods=("full-rank",))
     threshold: float | None = full_rank.threshold_option(methods=("full-rank",))
     samples: int | None = full_rank.samples_option(methods=("full-rank",))
+    copies: int | None = option(
+        None,
+        "Number of copies of each variable.",
+        least=1,
+        most=10**12,
+        methods=("expanded",),
+        default_text=f"{COPIES:,}",
+    )
     quantity: QuantityName = quantity_option()
     debias: bool = full_rank.debias_option(methods=("full-rank",))
-    confidence: float = confidence_option(methods=("auto", "full-rank"))
+    confidence: float = confidence_option(methods=("auto", "full-rank", "expanded"))
     exact: bool = option(False, "Add the exact answer.")
     evidence: tuple[str, ...] | None = evidence_option()
     format: FormatName | None = format_option()
     probabilities: bool = probabilities_option()
     max_configurations: int = max_configurations_option()
-    memory: float = memory_option()
+    memory: float = memory_option("exact solvers, or the copies,")
     uai: Path | None = uai_option("PR")
     seed: int | None = seed_option()
     jobs: int | None = jobs_option()
 
     def check(self) -> None:
         """Refuse options that do not go together."""
-        if self.method == "exact" and self.quantity == "f":
-            raise InputError("--quantity f does not go with --method exact", "it is for full-rank")
+        if self.method in ("exact", "expanded") and self.quantity == "f":
+            raise InputError(f"--quantity f does not go with --method {self.method}", "it is for full-rank")
+        if self.uai is not None and self.method == "expanded":
+            raise InputError("--uai does not go with --method expanded", "it holds an estimate, not a bound")
         if self.uai is not None and self.quantity == "f":
             raise InputError("--uai does not go with --quantity f", "it holds log10 Z")
         if self.method == "full-rank" and not self.exact and "memory" in given(self):
@@ -113,23 +128,25 @@ class EstimateZResult(EstimatesResult):
     Attributes
     ----------
     configurations : number of configurations of the model.
-    meaning : what to believe of the estimates, where `auto` gives several.
+    copies : of the variables, for `expanded`.
+    meaning : what to believe of the estimates, where there are several.
     """
 
     configurations: int
+    copies: str = ""
     meaning: str = ""
 
     @presentation
     def details(self) -> list[tuple[str, str]]:
-        """What to believe."""
-        return [("meaning", self.meaning)] if self.meaning else []
+        """The copies, and what to believe."""
+        return [line for line in (("copies", self.copies), ("meaning", self.meaning)) if line[1]]
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
-        """Estimates, posterior, their meaning and the number of configurations."""
+        """Estimates, posterior, their meaning, the copies and the number of configurations."""
         size = self.configurations
         shown = size if size < LARGEST else f"{Decimal(size):.2e}"
-        return {"configurations": shown, "meaning": self.meaning, **super().facts()}
+        return {"configurations": shown, "copies": self.copies, "meaning": self.meaning, **super().facts()}
 
 
 def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
@@ -140,6 +157,7 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
     seed, source = seed_or_fresh(request.seed), label(request.model)
     model = open_model(request.model, request.format, request.evidence, request.probabilities)
     posterior: GammaPosterior | None = None
+    copies = ""
     with about(source):
         method = _method(request, model)
         found = Portfolio()
@@ -152,6 +170,10 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
             with progress(model.size * full_rank.samples_of(request), "clocks") as tick:
                 sampled, posterior = full_rank.full_rank_estimates(request, maxima, tick)
             found = Portfolio((*found.estimates, *sampled))
+        elif method == "expanded":
+            expansion = _expanded(request, model, seed, progress)
+            copies = expansion.copies
+            found = _in_unit(request, Portfolio((*found.estimates, *expansion.estimates), expansion.meaning, 1))
         elif method == BOUNDS:
             bounded = _bounds(request, model, seed, progress)
             found = replace(bounded, estimates=found.estimates + bounded.estimates)
@@ -166,6 +188,7 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
         source=source,
         description=model.describe(),
         configurations=model.size,
+        copies=copies,
         map_calls=found.map_calls,
         meaning=found.meaning,
     )
@@ -262,6 +285,14 @@ def _portfolio(request: EstimateZRequest, model: Model, seed: int, progress: Pro
     return _in_unit(request, portfolio(model, options, seconds, request.max_configurations, progress))
 
 
+def _expanded(request: EstimateZRequest, model: Model, seed: int, progress: Progress) -> Expanded:
+    """Bounds from copies of the variables."""
+    from thesis_cli.commands.shared.expanded import expanded
+
+    copies = COPIES if request.copies is None else request.copies
+    return expanded(model, copies, request.confidence, seed, bytes_of(request.memory), progress)
+
+
 def _in_unit(request: EstimateZRequest, found: Portfolio) -> Portfolio:
     return replace(found, estimates=tuple(in_unit(e, request.quantity) for e in found.estimates))
 
@@ -293,5 +324,6 @@ COMMAND = Command(
         "estimate-z data/models/ising-4x4.uai --trick all --samples 1000 --exact",
         "estimate-z data/models/sat-16-60.uai --trick exponential --quantity Z",
         "estimate-z data/models/asia.bif --evidence xray=yes --method exact --quantity Z",
+        "estimate-z data/models/ising-4x4.uai --method expanded --copies 10000 --exact",
     ),
 )

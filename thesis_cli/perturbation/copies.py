@@ -71,6 +71,22 @@ def copy_noise(
     return CopyNoise(copies, places, numbers, base)
 
 
+def coarser(noise: CopyNoise, cardinalities: Sequence[int], copies: int) -> CopyNoise:
+    """The noise of fewer copies: means over runs of sorted differences, or the first copies."""
+    places = starts([copies * _numbers(k) for k in cardinalities])
+    numbers = np.empty(places[-1])
+    ends = np.arange(copies + 1) * noise.copies // copies
+    for i, k in enumerate(cardinalities):
+        held, own = noise.numbers[noise.places[i] : noise.places[i + 1]], numbers[places[i] : places[i + 1]]
+        if k == 2:
+            sums = np.concatenate([[0.0], held[noise.copies :]])[ends]
+            own[:copies] = np.diff(sums) / np.diff(ends)
+            own[copies:] = own[:copies].cumsum()
+        else:
+            own[:] = held[: own.size]
+    return CopyNoise(copies, places, numbers, noise.base)
+
+
 def bytes_of_copies(cardinalities: Sequence[int], copies: int) -> int:
     """What the noise of so many copies of each variable takes, and the draws of one variable."""
     widest = max(cardinalities)

@@ -42,8 +42,8 @@ def probabilities_option() -> Any:
     return option(False, "Read a vector as probabilities, not as log-potentials.")
 
 
-def memory_option(**about: Any) -> Any:
-    return option(2.0, "Memory in GiB that exact solvers may use.", least=0.001, **about)
+def memory_option(users: str = "exact solvers", **about: Any) -> Any:
+    return option(2.0, f"Memory in GiB that {users} may use.", least=0.001, **about)
 
 
 def solver_option(**about: Any) -> Any:
