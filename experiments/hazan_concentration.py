@@ -1,0 +1,279 @@
+"""Figure 8: the error of sample means of perturb-max values on large spin glasses, and their variance."""
+
+import math
+
+import numpy as np
+
+from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.perturbation.concentration import deviation
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
+from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.studies.perturbation.sample_means import COUNTS, MAXIMUM, NOISE, PRESETS, rows_of, run, tasks
+
+NORMAL_95 = 1.959964
+
+
+def plot(frame):
+    figure, axes = panels(1, 3, height=2.9)
+    for ax, function in zip(axes, (NOISE, MAXIMUM), strict=False):
+        for colour, count in zip(COLOURS, COUNTS, strict=False):
+            rows = rows_of(frame, function, "error", count)
+            ax.errorbar(
+                rows.coupling, rows.value, yerr=2 * rows.standard_error, fmt="-o", color=colour, label=f"$M$ = {count}"
+            )
+        ax.set_ylim(bottom=0)
+        label(ax, "coupling $c$, nats", "mean |error| of the sample mean, nats", function)
+    axes[1].legend(loc="lower left")
+    for colour, function in zip(COLOURS[3:], (NOISE, MAXIMUM), strict=False):
+        rows = rows_of(frame, function, "variance")
+        axes[2].errorbar(
+            rows.coupling, rows.value, yerr=2 * rows.standard_error, fmt="-o", color=colour, label=function
+        )
+    axes[2].axhline(4, color="black", linestyle=":", label="Corollary 8")
+    axes[2].axhline(math.pi**2 / 6, color="black", linestyle="--", linewidth=0.8, label=r"$\pi^2/6$")
+    axes[2].set_ylim(0, 4.4)
+    axes[2].legend(loc="lower left")
+    label(axes[2], "coupling $c$, nats", "variance per variable, nats$^2$", "variance of one value")
+    return figure
+
+
+def _most(rows, limit=0.0, sign=1):
+    """The row that exceeds a limit by most standard errors, or with `sign` -1 falls below it."""
+    errors = rows.standard_error.clip(lower=1e-12)
+    at = (sign * (rows.value - limit) / errors).idxmax()
+    return Measurement(rows.value[at], rows.standard_error[at], weakest=rows.standard_error.max())
+
+
+def _largest(function, quantity, count=None, most=math.inf):
+    """The largest number at couplings up to `most`."""
+
+    def measure(frame):
+        rows = rows_of(frame, function, quantity, count)
+        row = rows.loc[rows[rows.coupling <= most].value.idxmax()]
+        return Measurement(row.value, row.standard_error)
+
+    return measure
+
+
+def _variance_ratio(frame):
+    """Variance of the noise at the maximiser over that of the maximum, the furthest from 1."""
+    noise, maximum = (rows_of(frame, f, "variance").set_index("coupling") for f in (NOISE, MAXIMUM))
+    ratio = noise.value / maximum.value
+    return furthest(
+        ratio, ratio * np.hypot(noise.standard_error / noise.value, maximum.standard_error / maximum.value), 1
+    )
+
+
+def _variance(function, unit):
+    def measure(frame):
+        rows = rows_of(frame, function, "variance").copy()
+        rows[["value", "standard_error"]] /= unit
+        return _most(rows, 1.0)
+
+    return measure
+
+
+def _error_ratio(frame):
+    """Mean error with 10 samples over that with 1, the largest of all couplings and both functions."""
+    ten, one = (
+        frame[(frame.quantity == "error") & (frame["count"] == count)].set_index(["coupling", "function"])
+        for count in (10, 1)
+    )
+    ratio = ten.value / one.value
+    errors = ratio * np.hypot(ten.standard_error / ten.value, one.standard_error / one.value)
+    at = ratio.idxmax()
+    return Measurement(ratio[at], errors[at], weakest=errors.max())
+
+
+def _outside(function):
+    def measure(frame):
+        rows = rows_of(frame, function, "outside")
+        return _most(rows[rows["at"] == 0.5], 0.5)
+
+    return measure
+
+
+def _width(frame):
+    """Interval of IV-E over that of the normal law, 95 % and M = 10, the maximum, narrowest."""
+    rows = rows_of(frame, MAXIMUM, "variance")
+    n = rows.terms.to_numpy()
+    stated = np.array([deviation(math.sqrt(k), 10, 0.95) for k in n])
+    ratio = stated / (NORMAL_95 * np.sqrt(rows.value * n / 10))
+    errors = ratio * rows.standard_error / rows.value / 2
+    return Measurement(ratio.min(), errors[ratio.idxmin()], weakest=errors.max())
+
+
+def _gradients(frame):
+    rows = frame[frame.quantity == "squared gradient"]
+    return Measurement(rows.value[(rows.value - 1).abs().idxmax()], error=1e-5)
+
+
+def _steepness(function):
+    return lambda frame: Measurement(rows_of(frame, function, "steepness").value.max())
+
+
+def rounded(row):
+    """Difference quotients lose digits."""
+    return Tolerance(relative=1e-5) if row["quantity"] == "squared gradient" else None
+
+
+def _observed(id, source, statement, relation, published, measure, **more):
+    return Claim(id, source, statement, published, relation, measure, kind="comparison", **more)
+
+
+def _bound(id, source, statement, published, measure, **more):
+    return Claim(id, source, statement, published, "<", measure, kind="bound", **more)
+
+
+H, E, OWN = "Hazan et al. V, Figure 8", "Hazan et al. IV-E", "this project"
+NOT_SAME = "Hazan et al. IV-E, concentration of the entropy bound"
+TEN = "Hazan et al. Figure 8, ten samples"
+WELL = Reading("well: the mean error is below a twentieth of the expectation", 0.0)
+
+CAPTION = """\
+Attractive spin glasses of 100 x 100 variables, fields from [-1, 1], 10 models for each coupling \
+strength with 1,000 samples each. Left: the mean |error| of sample means of M values of the noise at \
+the maximiser (the entropy bound), with two standard errors, which is the source's figure. Middle: \
+the same for the perturbed maximum (the bound on ln Z), whose concentration the source calls the \
+same. Right: the variance of one value of both, with the bound of Corollary 8 and the largest \
+variance that a maximum can have. The source has one model and 100 samples for each coupling."""
+
+EXPERIMENT = Experiment(
+    id="hazan-concentration",
+    title="Error of the sample mean of perturb-max values on 100 x 100 spin glasses",
+    source="Hazan et al. Figure 8",
+    version=1,
+    presets=PRESETS,
+    tasks=tasks,
+    run=run,
+    plot=plot,
+    rows=rounded,
+    caption=CAPTION,
+    claims=[
+        Claim(
+            "gradients",
+            H,
+            "both bounds have the same gradient by the noise: its square is the number of variables almost everywhere "
+            "(square over n by difference quotients, 10 x 10 variables, the furthest from 1 of both functions)",
+            1.0,
+            "=",
+            _gradients,
+            kind="identity",
+        ),
+        _bound(
+            "steepness, maximum",
+            E,
+            "the maximum changes by at most a = sqrt(n) times the length of a move of the noise (largest ratio)",
+            1.0,
+            _steepness(MAXIMUM),
+        ),
+        _bound(
+            "steepness, noise",
+            E,
+            "so does the noise at the maximiser, to which the corollaries are applied (largest ratio)",
+            1.0,
+            _steepness(NOISE),
+            finding=NOT_SAME,
+        ),
+        _observed(
+            "same concentration",
+            H,
+            "the concentration properties of the entropy bound and the log-partition bound are the same (variance of "
+            "the noise at the maximiser over that of the maximum, the coupling where it is furthest from 1)",
+            "=",
+            1.0,
+            _variance_ratio,
+            finding=NOT_SAME,
+        ),
+        _bound(
+            "Corollary 8",
+            "Hazan et al. Corollary 8",
+            "the variance of the maximum is at most 4n (ratio, the largest in its errors)",
+            1.0,
+            _variance(MAXIMUM, 4.0),
+        ),
+        _observed(
+            "Corollary 8, noise",
+            E,
+            "so is the variance of the noise at the maximiser, which the corollary does not cover, on these models "
+            "(ratio, the largest in its errors)",
+            "<",
+            1.0,
+            _variance(NOISE, 4.0),
+        ),
+        _bound(
+            "variance of the maximum",
+            OWN,
+            "the variance of the maximum is at most n pi^2/6 (ratio, the largest in its errors)",
+            1.0,
+            _variance(MAXIMUM, math.pi**2 / 6),
+            scale=0.1,
+        ),
+        _observed(
+            "Figure 8, rapidly",
+            H,
+            "the error reduces rapidly as M increases (mean error with M = 10 over that with M = 1, the largest of all "
+            "couplings and both functions)",
+            "<",
+            0.5,
+            _error_ratio,
+            reading=Reading("rapidly: to less than half", 0.0),
+        ),
+        _observed(
+            "Figure 8, ten samples",
+            H,
+            "10 samples are enough to estimate the expectation of the entropy bound well (mean error over expectation, "
+            "at the coupling where it is largest)",
+            "<",
+            0.05,
+            _largest(NOISE, "relative error", 10),
+            reading=WELL,
+            finding=TEN,
+        ),
+        _observed(
+            "Figure 8, ten samples, c <= 2",
+            H,
+            "10 samples are enough to estimate the expectation of the entropy bound well at c up to 2 (mean error over "
+            "expectation, the largest)",
+            "<",
+            0.05,
+            _largest(NOISE, "relative error", 10, 2),
+            reading=WELL,
+        ),
+        _observed(
+            "Figure 8, log-partition bound",
+            H,
+            "10 samples are enough to estimate the expectation of the log-partition bound well (mean error over "
+            "expectation, at the coupling where it is largest)",
+            "<",
+            0.05,
+            _largest(MAXIMUM, "relative error", 10),
+            reading=WELL,
+        ),
+        _bound(
+            "intervals",
+            E,
+            "the deviation of the maximum is within the better of the two double-sided bounds with the stated "
+            "probability (share outside at delta = 0.5, the largest)",
+            0.5,
+            _outside(MAXIMUM),
+        ),
+        _observed(
+            "intervals, noise",
+            E,
+            "so is the deviation of the noise at the maximiser, on these models (share outside at delta = 0.5)",
+            "<",
+            0.5,
+            _outside(NOISE),
+        ),
+        _observed(
+            "width of intervals",
+            OWN,
+            "the better of the two bounds is more than three times as wide as the interval of the normal law (95 %, M "
+            "= 10, the maximum, at the coupling where the ratio is least)",
+            ">",
+            3.0,
+            _width,
+        ),
+    ],
+)

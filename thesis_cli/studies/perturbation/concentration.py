@@ -1,0 +1,115 @@
+"""Bounds on moments and deviations of Lipschitz functions of Gumbel noise (Hazan et al. IV-B to IV-D).
+
+A function f of independent Gumbel(-c) variables with |grad f| <= a has a moment generating function
+Lambda(lambda) = E[e^{lambda (f - E f)}]. The functions here take the rate u = lambda a and return its
+logarithm or a bound of it. Among functions of one variable with |f'| <= 1 those of largest Lambda are
+the variable itself, for u > 0, and its negative, for u < 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+
+RATES = 1 / (1 + np.exp(-np.linspace(-16, 16, 8001)))
+"""Rates u in (0, 1) at which deviations are minimised."""
+
+SPACING = 0.02
+"""Of the frequencies at which a distribution function is inverted; it repeats after 2 pi over this."""
+
+
+def poincare_moment(rates: Floats) -> Floats:
+    """ln((1 + u) / (1 - u)), for 0 <= u < 1 (Corollary 9)."""
+    return np.asarray(np.log1p(rates) - np.log1p(-rates))
+
+
+def log_sobolev_moment(rates: Floats) -> Floats:
+    """2 u^2 (5 - u) / (1 - u) + 8 u ln(1 - u), for 0 <= u < 1 (Corollary 11)."""
+    return np.asarray(2 * rates**2 * (5 - rates) / (1 - rates) + 8 * rates * np.log1p(-rates))
+
+
+def product_moment(rates: Floats) -> Floats:
+    """ln of the product over i >= 0 of (1 - u^2 / 4^i)^{-2^i}, from which Lemma 4 derives Corollary 9."""
+    found = np.zeros_like(rates)
+    for i in range(60):
+        found -= 2.0**i * np.log1p(-(rates**2) / 4.0**i)
+    return found
+
+
+def gumbel_moment(rates: Floats, terms: int = 1) -> Floats:
+    """n (ln Gamma(1 - v) - c v), v = u / sqrt(n): the sum of n Gumbel variables over sqrt(n), a = 1.
+
+    No perturbed maximum of n noise terms over sqrt(n) has more (docs/low-rank.md, U(alpha) never
+    falls). For u < 0 it is the negative of the sum.
+    """
+    from scipy.special import gammaln
+
+    v = rates / math.sqrt(terms)
+    return np.asarray(terms * (gammaln(1 - v) - np.euler_gamma * v))
+
+
+def entropy_ratio(rates: Floats) -> Floats:
+    """Ent(e^f) / E[e^f] of f = u t, t a Gumbel variable, u < 1: the left side of Lemma 3 over the
+    expectation on its right.
+    """
+    from scipy.special import digamma
+
+    return np.asarray(rates * (-digamma(1 - rates) - np.euler_gamma) - gumbel_moment(rates))
+
+
+def lemma_3(rates: Floats, constant: float = 4.0) -> Floats:
+    """a^2 C / 2 ((2 + a sqrt(C)) / (2 - a sqrt(C)))^2 at a = u, a bound on `entropy_ratio` (Lemma 3)."""
+    root = rates * math.sqrt(constant)
+    return np.asarray(root**2 / 2 * ((2 + root) / (2 - root)) ** 2)
+
+
+def chernoff_deviation(moment: Callable[[Floats], Floats], exponents: Floats, most: float = 1.0) -> Floats:
+    """The least (ln Lambda(u) + x) / u over 0 < u < `most` for each x = ln(1/delta) / M.
+
+    The mean of M values exceeds its expectation by a times as much with probability at most delta,
+    by Markov's inequality.
+    """
+    rates = most * RATES
+    return np.asarray(((moment(rates) + exponents[:, np.newaxis]) / rates).min(axis=1))
+
+
+def log_moment(values: Floats, rates: Floats) -> tuple[Floats, Floats]:
+    """ln of the mean of e^{u (f - mean f)} over samples of f, and its standard errors by the delta
+    method.
+    """
+    centred = values - values.mean()
+    exponents = np.multiply.outer(rates, centred)
+    powers = np.exp(exponents)
+    means = powers.mean(axis=1)
+    influence = powers / means[:, np.newaxis] - 1 - exponents
+    return np.log(means), influence.std(axis=1) / math.sqrt(values.size)
+
+
+def exceeds(count: int, distance: float) -> float:
+    """P(mean of `count` Gumbel(-c) variables > distance), by Gil-Pelaez inversion of the
+    characteristic function, to 1e-12.
+    """
+    from scipy.special import loggamma
+
+    frequencies = SPACING * (np.arange(1500) + 0.5)
+    log_characteristic = count * (loggamma(1 - 1j * frequencies) - 1j * np.euler_gamma * frequencies)
+    waves = np.exp(log_characteristic - 1j * frequencies * count * distance)
+    return float(0.5 + SPACING / math.pi * (waves.imag / frequencies).sum())
+
+
+def exact_deviation(count: int, tail: float, sign: int = 1) -> float:
+    """The r with P(mean of `count` Gumbel variables > r) = tail, or with `sign` -1 of their negatives.
+
+    For tails from 1e-4 to 1/2 and up to 100 variables.
+    """
+    from scipy.optimize import brentq
+
+    def miss(r: float) -> float:
+        above = exceeds(count, sign * r)
+        return (above if sign == 1 else 1 - above) - tail
+
+    return float(brentq(miss, -1 / math.sqrt(count), 12 / math.sqrt(count), xtol=1e-12))
