@@ -1,0 +1,108 @@
+"""Acceptance of the sequential sampler where whole attempts are too rare to wait for.
+
+An attempt of Hazan et al. Algorithm 1 goes on at a step with probability s_j = sum_x p_j(x), and is
+accepted with the expectation of the product of the s_j, if each state is drawn from p_j / s_j and
+nothing is rejected. That product has a small spread, so a few such paths tell an acceptance of e^-20.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.models.spin_glass import SpinGlass
+from thesis_cli.perturbation.noise import gumbel
+from thesis_cli.studies.perturbation.grid_strips import Strips, energy
+
+EXACT_ROWS = 11
+"""Rows left up to which grid transfer maximises; above, `Strips.search` does."""
+
+
+class Paths(NamedTuple):
+    """Attempts of which no step was allowed to reject.
+
+    Attributes
+    ----------
+    log_bound : estimate of U(0) of the model, in nats.
+    log_sums : ln s_j of each path and step, shape (paths, n - 1); the last variable is drawn without
+        rejection.
+    spins : the configurations, shape (paths, rows, columns).
+    map_calls : MAP problems solved for one path.
+    """
+
+    log_bound: float
+    log_sums: Floats
+    spins: Floats
+    map_calls: int
+
+
+def paths(glass: SpinGlass, samples: int, count: int, seed: np.random.SeedSequence) -> Paths:
+    """Draw paths of Algorithm 1, with bounds from the same noise at all prefixes, as
+    `SequentialSampler` has them.
+
+    Parameters
+    ----------
+    glass : the model, of two sites or more.
+    samples : MAP problems for each bound.
+    count : number of paths.
+    """
+    noise_seed, draw_seed = seed.spawn(2)
+    rows, columns = glass.fields.shape
+    noise = gumbel(np.random.default_rng(noise_seed), samples, 2 * rows * columns).reshape(samples, rows, columns, 2)
+    rng = np.random.default_rng(draw_seed)
+    spins = np.zeros((count, rows, columns))
+    log_bound = float(_bounds(glass, noise, np.zeros((1, rows, columns)), 0)[0])
+    below = np.full(count, log_bound)
+    log_sums = np.zeros((count, rows * columns - 1))
+    for at in range(rows * columns):
+        i, j = divmod(at, columns)
+        tried = np.repeat(spins[np.newaxis], 2, axis=0)
+        tried[0, :, i, j], tried[1, :, i, j] = -1.0, 1.0
+        bounds = _bounds(glass, noise, tried.reshape(-1, rows, columns), at + 1).reshape(2, count)
+        total = np.logaddexp(*bounds)
+        if at < rows * columns - 1:
+            log_sums[:, at] = total - below
+        up = rng.random(count) < np.exp(bounds[1] - total)
+        spins[:, i, j] = np.where(up, 1.0, -1.0)
+        below = np.where(up, bounds[1], bounds[0])
+    return Paths(log_bound, log_sums, spins, (2 * (rows * columns - 2) + 1) * samples)
+
+
+def _bounds(glass: SpinGlass, noise: Floats, spins: Floats, held: int) -> Floats:
+    """The bound given the first `held` spins of each configuration, the others being 0, shape
+    (configurations,).
+    """
+    rows, columns = glass.fields.shape
+    left = rows * columns - held
+    fixed = energy(glass, glass.fields, spins)
+    if left == 0:
+        return fixed
+    i, j = divmod(held, columns)
+    part = SpinGlass(glass.fields[i:], glass.right[i:], glass.down[i:])
+    outside = np.broadcast_to(part.fields, (len(spins), *part.fields.shape)).copy()
+    if i:
+        outside[:, 0] += glass.down[i - 1] * spins[:, i - 1]
+    if left == 1:
+        last = outside[:, 0, j] + (glass.right[i, j - 1] * spins[:, i, j - 1] if j else 0.0)
+        return fixed + np.logaddexp(last, -last)
+    return fixed + _free(part, outside, noise[:, i:], spins[:, i, :j])
+
+
+def _free(part: SpinGlass, outside: Floats, noise: Floats, held: Floats) -> Floats:
+    """Mean maximum over the free sites of a part whose first sites are held, less the energy of
+    those.
+    """
+    j = held.shape[1]
+    half, mean = (noise[..., 1] - noise[..., 0]) / 2, (noise[..., 1] + noise[..., 0]) / 2
+    half[:, 0, :j] = mean[:, 0, :j] = 0.0
+    fields = outside[:, np.newaxis] + half
+    penalty = 10 + np.abs(part.fields).sum() + 2 * (np.abs(part.right).sum() + np.abs(part.down).sum())
+    penalty += np.abs(fields).sum(axis=(2, 3)).max()
+    fields[:, :, 0, :j] = penalty * held[:, np.newaxis]
+    strips = Strips(part, EXACT_ROWS)
+    values = strips.search(fields.reshape(-1, *part.fields.shape))[0].reshape(fields.shape[:2])
+    inside = (part.right[0, : j - 1] * held[:, 1:] * held[:, :-1]).sum(axis=1) if j else 0.0
+    free = values - penalty * j + mean.sum(axis=(1, 2))
+    return np.asarray(free.mean(axis=1) - inside)

@@ -1,0 +1,84 @@
+"""The gap U(0) - ln Z of spin glasses of any size: the logarithm of the expected number of attempts
+of Hazan et al. Algorithm 1 (Theorem 3)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.models.spin_glass import Kind, SpinGlass, random_spin_glass
+from thesis_cli.studies.perturbation.grid_strips import LogZ, Strips, energy
+from thesis_cli.studies.perturbation.perturbed_glass import PerturbedGlass
+
+EXACT = 20
+"""Rows up to which ln Z is exact."""
+
+WIDTH = 14
+"""Rows of the strips that bound ln Z of larger models."""
+
+CHECKED = 4
+"""Perturbations whose maxima are bounded from above where they are searched for."""
+
+
+class Gap(NamedTuple):
+    """A model's bound U(0) and ln Z.
+
+    Attributes
+    ----------
+    n : number of variables.
+    upper, upper_error : U(0) from perturbed maxima, in nats, and its standard error.
+    shortfall : how far `upper` may at most be below U(0) because maxima were searched for; 0 if
+        they are exact.
+    log_z : lower bound, estimate and upper bound of ln Z.
+    """
+
+    n: int
+    upper: float
+    upper_error: float
+    shortfall: float
+    log_z: LogZ
+
+
+def gap(kind: Kind, coupling: float, size: int, samples: int, seed: np.random.SeedSequence) -> tuple[SpinGlass, Gap]:
+    """Draw a model of size x size variables with strong fields, f = 1, and find its gap."""
+    tables, noise = (np.random.default_rng(child) for child in seed.spawn(2))
+    glass = random_spin_glass(size, size, coupling, 1.0, kind, tables)
+    model = PerturbedGlass(glass, kind)
+    if size <= EXACT:
+        log_z = Strips(glass, size).log_partition_function()
+    else:
+        best = model.spins(glass.fields[np.newaxis])[0]
+        log_z = Strips(glass, WIDTH).log_partition_function(0.9 * best)
+    effective = np.arctanh(np.clip(log_z.means, -1 + 1e-12, 1 - 1e-12))
+    values, controls, shortfall = [], [], math.nan
+    for drawn in model.draw(samples, noise):
+        fields = glass.fields + drawn.half
+        values.append(energy(glass, fields, drawn.spins) + drawn.mean)
+        alone = np.abs(effective + drawn.half) - np.logaddexp(effective, -effective)
+        controls.append(alone.sum(axis=(1, 2)) + drawn.mean)
+        if model.exact:
+            shortfall = 0.0
+        elif math.isnan(shortfall):
+            most = Strips(glass, WIDTH).upper_maxima(fields[:CHECKED]) + drawn.mean[:CHECKED]
+            shortfall = float((most - values[0][:CHECKED]).mean())
+    upper, error = controlled_mean(np.concatenate(values), np.concatenate(controls))
+    return glass, Gap(size * size, upper, error, shortfall, log_z)
+
+
+def controlled_mean(values: Floats, controls: Floats) -> tuple[float, float]:
+    """Mean of values with a control of mean 0, and its standard error.
+
+    The coefficient of the control for one half of the values is estimated on the other half, so
+    that the mean is unbiased.
+    """
+    halves = np.array_split(np.arange(values.size), 2)
+    adjusted = np.empty(values.size)
+    for own, other in (halves, halves[::-1]):
+        spread = controls[other] - controls[other].mean()
+        square = float(spread @ spread)
+        slope = float(spread @ values[other]) / square if square > 0 else 0.0
+        adjusted[own] = values[own] - slope * controls[own]
+    return float(adjusted.mean()), float(adjusted.std(ddof=1)) / math.sqrt(values.size)
