@@ -10,6 +10,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import UnsuitableModel
+from thesis_cli.inference.maximum_flow import Network
 from thesis_cli.inference.pairwise import pairwise
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph
@@ -140,69 +141,6 @@ class CutForm:
         return cls(float(constant), log_odds, forbidden, model.edges[kept], repulsive[kept], capacities[kept])
 
 
-class Network:
-    """Nodes joined by arcs and to two terminals: minimum cuts under changing costs of the nodes.
-
-    Each cut starts from a copy of the network, which is as fast as changing the capacities of a
-    solved one and leaves no residue of earlier flows. Infinite capacities stay infinite, so that
-    hard constraints cost no precision. PyMaxflow holds the interpreter lock, so threads gain
-    nothing.
-
-    Parameters
-    ----------
-    arcs : pairs of nodes, shape (A, 2).
-    capacities : cost of an arc at labels (0, 1) and at (1, 0), shape (A, 2).
-    forbidden : labels that a node must not have, shape (nodes, 2).
-
-    Attributes
-    ----------
-    possible : some labelling has a finite cost.
-    """
-
-    def __init__(self, arcs: Ints, capacities: Floats, forbidden: Bools) -> None:
-        self._zeros = np.zeros(len(forbidden))
-        self._nodes = np.arange(len(forbidden))
-        hard = np.isinf(capacities)
-        # With each infinite capacity at 1 and the others at 0, the cut counts the constraints that
-        # must be violated.
-        self.possible = (
-            not (hard.any() or forbidden.any())
-            or self._build(arcs, hard.astype(np.float64), forbidden.astype(np.float64)).maxflow() == 0
-        )
-        if self.possible:
-            self._base = self._build(arcs, capacities, np.where(forbidden, np.inf, 0.0))
-
-    def _build(self, arcs: Ints, capacities: Floats, terminals: Floats) -> Any:
-        import maxflow
-
-        # PyMaxflow 1.3.2 crashes where it copies a node without arcs; an arc to a spare node costs
-        # nothing.
-        bare = np.flatnonzero(np.bincount(arcs.reshape(-1), minlength=len(self._nodes)) == 0)
-        ends = np.concatenate([[0], bare])
-        graph = maxflow.GraphFloat(len(self._nodes) + 1, len(arcs) + len(ends))
-        spare = graph.add_nodes(len(self._nodes) + 1)[-1]
-        graph.add_edges(arcs[:, 0], arcs[:, 1], capacities[:, 0], capacities[:, 1])
-        graph.add_edges(ends, np.full(len(ends), spare), np.zeros(len(ends)), np.zeros(len(ends)))
-        graph.add_grid_tedges(self._nodes, terminals[:, 1], terminals[:, 0])
-        return graph
-
-    def cut(self, costs: Floats) -> tuple[float, Bools]:
-        """A labelling of least cost.
-
-        Parameters
-        ----------
-        costs : of label 1 over label 0, finite, shape (nodes,).
-
-        Returns
-        -------
-        cost : of the labelling, with its arcs.
-        labels : 1 where every labelling of that cost has a 1, shape (nodes,).
-        """
-        graph = self._base.copy()
-        graph.add_grid_tedges(self._nodes, costs, self._zeros)
-        return graph.maxflow(), graph.get_grid_segments(self._nodes)
-
-
 class MinimumCut:
     """Exact MAP of a binary pairwise model whose edges are attractive once some variables are
     flipped.
@@ -235,9 +173,7 @@ class MinimumCut:
         signs = np.where(self._flips, 1.0, -1.0)
         for rows in self.model.blocks(batch):
             costs = signs * (self._log_odds + noise[rows, :, 1] - noise[rows, :, 0])
-            for k, cost in enumerate(costs, rows.start):
-                states[k] = self._network.cut(cost)[1]
-            states[rows] ^= self._flips
+            states[rows] = self._network.labels(costs) ^ self._flips
             values[rows] = self.model.values(states[rows], noise[rows])
         return values, states
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.inference.belief_propagation import perturbed_values
-from thesis_cli.inference.graph_cut import BinaryModel, CutForm, Network, noise_columns
+from thesis_cli.inference.graph_cut import BinaryModel, CutForm, noise_columns
+from thesis_cli.inference.maximum_flow import Network
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.inference.trws import TRWS
 from thesis_cli.models.factor_graph import FactorGraph

@@ -1,0 +1,170 @@
+"""Minimum cuts of networks whose nodes change their costs and whose arcs do not."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.base.arrays import Bools, Floats, Ints
+
+Shorts = npt.NDArray[np.int32]
+"""Indices that take half the memory: a search waits for memory most of the time."""
+
+
+class Arcs(NamedTuple):
+    """Nodes and arcs; arcs 2 e and 2 e + 1 are those of edge e, from its lower end and back.
+
+    Attributes
+    ----------
+    ends : lower and higher node of each edge, in ascending order, shape (E, 2).
+    starts : where the arcs that leave a node start in the following, shape (nodes + 1,).
+    heads : where they lead, shape (2 E,).
+    leaving : which they are, shape (2 E,).
+    """
+
+    ends: Shorts
+    starts: Shorts
+    heads: Shorts
+    leaving: Shorts
+
+
+class Forest(NamedTuple):
+    """Search trees from the source and to the sink, as `cut_kernels` keeps them.
+
+    Attributes
+    ----------
+    tree : 0 for none, shape (nodes,).
+    parent : the next node towards the terminal, negative where there is none.
+    link : the arc between the two that flow takes.
+    distance, stamp : nodes up to the terminal, as known at a time.
+    following : the next node in a queue, itself for the last one, -1 for none.
+    orphans : a ring, its length a power of 2.
+    counters : see `cut_kernels`.
+    """
+
+    tree: npt.NDArray[np.int8]
+    parent: Shorts
+    link: Shorts
+    distance: Shorts
+    stamp: Shorts
+    following: Shorts
+    orphans: Shorts
+    counters: Ints
+
+    @classmethod
+    def of(cls, nodes: int) -> Forest:
+        """Room for so many nodes."""
+        parent, link, distance, stamp, following = np.empty((5, nodes), np.int32)
+        ring = np.empty(1 << nodes.bit_length(), np.int32)
+        tree = np.empty(nodes, np.int8)
+        return cls(tree, parent, link, distance, stamp, following, ring, np.empty(5, np.int64))
+
+
+class Network:
+    """Nodes joined by arcs and to two terminals: minimum cuts under changing costs of the nodes.
+
+    What is sorted and allocated once serves all cuts; none leaves a residue. Nodes whose label
+    follows from hard constraints alone are taken out, so that nothing infinite is ever subtracted
+    and hard constraints cost no precision.
+
+    Parameters
+    ----------
+    arcs : pairs of nodes, shape (A, 2).
+    capacities : cost of an arc at labels (0, 1) and at (1, 0), shape (A, 2).
+    forbidden : labels that a node must not have, shape (nodes, 2).
+
+    Attributes
+    ----------
+    possible : some labelling has a finite cost.
+    """
+
+    def __init__(self, arcs: Ints, capacities: Floats, forbidden: Bools) -> None:
+        n = len(forbidden)
+        self._ends, self._capacities = arcs, capacities
+        forced = _forced(arcs, np.isinf(capacities), forbidden)
+        self.possible = not forced.all(axis=1).any()
+        self._free: Bools = np.logical_not(forced.any(axis=1))
+        self._fixed = forced[:, 1]
+        # An arc between a node that is fixed and one that is free is part of the latter's cost.
+        self._costs = np.zeros(n)
+        for own, other in ((0, 1), (1, 0)):
+            mixed = self._free[arcs[:, own]] & ~self._free[arcs[:, other]]
+            fixed = self._fixed[arcs[mixed, other]]
+            costs = np.where(fixed, -capacities[mixed, own], capacities[mixed, other])
+            self._costs += np.bincount(arcs[mixed, own], costs, n)
+        kept = self._free[arcs].all(axis=1)
+        self._arcs, self._base = _sorted(arcs[kept], capacities[kept], n)
+
+    def labels(self, costs: Floats) -> Ints:
+        """Labellings of least cost.
+
+        Parameters
+        ----------
+        costs : of label 1 over label 0, finite, shape (batch, nodes).
+
+        Returns
+        -------
+        1 where every labelling of that cost has a 1, shape (batch, nodes).
+        """
+        from thesis_cli.inference.cut_kernels import minimum_cuts
+
+        labels = np.empty(costs.shape, np.int64)
+        excess = np.where(self._free, costs + self._costs, 0.0)
+        minimum_cuts(self._arcs, self._base, np.empty_like(self._base), Forest.of(len(self._free)), excess, labels)
+        return np.where(self._free, labels, self._fixed)
+
+    def cut(self, costs: Floats) -> tuple[float, Bools]:
+        """A labelling of least cost.
+
+        Parameters
+        ----------
+        costs : of label 1 over label 0, finite, shape (nodes,).
+
+        Returns
+        -------
+        cost : of the labelling, with its arcs; of label 0 of a node none.
+        labels : 1 where every labelling of that cost has a 1, shape (nodes,).
+        """
+        labels = self.labels(costs[None])[0] == 1
+        i, j = self._ends.T
+        cut = labels[i] != labels[j]
+        arcs = np.where(labels[i], self._capacities[:, 1], self._capacities[:, 0])[cut]
+        return float(costs[labels].sum() + arcs.sum()), labels
+
+
+def _forced(arcs: Ints, hard: Bools, forbidden: Bools) -> Bools:
+    """Which labels the hard constraints leave to a node alone, shape (nodes, 2)."""
+    forced = forbidden[:, ::-1].copy()
+    if not (hard.any() and forbidden.any()):
+        return forced
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    n = len(forbidden)
+    i, j = arcs.T
+    # Arcs (from, to): a 1 at the first implies a 1 at the second, and a 0 there a 0 here.
+    ones = np.concatenate([np.stack([j, i], axis=1)[hard[:, 0]], arcs[hard[:, 1]]])
+    for label, implied in ((0, ones[:, ::-1]), (1, ones)):
+        given = np.flatnonzero(forced[:, label])
+        rows = np.concatenate([implied[:, 0], np.full(len(given), n)])
+        columns = np.concatenate([implied[:, 1], given])
+        graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(n + 1, n + 1)).tocsr()
+        reached = breadth_first_order(graph, n, return_predecessors=False)
+        forced[reached[reached < n], label] = True
+    return forced
+
+
+def _sorted(arcs: Ints, capacities: Floats, nodes: int) -> tuple[Arcs, Floats]:
+    """Edges in ascending order, those at each node, and the capacities of all arcs."""
+    turned = arcs[:, 0] > arcs[:, 1]
+    ends = np.where(turned[:, None], arcs[:, ::-1], arcs)
+    order = np.lexsort((ends[:, 1], ends[:, 0]))
+    ends = ends[order]
+    base = np.where(turned[:, None], capacities[:, ::-1], capacities)[order].reshape(-1)
+    tails, heads = ends.reshape(-1), ends[:, ::-1].reshape(-1)
+    leaving = np.lexsort((heads, tails))
+    starts = np.searchsorted(tails[leaving], np.arange(nodes + 1))
+    short = [np.ascontiguousarray(a, np.int32) for a in (ends, starts, heads[leaving], leaving)]
+    return Arcs(*short), np.ascontiguousarray(base)
