@@ -24,6 +24,7 @@ from tests.synthesis.networks.random_weights import random_weights
 from tests.tiers import is_long
 from thesis_cli.base.errors import InputError
 from thesis_cli.cli.app import main
+from thesis_cli.learning.grid_model import GridWeights
 from thesis_cli.models.evidence import condition
 from thesis_cli.models.factor_matrix import load_factor_matrix
 from thesis_cli.models.files import load_model
@@ -130,6 +131,7 @@ FILES = {
     "t.json": (DATA / "tasks" / "candy.json").read_bytes(),
     "t.jsonl": lines(DATA / "tasks" / "all.jsonl", 2),
     "w.safetensors": weights(),
+    "grid.safetensors": GridWeights(np.ones((3, 2)), np.ones((3, 1)), np.ones((2, 2))).to_bytes(),
 }
 
 READERS = {
@@ -156,6 +158,7 @@ READERS = {
     "t.json": load_tasks,
     "t.jsonl": load_tasks,
     "w.safetensors": network_guide,
+    "grid.safetensors": GridWeights.load,
 }
 
 FEW = ["--samples", "5", "--seed", "1"]

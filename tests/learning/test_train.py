@@ -10,6 +10,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.learning.perturb_max import Objective
 from thesis_cli.learning.problem import Problem
 from thesis_cli.learning.settings import Settings
+from thesis_cli.learning.structured_svm import objective
 from thesis_cli.learning.train import train
 
 
@@ -26,9 +27,9 @@ def differences(function, vector, step=1e-6):
 @pytest.mark.parametrize("bias", [False, True])
 def test_gradient_of_perturbed_maxima(bias):
     problem = Problem(*pairs(), Settings(bias=bias, perturbations=3))
-    objective, vector = Objective(problem, 1), vectors(problem) + 0.01
-    found = objective.estimate(vector, 4)[1]
-    assert found == pytest.approx(differences(lambda v: objective.estimate(v, 4)[0], vector), abs=1e-6)
+    maxima, vector = Objective(problem, 1), vectors(problem) + 0.01
+    found = maxima.estimate(vector, 4)[1]
+    assert found == pytest.approx(differences(lambda v: maxima.estimate(v, 4)[0], vector), abs=1e-6)
 
 
 def test_the_objective_bounds_that_of_the_random_field():
@@ -98,10 +99,8 @@ def test_couplings_stay_at_0_or_above_unless_told_otherwise():
 def test_weights_of_0_are_the_best_of_the_source_s_svm():
     """Without a label loss the objective is never below 0, its value there."""
     problem = Problem(*pairs(), Settings("structured-svm"))
-    from thesis_cli.learning.structured_svm import objective
-
-    assert objective(problem, np.zeros(problem.layout.size)) == 0
-    assert all(objective(problem, vectors(problem, seed)) > 0 for seed in range(5))
+    assert objective(problem, np.zeros(problem.layout.size), label_loss=False) == 0
+    assert all(objective(problem, vectors(problem, seed), label_loss=False) > 0 for seed in range(5))
 
 
 def test_images_that_do_not_fit_are_refused():

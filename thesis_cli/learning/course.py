@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import time
@@ -22,6 +23,9 @@ State = Mapping[str, npt.NDArray[Any]]
 
 EVERY = 5.0
 """Seconds between two checkpoints."""
+
+DIGEST = hashlib.sha256().digest_size
+"""Bytes of the digest with which a checkpoint begins."""
 
 _REMEDY = "remove it, or give --overwrite or another --out"
 
@@ -70,7 +74,9 @@ class Course:
         return self._before + time.monotonic() - self._begun
 
     def restored(self, **start: npt.NDArray[Any] | float) -> dict[str, npt.NDArray[Any]]:
-        """The state to go on from, `start` at the beginning."""
+        """The state to go on from, `start` at the beginning; `t` counts the iterations done."""
+        if self._progress and "t" in self.state:
+            self._progress(int(self.state["t"]))
         return self.state or {name: np.asarray(value) for name, value in start.items()}
 
     def row(self, iteration: int, objective: float, **more: float) -> None:
@@ -78,9 +84,9 @@ class Course:
         facts = {"iteration": iteration, "map_calls": self.map_calls, "seconds": round(self.seconds, 3)}
         self.rows.append({**facts, "objective": objective, **more})
 
-    def done(self, iterations: int, state: State, last: bool = False) -> None:
+    def done(self, iterations: int, state: State) -> None:
         """Report iterations, and keep a state if it is time."""
-        if self._path is not None and (last or time.monotonic() - self._kept >= self._every):
+        if self._path is not None and time.monotonic() - self._kept >= self._every:
             self._save(self._path, state)
             self._kept = time.monotonic()
         if self._progress:
@@ -103,21 +109,23 @@ class Course:
             **{f"state_{name}": value for name, value in state.items()},
         }
         np.savez(file, **arrays)
-        write_atomic({path: file.getvalue()})
+        data = file.getvalue()
+        write_atomic({path: hashlib.sha256(data).digest() + data})
 
     def _load(self, path: Path) -> None:
         try:
-            with open(path, "rb") as file:
-                found = arrays_of(file, array_names(file, path), path)
-            names, made_from = (found[name].tobytes() for name in ("names", "made_from"))
-            keys, trace, totals = json.loads(names), found["trace"].tolist(), found["totals"]
+            found = path.read_bytes()
         except OSError as error:
             raise InputError(f"it cannot be read ({error.strerror})", _REMEDY, source=path) from None
-        except (InputError, KeyError, ValueError):
-            raise InputError("it is not a whole checkpoint", _REMEDY, source=path) from None
+        digest, data = found[:DIGEST], io.BytesIO(found[DIGEST:])
+        if hashlib.sha256(data.getvalue()).digest() != digest:
+            raise InputError("it is not a whole checkpoint", _REMEDY, source=path)
+        arrays = arrays_of(data, array_names(data, path), path)
+        made_from, keys = arrays["made_from"].tobytes(), json.loads(arrays["names"].tobytes())
         if made_from != self._made_from.tobytes():
             raise InputError("it is a checkpoint of other settings or images", _REMEDY, source=path)
         whole = ("iteration", "map_calls")
-        self.rows = [{key: int(x) if key in whole else x for key, x in zip(keys, row, strict=True)} for row in trace]
-        self.map_calls, self._before = int(totals[0]), float(totals[1])
-        self.state = {name.removeprefix("state_"): a for name, a in found.items() if name.startswith("state_")}
+        for row in arrays["trace"].tolist():
+            self.rows.append({key: int(x) if key in whole else x for key, x in zip(keys, row, strict=True)})
+        self.map_calls, self._before = int(arrays["totals"][0]), float(arrays["totals"][1])
+        self.state = {name.removeprefix("state_"): a for name, a in arrays.items() if name.startswith("state_")}

@@ -51,11 +51,11 @@ class Objective:
         rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(draw,)))
         total, features = 0.0, np.zeros(layout.size)
         for images in problem.blocks(times):
-            noisy = np.repeat(problem.noisy[images], times, axis=0)
-            noise = gumbel(rng, len(noisy), 2 * layout.pixels).reshape(*noisy.shape, 2)
-            values, found = decoder.maximise(weights.field * noisy + weights.bias, noise)
+            own = problem.own(weights, images)
+            noise = gumbel(rng, len(own), 2 * layout.pixels).reshape(*own.shape, 2)
+            values, found = decoder.maximise(own, noise)
             total += values.sum()
-            features += len(found) * layout.features(noisy, found)
+            features += len(found) * layout.features(problem.noisy[images], found)
         count = problem.count * times
         gradient = features / count - problem.features + 2 * problem.settings.regularisation * vector
         return total / count - problem.scores(vector) + problem.norm(vector), gradient

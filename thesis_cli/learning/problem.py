@@ -7,9 +7,11 @@ ln Z (Hazan et al. section V).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from thesis_cli.base.arrays import Bools, Floats
+from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.learning.grid_model import GridWeights, Layout, signs
 from thesis_cli.learning.settings import Settings
@@ -18,7 +20,7 @@ LARGEST = 1e100
 """Weight from which a descent has failed: its square is finite."""
 
 BLOCK = 2**21
-"""Numbers of noise that are drawn together."""
+"""Numbers of noise, or unary potentials, of the images that are solved together."""
 
 
 class Problem:
@@ -58,9 +60,9 @@ class Problem:
         """The weights of a vector."""
         return self.layout.weights(vector)
 
-    def own(self, weights: GridWeights) -> Floats:
-        """What y_i is multiplied with, given the noisy images."""
-        return np.asarray(weights.field * self.noisy + weights.bias)
+    def own(self, weights: GridWeights, images: Ints | slice = slice(None)) -> Floats:
+        """What y_i is multiplied with, given some noisy images."""
+        return np.asarray(weights.field * self.noisy[images] + weights.bias)
 
     def feasible(self, vector: Floats) -> Floats:
         """The nearest vector that the settings allow."""
@@ -87,7 +89,7 @@ class Problem:
         """Score of the clean images, averaged over the pairs."""
         return float(vector @ self.features)
 
-    def blocks(self, perturbations: int) -> list[slice]:
-        """Images whose noise is drawn together."""
-        size = max(1, BLOCK // (2 * self.layout.pixels * perturbations))
-        return [slice(start, min(start + size, self.count)) for start in range(0, self.count, size)]
+    def blocks(self, times: int = 1) -> Iterator[Ints]:
+        """Numbers of the images, each `times` times, in parts that are solved together."""
+        size, total = max(1, BLOCK // (2 * self.layout.pixels)), self.count * times
+        return (np.arange(start, min(start + size, total)) // times for start in range(0, total, size))

@@ -36,33 +36,36 @@ def descend(problem: Problem, seed: int, course: Course) -> Floats:
     """
     settings, layout = problem.settings, problem.layout
     total = settings.total
-    rate = 10 / np.sqrt(total) if settings.rate is None else settings.rate
+    rate = 10 / np.sqrt(max(1, total)) if settings.rate is None else settings.rate
     size = min(problem.count, settings.images_per_step or problem.count)
     every = max(1, total // TRACED)
+    label_loss = settings.loss == "hamming"
     state = course.restored(vector=np.zeros(layout.size), t=0)
     vector, start = state["vector"], int(state["t"])
     if start == 0:
-        course.row(0, objective(problem, vector), step=rate)
+        course.row(0, objective(problem, vector, label_loss), step=rate)
     for t in range(start, total):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(t,)))
         images = rng.permutation(problem.count)[:size]
         weights = problem.weights(vector)
         noisy, clean = problem.noisy[images], problem.clean[images]
-        loss = hamming(clean) if settings.loss == "hamming" else None
-        _, found = Decoder(weights).maximise(weights.field * noisy + weights.bias, loss)
+        loss = hamming(clean) if label_loss else None
+        _, found = Decoder(weights).maximise(problem.own(weights, images), loss)
         course.map_calls += size
         gradient = layout.features(noisy, found) - layout.features(noisy, clean)
         gradient += 2 * settings.regularisation * vector
         vector = problem.moved(vector, gradient, rate)
         if (t + 1) % every == 0 or t + 1 == total:
-            course.row(t + 1, objective(problem, vector), step=rate)
+            course.row(t + 1, objective(problem, vector, label_loss), step=rate)
         course.done(1, {"vector": vector, "t": np.asarray(t + 1)})
     return vector
 
 
-def objective(problem: Problem, vector: Floats) -> float:
-    """The objective, exact; its MAP calls are not counted."""
-    weights = problem.weights(vector)
-    loss = hamming(problem.clean) if problem.settings.loss == "hamming" else None
-    values, _ = Decoder(weights).maximise(problem.own(weights), loss)
-    return float(values.mean()) - problem.scores(vector) + problem.norm(vector)
+def objective(problem: Problem, vector: Floats, label_loss: bool) -> float:
+    """The objective, exact: a MAP call for each image."""
+    weights, total = problem.weights(vector), 0.0
+    decoder = Decoder(weights)
+    for images in problem.blocks():
+        loss = hamming(problem.clean[images]) if label_loss else None
+        total += decoder.maximise(problem.own(weights, images), loss)[0].sum()
+    return total / problem.count - problem.scores(vector) + problem.norm(vector)

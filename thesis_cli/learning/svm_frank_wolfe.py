@@ -19,7 +19,7 @@ from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.learning.course import Course
 from thesis_cli.learning.decoding import Decoder
 from thesis_cli.learning.problem import Problem
-from thesis_cli.learning.structured_svm import hamming
+from thesis_cli.learning.structured_svm import hamming, objective
 
 TOLERANCE = 1e-3
 """Duality gap, as a share of the objective, at which the descent stops."""
@@ -86,10 +86,7 @@ class Dual:
 
     def primal(self) -> float:
         """The primal objective of the weights."""
-        problem, vector = self._problem, self.weights
-        weights = problem.weights(vector)
-        values, _ = Decoder(weights).maximise(problem.own(weights), hamming(problem.clean))
-        return float(values.mean()) - problem.scores(vector) + problem.norm(vector)
+        return objective(self._problem, self.weights, label_loss=True)
 
     def step(self, k: int) -> float:
         """Move the distribution of a pair; returns the share of the way to its maximiser."""
@@ -97,7 +94,7 @@ class Dual:
         vector = self.weights
         weights = problem.weights(vector)
         noisy, clean = problem.noisy[one], problem.clean[one]
-        _, found = Decoder(weights).maximise(weights.field * noisy + weights.bias, hamming(clean))
+        _, found = Decoder(weights).maximise(problem.own(weights, one), hamming(clean))
         psi = layout.features(noisy, clean) - layout.features(noisy, found)
         move = psi / (self._strength * problem.count) - self.shares[k]
         loss = float((found != clean).sum()) / problem.count - self.losses[k]
