@@ -6,10 +6,11 @@ import numpy as np
 
 
 def pairs(count=3, height=3, width=3, seed=0, share=0.2):
-    """Blobs and their noisy copies, shape (count, height, width)."""
+    """Images that a line divides, and their noisy copies, shape (count, height, width)."""
     rng = np.random.default_rng(seed)
     rows, columns = np.mgrid[:height, :width]
-    clean = np.stack([rows * a + columns * b > c for a, b, c in rng.normal(0, 1, (count, 3))])
+    rows, columns = rows - (height - 1) / 2, columns - (width - 1) / 2
+    clean = np.stack([rows * a + columns * b > 0.3 * c for a, b, c in rng.normal(0, 1, (count, 3))])
     return clean ^ (rng.random(clean.shape) < share), clean
 
 

@@ -84,9 +84,12 @@ def test_the_exact_gradient_refuses_wide_images():
 def test_frank_wolfe_finds_the_least_objective(couplings):
     """Which a smooth solver finds of the primal, its maxima written out as constraints."""
     noisy, clean = pairs(3, 2, 2, share=0.3)
+    noisy, clean = (images ^ [[True, False], [False, True]] for images in (noisy, clean))  # neighbours differ
     settings = Settings("svm-frank-wolfe", iterations=400, regularisation=0.3, couplings=couplings)
     found = train(noisy, clean, settings, 0)
     trace = found.trace
+    lowest = found.weights.right.min()
+    assert (lowest == 0) if couplings == "attractive" else (lowest < 0)
     assert (trace.gap > -1e-9).all()
     assert trace.gap.iloc[-1] <= 1e-3 * trace.objective.iloc[-1]
     assert trace.gap.iloc[-1] < 0.01 * trace.gap.iloc[0]
@@ -115,12 +118,17 @@ def test_frank_wolfe_finds_the_least_objective(couplings):
     assert last.objective - last.gap - 1e-6 <= least.fun <= last.objective + 1e-6
 
 
-def test_a_step_never_lowers_the_dual():
-    problem = Problem(*pairs(4, 4, 4), Settings("svm-frank-wolfe", regularisation=0.05))
+def test_a_step_has_the_best_length():
+    """Without a bound on couplings, when the dual is the quadratic itself."""
+    problem = Problem(*pairs(4, 4, 4), Settings("svm-frank-wolfe", regularisation=0.05, couplings="any"))
     dual = Dual(problem, np.zeros((4, problem.layout.size)), np.zeros(4))
-    values = []
-    for k in (0, 1, 2, 3) * 5:
-        dual.step(k)
-        values.append(dual.value())
-    assert (np.diff(values) >= -1e-12).all()
-    assert values[-1] > values[0]
+    inner = 0
+    for k in (0, 1, 2, 3) * 3:
+        shares, losses = dual.shares.copy(), dual.losses.copy()
+        length = dual.step(k)
+        if 0 < length < 1:
+            inner += 1
+            for more in (0.9, 1.1):
+                other = [a + more * (b - a) for a, b in ((shares, dual.shares), (losses, dual.losses))]
+                assert Dual(problem, *other).value() < dual.value()
+    assert inner > 3

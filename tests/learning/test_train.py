@@ -28,7 +28,8 @@ def differences(function, vector, step=1e-6):
 def test_gradient_of_perturbed_maxima(bias):
     problem = Problem(*pairs(), Settings(bias=bias, perturbations=3))
     maxima, vector = Objective(problem, 1), vectors(problem) + 0.01
-    found = maxima.estimate(vector, 4)[1]
+    value, found = maxima.estimate(vector, 4)
+    assert value == maxima.estimate(vector, 4)[0] != maxima.estimate(vector, 5)[0]
     assert found == pytest.approx(differences(lambda v: maxima.estimate(v, 4)[0], vector), abs=1e-6)
 
 
@@ -86,13 +87,14 @@ def test_a_training_that_was_cut_short_ends_in_the_same_weights(tmp_path, settin
         train(noisy, clean, settings, 3, None, file)
 
 
-def test_couplings_stay_at_0_or_above_unless_told_otherwise():
+@pytest.mark.parametrize("method", ["perturb-max", "crf", "pseudo-likelihood"])
+def test_couplings_stay_at_0_or_above_unless_told_otherwise(method):
     rng = np.random.default_rng(0)
     clean = np.indices((4, 4)).sum(axis=0)[None] % 2 == rng.integers(0, 2, (6, 1, 1))  # neighbours differ
-    kept = train(clean, clean, Settings(iterations=5), 0).weights
+    kept = train(clean, clean, Settings(method, iterations=5), 0).weights
     assert (kept.right == 0).all()
     assert (kept.down == 0).all()
-    free = train(clean, clean, Settings(iterations=5, couplings="any"), 0).weights
+    free = train(clean, clean, Settings(method, iterations=5, couplings="any"), 0).weights
     assert (free.right < 0).all()
 
 

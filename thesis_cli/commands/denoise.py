@@ -104,11 +104,13 @@ class DenoiseResult(Result):
     images : denoised, with their names.
     noisy : before.
     clean : as given; None if they were not.
+    solver : of the MAP problems.
     """
 
     images: Images
     noisy: Bools
     clean: Bools | None
+    solver: str
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
@@ -117,7 +119,7 @@ class DenoiseResult(Result):
         facts = self.facts()
         lines = [
             ("images", f"{self.settings['noisy']}: {len(self.noisy)} of {height} x {width} pixels"),
-            ("changed", f"{facts['changed']:.3%} of pixels"),
+            ("changed", f"{facts['changed']:.3%} of pixels  ({self.solver})"),
         ]
         if self.clean is not None:
             error = f"{facts['error']:.3%} of pixels, {facts['noisy_error']:.3%} before"
@@ -129,7 +131,8 @@ class DenoiseResult(Result):
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """Shares of pixels that were changed and that are wrong."""
-        found = {"images": len(self.noisy), "changed": float((self.images.pixels != self.noisy).mean())}
+        changed = float((self.images.pixels != self.noisy).mean())
+        found = {"images": len(self.noisy), "changed": changed, "solver": self.solver}
         if self.clean is None:
             return found
         errors = (self.images.pixels != self.clean).mean(axis=(1, 2))
@@ -172,6 +175,7 @@ class DenoiseResult(Result):
 
 def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
     """Read weights and images, check where results go, denoise, and write."""
+    from thesis_cli.learning.decoding import Decoder
     from thesis_cli.learning.predict import map_images, marginal_images
     from thesis_cli.models.images import Images
 
@@ -184,6 +188,7 @@ def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
     chosen = _chosen(request, noisy)
     _check_files(request, noisy)
     with about(_label(request.weights)), progress(len(noisy.names), "images") as tick:
+        solver = Decoder(weights, request.solver).describe()
         if request.decision == "map":
             pixels = map_images(weights, noisy.pixels, solver=request.solver, progress=tick)
         else:
@@ -201,6 +206,7 @@ def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
         images=Images(noisy.names, pixels),
         noisy=noisy.pixels,
         clean=clean,
+        solver=solver,
     )
     if request.out is not None:
         result.save(request.out)

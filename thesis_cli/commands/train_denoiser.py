@@ -108,6 +108,7 @@ class TrainDenoiserResult(Result):
     map_calls : MAP problems solved.
     noisy_error, error : shares of wrong pixels in the noisy images and in the most probable clean
         images.
+    solver : that found these.
     """
 
     weights: GridWeights
@@ -115,6 +116,7 @@ class TrainDenoiserResult(Result):
     map_calls: int
     noisy_error: float
     error: float
+    solver: str
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
@@ -135,7 +137,7 @@ class TrainDenoiserResult(Result):
             ("method", f"{self.settings['method']}, {count:,} weights"),
             *found,
             ("work", f"{self.map_calls:,} MAP calls"),
-            ("error", f"{self.error:.3%} of pixels in training, {self.noisy_error:.3%} before"),
+            ("error", f"{self.error:.3%} of pixels in training, {self.noisy_error:.3%} before  ({self.solver})"),
         ]
 
     @presentation
@@ -151,6 +153,7 @@ class TrainDenoiserResult(Result):
             "map_calls": self.map_calls,
             "training_error": self.error,
             "noisy_error": self.noisy_error,
+            "solver": self.solver,
         }
 
     @presentation
@@ -185,6 +188,7 @@ class TrainDenoiserResult(Result):
 
 def run(request: TrainDenoiserRequest, progress: Progress) -> TrainDenoiserResult:
     """Read the images, and train."""
+    from thesis_cli.learning.decoding import Decoder
     from thesis_cli.learning.predict import map_images
 
     noisy = open_images(request.noisy, request.threshold)
@@ -205,6 +209,7 @@ def run(request: TrainDenoiserRequest, progress: Progress) -> TrainDenoiserResul
         map_calls=trained.map_calls,
         noisy_error=float((noisy.pixels != clean.pixels).mean()),
         error=float((found != clean.pixels).mean()),
+        solver=Decoder(trained.weights).describe(),
     )
     if request.out is not None and checkpoint is not None:
         result.save(request.out)

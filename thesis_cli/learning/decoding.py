@@ -11,8 +11,9 @@ from thesis_cli.base.errors import UnsuitableModel
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.maximum_flow import Network
 from thesis_cli.inference.names import SolverName
-from thesis_cli.inference.solver import Guarantee
+from thesis_cli.inference.solver import Guarantee, MapSolver
 from thesis_cli.learning.grid_model import GridWeights, neighbours
+from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.models.spin_glass import SpinGlass
 
 NARROW = 12
@@ -25,8 +26,8 @@ class Decoder:
     Parameters
     ----------
     weights : of which only the couplings count.
-    solver : `auto` takes a minimum cut if no coupling is negative, otherwise grid transfer on a
-        narrow grid and TRW-S on a wide one.
+    solver : `auto` takes a minimum cut if no coupling is negative, perhaps after flips of pixels,
+        otherwise grid transfer on a narrow grid and TRW-S on a wide one.
 
     Attributes
     ----------
@@ -54,15 +55,17 @@ class Decoder:
             self._network = Network(neighbours(height, width), capacities, np.zeros((height * width, 2), np.bool_))
             self._maximise = self._cut
             return
-        if solver == "auto":
-            solver = "grid" if min(self.shape) <= NARROW else "trw-s"
         graph = SpinGlass(np.zeros(self.shape), weights.right, weights.down).graph()
-        found, _ = map_solver(graph, solver)
+        found = _general(graph, min(self.shape)) if solver == "auto" else map_solver(graph, solver)[0]
         self.name, self.guarantee = found.name, found.guarantee
         self._maximise = lambda unary: found.maximise(unary.reshape(len(unary), -1))
 
     name: str
     guarantee: Guarantee
+
+    def describe(self) -> str:
+        """`graph cut, exact`."""
+        return f"{self.name}, {self.guarantee}"
 
     def maximise(self, own: Floats, noise: Floats | None = None) -> tuple[Floats, Floats]:
         """The best images.
@@ -92,3 +95,13 @@ class Decoder:
         images = np.where(states == 1, 1.0, -1.0).reshape(-1, *self.shape)
         own = np.where(states == 1, unary[..., 1], unary[..., 0]).sum(axis=1)
         return own + self._weights.pairs(images), states
+
+
+def _general(graph: FactorGraph, width: int) -> MapSolver:
+    """A solver of a grid with couplings below 0."""
+    if width <= NARROW:
+        return map_solver(graph, "grid")[0]
+    try:
+        return map_solver(graph, "graph-cut")[0]
+    except UnsuitableModel:  # a frustrated cycle
+        return map_solver(graph, "trw-s")[0]
