@@ -70,6 +70,10 @@ def test_values_are_those_of_configurations_of_the_copies(graph, entropy):
         np.testing.assert_allclose(q * copies, np.round(q * copies), atol=1e-12)
 
 
+def cases_tables():
+    return [Factor((0, 1), np.random.default_rng(8).normal(0, 2, (3, 2)))]
+
+
 def cases():
     rng = np.random.default_rng(5)
     barred = rng.normal(size=(3, 2))
@@ -183,6 +187,21 @@ def test_many_copies_tend_to_the_best_mean_field_bound(graph):
         assert best - 0.01 * error < one.mean_field + error
         assert one.mean_field <= best + 1e-9
     assert best < log_z(graph) - 0.1
+
+
+@pytest.mark.parametrize("graph", [triangle(), FactorGraph([3, 2], cases_tables())], ids=["triangle", "ternary"])
+def test_nested_expected_maxima_are_log_z(graph):
+    """Theorem 2, with each expected maximum by integration of its distribution function.
+
+    E max = integral of [t > 0] - F(t), where F is the product of those of the noise, shifted.
+    """
+    t = np.linspace(-60, 60, 60_001)
+    values = graph.log_potential(all_states(graph)).reshape(graph.cardinalities)
+    while values.ndim:
+        rows = values.reshape(-1, values.shape[-1])
+        below = [np.exp(-np.exp(-np.minimum(t[:, None] - row + np.euler_gamma, 700))).prod(axis=1) for row in rows]
+        values = np.trapezoid((t > 0) - np.array(below) + 0.5 * (t == 0), t).reshape(values.shape[:-1])
+    assert values == pytest.approx(log_z(graph), abs=1e-6)
 
 
 def test_epsilon_of_equation_20():
