@@ -13,7 +13,6 @@ from thesis_cli.studies.perturbation.proof_steps import proof_steps
 ETAS = np.arange(1, 50) / 50
 HALF = 0.5
 CUT, WAVES, CONSTANT, PROOF = "cut eigenproblem", "exp(beta t)", "constant", "constant, proof"
-PRINTED, SECOND_MOMENT, LEDOUX = "eta = -1", "second moment of 1", "Laplace constant"
 COLUMNS = ["part", "measure", "curve", "at", "value"]
 
 
@@ -30,7 +29,8 @@ def run(seed, lengths, step):
     for f = exp(beta t). `step`: numbers of the proofs.
     """
     rows = [
-        *_theorem_5(),
+        *(("Theorem 5", *row) for row in poincare.variance_ratios(ETAS)),
+        *(("step", *row) for row in poincare.misprints()),
         *(("constant", "Gumbel", CONSTANT, eta, poincare.constant(eta)) for eta in ETAS),
         *(("constant", "Gumbel", PROOF, eta, poincare.printed_constant(eta)) for eta in ETAS),
         *(("Poincare", "Gumbel", CUT, length, poincare.cut_constant(length, step)) for length in lengths),
@@ -41,23 +41,6 @@ def run(seed, lengths, step):
         *(("step", "", name, None, number) for name, number in proof_steps().items()),
     ]
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _theorem_5():
-    functions, measures = poincare.functions(), poincare.measures()
-    for name, measure in measures.items():
-        for function, (values, derivative) in functions.items():
-            for eta in ETAS:
-                yield "Theorem 5", name, function, eta, measure.bound(derivative, eta) / measure.variance(values)
-    normal, gumbel = measures["normal"], measures["Gumbel"]
-    for function, (values, derivative) in functions.items():
-        yield "Theorem 5", "normal", function, 0.0, normal.bound(derivative, 0.0) / normal.variance(values)
-    t = gumbel.nodes
-    tail = gumbel.bound(np.where(t > 2, 1.0, 0.0), -1.0) / gumbel.variance(np.maximum(t - 2, 0))
-    yield "step", "Gumbel", PRINTED, None, tail
-    constant = np.ones_like(t)
-    yield "step", "Laplace", SECOND_MOMENT, None, -measures["Laplace"].mean(constant**2)
-    yield "step", "Laplace", LEDOUX, None, measures["Laplace"].bound(constant, HALF)
 
 
 def plot(frame):
@@ -185,7 +168,7 @@ EXPERIMENT = Experiment(
             "that minimum is -infinity, eta = -1, f = max(t - 2, 0))",
             ">",
             1.0,
-            _step(PRINTED, 1e-4),
+            _step("eta = -1", 1e-4),
             finding=LEMMA,
         ),
         _bound(
@@ -194,7 +177,7 @@ EXPERIMENT = Experiment(
             "the second moment is at most C times the mean of f'^2 (right side less left, Laplace distribution, f = 1)",
             ">",
             0.0,
-            _step(SECOND_MOMENT, 1e-6),
+            _step("second moment of 1", 1e-6),
             finding=LEMMA,
         ),
         _identity(
@@ -202,7 +185,7 @@ EXPERIMENT = Experiment(
             "Hazan et al. IV-A",
             "eta = 1/2 gives Ledoux's constant 4 of the Laplace distribution",
             4.0,
-            _step(LEDOUX, 1e-6),
+            _step("Laplace constant", 1e-6),
         ),
         _bound(
             "Brascamp and Lieb",
@@ -325,6 +308,25 @@ EXPERIMENT = Experiment(
             "f^2 times the integral of s exp(s f) over [0, 1] is f exp(f) - exp(f) + 1 (largest difference, |f| <= 3)",
             0.0,
             _step("Lemma 3, integral"),
+            scale=1e-3,
+        ),
+        *(
+            _bound(
+                f"{equation} of Lemma 3",
+                "Hazan et al. Lemma 3",
+                f"{equation} holds (least ratio of the sides, multiples of a Gumbel variable, of either sign, C = 4)",
+                ">",
+                1.0,
+                _step(f"{equation}, ratio"),
+            )
+            for equation in ("(70)", "(72)")
+        ),
+        _identity(
+            "integral of Corollary 11",
+            "Hazan et al. Corollary 11",
+            "the integral (75) is beta(lambda) (largest relative difference, lambda to 0.8)",
+            0.0,
+            _step("(75), integral"),
             scale=1e-3,
         ),
         _bound(

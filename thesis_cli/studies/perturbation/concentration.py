@@ -61,6 +61,15 @@ def entropy_ratio(rates: Floats) -> Floats:
     return np.asarray(rates * (-digamma(1 - rates) - np.euler_gamma) - gumbel_moment(rates))
 
 
+def weighted_square(rates: Floats) -> Floats:
+    """E[t^2 e^{u t}] / E[e^{u t}], t a Gumbel variable, u < 1: the two sides of (70) are u^2 times this
+    and u^2 times a constant.
+    """
+    from scipy.special import digamma, polygamma
+
+    return np.asarray(polygamma(1, 1 - rates) + (digamma(1 - rates) + np.euler_gamma) ** 2)
+
+
 def lemma_3(rates: Floats, constant: float = 4.0) -> Floats:
     """a^2 C / 2 ((2 + a sqrt(C)) / (2 - a sqrt(C)))^2 at a = u, a bound on `entropy_ratio` (Lemma 3)."""
     root = rates * math.sqrt(constant)

@@ -7,6 +7,7 @@ E[f'^2 / (Q'' + eta Q'^2)] / (1 - eta).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,6 +83,31 @@ def functions() -> dict[str, tuple[Floats, Floats]]:
         "max(t - 1, 0)": (np.maximum(t - 1, 0), np.where(t > 1, 1.0, 0.0)),
         "exp(t / 4)": (np.exp(t / 4), np.exp(t / 4) / 4),
     }
+
+
+Ratio = tuple[str, str, float, float]
+"""Measure, function, eta, and the right side of Theorem 5 over the variance."""
+
+
+def variance_ratios(etas: Floats) -> Iterator[Ratio]:
+    """All measures and functions at each eta, and the normal distribution at 0."""
+    for name, measure in measures().items():
+        for function, (values, derivative) in functions().items():
+            for eta in [*([0.0] if name == "normal" else []), *etas]:
+                yield name, function, eta, measure.bound(derivative, eta) / measure.variance(values)
+
+
+def misprints() -> Iterator[Ratio]:
+    """Theorem 5 at eta = -1, right side less left of (45) for f = 1 under the Laplace distribution, and
+    the bound for f = t at eta = 1/2 there.
+    """
+    found = measures()
+    gumbel, laplace = found["Gumbel"], found["Laplace"]
+    t, one = _NODES, np.ones_like(_NODES)
+    ratio = gumbel.bound(np.where(t > 2, 1.0, 0.0), -1.0) / gumbel.variance(np.maximum(t - 2, 0))
+    yield "Gumbel", "eta = -1", math.nan, ratio
+    yield "Laplace", "second moment of 1", math.nan, -laplace.mean(one)
+    yield "Laplace", "Laplace constant", math.nan, laplace.bound(one, 0.5)
 
 
 def constant(eta: float) -> float:
