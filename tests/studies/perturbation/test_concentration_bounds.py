@@ -23,6 +23,10 @@ def test_the_moment_and_the_entropy_of_a_gumbel_variable_agree_with_quadrature()
     np.testing.assert_allclose(bounds.gumbel_moment(RATES), np.log(moments), rtol=1e-6)
     np.testing.assert_allclose(bounds.gumbel_moment(RATES, 9), 9 * bounds.gumbel_moment(RATES / 3), rtol=1e-12)
     np.testing.assert_allclose(bounds.entropy_ratio(RATES), entropies / moments, rtol=1e-5)
+    squares = np.array([GUMBEL.mean(T**2 * np.exp(u * T)) for u in RATES])
+    np.testing.assert_allclose(bounds.weighted_square(RATES), squares / moments, rtol=1e-5)
+    u = RATES[2:]
+    np.testing.assert_allclose(bounds.lemma_3(u), 2 * u**2 * ((1 + u) / (1 - u)) ** 2, rtol=1e-12)
 
 
 def test_the_product_of_lemma_4_is_the_recursion_of_corollary_9():

@@ -31,17 +31,19 @@ def test_deviations_have_the_variance_of_independent_means():
 
 @pytest.mark.parametrize(("name", "law"), [("standard_normal", NORMAL), ("standard_exponential", EXPONENTIAL)])
 def test_the_shape_tells_the_laws_apart(name, law):
-    draws = getattr(np.random.default_rng(1), name)(10_000)
+    draws = getattr(np.random.default_rng(1), name)((300, 400))
     value, error = shape(draws)
     assert value == pytest.approx(law, abs=5 * error)
-    assert error < 0.08
+    each, errors = zip(*map(shape, draws), strict=True)
+    assert np.std(each) == pytest.approx(np.mean(errors), rel=0.25)
 
 
 def test_the_rate_of_an_exponential_law():
-    sizes = np.random.default_rng(2).standard_exponential(20_000) / 3
-    rate, error = decay(((sizes > 0.2).mean(), (sizes > 0.6).mean()), (0.2, 0.6), sizes.size)
-    assert rate == pytest.approx(3, abs=5 * error)
-    assert error < 0.05
+    sizes = np.random.default_rng(2).standard_exponential((1000, 400)) / 3
+    shares = zip((sizes > 0.2).mean(axis=1), (sizes > 0.6).mean(axis=1), strict=True)
+    rates, errors = zip(*(decay(pair, (0.2, 0.6), 400) for pair in shares), strict=True)
+    assert np.mean(rates) == pytest.approx(3, abs=5 * np.mean(errors) / math.sqrt(1000) + 0.05)
+    assert np.std(rates) == pytest.approx(np.mean(errors), rel=0.1)
 
 
 def test_gradients_and_jumps_of_both_functions():
