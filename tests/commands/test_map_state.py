@@ -11,7 +11,7 @@ from tests.conftest import MODELS
 from thesis_cli.base.errors import InputError
 from thesis_cli.inference import cost_function_search
 from thesis_cli.models import uai
-from thesis_cli.models.factor_graph import FactorGraph, LogPotentials
+from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.studies.models.examples import ASIA, ising, random_3_sat
 
@@ -145,8 +145,9 @@ def test_one_variable_of_many_states_is_no_grid(cli, tmp_path):
 
 def test_verbose_says_what_was_passed_over(cli, tmp_path, monkeypatch):
     monkeypatch.setattr(cost_function_search, "PACKAGE", "no_such_package")
-    glass = random_spin_glass(16, 16, 2.0, 0.1, "mixed", np.random.default_rng(0))
-    (tmp_path / "m.uai").write_text(uai.write(glass.graph()))
+    glass = random_spin_glass(16, 16, 2.0, 0.1, "mixed", np.random.default_rng(0)).graph()
+    chord = Factor((0, 100), [[0.5, 0.0], [0.0, 0.0]])
+    (tmp_path / "m.uai").write_text(uai.write(FactorGraph(glass.cardinalities, [*glass.factors, chord])))
     result = cli("map", "m.uai", "--memory", 0.001, "--verbose")
     assert "below the largest)" in result.out
     assert "(TRW-S, at most" in result.out

@@ -36,16 +36,26 @@ def test_auto(graph, name, passed_over):
     assert passed_over in why
 
 
+def test_auto_takes_strips_of_a_wide_grid():
+    solver, why = map_solver(glass(26, "mixed"), exact=True)
+    assert solver.name == "grid strips"
+    assert [part.split(":")[0] for part in why.split("; ")] == ["not grid", "not graph-cut", "not elimination"]
+    solver.maximise(np.random.default_rng(1).gumbel(size=(1, 1352)))
+    assert solver.guarantee == "exact"
+
+
 def test_auto_approximates_only_if_allowed():
     solver, why = map_solver(glass(20, "mixed"), memory=1000)
     assert (solver.name, solver.guarantee) == ("TRW-S", "approximate")
-    passed_over = ["not grid", "not graph-cut", "not elimination", "not toulbar2"]
+    passed_over = ["not grid", "not graph-cut", "not elimination", "not grid-strips", "not toulbar2"]
     assert [part.split(":")[0] for part in why.split("; ")] == passed_over
     with pytest.raises(ModelTooLarge, match="no exact MAP solver takes the model; not grid: "):
         map_solver(glass(20, "mixed"), memory=1000, exact=True)
 
 
-@pytest.mark.parametrize("name", ["grid", "graph-cut", "elimination", "toulbar2", "trw-s", "max-product", "qpbo"])
+@pytest.mark.parametrize(
+    "name", ["grid", "graph-cut", "elimination", "grid-strips", "toulbar2", "trw-s", "max-product", "qpbo"]
+)
 def test_every_solver_keeps_the_contract(name):
     graph = glass(3, "attractive")
     if name == "toulbar2":

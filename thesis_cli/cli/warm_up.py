@@ -58,6 +58,8 @@ PARTS = (
             ("spin-glass", {"published": "1", "samples": 4}),
             ("spin-glass", {"size": "5x5", "samples": 200}),
             ("map", {"model": GRID}),
+            ("map", {"model": GRID, "solver": "grid-strips"}),
+            ("map", {"model": GRID, "solver": "trw-s"}),
             ("estimate-z", {"model": GRID, "method": "exact"}),
             ("estimate-z", {"model": GRID, "method": "expanded", "copies": 4}),
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -175,10 +176,15 @@ class _Auto:
         return _Answer(found.value, states, found.bound, found.method)
 
     def _iterated(self, best: _Answer, iterations: int) -> _Answer:
-        """The better of a configuration and that of TRW-S, which may take a quarter of the time."""
+        """The better of a configuration and that of TRW-S, or at first of the strips of a grid;
+        either may take a quarter of the time."""
+        from thesis_cli.inference.grid_strips import GridStrips
         from thesis_cli.inference.trws import TRWS
 
-        solver = TRWS(self._graph, max_iterations=iterations)
+        solver: GridStrips | TRWS = TRWS(self._graph, max_iterations=iterations)
+        if best.bound == np.inf:
+            with suppress(UnsuitableModel, ModelTooLarge):
+                solver = GridStrips(self._graph, self._memory)
         solver.limit((self._end - time.monotonic()) / 4)
         found = _solved(solver)
         found.bound = min(found.bound, best.bound)
@@ -210,11 +216,12 @@ def _quiet(graph: FactorGraph) -> Floats:
 
 def _solved(solver: MapSolver) -> _Answer:
     """The MAP of the model that a solver is prepared for."""
+    from thesis_cli.inference.grid_strips import GridStrips
     from thesis_cli.inference.qpbo import QPBO
     from thesis_cli.inference.trws import TRWS
 
     quiet = _quiet(solver.graph)
-    if isinstance(solver, TRWS | CostFunctionSearch):
+    if isinstance(solver, TRWS | GridStrips | CostFunctionSearch):
         values, states, bounds = solver.solve(quiet)
     else:
         values, states = solver.maximise(quiet)

@@ -46,9 +46,9 @@ def map_solver(
     ----------
     graph : the model.
     name : name of the solver; `auto` takes the first of grid transfer on a narrow grid, graph cut,
-        grid transfer on any grid, and elimination. If they refuse or are slow, TRW-S completed by
-        toulbar2 is tried on one perturbed problem and taken if it solves that. What no exact solver
-        takes goes to TRW-S, completed by toulbar2 if there are hard constraints.
+        grid transfer on any grid, and elimination. If they refuse or are slow, strips of a
+        grid, then TRW-S completed by toulbar2, are tried on one perturbed problem and taken if they
+        solve that. What no exact solver takes goes to TRW-S, completed by toulbar2 if there are hard constraints.
     memory : bytes for the tables of a solver.
     exact : refuse the model instead of approximating.
     time_limit : seconds for each MAP problem that toulbar2 solves by name.
@@ -71,6 +71,8 @@ def map_solver(
         if seconds <= SLOW:
             return solver, "; ".join(why)
         slow = slow or solver
+    if (strips := _by_strips(graph, memory, slow, why)) is not None:
+        return strips, "; ".join(why)
     if (search := _by_search(graph, memory, exact or slow is not None, why)) is not None:
         return search, "; ".join(why)
     if slow is None and exact:
@@ -102,6 +104,26 @@ def _attempt(name: SolverName, graph: FactorGraph, memory: int, why: list[str]) 
     except (UnsuitableModel, ModelTooLarge) as error:
         why.append(f"not {name}: {error.problem}")
         return None
+
+
+def _by_strips(graph: FactorGraph, memory: int, rest: MapSolver | None, why: list[str]) -> MapSolver | None:
+    """Strips of a binary grid, if they solve one perturbed problem; what they do not solve after
+    that goes to `rest`.
+    """
+    from thesis_cli.inference.grid_strips import GridStrips
+
+    try:
+        strips = GridStrips(graph, memory, rest=rest)
+    except UnsuitableModel:
+        return None  # grid transfer has said why
+    except ModelTooLarge as error:
+        why.append(f"not grid-strips: {error.problem}")
+        return None
+    strips.solve(np.random.default_rng(0).gumbel(size=(1, sum(graph.cardinalities))))
+    if strips.certified.all():
+        return strips
+    why.append("not grid-strips: they do not certify the maximum of a perturbed problem")
+    return None
 
 
 def _by_search(graph: FactorGraph, memory: int, only_exact: bool, why: list[str]) -> MapSolver | None:
@@ -136,6 +158,10 @@ def _make(name: SolverName, graph: FactorGraph, memory: int, time_limit: float =
         from thesis_cli.inference.graph_cut import GraphCut
 
         return GraphCut(graph)
+    if name == "grid-strips":
+        from thesis_cli.inference.grid_strips import GridStrips
+
+        return GridStrips(graph, memory)
     if name == "qpbo":
         from thesis_cli.inference.qpbo import QPBO
 

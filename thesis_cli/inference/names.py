@@ -2,4 +2,6 @@
 
 from typing import Literal
 
-SolverName = Literal["auto", "grid", "graph-cut", "elimination", "toulbar2", "trw-s", "max-product", "qpbo"]
+SolverName = Literal[
+    "auto", "grid", "graph-cut", "elimination", "grid-strips", "toulbar2", "trw-s", "max-product", "qpbo"
+]

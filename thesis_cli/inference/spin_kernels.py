@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from thesis_cli.inference.spins import Forests, Spins
     from thesis_cli.inference.trws import Bounded, Limits
 
+FEW = 4
+"""Forests over which a configuration that is offered ascends."""
+
 AFTER, SPREAD = 16, 8.0
 """Forests that are maximised after a disturbed one, and the largest disturbance of a field as a
 multiple of the sum of the couplings around it."""
@@ -289,6 +292,24 @@ def adopt(m: Spins, h: Floats, states: Floats, climb: Climb) -> None:
         for q in range(m.near_first[v], m.near_first[v + 1]):
             climb.best_around[v] += m.near_couplings[q] * states[m.near[q]]
         climb.around[v] = climb.best_around[v]
+
+
+@kernel()
+def absorb(m: Spins, forests: Forests, h: Floats, states: Floats, first: bool, climb: Climb) -> float:
+    """Ascend from a configuration over a few forests, and keep its parts that gain, or all if it is
+    the first; returns phi of the best configuration without the constant."""
+    if first:
+        adopt(m, h, states, climb)
+    for v in range(h.size):
+        climb.states[v], climb.around[v] = states[v], h[v]
+        for q in range(m.near_first[v], m.near_first[v + 1]):
+            climb.around[v] += m.near_couplings[q] * states[m.near[q]]
+    for k in range(FEW):
+        maximise_forest(m, forests, k, 0.0, np.uint64(0), climb)
+    least = NEGLIGIBLE * weight(m, h)
+    keep_gains(m, least, climb)
+    settle(m, least, climb)
+    return value_of(h, climb)
 
 
 @helper()
