@@ -86,8 +86,7 @@ class _Cut(NamedTuple):
         for k in range(count):
             maximise_binary(gains[k], right[k], down[k], width, 1, values[k], states[k])
         base = self.along.sum() + across.sum() - fields.sum()
-        spins: Floats = (2.0 * states - 1).reshape(fields.shape)
-        return float(values.sum() + base), spins
+        return float(values.sum() + base), np.asarray((2.0 * states - 1).reshape(fields.shape))
 
 
 class GridStrips:
@@ -208,8 +207,8 @@ class GridStrips:
         from thesis_cli.inference.spin_kernels import SPREAD, absorb, search
 
         n = h.size
-        floats = list(np.zeros((6, n)))
-        climb = Climb(*floats, queue=np.empty(n, np.int64))
+        f = np.zeros((6, n))
+        climb = Climb(f[0], f[1], f[2], f[3], f[4], f[5], np.empty(n, np.int64))
         absorb(self._spins, self._forests, h, np.where(h > 0, 1.0, -1.0), True, climb)
         _, value = search(self._spins, self._forests, h, ROUNDS, SPREAD, np.uint64(0), climb)
         bound, total, spent = np.inf, 0, 0.0
