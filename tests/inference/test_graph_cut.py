@@ -13,6 +13,7 @@ from thesis_cli.base.errors import UnsuitableModel
 from thesis_cli.inference import graph_cut
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.graph_cut import BinaryModel, CutForm, GraphCut, MinimumCut
+from thesis_cli.inference.maximum_flow import Network
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import ising
 
@@ -207,3 +208,17 @@ def test_a_large_grid_from_arrays():
     values, states = MinimumCut(model).maximise(noise)
     assert values.tolist() == [len(edges) + 10.25] * 2
     assert states.min(axis=1).tolist() == states.max(axis=1).tolist() == [1, 0]
+
+
+def test_other_capacities_of_a_network_are_those_of_one_built_afresh():
+    rng = np.random.default_rng(0)
+    arcs = np.array([[2, 0], [0, 1], [3, 1], [2, 3], [1, 2]])
+    bare = np.zeros((4, 2), bool)
+    network = Network(arcs, np.zeros((5, 2)), bare)
+    for _ in range(20):
+        capacities, costs = rng.random((5, 2)), rng.normal(size=(3, 4))
+        changed = network.with_capacities(capacities)
+        np.testing.assert_array_equal(changed.labels(costs), Network(arcs, capacities, bare).labels(costs))
+        assert changed.cut(costs[0])[0] == Network(arcs, capacities, bare).cut(costs[0])[0]
+    with pytest.raises(ValueError, match="no fixed nodes"):
+        Network(arcs, np.ones((5, 2)), np.eye(4, 2, dtype=bool)).with_capacities(np.ones((5, 2)))

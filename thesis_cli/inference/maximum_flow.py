@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -95,7 +96,22 @@ class Network:
             costs = np.where(fixed, -capacities[mixed, own], capacities[mixed, other])
             self._costs += np.bincount(arcs[mixed, own], costs, n)
         kept = self._free[arcs].all(axis=1)
-        self._arcs, self._base = _sorted(arcs[kept], capacities[kept], n)
+        self._arcs, self._places = _sorted(arcs[kept], n)
+        self._base = capacities[kept].reshape(-1)[self._places]
+
+    def with_capacities(self, capacities: Floats) -> Network:
+        """The same nodes and arcs with other capacities, of which nothing is sorted again; finite,
+        shape (A, 2).
+
+        Raises
+        ------
+        ValueError : hard constraints fix the label of a node.
+        """
+        if not self._free.all():
+            raise ValueError("the network must have no fixed nodes")
+        found = copy.copy(self)
+        found._capacities, found._base = capacities, capacities.reshape(-1)[self._places]
+        return found
 
     def labels(self, costs: Floats) -> Ints:
         """Labellings of least cost.
@@ -156,15 +172,15 @@ def _forced(arcs: Ints, hard: Bools, forbidden: Bools) -> Bools:
     return forced
 
 
-def _sorted(arcs: Ints, capacities: Floats, nodes: int) -> tuple[Arcs, Floats]:
-    """Edges in ascending order, those at each node, and the capacities of all arcs."""
+def _sorted(arcs: Ints, nodes: int) -> tuple[Arcs, Ints]:
+    """Edges in ascending order, those at each node, and where the capacities of all arcs stand."""
     turned = arcs[:, 0] > arcs[:, 1]
     ends = np.where(turned[:, None], arcs[:, ::-1], arcs)
     order = np.lexsort((ends[:, 1], ends[:, 0]))
     ends = ends[order]
-    base = np.where(turned[:, None], capacities[:, ::-1], capacities)[order].reshape(-1)
+    places = (2 * order[:, None] + np.where(turned[order, None], [1, 0], [0, 1])).reshape(-1)
     tails, heads = ends.reshape(-1), ends[:, ::-1].reshape(-1)
     leaving = np.lexsort((heads, tails))
     starts = np.searchsorted(tails[leaving], np.arange(nodes + 1))
     short = [np.ascontiguousarray(a, np.int32) for a in (ends, starts, heads[leaving], leaving)]
-    return Arcs(*short), np.ascontiguousarray(base)
+    return Arcs(*short), places

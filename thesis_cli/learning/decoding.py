@@ -4,6 +4,8 @@ perturbations of one weight vector, since these change unary potentials alone.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
@@ -52,7 +54,7 @@ class Decoder:
         if solver in ("auto", "graph-cut") and weights.attractive:
             couplings = np.concatenate([weights.right.ravel(), weights.down.ravel()])
             capacities = np.repeat(2 * couplings[:, None], 2, axis=1)
-            self._network = Network(neighbours(height, width), capacities, np.zeros((height * width, 2), np.bool_))
+            self._network = _network(height, width).with_capacities(capacities)
             self._maximise = self._cut
             return
         graph = SpinGlass(np.zeros(self.shape), weights.right, weights.down).graph()
@@ -88,13 +90,17 @@ class Decoder:
 
     def _cut(self, unary: Floats) -> tuple[Floats, Ints]:
         """Values and states by minimum cuts: two pixels that differ cost twice their coupling."""
-        states = np.empty(unary.shape[:2], np.int64)
-        costs = unary[..., 0] - unary[..., 1]
-        for row, cost in zip(states, costs, strict=True):
-            row[:] = self._network.cut(cost)[1]
+        states = self._network.labels(unary[..., 0] - unary[..., 1])
         images = np.where(states == 1, 1.0, -1.0).reshape(-1, *self.shape)
         own = np.where(states == 1, unary[..., 1], unary[..., 0]).sum(axis=1)
         return own + self._weights.pairs(images), states
+
+
+@lru_cache(maxsize=4)
+def _network(height: int, width: int) -> Network:
+    """A grid without couplings, sorted once for all weights of its size."""
+    arcs = neighbours(height, width)
+    return Network(arcs, np.zeros(arcs.shape), np.zeros((height * width, 2), np.bool_))
 
 
 def _general(graph: FactorGraph, width: int) -> MapSolver:

@@ -63,9 +63,9 @@ def constant_weights(height: int, width: int, coupling: float) -> GridWeights:
 
 def one_coupling(part: Part) -> GridWeights:
     """The constant weights with the least error on some images."""
-    size = part.clean.shape[1:]
+    _, height, width = part.clean.shape
     return min(
-        (constant_weights(*size, float(c)) for c in COUPLINGS),
+        (constant_weights(height, width, float(c)) for c in COUPLINGS),
         key=lambda weights: part.error(map_images(weights, part.noisy)),
     )
 
@@ -166,4 +166,4 @@ def bound_gap(weights: GridWeights, noisy: Bools, samples: int, seed: np.random.
 
 def thinned(count: int, most: int) -> list[int]:
     """At most `most` of `count` places, the first and the last among them, about even in their logarithm."""
-    return np.unique(np.geomspace(1, count, most).round().astype(int) - 1).tolist()
+    return [int(place) - 1 for place in np.unique(np.geomspace(1, count, most).round())]

@@ -34,7 +34,7 @@ def from_digits(digits: str, height: int) -> Bytes:
 def chosen(frame: pd.DataFrame, images: str, method: str, decision: str = "map") -> float | None:
     """The regularisation with the least mean error on validation images; None if the method has none."""
     means = _of(frame, images, method, decision).groupby("regularisation").validation_error.mean()
-    return None if means.empty else float(means.idxmin())
+    return None if means.empty else float(means.index.to_numpy()[int(means.argmin())])
 
 
 def error_by_draw(
@@ -74,7 +74,8 @@ def figure_of(frame: pd.DataFrame, ours: str, theirs: str, printed: float, witho
     """
     figure, axes = panels(1, 1, height=5.0)
     axes.remove()
-    top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1.3])
+    halves: Any = figure.subfigures(2, 1, height_ratios=[1, 1.3])
+    top, bottom = halves
     pictures = frame[frame.kind == "picture"]
     images = pictures.images.iloc[0]
     titles = {"clean": "(a) clean", "noisy": "(b) a tenth flipped", ours: f"(c) {ours}", theirs: f"(d) {theirs}"}
@@ -123,7 +124,8 @@ def _plot_errors(ax: Axes, frame: pd.DataFrame, printed: float) -> None:
 
 def _plot_traces(ax: Axes, frame: pd.DataFrame, ours: str) -> None:
     """Objectives as they fall."""
-    for (method, weight), rows in frame.groupby(["method", "regularisation"]):
+    groups: Any = frame.groupby(["method", "regularisation"])
+    for (method, weight), rows in groups:
         style = {1.0: "-", 0.01: "--"}.get(weight, ":")
         colour = COLOURS[0 if method == ours else 1]
         ax.plot(rows.map_calls, rows.objective, style, color=colour, label=f"{method}, {weight:g}")
