@@ -13,10 +13,11 @@ from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
+from thesis_cli.perturbation import expanded_blocks
 from thesis_cli.perturbation.copies import bytes_of_copies, copy_noise, variable_noise
 from thesis_cli.perturbation.expanded import Expansion, expanded_maximum, log_corollary_epsilon
 from thesis_cli.perturbation.expanded_kernels import ascend, ascend_reference
-from thesis_cli.perturbation.expanded_pairs import PairwiseCopies
+from thesis_cli.perturbation.expanded_pairs import Box, PairwiseCopies
 
 
 def extended_values(graph, copies, root):
@@ -93,19 +94,23 @@ def test_it_is_the_maximum_over_all_configurations_of_the_copies(graph, copies):
         assert found.value == pytest.approx(extended_values(graph, copies, seed(entropy)).max(), abs=1e-12)
 
 
+def over_counts(graph, pairs):
+    """Every vector of counts of binary variables, and its value."""
+    n, copies = len(graph.cardinalities), pairs.noise.copies
+    counts = np.array(list(itertools.product(range(copies + 1), repeat=n)))
+    means = np.stack([pairs.mean_noise(np.full(n, c)) for c in range(copies + 1)])
+    return counts, mean_potentials(graph, counts / copies) + means[counts, np.arange(n)].sum(axis=1)
+
+
 @pytest.mark.parametrize("kind", ["attractive", "mixed"])
 def test_what_is_proven_and_the_upper_bound_hold_over_all_counts(kind):
-    """Against every vector of counts; weak and strong couplings, so that both proofs are seen."""
+    """Weak and strong couplings, so that both proofs are seen."""
     proven = set()
     for entropy, coupling in itertools.product(range(2), (0.3, 1.0, 3.0)):
         graph = grid(2, 2, coupling, 0.5, kind, entropy)
-        copies = 5
-        noise = copy_noise(graph.cardinalities, copies, seed(entropy))
-        pairs = PairwiseCopies.of(graph, noise)
-        counts = np.array(list(itertools.product(range(copies + 1), repeat=4)))
-        means = np.stack([pairs.mean_noise(np.full(4, c)) for c in range(copies + 1)])
-        values = mean_potentials(graph, counts / copies) + means[counts, np.arange(4)].sum(axis=1)
-        found = expanded_maximum(graph, copies, seed(entropy), tries=2)
+        pairs = PairwiseCopies.of(graph, copy_noise(graph.cardinalities, 5, seed(entropy)))
+        counts, values = over_counts(graph, pairs)
+        found = expanded_maximum(graph, 5, seed(entropy), tries=2)
         assert found.value <= values.max() + 1e-12
         assert found.upper >= values.max() - 1e-12
         box, best = pairs.bracket(), counts[values.argmax()]
@@ -117,6 +122,26 @@ def test_what_is_proven_and_the_upper_bound_hold_over_all_counts(kind):
             proven.add(box.single)
     assert True in proven
     assert kind == "mixed" or proven == {True, False}
+
+
+@pytest.mark.parametrize("coupling", [1.0, 2.5])
+def test_bounds_over_blocks_come_down_to_the_maximum(coupling, monkeypatch):
+    monkeypatch.setattr(expanded_blocks, "ARCS", 150)
+    graph = grid(2, 2, coupling, 1.0, "attractive", 3)
+    pairs = PairwiseCopies.of(graph, copy_noise(graph.cardinalities, 11, seed(3)))
+    counts, values = over_counts(graph, pairs)
+    blocks = expanded_blocks.Blocks.around(pairs, Box(counts[0], counts[-1]), counts[0])
+    assert max(s.size for s in blocks.starts) < 12
+    bound = blocks.bound()
+    bounds = [bound.upper]
+    while not bound.chosen.single:
+        blocks = blocks.split(bound.chosen)
+        bound = blocks.bound()
+        bounds.append(bound.upper)
+    assert bounds[0] > values.max() + 0.01
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[-1] == pytest.approx(values.max(), abs=1e-9)
+    np.testing.assert_array_equal(bound.chosen.low, counts[values.argmax()])
 
 
 @settings(max_examples=examples(20))

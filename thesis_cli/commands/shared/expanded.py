@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from thesis_cli.perturbation.estimate import Estimate
     from thesis_cli.perturbation.expanded import ExpandedMaximum
 
+CUTS = 10
+"""Most minimum cuts, of some 0.3 s each."""
+
 TOLD = 2.0
 """Predicted seconds from which they are told before the work."""
 
@@ -62,7 +65,7 @@ def expanded(model: Model, copies: int, confidence: float, seed: int, memory: in
     if (seconds := predicted_seconds(model, copies)) > TOLD:
         logger.info("%s copies take about %.0f s and %s", f"{copies * noisy(model):,}", seconds, bytes_text(needed))
     with progress(copies * len(model.cardinalities), "copies") as tick:
-        found = expanded_maximum(model, copies, seed, memory=memory, progress=tick)
+        found = expanded_maximum(model, copies, seed, memory=memory, cuts=CUTS, progress=tick)
     return Expanded(*_rows(model, found, confidence))
 
 
