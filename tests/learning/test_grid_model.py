@@ -46,6 +46,17 @@ def test_the_best_image_under_noise_is_that_of_enumeration(low, name):
         assert np.array_equal(found[k], images[total.argmax()])
 
 
+def test_wide_images_with_any_couplings_have_certified_maxima():
+    weights = random_weights(14, 13, low=-0.5)
+    rng = np.random.default_rng(0)
+    own = rng.normal(0, 1, (2, 14, 13))
+    decoder = Decoder(weights)
+    values, found = decoder.maximise(own)
+    assert (decoder.name, decoder.guarantee) == ("grid strips", "exact")
+    assert values == pytest.approx(Decoder(weights, "grid").maximise(own)[0])
+    assert values == pytest.approx((own * found).sum(axis=(1, 2)) + weights.pairs(found))
+
+
 def test_couplings_below_0_are_refused_by_name():
     with pytest.raises(UnsuitableModel, match=r"a coupling is -0\.\d+, and graph cuts take none below 0"):
         Decoder(random_weights(low=-1.0), "graph-cut")

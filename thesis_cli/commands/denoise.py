@@ -188,13 +188,12 @@ def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
     chosen = _chosen(request, noisy)
     _check_files(request, noisy)
     with about(_label(request.weights)), progress(len(noisy.names), "images") as tick:
-        solver = Decoder(weights, request.solver).describe()
+        decoder = Decoder(weights, request.solver)
         if request.decision == "map":
-            pixels = map_images(weights, noisy.pixels, solver=request.solver, progress=tick)
+            pixels = map_images(weights, noisy.pixels, solver=decoder, progress=tick)
         else:
-            pixels = marginal_images(
-                weights, noisy.pixels, request.samples, request.seed, solver=request.solver, progress=tick
-            )
+            samples, seed = request.samples, request.seed
+            pixels = marginal_images(weights, noisy.pixels, samples, seed, solver=decoder, progress=tick)
     columns: dict[str, Any] = {"name": noisy.names, "changed": (pixels != noisy.pixels).sum(axis=(1, 2))}
     if clean is not None:
         columns["noisy_error"] = (noisy.pixels != clean).mean(axis=(1, 2))
@@ -206,7 +205,7 @@ def run(request: DenoiseRequest, progress: Progress) -> DenoiseResult:
         images=Images(noisy.names, pixels),
         noisy=noisy.pixels,
         clean=clean,
-        solver=solver,
+        solver=f"{decoder.name}, {decoder.guarantee}",
     )
     if request.out is not None:
         result.save(request.out)

@@ -199,7 +199,8 @@ def run(request: TrainDenoiserRequest, progress: Progress) -> TrainDenoiserResul
     checkpoint = request.out.with_suffix(".checkpoint") if request.out is not None else None
     with progress(settings.total, "iterations") as tick:
         trained = _trained(request, noisy, clean, settings, checkpoint, tick)
-    found = map_images(trained.weights, noisy.pixels)
+    decoder = Decoder(trained.weights)
+    found = map_images(trained.weights, noisy.pixels, solver=decoder)
     result = TrainDenoiserResult(
         columns=trained.columns,
         request=request,
@@ -209,7 +210,7 @@ def run(request: TrainDenoiserRequest, progress: Progress) -> TrainDenoiserResul
         map_calls=trained.map_calls,
         noisy_error=float((noisy.pixels != clean.pixels).mean()),
         error=float((found != clean.pixels).mean()),
-        solver=Decoder(trained.weights).describe(),
+        solver=f"{decoder.name}, {decoder.guarantee}",
     )
     if request.out is not None and checkpoint is not None:
         result.save(request.out)

@@ -29,12 +29,7 @@ class Decoder:
     ----------
     weights : of which only the couplings count.
     solver : `auto` takes a minimum cut if no coupling is negative, perhaps after flips of pixels,
-        otherwise grid transfer on a narrow grid and TRW-S on a wide one.
-
-    Attributes
-    ----------
-    name : of the algorithm.
-    guarantee : `exact` or `approximate`.
+        otherwise grid transfer on a narrow grid and strips of a wide one.
 
     Raises
     ------
@@ -43,7 +38,6 @@ class Decoder:
 
     def __init__(self, weights: GridWeights, solver: SolverName = "auto") -> None:
         self.shape = height, width = weights.shape
-        self.name, self.guarantee = "graph cut", "exact"
         if solver == "graph-cut" and not weights.attractive:
             low = min(weights.right.min(initial=0), weights.down.min(initial=0))
             raise UnsuitableModel(
@@ -51,6 +45,7 @@ class Decoder:
                 "leave --solver out, or train with --couplings attractive",
             )
         self._weights = weights
+        self._solver: MapSolver | None = None
         if solver in ("auto", "graph-cut") and weights.attractive:
             couplings = np.concatenate([weights.right.ravel(), weights.down.ravel()])
             capacities = np.repeat(2 * couplings[:, None], 2, axis=1)
@@ -59,15 +54,18 @@ class Decoder:
             return
         graph = SpinGlass(np.zeros(self.shape), weights.right, weights.down).graph()
         found = _general(graph, min(self.shape)) if solver == "auto" else map_solver(graph, solver)[0]
-        self.name, self.guarantee = found.name, found.guarantee
+        self._solver = found
         self._maximise = lambda unary: found.maximise(unary.reshape(len(unary), -1))
 
-    name: str
-    guarantee: Guarantee
+    @property
+    def name(self) -> str:
+        """Of the algorithm."""
+        return self._solver.name if self._solver else "graph cut"
 
-    def describe(self) -> str:
-        """`graph cut, exact`."""
-        return f"{self.name}, {self.guarantee}"
+    @property
+    def guarantee(self) -> Guarantee:
+        """`exact` or `approximate`; some solvers know only once they have maximised."""
+        return self._solver.guarantee if self._solver else "exact"
 
     def maximise(self, own: Floats, noise: Floats | None = None) -> tuple[Floats, Floats]:
         """The best images.
@@ -110,4 +108,4 @@ def _general(graph: FactorGraph, width: int) -> MapSolver:
     try:
         return map_solver(graph, "graph-cut")[0]
     except UnsuitableModel:  # a frustrated cycle
-        return map_solver(graph, "trw-s")[0]
+        return map_solver(graph, "grid-strips")[0]

@@ -16,12 +16,13 @@ BLOCK = 2**21
 
 
 def map_images(
-    weights: GridWeights, noisy: Bools, *, solver: SolverName = "auto", progress: Tick | None = None
+    weights: GridWeights, noisy: Bools, *, solver: SolverName | Decoder = "auto", progress: Tick | None = None
 ) -> Bools:
     """The most probable clean images, shape (count, h, w).
 
     Parameters
     ----------
+    solver : by name, or prepared for these weights.
     progress : called with the number of images just done.
 
     Raises
@@ -30,7 +31,7 @@ def map_images(
     UnsuitableModel, ModelTooLarge : the named solver does not take the weights.
     """
     check_size(weights, noisy.shape)
-    decoder = Decoder(weights, solver)
+    decoder = solver if isinstance(solver, Decoder) else Decoder(weights, solver)
     found = np.empty(noisy.shape, np.bool_)
     size = max(1, BLOCK // (2 * weights.field.size))
     for start in range(0, len(noisy), size):
@@ -47,14 +48,14 @@ def foreground_shares(
     samples: int,
     seed: int,
     *,
-    solver: SolverName = "auto",
+    solver: SolverName | Decoder = "auto",
     progress: Tick | None = None,
 ) -> Floats:
     """Share of perturbed maximisers in which each pixel is foreground: its probability under the
     perturb-max distribution, estimated; shape (count, h, w). Raises as `map_images`.
     """
     check_size(weights, noisy.shape)
-    decoder = Decoder(weights, solver)
+    decoder = solver if isinstance(solver, Decoder) else Decoder(weights, solver)
     found = np.zeros(noisy.shape)
     pixels = weights.field.size
     size = max(1, BLOCK // (2 * pixels))
@@ -77,7 +78,7 @@ def marginal_images(
     samples: int,
     seed: int,
     *,
-    solver: SolverName = "auto",
+    solver: SolverName | Decoder = "auto",
     progress: Tick | None = None,
 ) -> Bools:
     """Each pixel in its more probable state under the perturb-max distribution, which makes the
