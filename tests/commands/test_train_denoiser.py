@@ -56,7 +56,8 @@ def test_from_pairs_to_denoised_images_and_a_model(cli, tmp_path, folders):
     assert "--overwrite" in refused.err
 
 
-def test_stacks_belong_together_by_place(folders):
+def test_stacks_belong_together_by_place(folders, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     noisy, clean = folders
     np.save("noisy.npy", noisy), np.save("other.npy", 7 * clean + 1)
     by_place = tc.train_denoiser("noisy.npy", "other.npy", iterations=2)
