@@ -288,7 +288,9 @@ def maximise_binary(
     """
     batch, sites = field.shape
     rows, size = sites // width, max(WIDE, lanes << width)
-    before = np.zeros((rows + 1, size))
+    before = np.empty((rows + 1, size))
+    for i in range(size):
+        before[0, i] = 0.0
     folded, totals = np.empty(max(WIDE, size // 4)), np.zeros(32)
     weights, extra = np.empty(4 * sites * lanes), np.zeros(width * lanes)
     for start in range(0, batch, lanes):

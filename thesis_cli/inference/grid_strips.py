@@ -9,7 +9,7 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
-from thesis_cli.inference.belief_propagation import over_rows, perturbed_values, soft_binary
+from thesis_cli.inference.belief_propagation import over_rows, soft_binary
 from thesis_cli.inference.grid_layout import layout
 from thesis_cli.inference.pairwise import pairwise
 from thesis_cli.inference.solver import Guarantee, MapSolver
@@ -22,12 +22,13 @@ WIDTHS = 10, 12, 14
 ROUNDS = 20
 """Rounds of search before the first cut."""
 
-PATIENCE, PROGRESS = 10, 0.05
+PATIENCE, PROGRESS = 10, 0.15
 """A bound stalls if it falls in so many iterations by at most this share of what it is above the
 value."""
 
-FAILURES, SHORTER = 3, 0.7
-"""Consecutive steps that do not lower the bound, and by how much the next are shorter then."""
+LENGTH, FAILURES, SHORTER = 1.5, 3, 0.7
+"""First steps as a multiple of Polyak's, consecutive steps that do not lower the bound, and by how
+much the next are shorter then."""
 
 SECONDS_AN_ENTRY = 2e-10
 """Time of an iteration for each site and each state of a strip's boundary, as measured."""
@@ -177,17 +178,20 @@ class GridStrips:
         """See `TRWS.solve`."""
         batch = len(noise)
         states = np.empty((batch, len(self.graph.cardinalities)), np.int64)
-        bounds, iterations = np.empty(batch), np.empty(batch, np.int64)
+        values, bounds, iterations = np.empty(batch), np.empty(batch), np.empty(batch, np.int64)
 
         def work(rows: slice) -> None:
-            h, constants = self._fields.of(self._unary + noise[rows])
-            for row, own, constant in zip(range(rows.start, rows.stop), h, constants, strict=True):
-                spins, bound, iterations[row] = self._row(own)
-                states[row, self._spins.variables] = spins > 0
-                bounds[row] = bound + constant
+            unary = self._unary + noise[rows]
+            h, constants = self._fields.of(unary)
+            placed = np.empty(h.shape, np.int64)
+            for k, row in enumerate(range(rows.start, rows.stop)):
+                spins, bound, iterations[row] = self._row(h[k])
+                placed[k] = spins > 0
+                bounds[row] = bound + constants[k]
+            states[rows, self._spins.variables] = placed
+            values[rows] = self._fields.values(self._spins, unary, placed)
 
         over_rows(work, batch, self._jobs)
-        values = perturbed_values(self.graph, noise, states)
         self.certified = values >= bounds - self._tolerance * np.maximum(1, np.abs(bounds))
         self.iterations = iterations
         return values, states, bounds
@@ -218,7 +222,7 @@ class GridStrips:
             padded = np.zeros(self._right.size + 1)
             padded[self._sites] = h
             fields, across = padded[cut.sites] * cut.share, cut.across.copy()
-            length, failures, earlier, lowest = 1.0, 0, np.inf, np.inf
+            length, failures, earlier, lowest = LENGTH, 0, np.inf, np.inf
             for iteration in range(1, self._max_iterations + 1):
                 if total and spent + cost > self._seconds:
                     return climb.best, bound, total

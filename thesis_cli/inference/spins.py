@@ -9,6 +9,9 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.inference.pairwise import Pairwise
 
+BLOCK = 2**16
+"""Numbers in one temporary array of a batch."""
+
 FEWEST, MOST, PLACES = 4, 24, 2_400_000
 """Least and most forests that a search uses, and about how many places they have together."""
 
@@ -107,25 +110,41 @@ class Climb(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """What a binary pairwise model makes of its unary log-potentials.
+    """A binary pairwise model in the order of places, for any unary log-potentials.
 
     Attributes
     ----------
     low, high : where the two states of each variable lie among the unary log-potentials; equal for
         a variable with one state, shape (n,).
-    fields : h without noise, at each place, shape (n,).
-    constant : phi without fields and couplings, in nats, but for the mean of unary log-potentials.
+    tables : log-potentials of each edge with axes (earlier, later), shape (E, 2, 2).
+    fields : what the tables add to h at each place, shape (n,).
+    base : log-potential that does not depend on the states.
     """
 
     low: Ints
     high: Ints
+    tables: Floats
     fields: Floats
-    constant: float
+    base: float
 
     def of(self, unary: Floats) -> tuple[Floats, Floats]:
         """h and the constant under unary log-potentials, shape (batch, states)."""
         low, high = unary[:, self.low], unary[:, self.high]
-        return self.fields + (high - low) / 2, self.constant + (high + low).sum(axis=1) / 2
+        constant = self.base + float(self.tables.mean(axis=(1, 2)).sum())
+        return self.fields + (high - low) / 2, constant + (high + low).sum(axis=1) / 2
+
+    def values(self, spins: Spins, unary: Floats, states: Ints) -> Floats:
+        """phi of states 0 and 1 by place, shape (batch, n), under unary log-potentials, shape
+        (batch, states)."""
+        flat, edges = self.tables.reshape(-1), 4 * np.arange(len(self.tables))
+        found = np.full(len(states), self.base)
+        rows = max(1, BLOCK // (1 + edges.size))
+        for start in range(0, len(states), rows):
+            part = states[start : start + rows]
+            own = np.take_along_axis(unary[start : start + rows], np.where(part == 1, self.high, self.low), axis=1)
+            pairs = flat[edges + 2 * part[:, spins.earlier] + part[:, spins.later]]
+            found[start : start + rows] += own.sum(axis=1) + pairs.sum(axis=1)
+        return found
 
 
 def spins_of(form: Pairwise) -> tuple[Spins, Fields]:
@@ -163,7 +182,7 @@ def spins_of(form: Pairwise) -> tuple[Spins, Fields]:
         np.bincount(ends, np.tile(np.abs(couplings), 2), n).astype(np.float64),
     )
     low, high = form.offsets[:-1][variables], form.offsets[1:][variables] - 1
-    return layout, Fields(low, high, fields, form.constant + float(tables.mean(axis=(1, 2)).sum()))
+    return layout, Fields(low, high, tables, fields, form.constant)
 
 
 def forests_of(spins: Spins) -> Forests:

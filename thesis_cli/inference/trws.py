@@ -130,33 +130,40 @@ class TRWS:
         """
         batch, given = noise.shape
         states = np.zeros((batch, len(self._form.cardinalities)), np.int64)
-        bounds, iterations = np.empty(batch), np.empty(batch, np.int64)
+        values, bounds, iterations = np.empty(batch), np.empty(batch), np.empty(batch, np.int64)
 
         def work(rows: slice) -> None:
             unary = np.repeat(self._form.unary[None], rows.stop - rows.start, axis=0)
             unary[:, :given] += noise[rows]
-            self._iterate(unary, Bounded(states[rows], bounds[rows], iterations[rows]))
+            part = Bounded(states[rows], bounds[rows], iterations[rows])
+            if isinstance(self._model, Messages):
+                self._by_tables(unary, part)
+            else:
+                values[rows] = self._by_spins(*self._model, unary, part)
 
         over_rows(work, batch, self._jobs)
         found = np.ascontiguousarray(states[:, : len(self.graph.cardinalities)])
-        values = perturbed_values(self.graph, noise, found)
+        if isinstance(self._model, Messages):
+            values = perturbed_values(self.graph, noise, found)
         scale = np.maximum(1, np.abs(np.where(bounds > -np.inf, bounds, 0)))
         self.certified = values >= bounds - self._tolerance * scale
         self.iterations = iterations
         return values, found, bounds
 
-    def _iterate(self, unary: Floats, found: Bounded) -> None:
-        if isinstance(self._model, Messages):
-            from thesis_cli.inference.trws_kernels import trws
+    def _by_tables(self, unary: Floats, found: Bounded) -> None:
+        from thesis_cli.inference.trws_kernels import trws
 
-            trws(self._model, self._form.constant, len(self.graph.cardinalities), unary, self._limits, found)
-        else:
-            from thesis_cli.inference.spin_kernels import spin_trws
+        assert isinstance(self._model, Messages)
+        trws(self._model, self._form.constant, len(self.graph.cardinalities), unary, self._limits, found)
 
-            spins, fields, forests = self._model
-            placed = found._replace(states=np.empty_like(found.states))
-            spin_trws(spins, forests, *fields.of(unary), self._limits, placed)
-            found.states[:, spins.variables] = placed.states
+    def _by_spins(self, spins: Spins, fields: Fields, forests: Forests, unary: Floats, found: Bounded) -> Floats:
+        """The values of the configurations."""
+        from thesis_cli.inference.spin_kernels import spin_trws
+
+        placed = found._replace(states=np.empty_like(found.states))
+        spin_trws(spins, forests, *fields.of(unary), self._limits, placed)
+        found.states[:, spins.variables] = placed.states
+        return fields.values(spins, unary, placed.states)
 
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
         """See `MapSolver.maximise`."""
