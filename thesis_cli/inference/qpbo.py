@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.inference.belief_propagation import perturbed_values
 from thesis_cli.inference.graph_cut import BinaryModel, CutForm, noise_columns
 from thesis_cli.inference.maximum_flow import Network
 from thesis_cli.inference.solver import Guarantee
@@ -88,7 +87,10 @@ class QPBO:
             labels = states[open_rows]
             completed = self._rest.solve(self._held(noise[open_rows], labels))[1]
             states[open_rows] = np.where(labels < 0, completed, labels)
-        return perturbed_values(self.graph, noise, states), states
+        values = np.empty(len(noise))
+        for rows in self._model.blocks(len(noise)):
+            values[rows] = self._model.values(states[rows], noise[rows][:, self._columns])
+        return values, states
 
     @cached_property
     def _rest(self) -> TRWS:
