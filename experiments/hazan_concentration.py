@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.perturbation.concentration import deviation
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.studies.perturbation.concentration import deviation
 from thesis_cli.studies.perturbation.sample_means import COUNTS, MAXIMUM, NOISE, PRESETS, rows_of, run, tasks
 
 NORMAL_95 = 1.959964

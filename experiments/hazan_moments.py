@@ -8,7 +8,6 @@ import pandas as pd
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.grid import GridTransfer
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.perturbation.concentration import log_sobolev_deviation, poincare_deviation
 from thesis_cli.perturbation.low_rank import low_rank_maxima
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.studies.perturbation import concentration as bounds
@@ -76,15 +75,15 @@ def _counts(most):
 
 def _at(count):
     """Deviations that the mean of M values exceeds with probability at most 0.1."""
-    yield TEN, poincare_deviation(1.0, count, TAIL)
-    yield TWELVE, log_sobolev_deviation(1.0, count, TAIL)
+    yield TEN, bounds.poincare_deviation(1.0, count, TAIL)
+    yield TWELVE, bounds.log_sobolev_deviation(1.0, count, TAIL)
     yield GUMBEL, bounds.exact_deviation(count, TAIL)
     yield NEGATIVE, bounds.exact_deviation(count, TAIL, -1)
 
 
 def _limits():
-    yield TEN, [poincare_deviation(1.0, 1, math.exp(-x)) for x in EXPONENTS]
-    yield TWELVE, [log_sobolev_deviation(1.0, 1, math.exp(-x)) for x in EXPONENTS]
+    yield TEN, [bounds.poincare_deviation(1.0, 1, math.exp(-x)) for x in EXPONENTS]
+    yield TWELVE, [bounds.log_sobolev_deviation(1.0, 1, math.exp(-x)) for x in EXPONENTS]
     for name in (NINE, ELEVEN, GUMBEL):
         yield CHERNOFF + name, bounds.chernoff_deviation(MOMENTS[name], EXPONENTS)
     sharp = bounds.chernoff_deviation(lambda u: bounds.gumbel_moment(u, LARGE), EXPONENTS, math.sqrt(LARGE))

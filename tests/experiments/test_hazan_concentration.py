@@ -7,8 +7,7 @@ import pytest
 
 from tests.experiments.runs import assert_near, one, rows, run, whole
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.perturbation.concentration import log_sobolev_deviation, poincare_deviation
-from thesis_cli.studies.perturbation.concentration import gumbel_moment
+from thesis_cli.studies.perturbation.concentration import gumbel_moment, log_sobolev_deviation, poincare_deviation
 
 UNIT = math.pi**2 / 6
 SMALL = {"couplings": [0, 2, 4], "size": 5, "models": 2, "samples": 100, "moves": 50}

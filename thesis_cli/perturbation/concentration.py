@@ -1,42 +1,39 @@
-"""Bounds on the distance between the mean of M independent values and its expectation.
+"""A bound on the distance between the mean of M independent perturbed maxima and its expectation.
 
-They hold for every function F of independent Gumbel variables that is locally Lipschitz with
-|gradient F| <= a almost everywhere. A perturbed maximum is such a function: its gradient has an
-entry for each noise term of the maximiser, so a^2 = |A| for |A| terms, and 1/|A| if they are
-averaged (Hazan et al. IV-E). The noise at the maximiser, sum_i gamma_i(x_i*), is not, though the
-source applies the bounds to it: it jumps where the maximiser changes, and its variance can exceed 4
-a^2 (by about (ln k)^2 / 4 for one term with k + 1 states whose phi are 0, ..., 0 and ln k).
+For a maximum U of n noise terms, ln E[e^{s (U - E[U])}] <= n k(s) with k(s) = ln Gamma(1 - s) - c s,
+which is the moment of a sum of n Gumbel(-c) variables (docs/low-rank.md). By Markov's inequality, and
+since k(-s) <= k(s), the mean exceeds its expectation by r, or falls short of it, with probability at
+most exp(M (n k(s) - s r)) for each s in (0, 1). Corollaries 10 and 12 of Hazan et al. allow three times
+as much or more.
+
+The noise at the maximiser, sum_i gamma_i(x_i*), has no such bound, though Hazan et al. IV-E applies the
+corollaries to it: it jumps where the maximiser changes, and its variance can exceed 4n (by about
+(ln k)^2 / 4 for one term with k + 1 states whose phi are 0, ..., 0 and ln k).
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 
-def poincare_deviation(gradient: float, count: int, tail: float) -> float:
-    """2 a (1 + sqrt(ln(1/delta) / 2M))^2, above 2a for every M (Hazan et al. Corollary 10).
+from thesis_cli.perturbation.noise import log_moment_rate
+
+_EXPONENTS = 1 / (1 + np.exp(-np.linspace(-25, 25, 4001)))
+"""Values of s; a finer grid would lower the bound by less than 1e-4 of itself."""
+
+
+def maximum_deviation(terms: int, count: int, confidence: float) -> float:
+    """Half the width of a two-sided interval around the mean of perturbed maxima.
+
+    Each side gets half of 1 - confidence.
 
     Parameters
     ----------
-    gradient : a.
-    count : number M of values.
-    tail : delta, a bound on the probability that the mean exceeds its expectation by more; the same
-        bound holds for falling short by more.
+    terms : noise terms n of a configuration; 0 if there is no noise.
+    count : number M of maxima.
     """
-    return 2 * gradient * (1 + math.sqrt(math.log(1 / tail) / (2 * count))) ** 2
-
-
-def log_sobolev_deviation(gradient: float, count: int, tail: float) -> float:
-    """a max(4 ln(1/delta) / M, sqrt(32 ln(1/delta) / M)) (Hazan et al. Corollary 12)."""
-    rate = math.log(1 / tail) / count
-    return gradient * max(4 * rate, math.sqrt(32 * rate))
-
-
-def deviation(gradient: float, count: int, confidence: float) -> float:
-    """Half the width of a two-sided interval around the mean, by the better of the two corollaries.
-
-    Each side gets half of 1 - confidence. The choice depends only on a, M and delta, not on data,
-    so it is allowed.
-    """
-    tail = (1 - confidence) / 2
-    return min(bound(gradient, count, tail) for bound in (poincare_deviation, log_sobolev_deviation))
+    if terms == 0:
+        return 0.0
+    rate = math.log(2 / (1 - confidence)) / count
+    return float((rate / _EXPONENTS - terms * log_moment_rate(-_EXPONENTS)).min())

@@ -11,9 +11,10 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.normal import normal_quantile
 from thesis_cli.base.rounding import sample_deviation
-from thesis_cli.perturbation.concentration import deviation
+from thesis_cli.perturbation.concentration import maximum_deviation
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
 from thesis_cli.perturbation.low_rank import LowRankMaxima
+from thesis_cli.perturbation.noise import log_moment_rate
 
 Interval = Literal["normal", "concentration"]
 
@@ -42,7 +43,7 @@ def power_bounds(values: Floats, terms: int, alphas: Floats) -> tuple[Floats, Fl
         1.
     """
     pairs = [_power_mean(values, float(a)) for a in alphas]
-    shifts = terms * _term_shift(alphas)
+    shifts = terms * log_moment_rate(alphas)
     return np.stack([p[0] for p in pairs], axis=-1) + shifts, np.stack([p[1] for p in pairs], axis=-1)
 
 
@@ -94,28 +95,6 @@ def jackknife_error(values: Floats, alpha: float) -> float:
     without = np.append(np.log1p(weights.sum() - weights), np.logaddexp.reduce(relative))
     m = values.size
     return math.sqrt((m - 1) * float(without.var())) / abs(alpha)
-
-
-_ZETA = np.array(
-    (
-        *(1.6449340668482264, 1.2020569031595942, 1.0823232337111381, 1.03692775514337, 1.0173430619844492),
-        *(1.008349277381923, 1.0040773561979444, 1.0020083928260821, 1.000994575127818),
-    )
-)
-"""Riemann's zeta function at 2, ..., 10."""
-
-
-def _term_shift(alphas: Floats) -> Floats:
-    """ln Gamma(1 + alpha) / alpha + c, by its series where the sum would cancel."""
-    small = np.abs(alphas) < 0.02
-    k = np.arange(2, 11)
-    series: Floats = (_ZETA / k * (-1.0) ** k * np.power.outer(alphas, k - 1)).sum(axis=-1)
-    if small.all():
-        return series
-    from scipy.special import gammaln
-
-    safe = np.where(small, 1.0, alphas)
-    return np.where(small, series, gammaln(1 + safe) / safe + np.euler_gamma)
 
 
 def bound_curve(maxima: LowRankMaxima, alphas: Floats, *, unsafe: bool = False) -> tuple[Floats, Floats]:
@@ -261,7 +240,7 @@ def _bound(
     if interval == "concentration":
         if alpha != 0 or maxima.guarantee != "exact":
             raise InputError("the interval is concentration", "it needs alpha = 0 and an exact solver")
-        half = deviation(math.sqrt(maxima.terms) / divisor, maxima.map_calls, confidence)
+        half = maximum_deviation(maxima.terms, maxima.map_calls, confidence) / divisor
     source = "Thesis eq. 2.8" if method.startswith("U") else "Thesis eq. 2.14"
     return Estimate(
         value, error, value - half, value + half, "ln Z", kind, confidence, maxima.map_calls, method, source

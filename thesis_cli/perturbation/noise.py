@@ -25,3 +25,27 @@ def gumbel(rng: np.random.Generator, rows: int, columns: int) -> Floats:
     np.negative(draws, out=draws)
     draws -= np.euler_gamma
     return draws
+
+
+_ZETA = np.array(
+    (
+        *(1.6449340668482264, 1.2020569031595942, 1.0823232337111381, 1.03692775514337, 1.0173430619844492),
+        *(1.008349277381923, 1.0040773561979444, 1.0020083928260821, 1.000994575127818),
+    )
+)
+"""Riemann's zeta function at 2, ..., 10."""
+
+
+def log_moment_rate(alphas: Floats) -> Floats:
+    """ln E[e^{-alpha gamma}] / alpha = ln Gamma(1 + alpha) / alpha + c of the noise gamma, for alpha > -1,
+    by its series where the sum would cancel.
+    """
+    small = np.abs(alphas) < 0.02
+    k = np.arange(2, 11)
+    series: Floats = (_ZETA / k * (-1.0) ** k * np.power.outer(alphas, k - 1)).sum(axis=-1)
+    if small.all():
+        return series
+    from scipy.special import gammaln
+
+    safe = np.where(small, 1.0, alphas)
+    return np.where(small, series, gammaln(1 + safe) / safe + np.euler_gamma)

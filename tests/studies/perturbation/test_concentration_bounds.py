@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from thesis_cli.perturbation.concentration import deviation
 from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.studies.perturbation import concentration as bounds
 from thesis_cli.studies.perturbation import poincare
@@ -56,9 +55,38 @@ def test_log_moments_of_samples():
     np.testing.assert_allclose(errors, exact, rtol=0.1)
 
 
+CASES = [(a, m, tail) for a in (0.3, 1.0, 10.0) for m in (1, 10, 1000) for tail in (0.4, 0.05, 1e-6)]
+
+
+@pytest.mark.parametrize(("gradient", "count", "tail"), CASES)
+def test_deviations_follow_from_the_moment_bounds(gradient, count, tail):
+    """Corollary 10 follows from 9, and 12 from 11; neither is twice what follows."""
+    pairs = (
+        (bounds.poincare_moment, bounds.poincare_deviation),
+        (bounds.log_sobolev_moment, bounds.log_sobolev_deviation),
+    )
+    for moment, bound in pairs:
+        (best,) = bounds.chernoff_deviation(moment, np.array([math.log(1 / tail) / count]))
+        assert gradient * best <= bound(gradient, count, tail) * (1 + 1e-9) < 2 * gradient * best * (1 + 0.01)
+
+
+def test_published_numbers():
+    assert bounds.poincare_deviation(1.0, 2, math.exp(-4)) == 2 * (1 + 1) ** 2
+    assert bounds.log_sobolev_deviation(3.0, 8, math.exp(-1)) == pytest.approx(3 * 2)
+    assert bounds.log_sobolev_deviation(3.0, 8, math.exp(-32)) == pytest.approx(3 * 16)
+
+
+def test_the_interval_uses_the_better_bound_with_half_the_risk_on_each_side():
+    for count in (1, 10, 100, 10_000):
+        both = (bounds.poincare_deviation, bounds.log_sobolev_deviation)
+        pair = [bound(2.0, count, (1 - 0.9) / 2) for bound in both]
+        assert bounds.deviation(2.0, count, 0.9) == min(pair)
+    assert bounds.deviation(2.0, 10_000, 0.9) == bounds.log_sobolev_deviation(2.0, 10_000, (1 - 0.9) / 2)
+
+
 @pytest.mark.parametrize(("count", "confidence"), [(1, 0.5), (1, 0.999), (10, 0.95)])
 def test_the_tail_bound_is_the_deviation_turned_round(count, confidence):
-    r = deviation(3.0, count, confidence)
+    r = bounds.deviation(3.0, count, confidence)
     assert float(tail_bound(3.0, count, np.array(r))) == pytest.approx(1 - confidence)
 
 

@@ -122,3 +122,30 @@ def exact_deviation(count: int, tail: float, sign: int = 1) -> float:
         return (above if sign == 1 else 1 - above) - tail
 
     return float(brentq(miss, -1 / math.sqrt(count), 12 / math.sqrt(count), xtol=1e-12))
+
+
+def poincare_deviation(gradient: float, count: int, tail: float) -> float:
+    """2 a (1 + sqrt(ln(1/delta) / 2M))^2, above 2a for every M (Hazan et al. Corollary 10).
+
+    Parameters
+    ----------
+    gradient : a.
+    count : number M of values.
+    tail : delta, a bound on the probability that the mean exceeds its expectation by more; the same
+        bound holds for falling short by more.
+    """
+    return 2 * gradient * (1 + math.sqrt(math.log(1 / tail) / (2 * count))) ** 2
+
+
+def log_sobolev_deviation(gradient: float, count: int, tail: float) -> float:
+    """a max(4 ln(1/delta) / M, sqrt(32 ln(1/delta) / M)) (Hazan et al. Corollary 12)."""
+    rate = math.log(1 / tail) / count
+    return gradient * max(4 * rate, math.sqrt(32 * rate))
+
+
+def deviation(gradient: float, count: int, confidence: float) -> float:
+    """The double-sided bound of section IV-E: the better of the two corollaries, with half of 1 -
+    confidence on each side.
+    """
+    tail = (1 - confidence) / 2
+    return min(bound(gradient, count, tail) for bound in (poincare_deviation, log_sobolev_deviation))

@@ -11,7 +11,6 @@ from collections.abc import Callable
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.perturbation.concentration import log_sobolev_deviation, poincare_deviation
 from thesis_cli.studies.perturbation import concentration as bounds
 
 EDGE = 13 / 25
@@ -96,7 +95,7 @@ def _corollary_10() -> dict[str, float]:
     return {
         "Corollary 10, optimum": float(np.abs(first[::500] - optimum).max()),
         "(62) to (64), slack": float(min((second - first).min(), (third - second).min())),
-        "Corollary 10, a million samples": poincare_deviation(1.0, 10**6, 0.1),
+        "Corollary 10, a million samples": bounds.poincare_deviation(1.0, 10**6, 0.1),
     }
 
 
@@ -114,16 +113,15 @@ def _corollary_12() -> dict[str, float]:
         "Corollary 12, optimum": float((-np.minimum(r / 4, r**2 / 32) - (8 * best**2 - best * r)).min()),
         "junction": _better(2.0) - 1,
         "deviations, ratio": 1 / max(_better(v) for v in x),
-        "deviations, ratio beyond": log_sobolev_deviation(1.0, 1, math.exp(-3))
-        / poincare_deviation(1, 1, math.exp(-3)),
-        "Corollary 12 over Chernoff": log_sobolev_deviation(1.0, 1, math.exp(-tiny[0]))
+        "deviations, ratio beyond": _better(3.0),
+        "Corollary 12 over Chernoff": bounds.log_sobolev_deviation(1.0, 1, math.exp(-tiny[0]))
         / float(bounds.chernoff_deviation(bounds.log_sobolev_moment, tiny)[0]),
     }
 
 
 def _better(x: float) -> float:
     """Corollary 12 over Corollary 10 at x = ln(1/delta) / M."""
-    return log_sobolev_deviation(1.0, 1, math.exp(-x)) / poincare_deviation(1.0, 1, math.exp(-x))
+    return bounds.log_sobolev_deviation(1.0, 1, math.exp(-x)) / bounds.poincare_deviation(1.0, 1, math.exp(-x))
 
 
 def _root(f: Callable[[Floats], float], low: float, high: float) -> float:

@@ -16,8 +16,8 @@ import pandas as pd
 from thesis_cli.base.arrays import Floats
 from thesis_cli.inference.graph_cut import GraphCut
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.perturbation.concentration import deviation
 from thesis_cli.perturbation.low_rank import low_rank_maxima
+from thesis_cli.studies.perturbation.concentration import deviation
 from thesis_cli.studies.perturbation.deviations import deviations, shape, squared_gradients, steepest
 
 COUNTS = (1, 5, 10)
