@@ -91,7 +91,8 @@ class _Cut(NamedTuple):
 
 
 class GridStrips:
-    """Lagrangian decomposition of a binary grid into strips of rows.
+    """Dual decomposition of a binary grid into strips of rows (Komodakis, Paragios and Tziritas
+    2011).
 
     Neighbouring strips share a row, with half of its fields and couplings each. Grid transfer
     maximises each strip exactly; the sum of the maxima is an upper bound. Multipliers of the spins
@@ -210,54 +211,75 @@ class GridStrips:
         """Spins by place, the bound without the constant, and the number of iterations."""
         from thesis_cli.inference.spin_kernels import SPREAD, absorb, search
 
-        n = h.size
-        f = np.zeros((6, n))
-        climb = Climb(f[0], f[1], f[2], f[3], f[4], f[5], np.empty(n, np.int64))
-        absorb(self._spins, self._forests, h, np.where(h > 0, 1.0, -1.0), True, climb)
-        _, value = search(self._spins, self._forests, h, ROUNDS, SPREAD, np.uint64(0), climb)
-        bound, total, spent = np.inf, 0, 0.0
+        model, f = (self._spins, self._forests, h), np.zeros((6, h.size))
+        climb = Climb(f[0], f[1], f[2], f[3], f[4], f[5], np.empty(h.size, np.int64))
+        absorb(*model, np.where(h > 0, 1.0, -1.0), True, climb)
+        search(*model, ROUNDS, SPREAD, np.uint64(0), climb)
+        bound, total, left = np.inf, 0, self._seconds
+        grid = np.zeros(self._right.size + 1)
         for width in self._widths:
-            cut = _Cut.of(self._right, self._down, width)
-            cost = SECONDS_AN_ENTRY * cut.sites.size * 2.0 ** cut.sites.shape[2]
-            padded = np.zeros(self._right.size + 1)
-            padded[self._sites] = h
-            fields, across = padded[cut.sites] * cut.share, cut.across.copy()
-            length, failures, earlier, lowest = LENGTH, 0, np.inf, np.inf
+            grid[self._sites] = h
+            strips, earlier = _Strips(_Cut.of(self._right, self._down, width), grid), np.inf
             for iteration in range(1, self._max_iterations + 1):
-                if total and spent + cost > self._seconds:
+                if total and left < strips.seconds:
                     return climb.best, bound, total
-                dual, spins = cut.maximise(fields, across)
-                total, spent = total + 1, spent + cost
-                failures = 0 if dual < lowest else failures + 1
-                lowest = min(lowest, dual)
-                bound = min(bound, dual)
-                found = np.empty(padded.size)
-                found[cut.sites] = spins
-                value = absorb(self._spins, self._forests, h, found[self._sites], False, climb)
+                total, left = total + 1, left - strips.seconds
+                bound = min(bound, strips.maximise(grid))
+                value = absorb(*model, grid[self._sites], False, climb)
                 if bound - value <= self._tolerance * max(1.0, abs(bound)):
                     return climb.best, bound, total
                 if iteration % PATIENCE == 0:
-                    if earlier - lowest <= PROGRESS * (lowest - value):
+                    if earlier - strips.lowest <= PROGRESS * (strips.lowest - value):
                         break
-                    earlier = lowest
-                if failures >= FAILURES:
-                    length, failures = SHORTER * length, 0
-                if not self._step(fields, across, spins, length * (dual - value)):
+                    earlier = strips.lowest
+                if not strips.step(value):
                     break
         return climb.best, bound, total
 
-    @staticmethod
-    def _step(fields: Floats, across: Floats, spins: Floats, fall: float) -> bool:
-        """Move the multipliers by as much as lowers a linear bound by `fall`; False if strips agree."""
-        upper, lower = spins[:-1, :, -1], spins[1:, :, 0]
+
+class _Strips:
+    """The multipliers of a cut, on their way to the lowest bound.
+
+    Parameters
+    ----------
+    grid : field of each site, then 0.
+
+    Attributes
+    ----------
+    lowest : the lowest bound so far.
+    seconds : predicted, of an iteration.
+    """
+
+    def __init__(self, cut: _Cut, grid: Floats) -> None:
+        self._cut = cut
+        self._fields, self._across = grid[cut.sites] * cut.share, cut.across.copy()
+        self._length, self._failures, self._bound = LENGTH, 0, np.inf
+        self._spins = np.empty(cut.sites.shape)
+        self.lowest = np.inf
+        self.seconds = SECONDS_AN_ENTRY * cut.sites.size * 2.0 ** cut.sites.shape[2]
+
+    def maximise(self, grid: Floats) -> float:
+        """The bound; `grid` gets the spins of the strips, of a shared row those of either."""
+        self._bound, self._spins = self._cut.maximise(self._fields, self._across)
+        self._failures = 0 if self._bound < self.lowest else self._failures + 1
+        self.lowest = min(self.lowest, self._bound)
+        grid[self._cut.sites] = self._spins
+        return self._bound
+
+    def step(self, value: float) -> bool:
+        """Move the multipliers by Polyak's step towards a bound of `value`, or a multiple of it;
+        False if the strips agree."""
+        if self._failures >= FAILURES:
+            self._length, self._failures = SHORTER * self._length, 0
+        upper, lower = self._spins[:-1, :, -1], self._spins[1:, :, 0]
         single = upper - lower
         pair = upper[:, 1:] * upper[:, :-1] - lower[:, 1:] * lower[:, :-1]
         norm = float((single**2).sum() + (pair**2).sum())
         if norm == 0.0:
             return False
-        step = fall / norm
-        fields[:-1, :, -1] -= step * single
-        fields[1:, :, 0] += step * single
-        across[:-1, 1:, -1] -= step * pair
-        across[1:, 1:, 0] += step * pair
+        step = self._length * (self._bound - value) / norm
+        self._fields[:-1, :, -1] -= step * single
+        self._fields[1:, :, 0] += step * single
+        self._across[:-1, 1:, -1] -= step * pair
+        self._across[1:, 1:, 0] += step * pair
         return True
