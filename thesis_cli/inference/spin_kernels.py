@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
-from thesis_cli.base.compiled import helper, kernel
+from thesis_cli.base.compiled import ONE, helper, kernel
 from thesis_cli.inference.belief_kernels import MIX_1, MIX_2, S27, S30, S31, S32, WEYL
 from thesis_cli.inference.spins import Climb, Sweep
 
@@ -367,7 +367,7 @@ def spin_trws(m: Spins, forests: Forests, h: Floats, constants: Floats, limits: 
             if met(best, bound, tolerance):
                 break
             if done == 0:
-                stream, _ = search(m, forests, h[row], 1, 0.0, stream, climb)
+                stream, _ = search(m, forests, h[row], ONE, 0.0, stream, climb)
             if fruitless < FRUITLESS:
                 stream, value = search(m, forests, h[row], block, SPREAD, stream, climb)
                 gains = constant + value - best > STALLED * weight(m, h[row])
