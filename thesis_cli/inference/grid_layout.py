@@ -44,7 +44,7 @@ def layout(form: Pairwise) -> tuple[int, Ints]:
     beside = (steps == 1) & (width > 1)
     wrong = np.flatnonzero(((steps != 1) & (steps != width)) | (beside & (form.edges[:, 0] % width == width - 1)))
     if wrong.size:
-        found = _in_any_order(n, form.edges)
+        found = in_any_order(n, form.edges)
         if found is None:
             i, j = form.edges[wrong[0]]
             raise UnsuitableModel(
@@ -58,7 +58,7 @@ def layout(form: Pairwise) -> tuple[int, Ints]:
     return (width, variables) if width <= rows else (rows, variables.reshape(rows, width).T.ravel())
 
 
-def _in_any_order(n: int, edges: Ints) -> tuple[int, Ints] | None:
+def in_any_order(n: int, edges: Ints) -> tuple[int, Ints] | None:
     """`layout` of a grid without missing edges, whatever the order of its variables; None if it is
     none.
 
