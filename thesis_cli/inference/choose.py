@@ -50,7 +50,8 @@ def map_solver(
         grid, then TRW-S completed by toulbar2, are tried on one perturbed problem and taken if they
         solve that. What no exact solver takes goes to TRW-S, completed by toulbar2 if there are hard constraints.
     memory : bytes for the tables of a solver.
-    exact : refuse the model instead of approximating.
+    exact : refuse the model instead of approximating; the `guarantee` of a solver that was tried
+        says afterwards whether it has solved every problem.
     time_limit : seconds for each MAP problem that toulbar2 solves by name.
 
     Returns
