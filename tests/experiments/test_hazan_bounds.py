@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from tests.experiments.runs import rows, whole
+from tests.experiments.runs import assert_near, one, rows, run, whole
+from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.studies.models.landscape import Landscape, landscape
 
@@ -67,3 +68,76 @@ def test_the_landscape_experiment_draws_the_model_that_it_measures():
     free = rows(frame[frame.model.notna()], coupling=0.0)
     assert (free.local_maxima == 1).all()
     assert (free.highest == 1).all()
+
+
+COPIES = {"copies": 500, "cover_copies": 20}
+SIZES = {"side": 2, "models": 2, "few": 2, "expanded": 2, "perturbations": 300, "more": 300, **COPIES}
+EXACT = {"trw, uniform", "trw, optimised", "bethe", "bethe, best start"}
+NOISY = {
+    "expanded",
+    "cover",
+    "perturb-max",
+    "graph cut",
+    "alpha 0",
+    "0 clamped",
+    "4 clamped",
+    "blocks 1x2",
+    "blocks 2x2",
+}
+
+
+def test_without_couplings_all_bounds_are_ln_z_or_have_a_closed_form():
+    found = run("hazan-bounds", kind="attractive", field=1.0, coupling=0.0, **SIZES)
+    alone = found[found.less.isna()]
+    for method in EXACT:
+        assert np.abs(one(alone, method=method)[["lowest", "highest"]].astype(float)).max() < 1e-8
+    for method in NOISY:
+        number = one(alone, method=method)
+        errors = number[["below_error", "above_error"]].to_numpy(float)
+        assert_near(number[["below", "above"]], errors, 0, rounding=1e-9)
+    assert one(alone, method="max-marginals").highest < 0
+    assert one(alone, method="4 clamped").above_error == pytest.approx(0, abs=1e-9)
+    between = one(found, method="perturb-max, 10", less="perturb-max")
+    ten, all_of_them = (one(alone, method=method) for method in ("perturb-max, 10", "perturb-max"))
+    assert between["mean"] == pytest.approx(ten["mean"] - all_of_them["mean"])
+
+
+@pytest.mark.parametrize("kind", ["attractive", "mixed"])
+def test_bounds_of_small_grids_agree_with_enumeration(kind):
+    seed = np.random.SeedSequence(0)
+    found = run("hazan-bounds", kind=kind, field=1.0, coupling=2.0, **SIZES)
+    found = found[found.less.isna()]
+    glasses = [
+        random_spin_glass(2, 2, 2.0, 1.0, kind, np.random.default_rng(child.spawn(5)[0])) for child in seed.spawn(2)
+    ]
+    z = np.array([log_partition_function(glass.graph()) for glass in glasses])
+    for method in ("perturb-max", "trw, uniform", "trw, optimised", "alpha 0", "1 clamped", "blocks 1x2"):
+        number = one(found, method=method)
+        assert number.below > -5 * number.below_error - 1e-9
+        assert number["mean"] > -1
+    for method in (
+        "average-unary",
+        "max-marginals",
+        "mean field",
+        "expanded",
+        *(["bethe", "bethe, best start"] if kind == "attractive" else []),
+    ):
+        number = one(found, method=method)
+        assert number.above < 5 * number.above_error + 1e-9
+    states = np.indices((2,) * 4).reshape(4, -1).T
+    largest = []
+    for glass, log_z in zip(glasses, z, strict=True):
+        theta = glass.graph().log_potential(states)
+        sums = [np.logaddexp(theta[states[:, i] == 0].max(), theta[states[:, i] == 1].max()) for i in range(4)]
+        largest.append(max(sums) - log_z)
+    assert one(found, method="max-marginals")["mean"] == pytest.approx(np.mean(largest))
+    whole_grid = one(found, method="blocks 2x2")
+    assert_near(whole_grid[["below", "above"]], whole_grid[["below_error", "above_error"]], 0)
+    exact = one(found, method="4 clamped")
+    assert max(abs(exact.lowest), abs(exact.highest)) < 1e-9
+
+
+def test_every_claim_about_bounds_reads_the_table():
+    frame = whole("hazan-bounds", couplings=[2.0, 4.0], side=2, models=2, few=2, perturbations=10, more=10, copies=20)
+    assert set(frame.kind) == {"attractive", "mixed"}
+    assert (frame[frame.less.isna()].seconds >= 0).all()
