@@ -124,7 +124,7 @@ def report(name, points, best):
 
 
 def times_to(points, value):
-    return min((spent for spent, found, _ in points if found >= value), default=np.inf)
+    return min((spent for spent, found, _ in points if found >= value - 1e-12 * abs(value)), default=np.inf)
 
 
 def main():
@@ -146,7 +146,7 @@ def main():
             soonest = times_to(before, reached)
             for name in ("TRW-S", "grid strips"):
                 seconds = times_to(points[name], reached)
-                print(f"  {name} has the best value of TRW-S on tables {soonest / seconds:.0f} times sooner")
+                print(f"  {name} has the best value of TRW-S on tables {soonest / seconds:.1f} times sooner")
 
 
 if __name__ == "__main__":
