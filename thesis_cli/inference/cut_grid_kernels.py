@@ -94,15 +94,17 @@ def collect(g: Grid, s: Sheet) -> None:
     """The sets of arcs that are not saturated and of sites with excess."""
     residual, excess, opened, active, lost = s.residual, s.excess, s.open, s.active, s.lost
     for a in range(g.rows * g.words):
-        right = left = down = up = some = EMPTY
-        for i in range(64 * a + 63, 64 * a - 1, -1):
+        right = left = down = up = some = inside = EMPTY
+        for i in range(64 * a + min(64, g.columns - 64 * (a % g.words)) - 1, 64 * a - 1, -1):
+            inside = (inside << ONE) | ONE
             right = (right << ONE) | np.uint64(residual[i, 0] > 0)
             left = (left << ONE) | np.uint64(residual[i, 1] > 0)
             down = (down << ONE) | np.uint64(residual[i, 2] > 0)
             up = (up << ONE) | np.uint64(residual[i, 3] > 0)
             some = (some << ONE) | np.uint64(excess[i] > 0)
         opened[a, 0], opened[a, 1], opened[a, 2], opened[a, 3] = right, left, down, up
-        active[a], lost[a] = some, EMPTY
+        # The padding is lost from the start: no search paints it.
+        active[a], lost[a] = some, ~inside
 
 
 @helper()
@@ -113,7 +115,7 @@ def seed(g: Grid, s: Sheet, front: Words, ahead: Words) -> None:
         some = EMPTY
         for a in range(r * g.words, (r + 1) * g.words):
             needy = EMPTY
-            for i in range(64 * a + 63, 64 * a - 1, -1):
+            for i in range(64 * a + min(64, g.columns - 64 * (a - r * g.words)) - 1, 64 * a - 1, -1):
                 needy = (needy << ONE) | np.uint64(excess[i] < 0)
             front[a], ahead[a], seen[a] = needy, EMPTY, needy | lost[a]
             some |= needy
