@@ -1,15 +1,49 @@
-"""How a quantity grows with the number of variables: a power of it, or other laws."""
+"""How a quantity grows with the number of variables of square grids: a power of it, or other laws."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.reproduction.experiment import Measurement
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-def power_law(sizes: Floats, values: Floats, errors: Floats) -> tuple[float, float]:
+def by_size(rows: pd.DataFrame, values: pd.Series[Any]) -> pd.DataFrame:
+    """Means of some values of models by the side of their grids.
+
+    Parameters
+    ----------
+    rows : with a column `size`.
+    values : one for each row; NaN is left out.
+
+    Returns
+    -------
+    The `mean`, its standard `error` (NaN for one model), the `count` of models, and the number `n` of
+    variables, for each size.
+    """
+    found = values.groupby(rows["size"]).agg(["mean", "std", "count"])
+    found = found[found["count"] > 0]
+    found["error"] = found.pop("std") / found["count"] ** 0.5
+    return found.assign(n=found.index.to_numpy(float) ** 2)
+
+
+def lowest(values: ArrayLike, errors: ArrayLike) -> Measurement | None:
+    """The number that is fewest standard errors above 0; None if there is none."""
+    numbers, deviations = np.asarray(values, dtype=float), np.asarray(errors, dtype=float)
+    if not numbers.size:
+        return None
+    at = int((numbers / deviations).argmin())
+    return Measurement(float(numbers[at]), float(deviations[at]), weakest=float(deviations.max()))
+
+
+def power_law(sizes: ArrayLike, values: ArrayLike, errors: ArrayLike) -> tuple[float, float]:
     """Exponent b of values = a sizes^b by weighted least squares of logarithms, and its error.
 
     Parameters
@@ -17,26 +51,28 @@ def power_law(sizes: Floats, values: Floats, errors: Floats) -> tuple[float, flo
     sizes, values, errors : positive, shape (K,), K >= 2; errors are standard errors. If the law
         misses the values by more than these, the error grows in proportion.
     """
-    design = np.stack([np.ones(sizes.size), np.log(sizes)], axis=1)
-    coefficients, covariance = _least_squares(design, np.log(values), errors / values)
+    x, y = np.log(np.asarray(sizes)), np.log(np.asarray(values))
+    design = np.stack([np.ones(x.size), x], axis=1)
+    coefficients, covariance = _least_squares(design, y, np.asarray(errors) / np.exp(y))
     return float(coefficients[1]), math.sqrt(covariance[1, 1])
 
 
-def bulk(sides: Floats, values: Floats, errors: Floats) -> tuple[float, float]:
+def bulk(sides: ArrayLike, values: ArrayLike, errors: ArrayLike) -> tuple[float, float]:
     """Limit g of values = g + h / sides as sides grow, and its error.
 
     A quantity per site of a square grid whose correlations are short has this form, since the share
     of sites at the border is in proportion to 1 / side.
     """
-    design = np.stack([np.ones(sides.size), 1 / sides], axis=1)
-    coefficients, covariance = _least_squares(design, values, errors)
+    x = 1 / np.asarray(sides, dtype=float)
+    design = np.stack([np.ones(x.size), x], axis=1)
+    coefficients, covariance = _least_squares(design, np.asarray(values), np.asarray(errors))
     return float(coefficients[0]), math.sqrt(covariance[0, 0])
 
 
-def misfit(shape: Floats, values: Floats) -> float:
+def misfit(shape: ArrayLike, values: ArrayLike) -> float:
     """Root mean square of 1 - a shape / values for the a that makes it least: the share of the
     values that this law misses."""
-    ratios = shape / values
+    ratios = np.asarray(shape) / np.asarray(values)
     scale = float(ratios.sum() / (ratios @ ratios))
     return float(np.sqrt(((1 - scale * ratios) ** 2).mean()))
 

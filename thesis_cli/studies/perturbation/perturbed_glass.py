@@ -11,9 +11,9 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.inference.graph_cut import GraphCut
 from thesis_cli.models.spin_glass import Kind, SpinGlass
 from thesis_cli.perturbation.noise import gumbel
-from thesis_cli.studies.perturbation.grid_strips import Strips
+from thesis_cli.studies.perturbation.spin_glass_strips import Strips
 
-SEARCHED, ALL_AT_ONCE = 8, 11
+SEARCHED, ALL_AT_ONCE = 10, 11
 """Rows of the strips that search for maxima, and rows up to which one strip has them all."""
 
 ENTRIES = 2**21

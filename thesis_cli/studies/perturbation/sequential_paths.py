@@ -7,6 +7,7 @@ nothing is rejected. That product has a small spread, so a few such paths tell a
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +15,13 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.models.spin_glass import SpinGlass
 from thesis_cli.perturbation.noise import gumbel
-from thesis_cli.studies.perturbation.grid_strips import Strips, energy
+from thesis_cli.studies.perturbation.spin_glass_strips import Strips, energy
 
 EXACT_ROWS = 11
 """Rows left up to which grid transfer maximises; above, `Strips.search` does."""
+
+ROUNDING = 1e-9
+"""What ln s_j exceeds 0 by where a step is clipped."""
 
 
 class Paths(NamedTuple):
@@ -36,6 +40,49 @@ class Paths(NamedTuple):
     log_sums: Floats
     spins: Floats
     map_calls: int
+
+
+class Acceptance(NamedTuple):
+    """What paths tell of attempts.
+
+    Attributes
+    ----------
+    gap : estimate of U(0), less ln Z; given the estimates, e^-gap is the acceptance without
+        clipping.
+    ratio, ratio_error : acceptance without clipping over e^-gap, and its standard error.
+    log_tries, log_tries_error : ln of the expected number of attempts without clipping.
+    clipped_log_tries : the same where s_j above 1 count as 1, as in `SequentialSampler`.
+    clipped_share : share of such steps.
+    steps : expected number of steps of an attempt, clipped.
+    """
+
+    gap: float
+    ratio: float
+    ratio_error: float
+    log_tries: float
+    log_tries_error: float
+    clipped_log_tries: float
+    clipped_share: float
+    steps: float
+
+
+def acceptance(found: Paths, log_z: float) -> Acceptance:
+    """Acceptance of attempts from paths of a model with a known ln Z."""
+    count, gap = len(found.log_sums), found.log_bound - log_z
+    logs, kept = found.log_sums.sum(axis=1), np.minimum(0, found.log_sums)
+    ratios = np.exp(logs + gap)
+    mean, error = float(ratios.mean()), float(ratios.std(ddof=1)) / math.sqrt(count)
+    clipped = np.exp(np.cumsum(kept, axis=1)).mean(axis=0)
+    return Acceptance(
+        gap,
+        mean,
+        error,
+        gap - math.log(mean),
+        error / mean,
+        -math.log(clipped[-1]),
+        float((found.log_sums > ROUNDING).mean()),
+        1 + float(clipped.sum()),
+    )
 
 
 def paths(glass: SpinGlass, samples: int, count: int, seed: np.random.SeedSequence) -> Paths:

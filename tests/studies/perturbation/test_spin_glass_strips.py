@@ -3,8 +3,8 @@ import pytest
 
 from thesis_cli.inference.grid import GridTransfer
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.studies.perturbation.grid_strips import Strips, energy
 from thesis_cli.studies.perturbation.perturbed_glass import PerturbedGlass
+from thesis_cli.studies.perturbation.spin_glass_strips import Strips, energy
 
 KINDS = ["attractive", "mixed"]
 
@@ -26,13 +26,12 @@ def test_strips_bound_ln_z(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_strips_bound_maxima_and_find_them(kind):
+def test_strips_find_maxima(kind):
     model, rng = glass(kind), np.random.default_rng(1)
     shift = rng.logistic(size=(9, *model.fields.shape))
     noise = np.stack([-shift, shift], axis=3).reshape(9, -1)
     exact = GridTransfer(model.graph()).maximise(noise)[0]
     fields = model.fields + shift
-    assert (Strips(model, 4).upper_maxima(fields) >= exact - 1e-9).all()
     for width, least in ((4, -0.5), (7, -1e-9)):
         values, spins = Strips(model, width).search(fields)
         np.testing.assert_allclose(values, energy(model, fields, spins), atol=1e-9)
