@@ -443,6 +443,13 @@ UPPER = [
         pooled_mean("alpha 0", "alpha -0.05"),
     ),
     _observed(
+        "alpha near -1/2",
+        OWN,
+        f"near alpha = -1/2, 1,000 samples are too few for an upper bound (estimate of U(-0.4) less ln Z, {MEAN})",
+        "<",
+        pooled_mean("alpha -0.4"),
+    ),
+    _observed(
         "blocks",
         OWN,
         f"noise on the states of 2x2 blocks gives a tighter bound than noise on variables (decrease, {MEAN})",
