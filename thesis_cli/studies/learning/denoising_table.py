@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 TICKS = [1, 2, 5, 10, 20, 50]
 """Percentages on the axis of errors."""
 
+BELOW: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}
+"""Place of a legend."""
+
 
 def as_digits(pixels: Bools) -> str:
     """An image in hexadecimal digits, with an x in front so that no reader takes them for a number."""
@@ -72,9 +75,9 @@ def figure_of(frame: pd.DataFrame, ours: str, theirs: str, printed: float, witho
     printed : regularisation of the source.
     without : images whose errors are not drawn.
     """
-    figure, axes = panels(1, 1, height=5.0)
+    figure, axes = panels(1, 1, height=5.4)
     axes.remove()
-    halves: Any = figure.subfigures(2, 1, height_ratios=[1, 1.3])
+    halves: Any = figure.subfigures(2, 1, height_ratios=[1, 1.5])
     top, bottom = halves
     pictures = frame[frame.kind == "picture"]
     images = pictures.images.iloc[0]
@@ -118,7 +121,7 @@ def _plot_errors(ax: Axes, frame: pd.DataFrame, printed: float) -> None:
     ax.set_xscale("log")
     ax.set_xticks(TICKS, [str(tick) for tick in TICKS])
     ax.minorticks_off()
-    ax.legend(loc="lower right")
+    ax.legend(**BELOW, ncol=3)
     label(ax, "wrong pixels of test images, %", "", "filled: chosen regularisation, open: 1")
 
 
@@ -131,5 +134,5 @@ def _plot_traces(ax: Axes, frame: pd.DataFrame, ours: str) -> None:
         ax.plot(rows.map_calls, rows.objective, style, color=colour, label=f"{method}, {weight:g}")
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.legend(loc="best")
+    ax.legend(**BELOW, ncol=2)
     label(ax, "MAP calls", "objective, nats an image", "by regularisation")
