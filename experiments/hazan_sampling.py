@@ -139,7 +139,8 @@ def plot(frame):
     ):
         rows = runs[runs.part == part]
         axes[2].plot(rows.gap, rows[column], style, label=text)
-    axes[2].legend(loc="lower right")
+    axes[2].set_ylim(top=1.45 * most)
+    axes[2].legend(loc="upper left")
     label(axes[2], r"its $U(0) - \ln Z$, nats", "measured ln of tries, nats")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=3)
     return figure
