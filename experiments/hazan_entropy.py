@@ -75,7 +75,7 @@ def plot(frame):
     random = frame[frame.origin == "random"]
     small = random[random["size"] == SMALL]
     series = (
-        ("entropy", "exact entropy", "-ok"),
+        ("entropy", "exact entropy", "-o"),
         ("noise", "perturb-max bound", "-s"),
         ("marginal", "marginals", "-^"),
     )
@@ -86,7 +86,7 @@ def plot(frame):
             for (name, text, style), colour in zip(series, ("#000000", *COLOURS), strict=False):
                 means, spread = here[name].mean(), here[name].std().fillna(0)
                 ax.errorbar(means.index, means, yerr=spread, fmt=style, color=colour, capsize=2, label=text)
-            ax.set_ylim(bottom=0)
+            ax.set_ylim(0, 16)
             label(ax, "coupling $c$, nats", "entropy, nats", f"4x4, {kind}, $f$ = {field:g}")
         ax = axes[row, 2]
         by = {(f, c): part for (f, c), part in _advantages(random[random.kind == kind]).groupby(["field", "coupling"])}
@@ -101,7 +101,7 @@ def plot(frame):
         ax.set_xticks(ticks := sorted(random["size"].unique()), [str(size) for size in ticks], rotation=45)
         ax.minorticks_off()
         label(ax, "side of the grid", "marginals less perturb-max,\nnats a variable", kind)
-    axes[0, 0].legend()
+    axes[0, 0].legend(loc="upper right")
     figure.legend(*axes[0, 2].get_legend_handles_labels(), loc="outside lower center", ncol=3)
     return figure
 
