@@ -86,7 +86,7 @@ def plot(frame):
             for (name, text, style), colour in zip(series, ("#000000", *COLOURS), strict=False):
                 means, spread = here[name].mean(), here[name].std().fillna(0)
                 ax.errorbar(means.index, means, yerr=spread, fmt=style, color=colour, capsize=2, label=text)
-            ax.set_ylim(0, 16)
+            ax.set_ylim(0, 17.5)
             label(ax, "coupling $c$, nats", "entropy, nats", f"4x4, {kind}, $f$ = {field:g}")
         ax = axes[row, 2]
         by = {(f, c): part for (f, c), part in _advantages(random[random.kind == kind]).groupby(["field", "coupling"])}
