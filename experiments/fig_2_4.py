@@ -9,7 +9,7 @@ from thesis_cli.inference.grid import GridTransfer
 from thesis_cli.models.spin_glass import published_noise, published_spin_glass
 from thesis_cli.perturbation.low_rank_bounds import power_bounds
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.measuring import furthest, lowest
 from thesis_cli.studies.perturbation.low_rank_mse import best_alpha, mse_curve, sample_variance
 from thesis_cli.studies.perturbation.published_messages import SEED, PublishedMaxProduct
 
@@ -197,7 +197,7 @@ def _frechet_gain(frame):
     found = _models(frame, "exact", 3) + propagated
     below = [rows[(rows.alpha >= SAFE) & (rows.alpha < 0)] for rows in found]
     best = [rows.loc[rows.mse.idxmin()] for rows in below]
-    return _lowest([100 * b.saving for b in best], [100 * b.saving_error for b in best])
+    return lowest([100 * b.saving for b in best], [100 * b.saving_error for b in best])
 
 
 def _more_at_high_coupling(frame):
@@ -208,16 +208,7 @@ def _more_at_high_coupling(frame):
             low, high = _best(found[0]), _best(found[-1])
             differences.append(100 * (high.saving - low.saving))
             errors.append(100 * np.hypot(low.saving_error, high.saving_error))
-    return _lowest(differences, errors)
-
-
-def _lowest(values, errors):
-    """The number that is lowest in its standard errors."""
-    if len(values) == 0:
-        return None
-    values, errors = np.asarray(values), np.asarray(errors)
-    at = (values / errors).argmin()
-    return Measurement(values[at], errors[at], weakest=errors.max())
+    return lowest(differences, errors)
 
 
 def _floor(frame):
@@ -248,7 +239,7 @@ def _variance_ratio(solver):
 def _least_gap(frame):
     """The gap U(alpha) - ln Z that is lowest in its errors, by the exact solver, C > 0."""
     rows = frame[(frame.solver == "exact") & (frame.coupling > 0)]
-    return _lowest(rows.bound - rows.log_z, rows.bound_error)
+    return lowest(rows.bound - rows.log_z, rows.bound_error)
 
 
 def _least_slope(frame):
@@ -257,7 +248,7 @@ def _least_slope(frame):
         at = rows.set_index((200 * rows.alpha).round())
         slopes.append(100 * (at.bound[1] - at.bound[-1]))
         errors.append(at.variance_ratio_error[0] * TERMS * np.pi**2 / 12)
-    return _lowest(slopes, errors)
+    return lowest(slopes, errors)
 
 
 def _tolerance(row):

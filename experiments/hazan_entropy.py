@@ -8,8 +8,7 @@ import pandas as pd
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.models.spin_glass import SpinGlass, random_spin_glass
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.measuring import furthest
-from thesis_cli.studies.perturbation.growth import lowest
+from thesis_cli.reproduction.measuring import furthest, lowest
 from thesis_cli.studies.perturbation.maximiser_entropy import maximiser_entropy, product_entropy
 
 KINDS = "attractive", "mixed"

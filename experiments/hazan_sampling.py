@@ -12,8 +12,8 @@ from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.expanded import expanded_maximum
 from thesis_cli.perturbation.sequential import SequentialSampler
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
-from thesis_cli.reproduction.measuring import furthest
-from thesis_cli.studies.perturbation.growth import bulk, by_size, lowest, misfit, power_law
+from thesis_cli.reproduction.measuring import furthest, lowest
+from thesis_cli.studies.perturbation.growth import bulk, by_size, misfit, power_law
 from thesis_cli.studies.perturbation.sequential_paths import acceptance, paths
 from thesis_cli.studies.perturbation.spin_glass_gap import EXACT, gap
 

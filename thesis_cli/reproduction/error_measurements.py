@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.reproduction.experiment import Measurement
+from thesis_cli.reproduction.measuring import lowest
 from thesis_cli.studies.perturbation.error_summary import ROUNDING
 
 Measure = Callable[[pd.DataFrame], Measurement | None]
@@ -40,10 +41,7 @@ def cells(
 
 def least(rows: pd.DataFrame, sign: float = 1.0, column: str = "mean", error: str = "mean_error") -> Measurement | None:
     """The number that is fewest standard errors above 0, or with `sign` -1 below it."""
-    if rows.empty:
-        return None
-    at = (sign * rows[column] / rows[error]).to_numpy().argmin()
-    return Measurement(float(rows[column].iloc[at]), float(rows[error].iloc[at]), weakest=float(rows[error].max()))
+    return lowest(rows[column], rows[error], sign)
 
 
 def pooled(rows: pd.DataFrame, column: str = "mean", error: str = "mean_error") -> Measurement | None:

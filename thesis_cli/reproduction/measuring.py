@@ -26,3 +26,14 @@ def furthest(values: ArrayLike, standard_errors: ArrayLike, expected: ArrayLike 
     misses = np.abs(numbers - expected) / errors
     worst = np.unravel_index(np.argmax(misses), misses.shape)  # the first nan, if there is one
     return Measurement(float(numbers[worst]), float(errors[worst]), weakest=float(errors.max()))
+
+
+def lowest(values: ArrayLike, standard_errors: ArrayLike, sign: float = 1.0) -> Measurement | None:
+    """The number that is fewest standard errors above 0, or with `sign` -1 below it; None if there
+    is no number.
+    """
+    numbers, errors = np.asarray(values, dtype=float), np.asarray(standard_errors, dtype=float)
+    if not numbers.size:
+        return None
+    at = int((sign * numbers / errors).argmin())
+    return Measurement(float(numbers[at]), float(errors[at]), weakest=float(errors.max()))

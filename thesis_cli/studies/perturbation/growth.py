@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.reproduction.experiment import Measurement
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,15 +31,6 @@ def by_size(rows: pd.DataFrame, values: pd.Series[Any]) -> pd.DataFrame:
     found = found[found["count"] > 0]
     found["error"] = found.pop("std") / found["count"] ** 0.5
     return found.assign(n=found.index.to_numpy(float) ** 2)
-
-
-def lowest(values: ArrayLike, errors: ArrayLike) -> Measurement | None:
-    """The number that is fewest standard errors above 0; None if there is none."""
-    numbers, deviations = np.asarray(values, dtype=float), np.asarray(errors, dtype=float)
-    if not numbers.size:
-        return None
-    at = int((numbers / deviations).argmin())
-    return Measurement(float(numbers[at]), float(deviations[at]), weakest=float(deviations.max()))
 
 
 def power_law(sizes: ArrayLike, values: ArrayLike, errors: ArrayLike) -> tuple[float, float]:
