@@ -39,7 +39,8 @@ class Part(NamedTuple):
     modules: tuple[str, ...] = ()
 
 
-GRID, COLOURS, PEOPLE = "{folder}/grid.uai", "{folder}/colours.uai", "{folder}/people.csv"
+GRID, ATTRACTIVE, COLOURS = "{folder}/grid.uai", "{folder}/attractive.uai", "{folder}/colours.uai"
+PEOPLE = "{folder}/people.csv"
 _RELEASE: Mapping[str, object] = {"table": PEOPLE, "schema": "{folder}/people.toml", "epsilon": 1}
 _RELEASED = "{folder}/release.csv"
 
@@ -60,6 +61,8 @@ PARTS = (
             ("map", {"model": GRID}),
             ("map", {"model": GRID, "solver": "grid-strips"}),
             ("map", {"model": GRID, "solver": "trw-s"}),
+            ("map", {"model": GRID, "solver": "qpbo"}),
+            ("map", {"model": ATTRACTIVE, "solver": "graph-cut"}),
             ("estimate-z", {"model": GRID, "method": "exact"}),
             ("estimate-z", {"model": GRID, "method": "expanded", "copies": 4}),
         ),
@@ -123,12 +126,14 @@ def write_inputs(folder: Path) -> None:
     from thesis_cli.privacy.examples import SCHEMA, people
 
     rng = np.random.default_rng(1)
-    glass = SpinGlass(rng.normal(size=(4, 4)), rng.normal(size=(4, 3)), rng.normal(size=(3, 4)))
+    fields, right, down = rng.normal(size=(4, 4)), rng.normal(size=(4, 3)), rng.normal(size=(3, 4))
+    glass, attractive = SpinGlass(fields, right, down), SpinGlass(fields, abs(right), abs(down))
     edges = [(3 * i + j, 3 * i + j + 1) for i in range(3) for j in range(2)]
     edges += [(i, i + 3) for i in range(6)]
     factors = [Factor(edge, rng.normal(size=(3, 3))) for edge in edges]
     texts = {
         "grid.uai": uai.write(glass.graph()),
+        "attractive.uai": uai.write(attractive.graph()),
         "colours.uai": uai.write(FactorGraph([3] * 9, factors)),
         "vector.csv": "log_potential\n" + "".join(f"{-0.1 * i}\n" for i in range(50)),
         "line.csv": "x,y\n" + "".join(f"{i - 2},{2 * i - 3.5}\n" for i in range(5)),

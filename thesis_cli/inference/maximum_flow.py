@@ -207,7 +207,8 @@ class Network:
         1 where every labelling of that cost has a 1, shape (batch, nodes).
         """
         labels = np.empty(costs.shape, np.int64)
-        excess = np.where(self._free, costs + self._costs, 0.0)
+        # One memory order, whatever that of the costs: kernels are compiled for each.
+        excess = np.ascontiguousarray(np.where(self._free, costs + self._costs, 0.0))
         if self._grid is not None:
             from thesis_cli.inference.cut_grid_kernels import minimum_cuts_of_grids
 

@@ -131,7 +131,8 @@ class Fields(NamedTuple):
         """h and the constant under unary log-potentials, shape (batch, states)."""
         low, high = unary[:, self.low], unary[:, self.high]
         constant = self.base + float(self.tables.mean(axis=(1, 2)).sum())
-        return self.fields + (high - low) / 2, constant + (high + low).sum(axis=1) / 2
+        # One memory order, whatever that of the unary log-potentials: kernels are compiled for each.
+        return np.ascontiguousarray(self.fields + (high - low) / 2), constant + (high + low).sum(axis=1) / 2
 
     def values(self, spins: Spins, unary: Floats, states: Ints) -> Floats:
         """phi of states 0 and 1 by place, shape (batch, n), under unary log-potentials, shape
