@@ -47,7 +47,7 @@ def test_random_tasks_are_solved_as_the_solver_does():
     for row, labelled in zip(found.itertuples(), drawn, strict=True):
         solution = DepthFirst(ALL).solve(labelled.task, prior.load(), Limits(2))
         assert (row.programs, row.answer, row.proven) == (solution.nodes, len(solution.program), int(solution.proven))
-        assert 0 < row.found <= row.seconds
+        assert 0 <= row.found <= row.seconds
 
 
 @pytest.mark.parametrize("name", ["exam", "mirror"])
@@ -216,7 +216,7 @@ def test_alternatives_are_the_searches_and_the_encoders_themselves():
         for guide, order in orders.items():
             row, solution = one(found, name=search, order=guide), solver.solve(task, order, Limits(2))
             assert (row.nodes, row.found, row.task, row.length) == (solution.nodes, 1, 2, 2)
-            assert row.seconds > 0
+            assert row.seconds >= 0
 
 
 def test_guidance_has_the_searches_themselves():
@@ -228,7 +228,7 @@ def test_guidance_has_the_searches_themselves():
         for row, task, order in zip(of.itertuples(), tasks, orders, strict=True):
             solution = DepthFirst(ALL).solve(task, order, Limits(3))
             assert (row.nodes, row.answer, row.length) == (solution.nodes, len(solution.program), 3)
-            assert 0 < row.found <= row.seconds
+            assert 0 <= row.found <= row.seconds
         assert (of.call > 0).all() == (guide == "network")
     called = run("guidance", **call).iloc[0]
     assert (called.search, called.task) == ("one call", 2)

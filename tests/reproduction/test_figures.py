@@ -17,8 +17,11 @@ from thesis_cli.reproduction.registry import Checkout, load
 PATHS = Checkout(ROOT).files()
 RESULTS = ROOT / "results"
 
+SLOW = {"fig-d-6", "fig-d-7", "real-table", "renyi-variance", "table-5-1", "theorem-13"}
+"""Figures that take the longest to draw."""
 
-@pytest.mark.parametrize("name", PATHS)
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name in SLOW)) for name in PATHS])
 def test_committed_figures_are_what_their_csv_draws(name):
     """A PDF names the version of matplotlib that drew it and the PNG beside it."""
     committed, pdf = ((RESULTS / f"{name}.{kind}").read_bytes() for kind in ("png", "pdf"))
