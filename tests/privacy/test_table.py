@@ -430,7 +430,7 @@ def test_bad_queries_of_postgresql(people):
     assert open_table(people, "select * from many").count() == 20000
     told = problem_of(people, f"select cast(region || '{PASSWORD}' as int) from people")
     assert "the query failed (22P02)" in told
-    assert "01" not in told.replace("127.0.0.1", "")
+    assert "01" not in re.sub(r"@\S*:\d+/", "", told)  # of a value; the port may have any digits
 
 
 def test_bad_logins(people):

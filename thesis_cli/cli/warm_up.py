@@ -126,8 +126,9 @@ def write_inputs(folder: Path) -> None:
     from thesis_cli.privacy.examples import SCHEMA, people
 
     rng = np.random.default_rng(1)
-    fields, right, down = rng.normal(size=(4, 4)), rng.normal(size=(4, 3)), rng.normal(size=(3, 4))
-    glass, attractive = SpinGlass(fields, right, down), SpinGlass(fields, abs(right), abs(down))
+    glass = SpinGlass(rng.normal(size=(4, 4)), rng.normal(size=(4, 3)), rng.normal(size=(3, 4)))
+    # Smaller grids are cut as other networks are.
+    attractive = SpinGlass(rng.normal(size=(16, 16)), np.ones((16, 15)), np.ones((15, 16)))
     edges = [(3 * i + j, 3 * i + j + 1) for i in range(3) for j in range(2)]
     edges += [(i, i + 3) for i in range(6)]
     factors = [Factor(edge, rng.normal(size=(3, 3))) for edge in edges]
