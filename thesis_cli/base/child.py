@@ -64,6 +64,7 @@ class Child:
         os.close(inherited)
         self.ended = False
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._last: Any = None
         self._begun = threading.Event()
         work = pickle.dumps((function, arguments, memory, requests))
         threading.Thread(target=self._talk, args=(work,), daemon=True).start()
@@ -111,18 +112,16 @@ class Child:
         Exception : what the function raised.
         """
         try:
-            answer = self._answers.get(timeout=timeout)
+            answer = self._last or self._answers.get(timeout=timeout)
         except queue.Empty:
             raise OutOfTime("the work did not end in time") from None
         if answer is _END:
-            self.ended = True
-            self._answers.put(_END)
+            self.ended, self._last = True, answer
             raise WorkFailed(f"a process died ({_cause(self._process.wait())})")
         kind, value = answer
         if kind == "value":
             return value
-        self.ended = True
-        self._answers.put(answer)
+        self.ended, self._last = True, answer
         if kind == "error":
             raise value
         raise StopIteration
