@@ -212,9 +212,9 @@ def sweep(g: Grid, s: Sheet, count: int) -> int:
         work += 1 + words // ROW_OF_WORDS
         for q in range(words):
             a = q if down else words - 1 - q
-            todo = active[a]
-            while todo != EMPTY:
-                bit = first_of(todo, down)
+            waiting = active[a]
+            while waiting != EMPTY:
+                bit = first_of(waiting, down)
                 i = 64 * a + PLACES[(bit * SEQUENCE) >> SHIFT]
                 work += 1
                 left, own, lowest = excess[i], heights[i], NEVER
@@ -249,7 +249,7 @@ def sweep(g: Grid, s: Sheet, count: int) -> int:
                     active[a] &= ~bit
                     if left > 0:
                         lost[a] |= bit
-                todo = active[a] & (~(bit | (bit - ONE)) if down else bit - ONE)
+                waiting = active[a] & (~(bit | (bit - ONE)) if down else bit - ONE)
     return count
 
 

@@ -70,7 +70,7 @@ class Course:
 
     @property
     def seconds(self) -> float:
-        """Of the training so far, in all runs of it."""
+        """Time of the training so far, in all runs of it."""
         return self._before + time.monotonic() - self._begun
 
     def restored(self, **start: npt.NDArray[Any] | float) -> dict[str, npt.NDArray[Any]]:

@@ -59,7 +59,7 @@ class Decoder:
 
     @property
     def name(self) -> str:
-        """Of the algorithm."""
+        """Name of the algorithm."""
         return self._solver.name if self._solver else "graph cut"
 
     @property

@@ -27,7 +27,7 @@ MOST_PIXELS = 2**27
 """Most pixels of all images together."""
 
 SUFFIXES = (".png", ".pbm", ".pgm", ".npy")
-"""Of the files that are read and written."""
+"""Endings of the files that are read and written."""
 
 OTHER_SUFFIXES = (".ppm", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp")
 """Of pictures that are not; a folder that has one is refused rather than read in part."""

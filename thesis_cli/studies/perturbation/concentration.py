@@ -19,7 +19,8 @@ RATES = 1 / (1 + np.exp(-np.linspace(-16, 16, 8001)))
 """Rates u in (0, 1) at which deviations are minimised."""
 
 SPACING = 0.02
-"""Of the frequencies at which a distribution function is inverted; it repeats after 2 pi over this."""
+"""Step between the frequencies at which a distribution function is inverted; the result repeats
+after 2 pi over this."""
 
 
 def poincare_moment(rates: Floats) -> Floats:
