@@ -6,6 +6,7 @@ import numpy as np
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
+from thesis_cli.reproduction.kinds import observed
 from thesis_cli.reproduction.measuring import furthest
 from thesis_cli.studies.perturbation.concentration import deviation
 from thesis_cli.studies.perturbation.sample_means import COUNTS, MAXIMUM, NOISE, PRESETS, rows_of, run, tasks
@@ -117,10 +118,6 @@ def rounded(row):
     return Tolerance(relative=1e-5) if row["quantity"] == "squared gradient" else None
 
 
-def _observed(id, source, statement, relation, published, measure, **more):
-    return Claim(id, source, statement, published, relation, measure, kind="comparison", **more)
-
-
 def _bound(id, source, statement, published, measure, **more):
     return Claim(id, source, statement, published, "<", measure, kind="bound", **more)
 
@@ -175,7 +172,7 @@ EXPERIMENT = Experiment(
             _steepness(NOISE),
             finding=NOT_SAME,
         ),
-        _observed(
+        observed(
             "same concentration",
             H,
             "the concentration properties of the entropy bound and the log-partition bound are the same (variance of "
@@ -192,7 +189,7 @@ EXPERIMENT = Experiment(
             1.0,
             _variance(MAXIMUM, 4.0),
         ),
-        _observed(
+        observed(
             "Corollary 8, noise",
             E,
             "so is the variance of the noise at the maximiser, which the corollary does not cover, on these models "
@@ -209,7 +206,7 @@ EXPERIMENT = Experiment(
             _variance(MAXIMUM, math.pi**2 / 6),
             scale=0.1,
         ),
-        _observed(
+        observed(
             "Figure 8, rapidly",
             H,
             "the error reduces rapidly as M increases (mean error with M = 10 over that with M = 1, the largest of all "
@@ -219,7 +216,7 @@ EXPERIMENT = Experiment(
             _error_ratio,
             reading=Reading("rapidly: to less than half", 0.0),
         ),
-        _observed(
+        observed(
             "Figure 8, ten samples",
             H,
             "10 samples are enough to estimate the expectation of the entropy bound well (mean error over expectation, "
@@ -230,7 +227,7 @@ EXPERIMENT = Experiment(
             reading=WELL,
             finding=TEN,
         ),
-        _observed(
+        observed(
             "Figure 8, ten samples, c <= 2",
             H,
             "10 samples are enough to estimate the expectation of the entropy bound well at c up to 2 (mean error over "
@@ -240,7 +237,7 @@ EXPERIMENT = Experiment(
             _largest(NOISE, "relative error", 10, 2),
             reading=WELL,
         ),
-        _observed(
+        observed(
             "Figure 8, log-partition bound",
             H,
             "10 samples are enough to estimate the expectation of the log-partition bound well (mean error over "
@@ -258,7 +255,7 @@ EXPERIMENT = Experiment(
             0.5,
             _outside(MAXIMUM),
         ),
-        _observed(
+        observed(
             "intervals, noise",
             E,
             "so is the deviation of the noise at the maximiser, on these models (share outside at delta = 0.5)",
@@ -266,7 +263,7 @@ EXPERIMENT = Experiment(
             0.5,
             _outside(NOISE),
         ),
-        _observed(
+        observed(
             "width of intervals",
             OWN,
             "the better of the two bounds is more than three times as wide as the interval of the normal law (95 %, M "

@@ -6,7 +6,8 @@ import numpy as np
 from scipy.special import erfc
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
+from thesis_cli.reproduction.experiment import Experiment, Measurement, Reading, Tolerance
+from thesis_cli.reproduction.kinds import observed
 from thesis_cli.studies.perturbation.deviations import EXPONENTIAL, NORMAL, decay, tail_bound
 from thesis_cli.studies.perturbation.sample_means import COUNTS, MAXIMUM, NOISE, PRESETS, rows_of, run, tasks
 
@@ -100,10 +101,6 @@ def rounded(row):
     return Tolerance(relative=1e-5) if row["quantity"] == "squared gradient" else None
 
 
-def _observed(id, source, statement, relation, published, measure, **more):
-    return Claim(id, source, statement, published, relation, measure, kind="comparison", **more)
-
-
 H, OWN = "Hazan et al. V, Figure 9", "this project"
 NOT_EXPONENTIAL = "Hazan et al. Figure 9, exponential decay"
 HALFWAY = (EXPONENTIAL - NORMAL) / 2
@@ -130,7 +127,7 @@ EXPERIMENT = Experiment(
     caption=CAPTION,
     claims=[
         *(
-            _observed(
+            observed(
                 f"Figure 9, exponential, M = {count}",
                 H,
                 f"the decay of the histogram is exponential for M = {count}: for an exponential law of |D|, E[D^2] / "
@@ -144,7 +141,7 @@ EXPERIMENT = Experiment(
             for count in COUNTS
         ),
         *(
-            _observed(
+            observed(
                 f"normal, {function}, M = {count}",
                 OWN,
                 f"the deviations of the {function} are normal for M = {count}: E[D^2] / E[|D|]^2 is pi / 2 (all "
@@ -158,7 +155,7 @@ EXPERIMENT = Experiment(
             for function in (NOISE, MAXIMUM)
             for count in (1, 10)
         ),
-        _observed(
+        observed(
             "Figure 9, at least exponential",
             H,
             "the decay is at least exponential for every M: its rate does not fall with r (rate of decay at 1.5 to 2.5 "
@@ -167,7 +164,7 @@ EXPERIMENT = Experiment(
             1.0,
             _rise,
         ),
-        _observed(
+        observed(
             "Figure 9, larger M",
             H,
             "for larger M the decay is much faster (rate of decay with M = 10 over that with M = 1)",
@@ -176,7 +173,7 @@ EXPERIMENT = Experiment(
             lambda frame: _quotient(_rate(frame, 10, NEAR, FAR), _rate(frame, 1, NEAR, FAR)),
             reading=Reading("much faster: at more than twice the rate", 0.0),
         ),
-        _observed(
+        observed(
             "rate and M",
             OWN,
             "the rate of decay grows like sqrt(M), as for means of a normal law, and not like the M of the bound "
@@ -186,7 +183,7 @@ EXPERIMENT = Experiment(
             _growth,
             scale=0.25,
         ),
-        _observed(
+        observed(
             "exponential in M",
             "Hazan et al. IV-B",
             "the probability of a given deviation decays exponentially in the number of samples (fall of its logarithm "

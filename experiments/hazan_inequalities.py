@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.kinds import bound, identity, observed
 from thesis_cli.studies.perturbation import poincare
 from thesis_cli.studies.perturbation.proof_steps import proof_steps
 
@@ -112,18 +113,6 @@ def _largest(curve, error):
     return lambda frame: Measurement(frame[frame.curve == curve].value.max(), error=error)
 
 
-def _bound(id, source, statement, relation, published, measure, **more):
-    return Claim(id, source, statement, published, relation, measure, kind="bound", **more)
-
-
-def _identity(id, source, statement, published, measure, **more):
-    return Claim(id, source, statement, published, "=", measure, kind="identity", **more)
-
-
-def _observed(id, source, statement, relation, published, measure, **more):
-    return Claim(id, source, statement, published, relation, measure, kind="comparison", **more)
-
-
 OWN = "this project"
 RANGE = "Hazan et al. Corollaries 9 and 11, negative rates"
 LOGARITHM = "Hazan et al. IV-C, proof of Lemma 3"
@@ -151,7 +140,7 @@ EXPERIMENT = Experiment(
     caption=CAPTION,
     tolerances={"value": Tolerance(relative=1e-7, absolute=1e-10)},
     claims=[
-        _bound(
+        bound(
             "Theorem 5",
             "Hazan et al. Theorem 5",
             "the variance is at most the weighted mean of f'^2, for eta from 0 to 1 (least ratio of right side and "
@@ -161,7 +150,7 @@ EXPERIMENT = Experiment(
             _theorem,
             scale=0.01,
         ),
-        _bound(
+        bound(
             "Theorem 5, range",
             "Hazan et al. Lemma 2, Theorem 5",
             "so it is for eta from the minimum of -Q'' / Q'^2 on (right side over variance, Gumbel distribution, where "
@@ -171,7 +160,7 @@ EXPERIMENT = Experiment(
             _step("eta = -1", 1e-4),
             finding=LEMMA,
         ),
-        _bound(
+        bound(
             "second moments",
             "Hazan et al. Lemma 2",
             "the second moment is at most C times the mean of f'^2 (right side less left, Laplace distribution, f = 1)",
@@ -180,14 +169,14 @@ EXPERIMENT = Experiment(
             _step("second moment of 1", 1e-6),
             finding=LEMMA,
         ),
-        _identity(
+        identity(
             "Laplace",
             "Hazan et al. IV-A",
             "eta = 1/2 gives Ledoux's constant 4 of the Laplace distribution",
             4.0,
             _step("Laplace constant", 1e-6),
         ),
-        _bound(
+        bound(
             "Brascamp and Lieb",
             "Hazan et al. IV-A",
             "eta = 0 gives the inequality of Brascamp and Lieb (least ratio of right side and variance, normal "
@@ -197,7 +186,7 @@ EXPERIMENT = Experiment(
             _brascamp_lieb,
             scale=0.01,
         ),
-        _observed(
+        observed(
             "wider range",
             "Hazan et al. IV-A",
             "the bound is tighter than those that are restricted to eta in [1/2, 1] (best bound there over the best "
@@ -206,14 +195,14 @@ EXPERIMENT = Experiment(
             1.0,
             _wider,
         ),
-        _identity(
+        identity(
             "constant of Corollary 8",
             "Hazan et al. Corollary 8",
             "the least constant of Theorem 5 for the Gumbel distribution is 4, at eta = 1/2",
             4.0,
             _constants,
         ),
-        _identity(
+        identity(
             "proof of Corollary 8",
             "Hazan et al. Corollary 8",
             "the constant is min{4 eta / ((4 eta - 1)(1 - eta)), 1 / (eta (1 - eta))} on either side of 1/2 (largest "
@@ -222,7 +211,7 @@ EXPERIMENT = Experiment(
             _proof,
             scale=0.01,
         ),
-        _bound(
+        bound(
             "Poincare constant",
             "Hazan et al. Corollary 8",
             "the Poincare constant of the Gumbel distribution is at most 4 (the largest of the distribution cut at "
@@ -231,7 +220,7 @@ EXPERIMENT = Experiment(
             4.0,
             _largest(CUT, 2e-4),
         ),
-        _identity(
+        identity(
             "Poincare constant, exact",
             OWN,
             "it is 4 and no less (variance over E[f'^2], f = exp(beta t), beta = 0.49999)",
@@ -239,7 +228,7 @@ EXPERIMENT = Experiment(
             _largest(WAVES, 1e-3),
             scale=0.01,
         ),
-        _bound(
+        bound(
             "Corollary 9, negative rates",
             "Hazan et al. Corollary 9",
             "the moment is at most (1 + lambda a) / (1 - lambda a) whenever lambda a <= 1 (right side less left, in "
@@ -249,7 +238,7 @@ EXPERIMENT = Experiment(
             _step("Corollary 9, lambda = -1/2"),
             finding=RANGE,
         ),
-        _bound(
+        bound(
             "Corollary 11, negative rates",
             "Hazan et al. Corollary 11",
             "the moment is at most beta(lambda) whenever lambda a <= 1 (right side less left, in logarithms, a Gumbel "
@@ -259,7 +248,7 @@ EXPERIMENT = Experiment(
             _step("Corollary 11, lambda < 0"),
             finding=RANGE,
         ),
-        _bound(
+        bound(
             "how loose Corollary 9 is",
             OWN,
             "alpha is at most 2 e^c times the moment of a Gumbel variable, so that no bound for all f can be smaller "
@@ -268,7 +257,7 @@ EXPERIMENT = Experiment(
             2 * math.exp(np.euler_gamma),
             _step("Corollary 9, factor"),
         ),
-        _identity(
+        identity(
             "optimum of Corollary 10",
             "Hazan et al. Corollary 10",
             "the best lambda of the proof of Corollary 10 gives (62) (largest difference from a minimum over a grid)",
@@ -276,7 +265,7 @@ EXPERIMENT = Experiment(
             _step("Corollary 10, optimum", 1e-6),
             scale=1e-3,
         ),
-        _bound(
+        bound(
             "steps of Corollary 10",
             "Hazan et al. Corollary 10",
             "(62) is at most (63), and (63) at most (64) (least difference)",
@@ -284,7 +273,7 @@ EXPERIMENT = Experiment(
             0.0,
             _step("(62) to (64), slack"),
         ),
-        _bound(
+        bound(
             "z log z",
             "Hazan et al. Lemma 3",
             "z log z >= z + 1 (least difference, 0 < z <= 4)",
@@ -293,7 +282,7 @@ EXPERIMENT = Experiment(
             _step("z ln z - z - 1"),
             finding=LOGARITHM,
         ),
-        _bound(
+        bound(
             "z log z, corrected",
             OWN,
             "z log z >= z - 1, which the proof of Lemma 3 uses (least difference, 0 < z <= 4)",
@@ -302,7 +291,7 @@ EXPERIMENT = Experiment(
             _step("z ln z - z + 1"),
             scale=1e-3,
         ),
-        _identity(
+        identity(
             "integral of Lemma 3",
             "Hazan et al. Lemma 3",
             "f^2 times the integral of s exp(s f) over [0, 1] is f exp(f) - exp(f) + 1 (largest difference, |f| <= 3)",
@@ -311,7 +300,7 @@ EXPERIMENT = Experiment(
             scale=1e-3,
         ),
         *(
-            _bound(
+            bound(
                 f"{equation} of Lemma 3",
                 "Hazan et al. Lemma 3",
                 f"{equation} holds (least ratio of the sides, multiples of a Gumbel variable, of either sign, C = 4)",
@@ -321,7 +310,7 @@ EXPERIMENT = Experiment(
             )
             for equation in ("(70)", "(72)")
         ),
-        _identity(
+        identity(
             "integral of Corollary 11",
             "Hazan et al. Corollary 11",
             "the integral (75) is beta(lambda) (largest relative difference, lambda to 0.8)",
@@ -329,7 +318,7 @@ EXPERIMENT = Experiment(
             _step("(75), integral"),
             scale=1e-3,
         ),
-        _bound(
+        bound(
             "Lemma 3",
             "Hazan et al. Lemma 3",
             "the entropy of exp(f) is at most its bound by a and the Poincare constant 4 (least ratio of the sides, f "
@@ -338,7 +327,7 @@ EXPERIMENT = Experiment(
             1.0,
             _step("Lemma 3, ratio"),
         ),
-        _bound(
+        bound(
             "Lemma 4",
             "Hazan et al. Lemma 4",
             "the product is at most (2 + lambda a sqrt(C)) / (2 - lambda a sqrt(C)) (least difference of logarithms)",
@@ -346,7 +335,7 @@ EXPERIMENT = Experiment(
             0.0,
             _step("Lemma 4, slack"),
         ),
-        _bound(
+        bound(
             "Lemma 4, end of the range",
             "Hazan et al. Lemma 4",
             "ln V <= 4 ln(4/3) at lambda = 2 / (a sqrt(C))",
@@ -354,7 +343,7 @@ EXPERIMENT = Experiment(
             4 * math.log(4 / 3),
             _step("ln V at the end"),
         ),
-        _bound(
+        bound(
             "elementary inequality",
             "Hazan et al. Corollary 12",
             "log(1 - x) <= -2x / (2 - x) (least difference, 0 < x < 1)",
@@ -362,7 +351,7 @@ EXPERIMENT = Experiment(
             0.0,
             _step("ln(1 - x), slack", 1e-15),
         ),
-        _bound(
+        bound(
             "first step of Corollary 12",
             "Hazan et al. Corollary 12",
             "the exponent of the proof of Corollary 12 is at least that of Corollary 11 (least difference)",
@@ -371,7 +360,7 @@ EXPERIMENT = Experiment(
             _step("Corollary 12, first step"),
             scale=1e-6,
         ),
-        _bound(
+        bound(
             "footnote 3, constant",
             "Hazan et al. Corollary 12",
             "2 (u^2 + u + 2) / ((1 - u)(2 - u)) <= 8 for u = lambda a up to 13/25 (its value there)",
@@ -379,7 +368,7 @@ EXPERIMENT = Experiment(
             8.0,
             _step("quotient at 13/25"),
         ),
-        _bound(
+        bound(
             "optimum of Corollary 12",
             "Hazan et al. Corollary 12",
             "the minimum over |lambda| <= 13/(25a) is at most -min(r/4a, r^2/32a^2) (least difference)",
@@ -388,7 +377,7 @@ EXPERIMENT = Experiment(
             _step("Corollary 12, optimum"),
             scale=1e-6,
         ),
-        _identity(
+        identity(
             "Corollary 12 from Corollary 11",
             OWN,
             "the steps of the proof double the deviation that Corollary 11 gives as ln(1/delta) / M tends to 0 (ratio "

@@ -9,7 +9,8 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.grid import GridTransfer
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.low_rank import low_rank_maxima
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.kinds import bound, identity, observed
 from thesis_cli.studies.perturbation import concentration as bounds
 from thesis_cli.studies.perturbation.proof_steps import proof_steps
 
@@ -200,18 +201,6 @@ def _gap(at):
     return measure
 
 
-def _bound(id, source, statement, relation, published, measure, **more):
-    return Claim(id, source, statement, published, relation, measure, kind="bound", **more)
-
-
-def _identity(id, source, statement, published, measure, **more):
-    return Claim(id, source, statement, published, "=", measure, kind="identity", **more)
-
-
-def _observed(id, source, statement, relation, published, measure, **more):
-    return Claim(id, source, statement, published, relation, measure, kind="comparison", **more)
-
-
 OWN = "this project"
 
 CAPTION = """\
@@ -239,7 +228,7 @@ EXPERIMENT = Experiment(
     caption=CAPTION,
     tolerances={"value": Tolerance(absolute=1e-10)},
     claims=[
-        _bound(
+        bound(
             "Corollary 9",
             "Hazan et al. Corollary 9",
             "the bound of Corollary 9 is above the moment of a Gumbel variable and of its negative (least ratio of the "
@@ -248,7 +237,7 @@ EXPERIMENT = Experiment(
             1.0,
             _step("Corollary 9, ratio"),
         ),
-        _bound(
+        bound(
             "Corollary 11",
             "Hazan et al. Corollary 11",
             "the bound of Corollary 11 is above the moment of a Gumbel variable and of its negative (least ratio of "
@@ -257,7 +246,7 @@ EXPERIMENT = Experiment(
             1.0,
             _step("Corollary 11, ratio"),
         ),
-        _bound(
+        bound(
             "Corollary 9, maxima",
             "Hazan et al. Corollary 9",
             "the bound of Corollary 9 is above the moment of perturbed maxima over sqrt(n) (difference of the "
@@ -266,7 +255,7 @@ EXPERIMENT = Experiment(
             0.0,
             _at_most(bounds.poincare_moment),
         ),
-        _bound(
+        bound(
             "Corollary 11, maxima",
             "Hazan et al. Corollary 11",
             "the bound of Corollary 11 is above the moment of perturbed maxima over sqrt(n) (difference of the "
@@ -275,7 +264,7 @@ EXPERIMENT = Experiment(
             0.0,
             _at_most(bounds.log_sobolev_moment),
         ),
-        _bound(
+        bound(
             "sharp moment of maxima",
             OWN,
             "the moment of a perturbed maximum is at most that of the sum of n Gumbel variables (difference of the "
@@ -285,7 +274,7 @@ EXPERIMENT = Experiment(
             _at_most(lambda u: bounds.gumbel_moment(u, SIDE**2)),
             scale=0.2,
         ),
-        _observed(
+        observed(
             "Figure 2a, right",
             "Hazan et al. IV-D, Figure 2",
             "alpha(lambda) < beta(lambda) as lambda tends to 1 (ln beta - ln alpha at 0.99)",
@@ -293,7 +282,7 @@ EXPERIMENT = Experiment(
             0.0,
             _gap(0.99),
         ),
-        _observed(
+        observed(
             "Figure 2a, left",
             "Hazan et al. IV-D, Figure 2",
             "the two bounds behave differently at the other end (ln beta - ln alpha at 0.1)",
@@ -301,7 +290,7 @@ EXPERIMENT = Experiment(
             0.0,
             _gap(0.1),
         ),
-        _observed(
+        observed(
             "Figure 2a, where they cross",
             OWN,
             "beta is below alpha only in the first half of the range (lambda at which the two cross)",
@@ -309,7 +298,7 @@ EXPERIMENT = Experiment(
             0.5,
             _step("moments cross"),
         ),
-        _observed(
+        observed(
             "floor of Corollary 10",
             OWN,
             "Corollary 10 bounds no deviation below 2a, however many samples there are (its deviation with a million "
@@ -318,7 +307,7 @@ EXPERIMENT = Experiment(
             2.0,
             _step("Corollary 10, a million samples"),
         ),
-        _identity(
+        identity(
             "footnote 3, junction",
             "Hazan et al. IV-D, Figure 2",
             "the junction of the two pieces of Corollary 12 lies approximately on the Poincare curve (Corollary 12 "
@@ -327,7 +316,7 @@ EXPERIMENT = Experiment(
             _step("junction"),
             scale=1e-3,
         ),
-        _bound(
+        bound(
             "Figure 2c, below the junction",
             OWN,
             "Corollary 12 is below Corollary 10 wherever ln(1/delta) / M < 2, the range of Figure 2c (least ratio)",
@@ -335,7 +324,7 @@ EXPERIMENT = Experiment(
             1.0,
             _step("deviations, ratio", 0.0),
         ),
-        _bound(
+        bound(
             "Figure 2c, beyond the junction",
             OWN,
             "beyond it Corollary 10 is the better one (Corollary 12 over Corollary 10 at ln(1/delta) / M = 3)",
@@ -343,7 +332,7 @@ EXPERIMENT = Experiment(
             1.0,
             _step("deviations, ratio beyond"),
         ),
-        _observed(
+        observed(
             "Figure 2b",
             OWN,
             "with delta = 0.1 Corollary 12 is the better one from M = 2 on (least such M)",
@@ -351,7 +340,7 @@ EXPERIMENT = Experiment(
             2.0,
             _first_better,
         ),
-        _bound(
+        bound(
             "Corollary 10",
             "Hazan et al. Corollary 10",
             "the deviation of Corollary 10 is above that of means of Gumbel variables and of their negatives (least "
@@ -360,7 +349,7 @@ EXPERIMENT = Experiment(
             1.0,
             _over("b", TEN, (GUMBEL, NEGATIVE)),
         ),
-        _bound(
+        bound(
             "Corollary 12",
             "Hazan et al. Corollary 12",
             "the deviation of Corollary 12 is above that of means of Gumbel variables and of their negatives (least "
@@ -369,7 +358,7 @@ EXPERIMENT = Experiment(
             1.0,
             _over("b", TWELVE, (GUMBEL, NEGATIVE)),
         ),
-        _observed(
+        observed(
             "how loose Corollary 12 is",
             OWN,
             "with 100 samples Corollary 12 is more than five times the deviation of a Gumbel variable's mean",
@@ -377,7 +366,7 @@ EXPERIMENT = Experiment(
             5.0,
             _last("b", TWELVE, GUMBEL),
         ),
-        _observed(
+        observed(
             "supremum norm",
             OWN,
             "a bound without the supremum norm is not tighter for maxima: Corollary 12 allows more than three times "
