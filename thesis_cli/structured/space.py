@@ -1,0 +1,159 @@
+"""A finite space of combinatorial structures with features (Vembu et al. sections 1 and 4)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.base.errors import InputError, ModelTooLarge
+
+ENUMERATED = 2**20
+"""Most structures that are enumerated for want of a better algorithm."""
+
+
+@dataclass(frozen=True)
+class Maxima:
+    """Best structures of a batch of weight vectors.
+
+    Attributes
+    ----------
+    values : their log-potentials, shape (n,).
+    structures : shape (n, width).
+    exact : whether each is known to be the best.
+    """
+
+    values: Floats
+    structures: Ints
+    exact: bool
+
+
+class Space(ABC):
+    """Structures y with features phi(y); weights w give the distribution exp(<phi(y), w>) / Z(w).
+
+    Structures are rows of integers. Batches of weight vectors have shape (n, dimension).
+
+    Attributes
+    ----------
+    name : name in files and options.
+    elements : number of labels, items, vertices or nodes.
+    width : length of a row.
+    dimension : number of features.
+    radius : R, the largest Euclidean norm of a feature vector, or an upper bound.
+    """
+
+    name: str
+    elements: int
+    width: int
+    dimension: int
+    radius: float
+
+    @abstractmethod
+    def size(self) -> int:
+        """Number of structures, exactly."""
+
+    @abstractmethod
+    def sample(self, count: int, rng: np.random.Generator) -> Ints:
+        """Independent structures from the uniform distribution, shape (count, width)."""
+
+    @abstractmethod
+    def features(self, structures: Ints) -> Floats:
+        """Feature vectors, shape (count, dimension)."""
+
+    @abstractmethod
+    def valid(self, structures: Ints) -> Bools:
+        """Whether each row is a structure of this space, in its canonical form."""
+
+    @abstractmethod
+    def blocks(self, rows: int = 2**14) -> Iterator[Ints]:
+        """All structures, each once, in blocks of at most so many rows."""
+
+    def scores(self, structures: Ints, weights: Floats) -> Floats:
+        """Log-potentials <phi(y), w> of structures under one weight vector, shape (count,)."""
+        return self.features(structures) @ weights
+
+    def log_partition(self, weights: Floats) -> Floats:
+        """Exact ln Z of each weight vector, shape (n,).
+
+        Raises
+        ------
+        ModelTooLarge : no exact algorithm takes a space of this size.
+        """
+        self._check_enumerable()
+        found = np.full(len(weights), -np.inf)
+        for block in self.blocks():
+            scores = self.features(block) @ weights.T
+            found = np.logaddexp(found, logsumexp(scores, axis=0))
+        return found
+
+    def mean_features(self, weights: Floats) -> Floats:
+        """Exact expected features, the gradient of ln Z, shape (n, dimension).
+
+        Raises
+        ------
+        ModelTooLarge : as for `log_partition`.
+        """
+        log_z, found = self.log_partition(weights), np.zeros((len(weights), self.dimension))
+        for block in self.blocks():
+            features = self.features(block)
+            found += np.exp(features @ weights.T - log_z).T @ features
+        return found
+
+    def maximise(self, weights: Floats) -> Maxima:
+        """A structure of largest log-potential for each weight vector (MAP).
+
+        Raises
+        ------
+        ModelTooLarge : no algorithm takes a space of this size.
+        """
+        self._check_enumerable()
+        values = np.full(len(weights), -np.inf)
+        best = np.zeros((len(weights), self.width), np.int64)
+        for block in self.blocks():
+            scores = self.features(block) @ weights.T
+            at = scores.argmax(axis=0)
+            highest = scores[at, np.arange(len(weights))]
+            better = highest > values
+            values[better], best[better] = highest[better], block[at[better]]
+        return Maxima(values, best, exact=True)
+
+    def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
+        """Independent exact samples under one weight vector, shape (count, width).
+
+        Raises
+        ------
+        ModelTooLarge : as for `log_partition`.
+        """
+        self._check_enumerable()
+        rows = np.concatenate(list(self.blocks()))
+        scores = self.scores(rows, weights)
+        chances = np.cumsum(np.exp(scores - scores.max()))
+        found: Ints = rows[np.searchsorted(chances, rng.random(count) * chances[-1], side="right")]
+        return found
+
+    def check(self, structures: Ints) -> None:
+        """Refuse rows that are no structures.
+
+        Raises
+        ------
+        InputError : naming the first such row.
+        """
+        if structures.ndim != 2 or structures.shape[1] != self.width:
+            raise InputError(f"structures have shape {structures.shape}", f"rows must have {self.width} numbers")
+        wrong = ~self.valid(structures)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise InputError(f"row {at + 1}, {structures[at].tolist()}, is not in the space {self.name}")
+
+    def _check_enumerable(self) -> None:
+        if self.size() > ENUMERATED:
+            raise ModelTooLarge(
+                f"the space {self.name} has {self.size():.3e} structures"
+                if self.size() < 10**300
+                else f"the space {self.name} has more than 1e300 structures",
+                f"exact algorithms take {ENUMERATED:,}; use an estimate",
+            )
