@@ -233,3 +233,15 @@ except KeyboardInterrupt:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
+def test_commands_of_two_words_form_a_group(cli, monkeypatch):
+    race = entries()["race"]
+    both = {f"runs {word}": race._replace(shell=f"runs {word}", help=f"Help of {word}.") for word in ("one", "two")}
+    monkeypatch.setattr(app.registry, "entries", lambda: {**entries(), **both})
+    monkeypatch.setattr(app.registry, "command_named", lambda name: command_named("race"))
+    assert re.search(r"one +Help of one\.\n +two +Help of two\.\n", cli("runs", "--help").out)
+    assert cli("runs").out == cli("runs", "--help").out
+    assert "Usage: thesis-cli runs two" in cli("runs", "two", "--help").out
+    assert cli("runs", "two").err == "error: FACTORS is missing; see --help\n"
+    assert cli("runs", "three").err == "error: No such command 'three'; see thesis-cli runs --help\n"

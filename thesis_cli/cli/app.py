@@ -46,7 +46,9 @@ class Commands(TyperGroup):
         return [*registry.entries(), *OWN]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return _command(cmd_name) if cmd_name in self.list_commands(ctx) else None
+        if cmd_name in self.list_commands(ctx):
+            return _command(cmd_name)
+        return _group(cmd_name) if _members(cmd_name) else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         rows = [(entry.shell, entry.help) for entry in registry.entries().values()]
@@ -65,6 +67,32 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+class Group(Commands):
+    """The commands whose names begin with the same word."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_members(str(self.name)))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return _command(f"{self.name} {cmd_name}") if cmd_name in self.list_commands(ctx) else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_members(str(self.name)).items()))
+
+
+def _members(group: str) -> dict[str, str]:
+    """Second words of the commands of a group, with their lines of help."""
+    named = ((*entry.shell.partition(" "), entry.help) for entry in registry.entries().values())
+    return {second: help for first, _, second, help in named if second and first == group}
+
+
+@cache
+def _group(name: str) -> Any:
+    """A group of commands as click knows it."""
+    return Group(name=name, help=f"Commands that begin with {name}.", rich_markup_mode=None)
 
 
 @cache
@@ -145,6 +173,8 @@ def command() -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit status. An error is one line on standard error."""
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    if len(arguments) == 1 and _members(arguments[0]):
+        arguments.append("--help")
     debug = "--debug" in arguments[: arguments.index("--")] if "--" in arguments else "--debug" in arguments
     if sys.stdout is None:  # the caller closed it
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115

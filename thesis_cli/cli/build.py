@@ -86,7 +86,7 @@ def _with_signature(
     call: Callable[..., None], name: str, command: Command | OwnCommand, parameters: list[inspect.Parameter]
 ) -> Callable[..., None]:
     """A function with the name, help and signature that Typer reads."""
-    call.__name__ = name.replace("-", "_")
+    call.__name__ = name.replace("-", "_").replace(" ", "_")
     call.__doc__ = "\n\n".join([inspect.getdoc(command.request) or "", *command.notes])
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {p.name: p.annotation for p in parameters}

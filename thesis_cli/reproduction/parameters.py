@@ -179,7 +179,7 @@ def shell_words(command: str, parameters: Mapping[str, Any], seed: int | None) -
     InputError : an unknown option.
     """
     known = swept_command(command)
-    words, places = [command], dict[str, list[str]]()
+    words, places = command.split(), dict[str, list[str]]()
     for key, value in parameters.items():
         field = field_named(known, key)
         texts = [without_secrets(str(one)) for one in (value if isinstance(value, list) else [value])]

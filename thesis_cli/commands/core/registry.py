@@ -1,7 +1,7 @@
 """The commands there are: each file of `thesis_cli/commands/` is one, found by its name.
 
-The first line of the file reads `\"\"\"`thesis-cli NAME`: what it does.\"\"\"`. Listing the
-commands reads these lines and imports nothing.
+The first line of the file reads `\"\"\"`thesis-cli NAME`: what it does.\"\"\"`, where NAME is a word, or
+a group and a word. Listing the commands reads these lines and imports nothing.
 """
 
 from __future__ import annotations
@@ -33,13 +33,18 @@ FIRST = (
         "train-guide",
         "train-denoiser",
         "denoise",
+        "structured ln-z",
+        "structured sample",
+        "structured train",
+        "structured predict",
+        "kernel-eval",
     ),
 )
 """The order in which commands are listed; those that are not here come last."""
 
 
 class Entry(NamedTuple):
-    """A command by its names: the shell's and Python's."""
+    """A command by its names: the shell's, of one word or two, and Python's."""
 
     shell: str
     function: str
@@ -53,7 +58,7 @@ def entries() -> dict[str, Entry]:
     for file in sorted(FOLDER.glob("[a-z]*.py")):
         with open(file, encoding="utf-8") as lines:
             head = lines.readline()
-        match = re.fullmatch(r'"""`thesis-cli (\S+)`: (.+?)(?:""")?\s*', head)
+        match = re.fullmatch(r'"""`thesis-cli (\S+(?: \S+)?)`: (.+?)(?:""")?\s*', head)
         if match is None:
             raise InputError(f"{file.name} begins with no line that names its command", source=file)
         found.append(Entry(match[1], file.stem, match[2][0].upper() + match[2][1:]))
