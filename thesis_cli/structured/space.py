@@ -83,6 +83,7 @@ class Space(ABC):
         ------
         ModelTooLarge : no exact algorithm takes a space of this size.
         """
+        weights = self.checked(weights)
         self._check_enumerable()
         found = np.full(len(weights), -np.inf)
         for block in self.blocks():
@@ -110,6 +111,7 @@ class Space(ABC):
         ------
         ModelTooLarge : no algorithm takes a space of this size.
         """
+        weights = self.checked(weights)
         self._check_enumerable()
         values = np.full(len(weights), -np.inf)
         best = np.zeros((len(weights), self.width), np.int64)
@@ -148,6 +150,40 @@ class Space(ABC):
         if wrong.any():
             at = int(wrong.argmax())
             raise InputError(f"row {at + 1}, {structures[at].tolist()}, is not in the space {self.name}")
+
+    def checked(self, weights: Floats) -> Floats:
+        """Weights as float64, if their shape is (n, dimension) and all are finite.
+
+        Raises
+        ------
+        InputError : otherwise.
+        """
+        found = np.asarray(weights, dtype=np.float64)
+        if found.ndim != 2 or found.shape[1] != self.dimension:
+            raise InputError(
+                f"weights have shape {found.shape}", f"{self.name} needs {self.dimension:,} numbers for each vector"
+            )
+        if not np.isfinite(found).all():
+            row, column = np.argwhere(~np.isfinite(found))[0]
+            raise InputError(f"weight {column + 1} of vector {row + 1} is {found[row, column]}", "must be finite")
+        return found
+
+    def check_exact(self, largest: int, what: str) -> None:
+        """Refuse what an exact algorithm does not take.
+
+        Parameters
+        ----------
+        largest : most elements that it takes.
+        what : the word for elements.
+
+        Raises
+        ------
+        ModelTooLarge : the space has more.
+        """
+        if self.elements > largest:
+            raise ModelTooLarge(
+                f"exact sums over {self.name} take at most {largest} {what}, not {self.elements:,}", "use an estimate"
+            )
 
     def _check_enumerable(self) -> None:
         if self.size() > ENUMERATED:

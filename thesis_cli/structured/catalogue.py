@@ -1,0 +1,88 @@
+"""The spaces by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from thesis_cli.base.errors import InputError, ModelTooLarge
+from thesis_cli.structured.hypercube import Hypercube, PairHypercube
+from thesis_cli.structured.space import Space
+
+MOST_FEATURES = 2**22
+"""Largest dimension of a space."""
+
+
+class Entry(NamedTuple):
+    """A space with one kind of features.
+
+    Attributes
+    ----------
+    make : the space of so many elements.
+    dimension : number of its features, known before anything is allocated.
+    least : fewest elements.
+    """
+
+    make: Callable[[int], Space]
+    dimension: Callable[[int], int]
+    least: int = 1
+
+
+def _pairs(elements: int) -> int:
+    return elements * (elements - 1) // 2
+
+
+ENTRIES: dict[str, dict[str, Entry]] = {
+    "hypercube": {
+        "linear": Entry(Hypercube, lambda d: d),
+        "pairs": Entry(PairHypercube, lambda d: d + _pairs(d)),
+    },
+}
+"""Spaces by name and features; the features named first are the default."""
+
+
+def names() -> list[str]:
+    """Names of all spaces."""
+    return list(ENTRIES)
+
+
+def feature_names(name: str) -> list[str]:
+    """Kinds of features of a space, the default first."""
+    return list(_entries(name))
+
+
+def space(name: str, elements: int, features: str | None = None, parents: Sequence[int] | None = None) -> Space:
+    """The space of a name.
+
+    Parameters
+    ----------
+    name : one of `names()`.
+    elements : number of labels, items, vertices or nodes.
+    features : one of `feature_names(name)`; the first of them by default.
+    parents : parent of each node of the tree, -1 for node 0, its root; for subtrees alone.
+
+    Raises
+    ------
+    InputError : a name is unknown, there are too few elements, or the parents make no tree.
+    ModelTooLarge : there are more than 2^22 features.
+    """
+    kinds = _entries(name)
+    features = features or next(iter(kinds))
+    if features not in kinds:
+        raise InputError(f"{name} has no features {features!r}", f"must be one of: {', '.join(kinds)}")
+    entry = kinds[features]
+    if elements < entry.least:
+        raise InputError(f"{name} of {elements} elements", f"must have at least {entry.least}")
+    if entry.dimension(elements) > MOST_FEATURES:
+        raise ModelTooLarge(
+            f"{name} of {elements:,} elements has {entry.dimension(elements):,} features", f"at most {MOST_FEATURES:,}"
+        )
+    if parents is not None:
+        raise InputError(f"{name} has no parents", "leave them out")
+    return entry.make(elements)
+
+
+def _entries(name: str) -> dict[str, Entry]:
+    if name not in ENTRIES:
+        raise InputError(f"no space is called {name!r}", f"must be one of: {', '.join(ENTRIES)}")
+    return ENTRIES[name]

@@ -1,0 +1,171 @@
+"""Vertices of a hypercube: any subset of d labels (Vembu et al. section 4, multi-label classification)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.special import expit, logsumexp
+
+from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.structured.pairs import (
+    as_matrices,
+    bit_rows,
+    chunks,
+    inner_masses,
+    inner_sums,
+    member_sums,
+    subset_sums,
+)
+from thesis_cli.structured.space import Maxima, Space
+
+LARGEST_PAIRS = 20
+"""Labels for which all subsets are summed exactly."""
+
+STARTS = 20
+"""Random starts of a local search."""
+
+
+class Hypercube(Space):
+    """Rows of bits with the features y_i: bits are independent given the weights.
+
+    Parameters
+    ----------
+    elements : number of labels d.
+    """
+
+    name = "hypercube"
+
+    def __init__(self, elements: int) -> None:
+        self.elements = self.width = self.dimension = elements
+        self.radius = elements**0.5
+
+    def size(self) -> int:
+        return int(2**self.elements)
+
+    def sample(self, count: int, rng: np.random.Generator) -> Ints:
+        return rng.integers(0, 2, (count, self.elements))
+
+    def features(self, structures: Ints) -> Floats:
+        return structures.astype(float)
+
+    def valid(self, structures: Ints) -> Bools:
+        found: Bools = ((structures == 0) | (structures == 1)).all(axis=1)
+        return found
+
+    def blocks(self, rows: int = 2**14) -> Iterator[Ints]:
+        for part in chunks(self.size(), 1, rows):
+            yield bit_rows(np.arange(part.start, part.stop), self.elements)
+
+    def log_partition(self, weights: Floats) -> Floats:
+        found: Floats = np.logaddexp(0.0, self.checked(weights)).sum(axis=1)
+        return found
+
+    def mean_features(self, weights: Floats) -> Floats:
+        found: Floats = expit(self.checked(weights))
+        return found
+
+    def maximise(self, weights: Floats) -> Maxima:
+        weights = self.checked(weights)
+        return Maxima(np.maximum(weights, 0.0).sum(axis=1), (weights > 0).astype(np.int64), exact=True)
+
+    def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
+        chances = expit(self.checked(weights[None])[0])
+        found: Ints = (rng.random((count, self.elements)) < chances).astype(np.int64)
+        return found
+
+
+class PairHypercube(Hypercube):
+    """Rows of bits with the features y_i, then y_i y_j for i < j in the order of `pair_table`.
+
+    Sums over all subsets are exact up to 20 labels. Log-potentials of all 2^d subsets come from
+    those without the highest label, so that one costs two additions.
+
+    Parameters
+    ----------
+    elements : number of labels d.
+    """
+
+    def __init__(self, elements: int) -> None:
+        super().__init__(elements)
+        self.dimension = elements + elements * (elements - 1) // 2
+        self.radius = self.dimension**0.5
+
+    def features(self, structures: Ints) -> Floats:
+        first, second = np.triu_indices(self.elements, 1)
+        found: Floats = np.hstack([structures, structures[:, first] * structures[:, second]]).astype(float)
+        return found
+
+    def scores(self, structures: Ints, weights: Floats) -> Floats:
+        single, matrices = self._parts(weights[None])
+        bits = structures.astype(float)
+        found: Floats = bits @ single[0] + ((bits @ matrices[0]) * bits).sum(axis=1) / 2
+        return found
+
+    def log_partition(self, weights: Floats) -> Floats:
+        weights = self.checked(weights)
+        self._check_labels()
+        found = np.empty(len(weights))
+        for part in chunks(len(weights), self.size()):
+            found[part] = logsumexp(self._all_scores(weights[part]), axis=1)
+        return found
+
+    def mean_features(self, weights: Floats) -> Floats:
+        weights = self.checked(weights)
+        self._check_labels()
+        found = np.empty((len(weights), self.dimension))
+        for part in chunks(len(weights), self.size()):
+            scores = self._all_scores(weights[part])
+            masses = np.exp(scores - logsumexp(scores, axis=1)[:, None])
+            found[part, : self.elements] = member_sums(masses)
+            found[part, self.elements :] = inner_masses(masses)
+        return found
+
+    def maximise(self, weights: Floats) -> Maxima:
+        """A best subset: exact up to 20 labels, beyond that the best of a local search."""
+        weights = self.checked(weights)
+        if self.elements > LARGEST_PAIRS:
+            return self._climb(weights)
+        values, best = np.empty(len(weights)), np.empty(len(weights), np.int64)
+        for part in chunks(len(weights), self.size()):
+            scores = self._all_scores(weights[part])
+            best[part] = scores.argmax(axis=1)
+            values[part] = scores.max(axis=1)
+        return Maxima(values, bit_rows(best, self.elements), exact=True)
+
+    def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
+        weights = self.checked(weights[None])
+        self._check_labels()
+        scores = self._all_scores(weights)[0]
+        chances = np.cumsum(np.exp(scores - scores.max()))
+        at = np.searchsorted(chances, rng.random(count) * chances[-1], side="right")
+        return bit_rows(at, self.elements)
+
+    def _parts(self, weights: Floats) -> tuple[Floats, Floats]:
+        return weights[:, : self.elements], as_matrices(weights[:, self.elements :], self.elements)
+
+    def _all_scores(self, weights: Floats) -> Floats:
+        single, matrices = self._parts(weights)
+        return subset_sums(single) + inner_sums(matrices)
+
+    def _check_labels(self) -> None:
+        self.check_exact(LARGEST_PAIRS, "labels")
+
+    def _climb(self, weights: Floats) -> Maxima:
+        """Flip the best bit while that helps, from the empty set, the full set and random starts."""
+        rng = np.random.default_rng(0)
+        starts = np.vstack([np.zeros(self.elements), np.ones(self.elements), self.sample(STARTS, rng)])
+        values, best = np.empty(len(weights)), np.empty((len(weights), self.width), np.int64)
+        for row, (single, matrix) in enumerate(zip(*self._parts(weights), strict=True)):
+            bits = starts.copy()
+            while True:
+                gains = (1 - 2 * bits) * (single + bits @ matrix)
+                at = gains.argmax(axis=1)
+                better = np.flatnonzero(gains[np.arange(len(bits)), at] > 1e-12)
+                if not better.size:
+                    break
+                bits[better, at[better]] = 1 - bits[better, at[better]]
+            rows = bits.astype(np.int64)
+            scores = self.scores(rows, weights[row])
+            values[row], best[row] = scores.max(), rows[scores.argmax()]
+        return Maxima(values, best, exact=False)
