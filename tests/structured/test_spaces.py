@@ -12,6 +12,13 @@ from thesis_cli.structured.catalogue import space
 SMALL = [
     ("hypercube", 4, "linear", None),
     ("hypercube", 4, "pairs", None),
+    ("permutations", 4, "positions", None),
+    ("permutations", 4, "ranks", None),
+    ("permutations", 4, "orders", None),
+    ("cycles", 5, "edges", None),
+    ("cycle-sets", 5, "edges", None),
+    ("subtrees", 6, "nodes", [-1, 3, 0, 0, 2, 3]),
+    ("partitions", 5, "pairs", None),
 ]
 
 

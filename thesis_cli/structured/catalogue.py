@@ -6,8 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from thesis_cli.base.errors import InputError, ModelTooLarge
+from thesis_cli.structured.cycles import CycleSets, HamiltonianCycles
 from thesis_cli.structured.hypercube import Hypercube, PairHypercube
+from thesis_cli.structured.partitions import Partitions
+from thesis_cli.structured.permutations import OrderPermutations, PositionPermutations, RankPermutations
 from thesis_cli.structured.space import Space
+from thesis_cli.structured.subtrees import Subtrees
 
 MOST_FEATURES = 2**22
 """Largest dimension of a space."""
@@ -18,12 +22,12 @@ class Entry(NamedTuple):
 
     Attributes
     ----------
-    make : the space of so many elements.
+    make : the space of so many elements; None for subtrees, which need parents.
     dimension : number of its features, known before anything is allocated.
     least : fewest elements.
     """
 
-    make: Callable[[int], Space]
+    make: Callable[[int], Space] | None
     dimension: Callable[[int], int]
     least: int = 1
 
@@ -37,6 +41,15 @@ ENTRIES: dict[str, dict[str, Entry]] = {
         "linear": Entry(Hypercube, lambda d: d),
         "pairs": Entry(PairHypercube, lambda d: d + _pairs(d)),
     },
+    "permutations": {
+        "positions": Entry(PositionPermutations, lambda d: d * d),
+        "ranks": Entry(RankPermutations, lambda d: d),
+        "orders": Entry(OrderPermutations, _pairs),
+    },
+    "cycles": {"edges": Entry(HamiltonianCycles, _pairs, least=3)},
+    "cycle-sets": {"edges": Entry(CycleSets, _pairs, least=3)},
+    "subtrees": {"nodes": Entry(None, lambda d: d)},
+    "partitions": {"pairs": Entry(Partitions, _pairs)},
 }
 """Spaces by name and features; the features named first are the default."""
 
@@ -77,6 +90,12 @@ def space(name: str, elements: int, features: str | None = None, parents: Sequen
         raise ModelTooLarge(
             f"{name} of {elements:,} elements has {entry.dimension(elements):,} features", f"at most {MOST_FEATURES:,}"
         )
+    if entry.make is None:
+        if parents is None:
+            raise InputError(f"{name} needs the parents of the nodes", "give one for each node, -1 for node 0")
+        if len(parents) != elements:
+            raise InputError(f"{elements} nodes have {len(parents)} parents", "must be equally many")
+        return Subtrees(parents)
     if parents is not None:
         raise InputError(f"{name} has no parents", "leave them out")
     return entry.make(elements)

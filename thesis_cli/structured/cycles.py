@@ -1,0 +1,246 @@
+"""Undirected cycles of the complete graph of d vertices (Vembu et al. section 2.1)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+
+from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.structured.lattice import Lattice, Level, Subsets
+from thesis_cli.structured.local_search import best_cycle
+from thesis_cli.structured.pairs import as_matrices, pair_table
+from thesis_cli.structured.permutations import added
+from thesis_cli.structured.space import Maxima, Space
+
+LARGEST_CYCLE = 18
+"""Vertices for which sums and maxima are exact."""
+
+
+class CycleLattice(Lattice):
+    """Paths that start at their largest vertex and close; node (S, v) has visited S and is at v.
+
+    Labels are edges of the graph. Each cycle has two paths, one for each direction.
+
+    Parameters
+    ----------
+    vertices : number of vertices d.
+    every_vertex : whether only cycles through all vertices count.
+    """
+
+    def __init__(self, vertices: int, every_vertex: bool) -> None:
+        self.vertices, self.every_vertex = vertices, every_vertex
+        self.subsets = Subsets(vertices)
+        self.labels = vertices * (vertices - 1) // 2
+        self.levels = vertices
+        self._sets = {size: self._of_size(size) for size in range(2, vertices + 1)}
+        self._place = np.zeros(2**vertices, np.int64)
+        self._first = {2: 1}
+        for size, numbers in self._sets.items():
+            self._place[numbers] = np.arange(len(numbers))
+            self._first[size + 1] = self._first[size] + len(numbers) * (size - 1)
+        self.nodes = self._first[vertices + 1] + 1
+        into = [len(numbers) * (size - 1) * max(1, size - 2) for size, numbers in self._sets.items()]
+        closing = self.nodes - 1 - self._first[self._closed]
+        self.edges, self.largest = sum(into) + closing, max(*into, closing)
+        sets = [np.repeat(numbers, size - 1) for size, numbers in self._sets.items()]
+        self._node_sets = np.concatenate([[0], *sets, [0]])
+
+    @property
+    def _closed(self) -> int:
+        """Fewest vertices of a cycle."""
+        return self.vertices if self.every_vertex else 3
+
+    def _of_size(self, size: int) -> Ints:
+        numbers = self.subsets.of_size(size)
+        return numbers[numbers >> (self.vertices - 1) == 1] if self.every_vertex else numbers
+
+    def level(self, number: int) -> Level:
+        table, size = pair_table(self.vertices), number + 2
+        if size > self.vertices:
+            ends = [self._labelled_ends(size) for size in range(self._closed, self.vertices + 1)]
+            sources = np.arange(self._first[self._closed], self.nodes - 1)
+            return Level(self.nodes - 1, sources[None], np.concatenate(ends)[None])
+        numbers = self._sets[size]
+        members = self.subsets.members(numbers, size)
+        if size == 2:
+            return Level(1, np.zeros((len(numbers), 1), np.int64), table[members[:, :1], members[:, 1:]])
+        here, other = _distinct(size - 1)
+        sources = numbers[:, None] ^ (1 << members[:, :-1])  # without the vertex that was added
+        starts = self._first[size - 1] + self._place[sources] * (size - 2)
+        nodes = starts[:, :, None] + (other - (other > here[:, None]))
+        labels = table[members[:, :-1, None], members[:, other]]
+        return Level(self._first[size], nodes.reshape(-1, size - 2), labels.reshape(-1, size - 2))
+
+    def sets(self, nodes: Ints) -> Ints:
+        found: Ints = self._node_sets[nodes]
+        return found
+
+    def _labelled_ends(self, size: int) -> Ints:
+        members = self.subsets.members(self._sets[size], size)
+        found: Ints = pair_table(self.vertices)[members[:, :-1], members[:, -1:]].ravel()
+        return found
+
+
+def _distinct(count: int) -> tuple[Ints, Ints]:
+    """0, ..., count - 1, and for each of them the others, shape (count, count - 1)."""
+    here = np.arange(count)
+    other = np.tile(here, (count, 1))[~np.eye(count, dtype=bool)].reshape(count, count - 1)
+    return here, other
+
+
+@lru_cache(maxsize=4)
+def cycle_lattice(vertices: int, every_vertex: bool) -> CycleLattice:
+    """The lattice of cycles."""
+    return CycleLattice(vertices, every_vertex)
+
+
+def canonical(cycles: Ints) -> Ints:
+    """Rows of vertices, padded with -1, so that the smallest is first and the second is below the last."""
+    lengths = (cycles >= 0).sum(axis=1)[:, None]
+    places = np.arange(cycles.shape[1])
+    start = np.where(cycles < 0, np.iinfo(np.int64).max, cycles).argmin(axis=1)[:, None]
+    inside = places < lengths
+    turned = np.take_along_axis(cycles, np.where(inside, (start + places) % lengths, places), axis=1)
+    last = np.take_along_axis(turned, lengths - 1, axis=1)
+    back = inside & (turned[:, 1:2] > last)
+    found: Ints = np.take_along_axis(turned, np.where(back, -places % lengths, places), axis=1)
+    return found
+
+
+class CycleSets(Space):
+    """Cycles over any three or more of d vertices; the features are their edges, as `pair_table`
+    numbers pairs.
+
+    A row lists the vertices from the smallest one in the direction of its smaller neighbour, then -1.
+
+    Parameters
+    ----------
+    elements : number of vertices d, at least 3.
+    """
+
+    name = "cycle-sets"
+    every_vertex = False
+
+    def __init__(self, elements: int) -> None:
+        self.elements = self.width = elements
+        self.dimension = elements * (elements - 1) // 2
+        self.radius = elements**0.5
+
+    def size(self) -> int:
+        return sum(self._sizes().values())
+
+    def sample(self, count: int, rng: np.random.Generator) -> Ints:
+        """Uniform cycles: first their number of vertices, then the vertices in random order."""
+        sizes, all_cycles = self._sizes(), self.size()
+        chances = np.array([cycles / all_cycles for cycles in sizes.values()])
+        lengths = rng.choice(np.array(list(sizes)), size=count, p=chances / chances.sum())
+        rows = rng.permuted(np.tile(np.arange(self.elements), (count, 1)), axis=1)
+        rows[np.arange(self.elements) >= lengths[:, None]] = -1
+        return canonical(rows)
+
+    def features(self, structures: Ints) -> Floats:
+        found = np.zeros((len(structures), self.dimension))
+        edges, present = self._edges(structures)
+        rows = np.broadcast_to(np.arange(len(structures))[:, None], edges.shape)
+        found[rows[present], edges[present]] = 1.0
+        return found
+
+    def scores(self, structures: Ints, weights: Floats) -> Floats:
+        edges, present = self._edges(structures)
+        found: Floats = np.where(present, weights[edges], 0.0).sum(axis=1)
+        return found
+
+    def valid(self, structures: Ints) -> Bools:
+        inside = structures >= 0
+        lengths = inside.sum(axis=1)
+        shape = (inside == (np.arange(self.width) < lengths[:, None])).all(axis=1)
+        ordered = np.sort(structures, axis=1)
+        distinct = ((np.diff(ordered, axis=1) > 0) | (ordered[:, 1:] < 0)).all(axis=1)
+        long = lengths == self.width if self.every_vertex else lengths >= 3
+        found: Bools = shape & distinct & long & (structures >= -1).all(axis=1) & (ordered[:, -1] < self.elements)
+        found[found] = (canonical(structures[found]) == structures[found]).all(axis=1)
+        return found
+
+    def blocks(self, rows: int = 2**14) -> Iterator[Ints]:
+        everyone = self._listed()
+        while block := list(itertools.islice(everyone, rows)):
+            yield np.array(block, dtype=np.int64)
+
+    def log_partition(self, weights: Floats) -> Floats:
+        weights = self.checked(weights)
+        lattice = self._lattice()
+        parts = [lattice.log_partition(weights[part]) for part in lattice.parts(len(weights))]
+        found: Floats = np.concatenate([np.empty(0), *parts]) - math.log(2)  # each cycle has two directions
+        return found
+
+    def mean_features(self, weights: Floats) -> Floats:
+        weights = self.checked(weights)
+        lattice = self._lattice()
+        parts = [lattice.mean_labels(weights[part]) for part in lattice.parts(len(weights))]
+        return np.concatenate([np.empty((0, self.dimension)), *parts])
+
+    def maximise(self, weights: Floats) -> Maxima:
+        """A best cycle: exact up to 18 vertices, beyond that the best of a local search."""
+        weights = self.checked(weights)
+        values, best = np.empty(len(weights)), np.full((len(weights), self.width), -1)
+        if self.elements > LARGEST_CYCLE:
+            for row, matrix in enumerate(as_matrices(weights, self.elements)):
+                cycle = best_cycle(matrix, self.every_vertex)
+                best[row, : len(cycle)] = cycle
+                values[row] = self.scores(best[row : row + 1], weights[row])[0]
+            return Maxima(values, canonical(best), exact=False)
+        lattice = self._lattice()
+        for part in lattice.parts(len(weights)):
+            values[part], sets = lattice.best_paths(weights[part])
+            best[part] = self._decoded(sets)
+        return Maxima(values, best, exact=True)
+
+    def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
+        return self._decoded(self._lattice().draws(self.checked(weights[None])[0], count, rng))
+
+    def _lattice(self) -> CycleLattice:
+        self.check_exact(LARGEST_CYCLE, "vertices")
+        return cycle_lattice(self.elements, self.every_vertex)
+
+    def _sizes(self) -> dict[int, int]:
+        """Number of cycles by their number of vertices."""
+        return {k: math.comb(self.elements, k) * math.factorial(k - 1) // 2 for k in range(3, self.elements + 1)}
+
+    def _edges(self, structures: Ints) -> tuple[Ints, Bools]:
+        """Numbers of the edges of each row, and which of them are there."""
+        present = structures >= 0
+        lengths = present.sum(axis=1)[:, None]
+        places = np.arange(self.width)
+        after = np.take_along_axis(structures, np.where(places < lengths, (places + 1) % lengths, places), axis=1)
+        return pair_table(self.elements)[structures, after], present
+
+    def _decoded(self, sets: Ints) -> Ints:
+        """Cycles of what paths have visited, the first step two vertices, of which the larger one is
+        the start; sets of the sink are empty.
+        """
+        first = np.log2(sets[:, 1]).astype(np.int64)
+        visited = np.concatenate([1 << first[:, None], sets[:, 1:-1]], axis=1)
+        moves = added(visited)
+        moves[visited[:, 1:] == visited[:, :-1]] = -1
+        return canonical(np.concatenate([first[:, None], moves], axis=1))
+
+    def _listed(self) -> Iterator[tuple[int, ...]]:
+        for length in self._sizes():
+            for vertices in itertools.combinations(range(self.elements), length):
+                for rest in itertools.permutations(vertices[1:]):
+                    if rest[0] < rest[-1]:
+                        yield (vertices[0], *rest, *(-1,) * (self.elements - length))
+
+
+class HamiltonianCycles(CycleSets):
+    """Cycles through all of d vertices, with the features and rows of `CycleSets`."""
+
+    name = "cycles"
+    every_vertex = True
+
+    def _sizes(self) -> dict[int, int]:
+        return {self.elements: math.factorial(self.elements - 1) // 2}

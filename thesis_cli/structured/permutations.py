@@ -1,0 +1,222 @@
+"""Permutations of d items (Vembu et al. section 4, label ranking); y_i is the position of item i."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.structured.lattice import Lattice
+from thesis_cli.structured.local_search import best_order
+from thesis_cli.structured.orderings import assignments, orders
+from thesis_cli.structured.pairs import as_matrices, member_sums, pair_table, subset_sums
+from thesis_cli.structured.space import Maxima, Space
+
+LARGEST_PERMANENT = 22
+"""Items for which permanents are summed exactly."""
+
+LARGEST_ORDER = 18
+"""Items for which sums and maxima over orders are exact."""
+
+
+class Permutations(Space):
+    """Permutations whose features are those of a subclass.
+
+    Parameters
+    ----------
+    elements : number of items d.
+    """
+
+    name = "permutations"
+    largest = LARGEST_PERMANENT
+
+    def __init__(self, elements: int) -> None:
+        self.elements = self.width = elements
+
+    def size(self) -> int:
+        return math.factorial(self.elements)
+
+    def sample(self, count: int, rng: np.random.Generator) -> Ints:
+        found: Ints = rng.permuted(np.tile(np.arange(self.elements), (count, 1)), axis=1)
+        return found
+
+    def valid(self, structures: Ints) -> Bools:
+        found: Bools = (np.sort(structures, axis=1) == np.arange(self.elements)).all(axis=1)
+        return found
+
+    def blocks(self, rows: int = 2**14) -> Iterator[Ints]:
+        everyone = itertools.permutations(range(self.elements))
+        while block := list(itertools.islice(everyone, rows)):
+            yield np.array(block, dtype=np.int64)
+
+    def log_partition(self, weights: Floats) -> Floats:
+        weights = self.checked(weights)
+        lattice = self._lattice()
+        parts = [lattice.log_partition(self._labelled(weights[part])) for part in lattice.parts(len(weights))]
+        return np.concatenate([np.empty(0), *parts])
+
+    def mean_features(self, weights: Floats) -> Floats:
+        weights = self.checked(weights)
+        lattice = self._lattice()
+        found = np.empty((len(weights), self.dimension))
+        for part in lattice.parts(len(weights)):
+            found[part] = self._unlabelled(lattice.mean_labels(self._labelled(weights[part])))
+        return found
+
+    def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
+        scores = self._labelled(self.checked(weights[None]))[0]
+        return self._decoded(self._lattice().draws(scores, count, rng))
+
+    @abstractmethod
+    def _lattice(self) -> Lattice:
+        """The lattice of the features, if it is not too large."""
+
+    @abstractmethod
+    def _labelled(self, weights: Floats) -> Floats:
+        """Scores of the labels of the lattice, shape (n, labels)."""
+
+    @abstractmethod
+    def _unlabelled(self, masses: Floats) -> Floats:
+        """Features of masses of labels, shape (n, dimension); the adjoint of `_labelled`."""
+
+    def _decoded(self, sets: Ints) -> Ints:
+        """Which element each level of a path adds: positions of items 0, 1, ..."""
+        return added(sets)
+
+
+class PositionPermutations(Permutations):
+    """The features are the d * d indicators that item i is at position p, at i * d + p.
+
+    ln Z is the logarithm of a permanent, and the maximum is an assignment.
+    """
+
+    def __init__(self, elements: int) -> None:
+        super().__init__(elements)
+        self.dimension = elements * elements
+        self.radius = elements**0.5
+
+    def features(self, structures: Ints) -> Floats:
+        found = np.zeros((len(structures), self.dimension))
+        np.put_along_axis(found, structures + self.elements * np.arange(self.elements), 1.0, axis=1)
+        return found
+
+    def scores(self, structures: Ints, weights: Floats) -> Floats:
+        found: Floats = weights[structures + self.elements * np.arange(self.elements)].sum(axis=1)
+        return found
+
+    def maximise(self, weights: Floats) -> Maxima:
+        weights = self.checked(weights)
+        best = np.empty((len(weights), self.elements), np.int64)
+        for row, matrix in enumerate(weights.reshape(-1, self.elements, self.elements)):
+            best[row] = linear_sum_assignment(matrix, maximize=True)[1]
+        values = np.take_along_axis(weights, best + self.elements * np.arange(self.elements), axis=1).sum(axis=1)
+        return Maxima(values, best, exact=True)
+
+    def _lattice(self) -> Lattice:
+        self.check_exact(LARGEST_PERMANENT, "items")
+        return assignments(self.elements)
+
+    def _labelled(self, weights: Floats) -> Floats:
+        return weights
+
+    def _unlabelled(self, masses: Floats) -> Floats:
+        return masses
+
+
+class RankPermutations(Permutations):
+    """The features are positions as numbers from 0, the first, to 1, the last: a score for each
+    item. The maximum sorts the scores.
+    """
+
+    def __init__(self, elements: int) -> None:
+        super().__init__(elements)
+        self.dimension = elements
+        self._places = np.arange(elements) / max(1, elements - 1)
+        self.radius = float(np.linalg.norm(self._places))
+
+    def features(self, structures: Ints) -> Floats:
+        found: Floats = self._places[structures]
+        return found
+
+    def maximise(self, weights: Floats) -> Maxima:
+        weights = self.checked(weights)
+        best = np.argsort(np.argsort(weights, axis=1, kind="stable"), axis=1, kind="stable")
+        return Maxima((weights * self._places[best]).sum(axis=1), best, exact=True)
+
+    def _lattice(self) -> Lattice:
+        self.check_exact(LARGEST_PERMANENT, "items")
+        return assignments(self.elements)
+
+    def _labelled(self, weights: Floats) -> Floats:
+        found: Floats = (weights[:, :, None] * self._places).reshape(len(weights), -1)
+        return found
+
+    def _unlabelled(self, masses: Floats) -> Floats:
+        found: Floats = masses.reshape(-1, self.elements, self.elements) @ self._places
+        return found
+
+
+class OrderPermutations(Permutations):
+    """The features are d(d - 1)/2 indicators that item i comes before item j, i < j, in the order of
+    `pair_table`.
+    """
+
+    def __init__(self, elements: int) -> None:
+        super().__init__(elements)
+        self.dimension = elements * (elements - 1) // 2
+        self.radius = self.dimension**0.5
+
+    def features(self, structures: Ints) -> Floats:
+        first, second = np.triu_indices(self.elements, 1)
+        found: Floats = (structures[:, first] < structures[:, second]).astype(float)
+        return found
+
+    def maximise(self, weights: Floats) -> Maxima:
+        """A best order: exact up to 18 items, beyond that the best of a local search."""
+        weights = self.checked(weights)
+        if self.elements > LARGEST_ORDER:
+            before = np.triu(as_matrices(weights, self.elements))
+            best = np.array([np.argsort(best_order(matrix)) for matrix in before], dtype=np.int64)
+            best = best.reshape(-1, self.width)
+            found = [self.scores(row[None], vector)[0] for row, vector in zip(best, weights, strict=True)]
+            return Maxima(np.array(found), best, exact=False)
+        lattice = self._lattice()
+        values, best = np.empty(len(weights)), np.empty((len(weights), self.width), np.int64)
+        for part in lattice.parts(len(weights)):
+            values[part], sets = lattice.best_paths(self._labelled(weights[part]))
+            best[part] = self._decoded(sets)
+        return Maxima(values, best, exact=True)
+
+    def _lattice(self) -> Lattice:
+        self.check_exact(LARGEST_ORDER, "items")
+        return orders(self.elements)
+
+    def _labelled(self, weights: Floats) -> Floats:
+        before = np.triu(as_matrices(weights, self.elements))
+        found = np.empty((len(weights), 2**self.elements, self.elements))
+        for item in range(self.elements):
+            found[:, :, item] = subset_sums(before[:, :, item])
+        return found.reshape(len(weights), -1)
+
+    def _unlabelled(self, masses: Floats) -> Floats:
+        masses = masses.reshape(len(masses), -1, self.elements)
+        table, found = pair_table(self.elements), np.empty((len(masses), self.dimension))
+        for item in range(1, self.elements):
+            found[:, table[:item, item]] = member_sums(masses[:, :, item])[:, :item]
+        return found
+
+    def _decoded(self, sets: Ints) -> Ints:
+        """Positions of items from the items at positions."""
+        return np.argsort(added(sets), axis=1)
+
+
+def added(sets: Ints) -> Ints:
+    """The element that each step of a path adds to a set of bits, shape (count, steps)."""
+    steps = sets[:, 1:] ^ sets[:, :-1]
+    found: Ints = np.log2(np.maximum(steps, 1)).round().astype(np.int64)
+    return found
