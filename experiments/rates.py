@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.embeddings.simplex import simplex_weights
 from thesis_cli.privacy.embedding import mean_of_matrix
 from thesis_cli.privacy.features import draw_features
-from thesis_cli.privacy.frank_wolfe import simplex_weights
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget
 from thesis_cli.privacy.subspace import orthonormal_basis

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.embeddings.simplex import simplex_weights
 from thesis_cli.privacy import atoms, frank_wolfe, points
 from thesis_cli.privacy.atoms import Atoms, Fit, descend
 from thesis_cli.privacy.features import draw_features
-from thesis_cli.privacy.frank_wolfe import WIDTHS, simplex_weights
+from thesis_cli.privacy.frank_wolfe import WIDTHS
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.points import Effort, synthesise
 from thesis_cli.privacy.points_kernels import LevelTurns, choose_levels

@@ -15,12 +15,11 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.parallel import Threads
+from thesis_cli.embeddings.descent import minimise
 from thesis_cli.privacy.features import Features
 from thesis_cli.privacy.kernels import Codes
 
 if TYPE_CHECKING:
-    from scipy.optimize import OptimizeResult
-
     from thesis_cli.privacy.points_kernels import FeatureTable, Placed
 
 SLOPE = 4.0
@@ -201,34 +200,3 @@ def descend(
     low = variables(np.tile(fit.low, (count, 1)), 0.0, -np.inf)
     high = variables(np.tile(fit.high, (count, 1)), fit.widest, np.inf)
     return placed(minimise(objective, start, low, high, steps, watch))
-
-
-def minimise(
-    objective: Callable[[Floats], tuple[float, Floats]],
-    start: Floats,
-    low: Floats,
-    high: Floats,
-    steps: int,
-    watch: Callable[[float], bool] | None = None,
-) -> Floats:
-    """Minimise by L-BFGS in a box; the objective also returns its gradient, the rest is as for
-    `descend`.
-    """
-    from scipy.optimize import Bounds, minimize
-
-    def step(intermediate_result: OptimizeResult) -> None:
-        if watch and watch(float(intermediate_result.fun)):
-            raise StopIteration
-
-    if not start.size:
-        return start
-    found = minimize(
-        objective,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=Bounds(low, high),
-        callback=step,
-        options={"maxiter": steps, "maxfun": 10 * steps, "maxcor": 20, "ftol": 0.0, "gtol": 0.0},
-    )
-    return np.asarray(found.x, np.float64)

@@ -13,7 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.privacy.atoms import Atoms, Fit, descend, minimise
+from thesis_cli.embeddings.descent import minimise
+from thesis_cli.embeddings.simplex import simplex_weights
+from thesis_cli.privacy.atoms import Atoms, Fit, descend
 
 ROUNDS, ATOMS = 24, 2
 """Largest number of Frank-Wolfe steps, and of new atoms in each."""
@@ -122,45 +124,3 @@ def _climb(fit: Fit, atoms: Atoms, vector: Floats) -> Atoms:
     low, high = (np.tile(end, len(atoms.points)) for end in (fit.low, fit.high))
     found = minimise(falling, atoms.points.ravel(), low, high, CLIMBS)
     return replace(atoms, points=found.reshape(atoms.points.shape))
-
-
-def simplex_weights(gram: Floats, linear: Floats, start: Floats | None = None) -> Floats:
-    """Minimiser of w . gram w - 2 linear . w over w >= 0 of sum 1, by active sets, exact up to
-    rounding.
-
-    Parameters
-    ----------
-    gram : positive semidefinite matrix with a diagonal of order 1, shape (M, M).
-    linear : linear part, shape (M,).
-    start : weights to start from; the result is no worse.
-    """
-    from scipy.linalg import cho_factor, cho_solve
-
-    rounding = 1e-12 * (1 + float(np.abs(linear).max()))
-    weights = np.zeros(len(linear))
-    if start is None:
-        weights[(2 * linear - gram.diagonal()).argmax()] = 1.0
-    else:
-        weights[:] = start
-    support = np.flatnonzero(weights)
-    for _ in range(10 * len(linear) + 10):
-        while True:
-            factor = cho_factor(gram[np.ix_(support, support)] + rounding * np.eye(len(support)))
-            free, shift = cho_solve(factor, np.stack([linear[support], np.ones(len(support))], 1)).T
-            level = (free.sum() - 1) / shift.sum()
-            ideal = free - level * shift
-            if (ideal > 0).all():
-                break
-            held = weights[support]
-            share = np.where(ideal > 0, np.inf, held / np.maximum(held - ideal, 1e-300))
-            weights[support] = np.maximum(held + share.min() * (ideal - held), 0.0)
-            weights[support[share.argmin()]] = 0.0
-            support = support[weights[support] > 0]
-        weights[support] = ideal
-        gain = linear - gram[:, support] @ ideal - level
-        gain[support] = -np.inf
-        best = int(gain.argmax())
-        if gain[best] <= 10 * rounding:
-            break
-        support = np.append(support, best)
-    return np.asarray(weights / weights.sum(), np.float64)

@@ -24,9 +24,10 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.errors import InputError
+from thesis_cli.embeddings.simplex import simplex_weights
 from thesis_cli.privacy.atoms import Atoms, Fit, descend
 from thesis_cli.privacy.features import Features
-from thesis_cli.privacy.frank_wolfe import frank_wolfe, simplex_weights
+from thesis_cli.privacy.frank_wolfe import frank_wolfe
 from thesis_cli.privacy.kernels import Rows
 
 STEPS, WINDOW = 240, 10

@@ -19,12 +19,13 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
+from thesis_cli.embeddings.statistics import correlation, mean, quantile, sd, variance
 from thesis_cli.privacy import regression
 from thesis_cli.privacy.columns import Integer, Real
 from thesis_cli.privacy.dates import Date, text_of_day
 from thesis_cli.privacy.expressions import Formula
 from thesis_cli.privacy.schema import Schema
-from thesis_cli.privacy.weighted_sample import Mask, WeightedSample, correlation, mean, quantile, sd, variance
+from thesis_cli.privacy.weighted_sample import Mask, WeightedSample
 
 MOST_BINS = 1000
 MOST_GROUPS = 100

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -109,33 +108,6 @@ class WeightedSample:
         weights = np.where(used, np.maximum(self.weights, 0), 0.0)
         total = weights.sum()
         return weights / total if total > 0 else None
-
-
-def mean(weights: Floats, x: Floats) -> float:
-    """Weighted sum of w_m x_m over rows m."""
-    return float(weights @ x)
-
-
-def variance(weights: Floats, x: Floats) -> float:
-    """Mean squared distance to the mean, for weights of sum 1."""
-    return float(weights @ (x - weights @ x) ** 2)
-
-
-def sd(weights: Floats, x: Floats) -> float:
-    """Standard deviation, the root of `variance`."""
-    return math.sqrt(variance(weights, x))
-
-
-def quantile(weights: Floats, x: Floats, q: float = 0.5) -> float:
-    """Least value with at least the share q of the weight at or below it."""
-    return float(np.quantile(x, q, weights=weights, method="inverted_cdf"))
-
-
-def correlation(weights: Floats, x: Floats, y: Floats) -> float:
-    """Pearson's correlation; NaN if x or y does not vary."""
-    scale = sd(weights, x) * sd(weights, y)
-    covariance = float(weights @ ((x - weights @ x) * (y - weights @ y)))
-    return covariance / scale if scale > 0 else math.nan
 
 
 def push_forward(release: Release, f: str | Function) -> tuple[Floats, Floats]:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.embeddings.simplex import simplex_weights
 from thesis_cli.privacy.embedding import distance, mean_at, squared_norm
 from thesis_cli.privacy.features import draw_features
-from thesis_cli.privacy.frank_wolfe import simplex_weights
 from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanism import Budget
 from thesis_cli.privacy.subspace import Constraint, orthonormal_basis, reweighted

@@ -1,0 +1,1 @@
+"""Distributions as weighted expansions in reproducing kernel Hilbert spaces."""
