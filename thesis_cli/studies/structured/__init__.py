@@ -1,0 +1,1 @@
+"""What only the experiments on structured predictors need."""
