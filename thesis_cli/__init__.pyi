@@ -31,7 +31,7 @@ __version__: str
 def estimate_z(
     model: Any,
     *,
-    method: Literal['auto', 'exact', 'full-rank', 'expanded'] = ...,
+    method: Literal['auto', 'exact', 'full-rank', 'expanded', 'wish'] = ...,
     time_limit: float | None = ...,
     trick: Literal['gumbel', 'exponential', 'weibull', 'frechet', 'pareto', 'tail', 'all'] | None = ...,
     alpha: float | None = ...,

@@ -99,7 +99,13 @@ PARTS = (
             "thesis_cli.synthesis.networks.state_kernels",
         ),
     ),
-    Part("enumerations", (("estimate-z", {"model": "{folder}/vector.csv", "samples": 4}),)),
+    Part(
+        "enumerations",
+        (
+            ("estimate-z", {"model": "{folder}/vector.csv", "samples": 4}),
+            ("estimate-z", {"model": "{folder}/vector.csv", "method": "wish", "samples": 4}),
+        ),
+    ),
     Part("entropies", (("renyi", {"model": GRID, "shannon": True, "bounds": True, "samples": 4}),)),
     Part(
         "marginals",

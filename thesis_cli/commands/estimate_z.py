@@ -37,6 +37,8 @@ from thesis_cli.commands.shared.full_rank import PerturbedMaxima, TrickChoice
 from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
 from thesis_cli.commands.shared.portfolio import TIME_LIMIT, Portfolio, portfolio
 from thesis_cli.commands.shared.quantity import ExactAnswer, QuantityName, in_unit, log_z_of, quantity_option
+from thesis_cli.commands.shared.rivals import METHODS as RIVALS
+from thesis_cli.commands.shared.rivals import RivalName, RivalOptions, rival
 from thesis_cli.commands.shared.uai_file import check_uai, uai_option, write_uai
 
 if TYPE_CHECKING:
@@ -68,11 +70,11 @@ class EstimateZRequest(Request):
     """Estimate the partition function Z of a model by perturb-and-MAP, or compute it exactly."""
 
     model: ModelSource = model_argument()
-    method: Literal["auto", "exact", "full-rank", "expanded"] = option(
+    method: Literal["auto", "exact", "full-rank", "expanded", RivalName] = option(
         "auto",
         "Method: full-rank perturbs every configuration; expanded maximises over copies of the variables, which "
-        "bounds ln Z from below; auto finds the exact answer or, where none is had within --time-limit, estimates "
-        "and bounds.",
+        "bounds ln Z from below; wish maximises under random parity constraints; auto finds the exact answer or, "
+        "where none is had within --time-limit, estimates and bounds.",
     )
     time_limit: float | None = option(
         None,
@@ -84,7 +86,7 @@ class EstimateZRequest(Request):
     trick: TrickChoice | None = full_rank.trick_option(methods=("full-rank",))
     alpha: float | None = full_rank.alpha_option(methods=("full-rank",))
     threshold: float | None = full_rank.threshold_option(methods=("full-rank",))
-    samples: int | None = full_rank.samples_option(methods=("full-rank",))
+    samples: int | None = full_rank.samples_option(methods=("full-rank", "wish"))
     copies: int | None = option(
         None,
         "Number of copies of each variable.",
@@ -95,7 +97,7 @@ class EstimateZRequest(Request):
     )
     quantity: QuantityName = quantity_option()
     debias: bool = full_rank.debias_option(methods=("full-rank",))
-    confidence: float = confidence_option(methods=("auto", "full-rank", "expanded"))
+    confidence: float = confidence_option(methods=("auto", "full-rank", "expanded", "wish"))
     exact: bool = option(False, "Add the exact answer.")
     evidence: tuple[str, ...] | None = evidence_option()
     format: FormatName | None = format_option()
@@ -108,7 +110,7 @@ class EstimateZRequest(Request):
 
     def check(self) -> None:
         """Refuse options that do not go together."""
-        if self.method in ("exact", "expanded") and self.quantity == "f":
+        if self.method not in ("auto", "full-rank") and self.quantity == "f":
             raise InputError(f"--quantity f does not go with --method {self.method}", "it is for full-rank")
         if self.uai is not None and self.method == "expanded":
             raise InputError("--uai does not go with --method expanded", "it holds an estimate, not a bound")
@@ -174,6 +176,9 @@ def run(request: EstimateZRequest, progress: Progress) -> EstimateZResult:
             expansion = _expanded(request, model, seed, progress)
             copies = expansion.copies
             found = _in_unit(request, Portfolio((*found.estimates, *expansion.estimates), expansion.meaning, 1))
+        elif method in RIVALS and request.samples != 0:
+            theirs = _in_unit(request, rival(method, model, _rival_options(request, seed), progress))
+            found = replace(theirs, estimates=found.estimates + theirs.estimates)
         elif method == BOUNDS:
             bounded = _bounds(request, model, seed, progress)
             found = replace(bounded, estimates=found.estimates + bounded.estimates)
@@ -244,8 +249,13 @@ def _method(request: EstimateZRequest, model: Model) -> str:
 def _sampled(request: EstimateZRequest) -> list[str]:
     """The options of the request that need full-rank noise."""
     fields = fields_of(type(request))
-    names = [fields[name].shell_name for name in given(request) if fields[name].about.methods == ("full-rank",)]
+    names = [fields[name].shell_name for name in given(request) if _only_sampled(fields[name].about.methods)]
     return names + ["--quantity f"] * (request.quantity == "f")
+
+
+def _only_sampled(methods: tuple[str, ...]) -> bool:
+    """Whether an option is heeded by full-rank noise and not by the portfolio of `auto`."""
+    return "full-rank" in methods and "auto" not in methods
 
 
 def _unbounded(request: EstimateZRequest) -> bool:
@@ -262,6 +272,18 @@ def _options(request: EstimateZRequest, seed: int) -> BoundOptions:
         seed=seed,
         jobs=jobs_or_all(request.jobs),
         memory=bytes_of(request.memory),
+        confidence=request.confidence,
+    )
+
+
+def _rival_options(request: EstimateZRequest, seed: int) -> RivalOptions:
+    return RivalOptions(
+        samples=full_rank.samples_of(request),
+        seed=seed,
+        jobs=jobs_or_all(request.jobs),
+        memory=bytes_of(request.memory),
+        max_configurations=request.max_configurations if "max_configurations" in given(request) else None,
+        seconds=TIME_LIMIT if request.time_limit is None else request.time_limit,
         confidence=request.confidence,
     )
 
@@ -325,5 +347,6 @@ COMMAND = Command(
         "estimate-z data/models/sat-16-60.uai --trick exponential --quantity Z",
         "estimate-z data/models/asia.bif --evidence xray=yes --method exact --quantity Z",
         "estimate-z data/models/ising-4x4.uai --method expanded --copies 10000 --exact",
+        "estimate-z data/models/ising-4x4.uai --method wish --samples 100 --exact",
     ),
 )

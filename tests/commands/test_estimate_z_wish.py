@@ -1,0 +1,49 @@
+import json
+import math
+
+import pytest
+
+import thesis_cli as tc
+from tests.conftest import MODELS
+from thesis_cli.base.errors import InputError
+
+ASIA, ISING, ZIPF = (MODELS / n for n in ("asia.uai", "ising-4x4.uai", "zipf-1000.csv"))
+
+
+def test_rows_say_what_each_number_is(cli):
+    result = cli("estimate-z", ISING, "--method", "wish", "--samples", 30, "--seed", 1, "--exact", "--json")
+    found = json.loads(result.out)
+    exact, wish = found["estimates"]
+    assert wish["low"] < exact["value"] < wish["high"]
+    assert wish["kind"] == "within a factor of 16 with probability 95%"
+    assert wish["map_calls"] == 30 * 16 + 1
+    assert found["meaning"] == "ln Z is in the interval with probability 95% at least"
+
+
+def test_few_samples_are_told_how_many_promise_a_factor_of_16():
+    found = tc.estimate_z(ASIA, method="wish", samples=1, seed=1)
+    assert found.meaning.endswith("; 23 samples promise a factor of 16 beforehand")
+
+
+def test_vectors_and_units():
+    in_z = tc.estimate_z(ZIPF, method="wish", samples=50, seed=0, quantity="Z")
+    in_log = tc.estimate_z(ZIPF, method="wish", samples=50, seed=0)
+    assert math.log(in_z.estimate.value) == pytest.approx(in_log.estimate.value)
+    assert math.log(in_z.estimate.high) == pytest.approx(in_log.estimate.high)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"quantity": "f"}, "--quantity f does not go with --method wish"),
+        ({"copies": 10}, "--copies does not go with --method wish; it is for expanded"),
+        ({"trick": "gumbel"}, "--trick does not go with --method wish; it is for full-rank"),
+        ({"samples": 0}, "--samples is 0; add --exact"),
+        ({"max_configurations": 100}, "more than --max-configurations 100"),
+    ],
+)
+def test_refusals_are_one_line(options, message):
+    with pytest.raises(InputError) as raised:
+        tc.estimate_z(**{"model": ISING, "method": "wish", **options})
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,67 @@
+"""Methods of `estimate-z` that ask a MAP solver, or none, for ln Z without perturbations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.base.progress import Progress
+from thesis_cli.commands.shared.portfolio import TIME_LIMIT, Portfolio
+
+if TYPE_CHECKING:
+    from thesis_cli.models.factor_graph import Model
+
+RivalName = Literal["wish"]
+
+
+@dataclass(frozen=True)
+class RivalOptions:
+    """What a method may take; each heeds some of it.
+
+    Attributes
+    ----------
+    samples : number of hashes.
+    seed : of all random numbers.
+    jobs : threads.
+    memory : bytes.
+    max_configurations : largest number of configurations to enumerate; None leaves it to the method.
+    seconds : for all work that a limit ends.
+    confidence : of intervals.
+    """
+
+    samples: int
+    seed: int
+    jobs: int = 1
+    memory: int = DEFAULT_MEMORY
+    max_configurations: int | None = None
+    seconds: float = TIME_LIMIT
+    confidence: float = 0.95
+
+
+def rival(name: str, model: Model, options: RivalOptions, progress: Progress) -> Portfolio:
+    """Estimates of ln Z by the named method, what they mean, and the MAP problems they took."""
+    return METHODS[name](model, options, progress)
+
+
+def _wish(model: Model, options: RivalOptions, progress: Progress) -> Portfolio:
+    import numpy as np
+
+    from thesis_cli.inference.parity import Limits, bits_of
+    from thesis_cli.perturbation.wish import sufficient_samples, wish
+
+    limits = Limits(seconds=options.seconds, memory=options.memory, jobs=options.jobs)
+    if options.max_configurations is not None:
+        limits = limits._replace(max_configurations=options.max_configurations)
+    seed = np.random.SeedSequence(options.seed)
+    with progress(model.size * options.samples, "hashes") as tick:
+        found = wish(model, options.samples, seed, confidence=options.confidence, limits=limits, progress=tick)
+    percent, bits = f"{100 * options.confidence:.12g}%", bits_of(model.size)
+    meaning = f"ln Z is in the interval with probability {percent} at least"
+    if options.samples < (enough := sufficient_samples(bits, options.confidence)):
+        meaning += f"; {enough} samples promise a factor of 16 beforehand"
+    return Portfolio(tuple(found), meaning, found[0].map_calls)
+
+
+METHODS: Mapping[str, Callable[[Model, RivalOptions, Progress], Portfolio]] = {"wish": _wish}
