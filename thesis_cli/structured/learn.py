@@ -1,0 +1,218 @@
+"""MAP estimation of structured predictors (Vembu et al. eq. 1).
+
+The joint features are phi(x, y) = x (x) psi(y), so that the parameters are a matrix Theta of shape
+(p, dimension), and x @ Theta are the weights of the space of structures given x. The objective
+
+    F(Theta) = lambda |Theta|^2 + mean_i [ ln Z(x_i @ Theta) - <psi(y_i), x_i @ Theta> ]
+
+is 2 lambda-strongly convex, so a gradient g says how far Theta is from the best one: F is at most
+|g|^2 / (4 lambda) above its minimum, and Theta at most |g| / (2 lambda) from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.columns import Columns
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.progress import Tick
+from thesis_cli.structured.space import Space
+
+TOLERANCE = 1e-9
+"""Excess of the objective, nats an observation, below which a fit ends."""
+
+Seen = Callable[[int, Floats], None]
+"""Called after each iteration with its number and the parameters, shape (p, dimension)."""
+
+Sampler = Callable[[Space, Floats, int, np.random.Generator], Ints]
+"""Structures of a space under one weight vector: (space, weights, count, rng) -> (count, width)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Observations of structures, and how strongly their model is regularised.
+
+    Attributes
+    ----------
+    space : of the structures.
+    inputs : x_1 to x_m, shape (m, p).
+    structures : y_1 to y_m, shape (m, width).
+    regularisation : lambda of Vembu et al. eq. 1.
+
+    Raises
+    ------
+    InputError : there is no observation, the shapes do not fit, an input is not finite, a row is no
+        structure, or the regularisation is not positive.
+    """
+
+    space: Space
+    inputs: Floats
+    structures: Ints
+    regularisation: float
+
+    def __post_init__(self) -> None:
+        if self.inputs.ndim != 2 or 0 in self.inputs.shape:
+            raise InputError(f"the inputs have shape {self.inputs.shape}", "give a row of numbers an observation")
+        if len(self.structures) != len(self.inputs):
+            raise InputError(
+                f"there are {len(self.inputs)} inputs and {len(self.structures)} structures", "give one for each"
+            )
+        wrong = ~np.isfinite(self.inputs).all(axis=1)
+        if wrong.any():
+            raise InputError(f"input {int(wrong.argmax()) + 1} has a number that is not finite", "remove it")
+        if not 0 < self.regularisation < math.inf:
+            raise InputError(f"the regularisation is {self.regularisation:g}", "it must be positive")
+        self.space.check(self.structures)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the parameters."""
+        return self.inputs.shape[1], self.space.dimension
+
+    @cached_property
+    def observed(self) -> Floats:
+        """Mean of phi(x_i, y_i), shape (p, dimension)."""
+        return np.asarray(self.inputs.T @ self.space.features(self.structures) / len(self.inputs))
+
+    @property
+    def radius(self) -> float:
+        """R: an upper bound of |phi(x_i, y)|, which is |x_i| |psi(y)|."""
+        return float(np.linalg.norm(self.inputs, axis=1).max()) * self.space.radius
+
+    def norm_bounds(self) -> tuple[float, float]:
+        """Upper bounds of the norm of the best parameters.
+
+        The first compares the objective with that at 0 (Vembu et al. Proposition C.1):
+        sqrt(ln |Y| / lambda). The second follows from the gradient, which is 0 at the best
+        parameters: |Theta| = |mean phi(x_i, y_i) - mean E phi(x_i, y)| / (2 lambda) <= R / lambda.
+        """
+        return math.sqrt(math.log(self.space.size()) / self.regularisation), self.radius / self.regularisation
+
+    def losses(self, parameters: Floats) -> Floats:
+        """-ln p(y_i | x_i) of each observation, nats, shape (m,).
+
+        Raises
+        ------
+        ModelTooLarge : ln Z has no exact algorithm.
+        """
+        return negative_log_likelihood(self.space, self.inputs @ parameters, self.structures)
+
+    def objective(self, parameters: Floats) -> float:
+        """F of parameters, nats."""
+        return float(self.losses(parameters).mean() + self.regularisation * np.sum(parameters**2))
+
+    def gradient(self, parameters: Floats) -> Floats:
+        """Gradient of F, shape (p, dimension).
+
+        Raises
+        ------
+        ModelTooLarge : the expected features have no exact algorithm.
+        """
+        expected = self.space.mean_features(self.inputs @ parameters)
+        found = self.inputs.T @ expected / len(self.inputs) - self.observed + 2 * self.regularisation * parameters
+        return np.asarray(found)
+
+    def excess(self, gradient: Floats) -> float:
+        """Upper bound on how far F is above its minimum where it has a gradient, nats."""
+        return float(np.sum(gradient**2)) / (4 * self.regularisation)
+
+
+def negative_log_likelihood(space: Space, weights: Floats, structures: Ints) -> Floats:
+    """-ln p(y) of structures, each under weights of its own; shapes (m, dimension), (m, width) -> (m,)."""
+    scores = np.einsum("id,id->i", space.features(structures), weights)
+    return np.asarray(space.log_partition(weights) - scores)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Parameters that were learnt.
+
+    Attributes
+    ----------
+    parameters : Theta, shape (p, dimension).
+    objective : F, nats; nan if it has no exact algorithm.
+    excess : upper bound on how far F is above its minimum, nats; nan as above.
+    trace : iteration, objective and excess of the iterations; of sampled gradients the passes, the
+        structures sampled so far and the norm of the parameters.
+    """
+
+    parameters: Floats
+    objective: float
+    excess: float
+    trace: Columns
+
+
+def fit(
+    problem: Problem,
+    iterations: int = 1000,
+    start: Floats | None = None,
+    progress: Tick | None = None,
+    seen: Seen | None = None,
+) -> Fit:
+    """Minimise F with exact gradients, by L-BFGS, until it is at most 1e-9 above its minimum.
+
+    Parameters
+    ----------
+    iterations : most iterations.
+    start : parameters to begin with, shape (p, dimension); 0 by default.
+    progress : called with the number of iterations just done.
+    seen : called after each iteration.
+
+    Raises
+    ------
+    ModelTooLarge : the space has no exact ln Z of that size.
+    """
+    from scipy import optimize
+
+    course = _Course(problem, progress, seen)
+    begun = np.zeros(problem.shape).ravel() if start is None else np.array(start, float).ravel()
+    course.evaluate(begun)
+    course.record(begun)
+    if iterations and course.rows[-1]["excess"] > TOLERANCE:
+        minimize: Any = optimize.minimize
+        options = {"maxiter": iterations, "maxfun": 20 * iterations + 20, "ftol": 0.0, "gtol": 0.0, "maxcor": 20}
+        minimize(course.evaluate, begun, jac=True, method="L-BFGS-B", callback=course.iterated, options=options)
+    names = ("iteration", "objective", "excess")
+    last, trace = course.rows[-1], Columns({name: [row[name] for row in course.rows] for name in names})
+    return Fit(course.parameters, last["objective"], last["excess"], trace)
+
+
+class _Course:
+    """What L-BFGS evaluates, and the rows of its trace."""
+
+    def __init__(self, problem: Problem, progress: Tick | None, seen: Seen | None) -> None:
+        self.problem, self.progress, self.seen = problem, progress, seen
+        self.rows: list[dict[str, float]] = []
+        self.parameters = np.zeros(problem.shape)
+        self._latest = np.full(0, np.nan)
+        self._found = (math.nan, self._latest)
+
+    def evaluate(self, vector: Floats) -> tuple[float, Floats]:
+        parameters = vector.reshape(self.problem.shape)
+        self._found = self.problem.objective(parameters), self.problem.gradient(parameters).ravel()
+        self._latest = vector.copy()
+        return self._found
+
+    def record(self, vector: Floats) -> None:
+        """Add a row for parameters, which are as a rule those that were evaluated last."""
+        if not np.array_equal(vector, self._latest):
+            self.evaluate(vector)
+        value, gradient = self._found
+        self.rows.append({"iteration": len(self.rows), "objective": value, "excess": self.problem.excess(gradient)})
+        self.parameters = vector.reshape(self.problem.shape).copy()
+
+    def iterated(self, intermediate_result: Any) -> None:
+        self.record(np.array(intermediate_result.x))
+        if self.progress:
+            self.progress(1)
+        if self.seen:
+            self.seen(len(self.rows) - 1, self.parameters)
+        if self.rows[-1]["excess"] <= TOLERANCE:
+            raise StopIteration

@@ -1,0 +1,122 @@
+"""Learning from sampled gradients, a few observations at a time (Vembu et al. sections 2.3 and 5).
+
+Where expected features have no exact algorithm, the mean features of a few samples from
+p(y | x_i, Theta) stand for them: an unbiased gradient, whatever the number of samples.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.columns import Columns
+from thesis_cli.base.errors import ModelTooLarge
+from thesis_cli.base.progress import Tick
+from thesis_cli.structured.learn import Fit, Problem, Sampler, Seen
+from thesis_cli.structured.space import Space
+
+UNIFORM = 1000
+"""Uniform structures that estimate how much the features vary."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How much work a training does.
+
+    Attributes
+    ----------
+    passes : over the observations.
+    batch : observations in a step.
+    samples : structures drawn for each observation in a step.
+    """
+
+    passes: int = 20
+    batch: int = 10
+    samples: int = 1
+
+
+def exact_draws(space: Space, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
+    """Structures that the space's own algorithm draws, exact samples of exp(<psi(y), weights>) / Z."""
+    return space.draw(weights, count, rng)
+
+
+def sampled_gradient(
+    problem: Problem,
+    parameters: Floats,
+    rows: Ints,
+    samples: int,
+    sampler: Sampler,
+    rng: np.random.Generator,
+) -> Floats:
+    """Unbiased gradient of F from samples for some observations, shape (p, dimension).
+
+    Parameters
+    ----------
+    rows : indices of the observations, drawn uniformly for the gradient to be unbiased.
+    samples : structures drawn for each.
+    """
+    inputs, space = problem.inputs[rows], problem.space
+    drawn = [space.features(sampler(space, one, samples, rng)).mean(axis=0) for one in inputs @ parameters]
+    differences = np.stack(drawn) - space.features(problem.structures[rows])
+    return np.asarray(inputs.T @ differences / len(rows) + 2 * problem.regularisation * parameters)
+
+
+def smoothness(problem: Problem, rng: np.random.Generator) -> float:
+    """Largest curvature of F at 0, with the features' covariance of 1,000 uniform structures."""
+    features = problem.space.features(problem.space.sample(UNIFORM, rng))
+    spread = np.linalg.norm(features - features.mean(axis=0), 2) ** 2 / UNIFORM
+    reach = np.linalg.norm(problem.inputs, 2) ** 2 / len(problem.inputs)
+    return float(2 * problem.regularisation + reach * spread)
+
+
+def fit_online(
+    problem: Problem,
+    pace: Pace,
+    rng: np.random.Generator,
+    sampler: Sampler = exact_draws,
+    progress: Tick | None = None,
+    seen: Seen | None = None,
+) -> Fit:
+    """Minimise F by stochastic gradients and take the mean of the parameters, later ones weighing more.
+
+    Step t has size 1 / (lambda t + L) with the curvature L at 0. Steps end within the ball that
+    holds the best parameters (`Problem.norm_bounds`), and step t weighs t in the mean, which makes
+    the error fall as 1/t (Lacoste-Julien, Schmidt and Bach, 2012).
+
+    Parameters
+    ----------
+    sampler : draws from p(y | x).
+    progress : called with 1 after each pass.
+    seen : called after each pass with the mean of the parameters.
+
+    Raises
+    ------
+    ModelTooLarge : the sampler does not take the space.
+    """
+    count, furthest = len(problem.inputs), min(problem.norm_bounds())
+    parameters, mean = np.zeros(problem.shape), np.zeros(problem.shape)
+    curvature = smoothness(problem, rng)
+    rows: list[dict[str, float]] = []
+    step = 0
+    for done in range(1, pace.passes + 1):
+        for part in np.array_split(rng.permutation(count), math.ceil(count / pace.batch)):
+            step += 1
+            gradient = sampled_gradient(problem, parameters, part, pace.samples, sampler, rng)
+            parameters = parameters - gradient / (problem.regularisation * step + curvature)
+            norm = float(np.linalg.norm(parameters))
+            parameters *= min(1.0, furthest / norm) if norm else 1.0
+            mean += (parameters - mean) * 2 / (step + 1)
+        rows.append({"pass": done, "samples": done * count * pace.samples, "norm": float(np.linalg.norm(mean))})
+        if progress:
+            progress(1)
+        if seen:
+            seen(done, mean.copy())
+    names = ("pass", "samples", "norm")
+    trace = Columns({name: [row[name] for row in rows] for name in names})
+    try:
+        return Fit(mean, problem.objective(mean), problem.excess(problem.gradient(mean)), trace)
+    except ModelTooLarge:
+        return Fit(mean, math.nan, math.nan, trace)

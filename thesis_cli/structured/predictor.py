@@ -1,0 +1,147 @@
+"""A structured predictor: its task, what it was learnt from, and its parameters, in one file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import write_atomic
+from thesis_cli.structured.tasks import Task, TaskName
+
+FORMAT = "thesis-cli structured predictor 1"
+
+SUFFIX = ".safetensors"
+
+MAX_BYTES = 2**30
+"""Largest file that is read."""
+
+_ARRAYS = ("parameters", "shift", "scale")
+_REMEDY = "give a file that thesis-cli structured train has written"
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """p(y | x) = exp(<psi(y), z @ parameters>) / Z, where z is x standardised, then a constant 1.
+
+    Attributes
+    ----------
+    task : what is predicted.
+    inputs : names of the inputs.
+    parameters : Theta, shape (inputs + 1, dimension).
+    shift, scale : of the inputs: z = (x - shift) / scale; shape (inputs,).
+    about : how the parameters came about, in types of JSON.
+
+    Raises
+    ------
+    InputError : the shapes do not fit, a number is not finite, or a scale is not positive.
+    """
+
+    task: Task
+    inputs: tuple[str, ...]
+    parameters: Floats
+    shift: Floats
+    scale: Floats
+    about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        count = len(self.inputs)
+        shapes = {"parameters": (count + 1, self.task.space.dimension), "shift": (count,), "scale": (count,)}
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.shape != shape:
+                raise InputError(f"its {name} have shape {array.shape}", f"they must have {shape}")
+            if not np.isfinite(array).all():
+                raise InputError(f"its {name} have a number that is not finite", _REMEDY)
+        if (self.scale <= 0).any():
+            raise InputError("its scales are not positive", _REMEDY)
+
+    def weights(self, values: Floats) -> Floats:
+        """Weights of the space for rows of inputs, shape (n, inputs) -> (n, dimension)."""
+        return np.asarray(design(values, self.shift, self.scale) @ self.parameters)
+
+    def to_bytes(self) -> bytes:
+        """The content of the file that `save` writes; the same predictor gives the same bytes."""
+        from safetensors.numpy import save
+
+        arrays = {name: np.ascontiguousarray(getattr(self, name), np.float64) for name in _ARRAYS}
+        about = {"format": FORMAT, "task": dataclasses.asdict(self.task), "inputs": self.inputs, "about": self.about}
+        return bytes(save(arrays, metadata={"predictor": json.dumps(about, sort_keys=True)}))
+
+    def save(self, path: str | Path) -> None:
+        """Write the predictor, safetensors.
+
+        Raises
+        ------
+        OSError : naming the file that could not be written.
+        """
+        write_atomic({Path(path): self.to_bytes()})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Predictor:
+        """Read a predictor.
+
+        Raises
+        ------
+        InputError : no such file, a damaged one, one of another format, or parts that do not fit.
+        """
+        try:
+            with open(path, "rb") as file:
+                data = file.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise InputError(f"it cannot be read ({error.strerror})", _REMEDY, source=path) from None
+        if len(data) > MAX_BYTES:
+            raise InputError(f"it is larger than {MAX_BYTES >> 20} MiB", _REMEDY, source=path)
+        try:
+            return cls._read(data)
+        except InputError as error:
+            raise error.at(path) from None
+
+    @classmethod
+    def _read(cls, data: bytes) -> Predictor:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        try:
+            arrays = load(data)
+            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+            about = json.loads(header["__metadata__"]["predictor"])
+            known, task, inputs = about["format"], _task(about["task"]), tuple(map(str, about["inputs"]))
+            record = dict(about["about"])
+        except (SafetensorError, ValueError, LookupError, TypeError, AttributeError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError("it holds no structured predictor", _REMEDY) from None
+        if known != FORMAT:
+            raise InputError(f"its format is {str(known)[:40]!r}", f"it must be {FORMAT!r}: {_REMEDY}")
+        for name in _ARRAYS:
+            if name not in arrays or arrays[name].dtype != np.float64:
+                raise InputError(f"its {name} are missing, or not of float64", _REMEDY)
+        return cls(task, inputs, **{name: arrays[name] for name in _ARRAYS}, about=record)
+
+
+def _task(found: Mapping[str, Any]) -> Task:
+    name = found["name"]
+    if name not in get_args(TaskName):
+        raise InputError(f"its task is {str(name)[:40]!r}", _REMEDY)
+    parents = tuple(int(parent) for parent in found["parents"])
+    return Task(name, tuple(map(str, found["labels"])), str(found["features"]), parents)
+
+
+def design(values: Floats, shift: Floats, scale: Floats) -> Floats:
+    """Standardised inputs and a column of ones, shape (n, p) -> (n, p + 1)."""
+    return np.column_stack([(values - shift) / scale, np.ones(len(values))])
+
+
+def standardisation(values: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of each column; 1 for a constant column."""
+    spread = values.std(axis=0)
+    spread[spread <= 1e-12 * np.abs(values).max(axis=0, initial=0.0)] = 1.0
+    return values.mean(axis=0), spread

@@ -1,0 +1,237 @@
+"""Label ranking, multi-label and hierarchical classification as structured prediction.
+
+Each task has a space of structures (Vembu et al. section 4): subsets of the labels are vertices of
+a hypercube, rankings are permutations, and sets of nodes that hold each node's parent are rooted
+subtrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.base.errors import InputError
+from thesis_cli.structured import catalogue
+from thesis_cli.structured.space import Space
+
+TaskName = Literal["multilabel", "ranking", "hierarchy"]
+FeatureName = Literal["linear", "pairs", "positions", "ranks", "orders", "nodes"]
+Decision = Literal["map", "marginal"]
+
+SPACES: dict[TaskName, str] = {"multilabel": "hypercube", "ranking": "permutations", "hierarchy": "subtrees"}
+"""The space of each task."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree of named nodes.
+
+    Attributes
+    ----------
+    names : of the nodes, the root first and each node after its parent.
+    parents : place of each node's parent, -1 for the root.
+    """
+
+    names: tuple[str, ...]
+    parents: tuple[int, ...]
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[str, str]]) -> Tree:
+        """The tree of pairs (node, parent), in any order; the root's parent is empty.
+
+        Raises
+        ------
+        InputError : a node is named twice or has an unknown parent, there is not one root, or a
+            cycle.
+        """
+        parent = dict(pairs)
+        if len(parent) < len(pairs):
+            twice = next(name for k, (name, _) in enumerate(pairs) if name in dict(pairs[:k]))
+            raise InputError(f"node {twice!r} is named twice", "give each node one parent")
+        for name, above in pairs:
+            if above and above not in parent:
+                raise InputError(f"the parent {above!r} of {name!r} is no node", "give it a line of its own")
+        roots = [name for name, above in pairs if not above]
+        if len(roots) > 1:
+            raise InputError(
+                f"{roots[0]!r} and {roots[1]!r} have no parent", "give one root, and each other node a parent"
+            )
+        names = list(roots)
+        for name in names:  # grows while it is read
+            names += [node for node, above in pairs if above == name]
+        if len(names) < len(pairs):
+            lost = next(name for name, _ in pairs if name not in set(names))
+            raise InputError(f"node {lost!r} is on or below a cycle", "each node must descend from the root")
+        place = {name: at for at, name in enumerate(names)}
+        return cls(tuple(names), tuple(place.get(parent[name], -1) for name in names))
+
+
+def feature_names(task: TaskName) -> list[str]:
+    """Features that a task may have, the default first."""
+    return catalogue.feature_names(SPACES[task])
+
+
+class BadRow(InputError):
+    """A row that has no structure.
+
+    Attributes
+    ----------
+    row : its place, from 0.
+    """
+
+    row: int = 0
+
+    @classmethod
+    def at_row(cls, row: int, problem: str, remedy: str) -> BadRow:
+        found = cls(problem, remedy)
+        found.row = row
+        return found
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is predicted.
+
+    Attributes
+    ----------
+    name : of the task.
+    labels : names of labels, ranked items or nodes.
+    features : of the structures.
+    parents : place of each node's parent as in `Tree`, for a hierarchy; empty otherwise.
+
+    Raises
+    ------
+    InputError : the features are not of this task, or there are too few labels.
+    ModelTooLarge : there are more features than a space may have.
+    """
+
+    name: TaskName
+    labels: tuple[str, ...]
+    features: str
+    parents: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        known = feature_names(self.name)
+        if self.features not in known:
+            remedy = f"give {' or '.join(known)}"
+            raise InputError(f"features {self.features} do not go with the task {self.name}", remedy)
+        assert self.space.elements == len(self.labels)
+
+    @cached_property
+    def space(self) -> Space:
+        """The space of its structures."""
+        parents = self.parents if self.name == "hierarchy" else None
+        return catalogue.space(SPACES[self.name], len(self.labels), self.features, parents)
+
+    def structures(self, labels: Floats) -> Ints:
+        """Rows of the space for rows of labels, shape (m, d): bits, or ranks from 1 (best) to d.
+
+        Raises
+        ------
+        BadRow : the first row with a label that is no bit, a node without its parent, or ranks that
+            are no permutation.
+        """
+        if self.name == "ranking":
+            wrong = (np.sort(labels, axis=1) != np.arange(1.0, labels.shape[1] + 1)).any(axis=1)
+            remedy = f"each rank from 1, the best, to {labels.shape[1]} must be there once"
+            _refuse(wrong, labels, "are no permutation of the ranks", remedy)
+            return labels.astype(np.int64) - 1
+        wrong = ~np.isin(labels, (0.0, 1.0)).all(axis=1)
+        _refuse(wrong, labels, "are not all 0 or 1", "give 1 for the labels that apply, 0 for the others")
+        structures = labels.astype(np.int64)
+        if self.name == "hierarchy":
+            self._check_hierarchy(structures)
+        return structures
+
+    def labels_of(self, structures: Ints) -> Ints:
+        """Rows of labels for rows of the space, the inverse of `structures`."""
+        return structures + 1 if self.name == "ranking" else structures
+
+    def decide(self, weights: Floats, decision: Decision = "map") -> Ints:
+        """A structure for each weight vector, shape (n, dimension) -> (n, width).
+
+        Parameters
+        ----------
+        decision : `map` for the most probable structure. `marginal` for the one that makes an
+            expected loss least: bits with a probability above 1/2 (Hamming loss; no node is more
+            probable than its parent, so that these make a subtree), or items sorted by expected
+            position (squared differences of positions).
+
+        Raises
+        ------
+        ModelTooLarge : the space has no algorithm for it.
+        """
+        if decision == "map":
+            return self.space.maximise(weights).structures
+        mean = self.space.mean_features(weights)
+        if self.name == "ranking":
+            order = np.argsort(self.expected_positions(mean), axis=1, kind="stable")
+            return np.argsort(order, axis=1, kind="stable").astype(np.int64)
+        found = (mean[:, : len(self.labels)] > 0.5).astype(np.int64)
+        for node, parent in enumerate(self.parents):  # rounding may put a node above its parent
+            found[:, node] = found[:, node] & found[:, parent] if parent >= 0 else 1
+        return found
+
+    def expected_positions(self, mean: Floats) -> Floats:
+        """Expected position of each item from expected features, up to a common factor; shape (n, d)."""
+        d = len(self.labels)
+        if self.features == "positions":
+            return np.asarray(mean.reshape(-1, d, d) @ np.arange(d))
+        if self.features == "ranks":
+            return mean
+        found = np.zeros((len(mean), d))
+        for k, (i, j) in enumerate(zip(*np.triu_indices(d, 1), strict=True)):
+            found[:, j] += mean[:, k]
+            found[:, i] += 1 - mean[:, k]
+        return found
+
+    def losses(self, truth: Ints, found: Ints) -> dict[str, Floats]:
+        """Losses of each row by name, shape (m,), of structures that were decided on.
+
+        zero_one : whether the structure is wrong.
+        hamming : share of wrong bits.
+        hierarchy : number of wrong nodes whose ancestors are all right (Cesa-Bianchi et al., 2006,
+            with all costs 1).
+        kendall_tau : of two rankings, from 1 if they are equal to -1; no loss, larger is better.
+        """
+        wrong = truth != found
+        measured = {"zero_one": wrong.any(axis=1).astype(float)}
+        if self.name == "ranking":
+            return {**measured, "kendall_tau": kendall_tau(truth, found)}
+        measured["hamming"] = wrong.mean(axis=1)
+        if self.name == "hierarchy":
+            clear = np.ones_like(wrong)
+            for node, parent in enumerate(self.parents):
+                if parent >= 0:
+                    clear[:, node] = clear[:, parent] & ~wrong[:, parent]
+            measured["hierarchy"] = (wrong & clear).sum(axis=1).astype(float)
+        return measured
+
+    def _check_hierarchy(self, structures: Ints) -> None:
+        for node, parent in enumerate(self.parents):
+            above = structures[:, parent] if parent >= 0 else structures[:, node]
+            wrong = (structures[:, node] > above) if parent >= 0 else above == 0
+            if wrong.any():
+                name, remedy = repr(self.labels[node]), "a node that applies needs its parent, and the root always applies"
+                problem = f"{name} is 1 and its parent {self.labels[parent]!r} is 0" if parent >= 0 else f"the root {name} is 0"
+                raise BadRow.at_row(int(wrong.argmax()), problem, remedy)
+
+
+def _refuse(wrong: Bools, labels: Floats, problem: str, remedy: str) -> None:
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise BadRow.at_row(at, f"the labels {', '.join(f'{x:g}' for x in labels[at])} {problem}", remedy)
+
+
+def kendall_tau(first: Ints, second: Ints) -> Floats:
+    """Kendall's tau of rows of positions without ties, shape (m, d) -> (m,); 1 for one item."""
+    i, j = np.triu_indices(first.shape[1], 1)
+    if not len(i):
+        return np.ones(len(first))
+    signs = np.sign(first[:, i] - first[:, j]) * np.sign(second[:, i] - second[:, j])
+    return np.asarray(signs.mean(axis=1))
