@@ -76,7 +76,9 @@ def read_table(source: Any) -> Table:
         raise InputError("it is empty", "give a heading and a row for each observation", source=name)
     heading = tuple(cell.strip() for cell in rows[0])
     if all(_number(cell) is not None for cell in heading):
-        raise InputError("its first line has numbers", "give the names of the columns there", source=name, line=lines[0])
+        raise InputError(
+            "its first line has numbers", "give the names of the columns there", source=name, line=lines[0]
+        )
     _check_names(heading, name)
     values = np.empty((len(rows) - 1, len(heading)))
     for k, (row, line) in enumerate(zip(rows[1:], lines[1:], strict=True)):
@@ -104,7 +106,9 @@ def read_tree(path: str | Path) -> Tree:
         raise InputError("its first line is not node,parent", "give a line NODE,PARENT for each node", source=path)
     for row, line in zip(rows[1:], lines[1:], strict=True):
         if len(row) != 2 or not row[0]:
-            raise InputError(f"{','.join(row)[:60]!r} is no node with its parent", "give two cells", source=path, line=line)
+            raise InputError(
+                f"{','.join(row)[:60]!r} is no node with its parent", "give two cells", source=path, line=line
+            )
     if len(rows) == 1:
         raise InputError("it has no nodes", "give a line NODE,PARENT for each node", source=path)
     try:
@@ -173,7 +177,9 @@ def _from_frame(source: Any) -> Table:
     wrong = ~np.isfinite(values)
     if wrong.any():
         row, at = np.argwhere(wrong)[0]
-        raise InputError(f"{names[at]!r} of row {row + 1} is {values[row, at]}", "it must be a finite number", source=name)
+        raise InputError(
+            f"{names[at]!r} of row {row + 1} is {values[row, at]}", "it must be a finite number", source=name
+        )
     return _not_empty(Table(names, values, name))
 
 

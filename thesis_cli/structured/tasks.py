@@ -13,8 +13,9 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from thesis_cli.base.arrays import Bools, Floats, Ints
+from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.structured import catalogue
 from thesis_cli.structured.space import Space
@@ -120,7 +121,7 @@ class Task:
         if self.features not in known:
             remedy = f"give {' or '.join(known)}"
             raise InputError(f"features {self.features} do not go with the task {self.name}", remedy)
-        assert self.space.elements == len(self.labels)
+        _ = self.space  # which refuses what makes none
 
     @cached_property
     def space(self) -> Space:
@@ -217,14 +218,21 @@ class Task:
             above = structures[:, parent] if parent >= 0 else structures[:, node]
             wrong = (structures[:, node] > above) if parent >= 0 else above == 0
             if wrong.any():
-                name, remedy = repr(self.labels[node]), "a node that applies needs its parent, and the root always applies"
-                problem = f"{name} is 1 and its parent {self.labels[parent]!r} is 0" if parent >= 0 else f"the root {name} is 0"
+                name, remedy = (
+                    repr(self.labels[node]),
+                    "a node that applies needs its parent, and the root always applies",
+                )
+                problem = (
+                    f"{name} is 1 and its parent {self.labels[parent]!r} is 0"
+                    if parent >= 0
+                    else f"the root {name} is 0"
+                )
                 raise BadRow.at_row(int(wrong.argmax()), problem, remedy)
 
 
-def _refuse(wrong: Bools, labels: Floats, problem: str, remedy: str) -> None:
-    if wrong.any():
-        at = int(wrong.argmax())
+def _refuse(wrong: ArrayLike, labels: Floats, problem: str, remedy: str) -> None:
+    if np.any(wrong):
+        at = int(np.argmax(wrong))
         raise BadRow.at_row(at, f"the labels {', '.join(f'{x:g}' for x in labels[at])} {problem}", remedy)
 
 
