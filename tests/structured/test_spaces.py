@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
 from thesis_cli.base.errors import InputError, ModelTooLarge
+from thesis_cli.structured import cycles, local_search, partitions
 from thesis_cli.structured.catalogue import space
+from thesis_cli.structured.pairs import as_matrices
 
 SMALL = [
     ("hypercube", 4, "linear", None),
@@ -120,6 +125,12 @@ def test_rows_of_a_wrong_width_or_with_wrong_numbers_are_refused(small):
         (("hypercube", 3, "cubic"), "must be one of: linear, pairs"),
         (("hypercube", 0), "must have at least 1"),
         (("hypercube", 3, "linear", [-1, 0, 0]), "has no parents"),
+        (("cycles", 2), "must have at least 3"),
+        (("subtrees", 2), "needs the parents"),
+        (("subtrees", 3, None, [-1, 0]), "3 nodes have 2 parents"),
+        (("subtrees", 2, None, [0, 0]), "node 0 has the parent 0"),
+        (("subtrees", 2, None, [-1, 5]), "node 1 has the parent 5; must be a node, from 0 to 1"),
+        (("subtrees", 4, None, [-1, 0, 3, 2]), "node 2 does not descend from node 0; the parents have a cycle"),
     ],
 )
 def test_the_catalogue_refuses_what_it_does_not_know(arguments, message):
@@ -127,16 +138,103 @@ def test_the_catalogue_refuses_what_it_does_not_know(arguments, message):
         space(*arguments)
 
 
-def test_a_space_with_too_many_features_is_refused_before_it_is_made():
-    with pytest.raises(ModelTooLarge):
-        space("hypercube", 10**6, "pairs")
+@pytest.mark.parametrize(("name", "elements"), [("hypercube", 10**9), ("permutations", 10**4), ("partitions", 3000)])
+def test_a_space_with_too_many_features_is_refused_before_it_is_made(name, elements):
+    with pytest.raises(ModelTooLarge, match="at most"):
+        space(name, elements)
 
 
-def test_pairs_beyond_exact_sums_are_searched():
-    large = space("hypercube", 21, "pairs")
-    weights = weights_of(large, 2)
+LARGE = [
+    ("hypercube", 21, "pairs", "at most 20 labels, not 21"),
+    ("permutations", 19, "orders", "at most 18 items, not 19"),
+    ("cycles", 19, "edges", "at most 18 vertices, not 19"),
+    ("cycle-sets", 19, "edges", "at most 18 vertices, not 19"),
+    ("partitions", 15, "pairs", "at most 14 elements, not 15"),
+]
+
+
+@pytest.mark.parametrize(("name", "elements", "features", "refusal"), LARGE)
+def test_beyond_exact_sums_maxima_are_searched(name, elements, features, refusal):
+    large = space(name, elements, features)
+    rng = np.random.default_rng(3)
+    weights = rng.normal(size=(1, large.dimension))
     best = large.maximise(weights)
     assert not best.exact
-    np.testing.assert_allclose([large.scores(best.structures[i : i + 1], weights[i])[0] for i in range(2)], best.values)
-    with pytest.raises(ModelTooLarge, match="at most 20 labels, not 21"):
-        large.log_partition(weights)
+    large.check(best.structures)
+    assert large.scores(best.structures, weights[0])[0] == pytest.approx(best.values[0])
+    assert best.values[0] > large.scores(large.sample(500, rng), weights[0]).max()
+    for sums in (large.log_partition, large.mean_features, lambda w: large.draw(w[0], 1, rng)):
+        with pytest.raises(ModelTooLarge, match=refusal):
+            sums(weights)
+
+
+@pytest.mark.parametrize(
+    ("name", "search"),
+    [
+        ("permutations", lambda m: np.argsort(local_search.best_order(np.triu(m)))),
+        ("cycles", lambda m: cycles.canonical(local_search.best_cycle(m, True)[None])[0]),
+        ("cycle-sets", lambda m: local_search.best_cycle(m, False)),
+        ("partitions", lambda m: partitions.canonical(local_search.best_partition(m)[None])[0]),
+    ],
+)
+def test_local_searches_find_most_small_maxima(name, search):
+    small = space(name, 6, "orders" if name == "permutations" else None)
+    weights = weights_of(small, 10)
+    best, reached = small.maximise(weights).values, 0
+    for value, vector, matrix in zip(best, weights, as_matrices(weights, 6), strict=True):
+        found = search(matrix)
+        row = np.full((1, 6), -1)
+        row[0, : len(found)] = found
+        reached += small.scores(row, vector)[0] == pytest.approx(value)
+    assert reached >= 8
+
+
+def bell(count):
+    row = [1]
+    for _ in range(count - 1):
+        row = list(itertools.accumulate([row[-1], *row]))
+    return row[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "elements", "features", "expected"),
+    [
+        ("permutations", 12, "positions", math.factorial(12)),
+        ("cycles", 11, "edges", math.factorial(10) // 2),
+        ("cycle-sets", 10, "edges", sum(math.comb(10, k) * math.factorial(k - 1) // 2 for k in range(3, 11))),
+        ("partitions", 11, "pairs", bell(11)),
+        ("partitions", 300, "pairs", bell(300)),
+        ("subtrees", 1001, "nodes", 2**1000),
+    ],
+    ids=["permutations", "cycles", "cycle-sets", "partitions", "many-partitions", "subtrees"],
+)
+def test_larger_spaces_have_known_sizes(name, elements, features, expected):
+    parents = [-1] + [0] * (elements - 1) if name == "subtrees" else None
+    large = space(name, elements, features, parents)
+    assert large.size() == expected
+    if elements < 20 or name == "subtrees":
+        assert large.log_partition(np.zeros((1, large.dimension)))[0] == pytest.approx(math.log(expected), abs=1e-10)
+    large.check(large.sample(3, np.random.default_rng(0)))
+
+
+def test_orders_of_equal_weights_are_mallows_model():
+    """Z is the q-factorial at q = exp(w)."""
+    weight = 0.3
+    expected = sum(math.log(sum(math.exp(weight * k) for k in range(item))) for item in range(1, 13))
+    large = space("permutations", 12, "orders")
+    assert large.log_partition(np.full((1, large.dimension), weight))[0] == pytest.approx(expected, rel=1e-13)
+
+
+def test_sums_over_positions_keep_what_ryser_loses():
+    """A permanent with one large product and 8! small ones, to all digits."""
+    large = space("permutations", 8, "positions")
+    weights = np.where(np.eye(8) > 0, 0.0, -60.0).reshape(1, -1)
+    means = large.mean_features(weights)[0].reshape(8, 8)
+    assert means[0, 1] == pytest.approx(math.exp(-120), rel=1e-12)
+
+
+def test_extensions_of_a_subtree_are_counted():
+    tree = space("subtrees", 7, None, [-1, 0, 0, 1, 1, 2, 4])
+    rows = everything(tree)
+    for prefix in rows:
+        assert tree.extensions(prefix) == (rows >= prefix).all(axis=1).sum()

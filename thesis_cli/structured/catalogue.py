@@ -16,6 +16,9 @@ from thesis_cli.structured.subtrees import Subtrees
 MOST_FEATURES = 2**22
 """Largest dimension of a space."""
 
+MOST_ELEMENTS = 100_000
+"""Most elements: counts of structures are exact integers, whose digits grow with the elements."""
+
 
 class Entry(NamedTuple):
     """A space with one kind of features.
@@ -77,7 +80,7 @@ def space(name: str, elements: int, features: str | None = None, parents: Sequen
     Raises
     ------
     InputError : a name is unknown, there are too few elements, or the parents make no tree.
-    ModelTooLarge : there are more than 2^22 features.
+    ModelTooLarge : there are more than 100,000 elements or 2^22 features.
     """
     kinds = _entries(name)
     features = features or next(iter(kinds))
@@ -86,6 +89,8 @@ def space(name: str, elements: int, features: str | None = None, parents: Sequen
     entry = kinds[features]
     if elements < entry.least:
         raise InputError(f"{name} of {elements} elements", f"must have at least {entry.least}")
+    if elements > MOST_ELEMENTS:
+        raise ModelTooLarge(f"{name} of {elements:,} elements", f"at most {MOST_ELEMENTS:,}")
     if entry.dimension(elements) > MOST_FEATURES:
         raise ModelTooLarge(
             f"{name} of {elements:,} elements has {entry.dimension(elements):,} features", f"at most {MOST_FEATURES:,}"

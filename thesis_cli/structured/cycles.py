@@ -208,7 +208,11 @@ class CycleSets(Space):
 
     def _sizes(self) -> dict[int, int]:
         """Number of cycles by their number of vertices."""
-        return {k: math.comb(self.elements, k) * math.factorial(k - 1) // 2 for k in range(3, self.elements + 1)}
+        found, arrangements = {}, self.elements * (self.elements - 1)
+        for length in range(3, self.elements + 1):
+            arrangements *= self.elements - length + 1
+            found[length] = arrangements // (2 * length)
+        return found
 
     def _edges(self, structures: Ints) -> tuple[Ints, Bools]:
         """Numbers of the edges of each row, and which of them are there."""

@@ -73,10 +73,9 @@ class Partitions(Space):
         self.elements = self.width = elements
         self.dimension = elements * (elements - 1) // 2
         self.radius = self.dimension**0.5
-        self._completions = _completions(elements)
 
     def size(self) -> int:
-        return self._completions[0][0]
+        return _completions(self.elements)[0]
 
     def sample(self, count: int, rng: np.random.Generator) -> Ints:
         """Uniform partitions: each element joins a block, or founds one, in proportion to the number
@@ -84,12 +83,10 @@ class Partitions(Space):
         """
         found = np.zeros((count, self.elements), np.int64)
         blocks = np.zeros(count, np.int64)
+        joins = _completions(self.elements)[1]
         for element in range(self.elements):
-            now, then = self._completions[element], self._completions[element + 1]
-            joins = np.array([then[k] / now[k] for k in range(element + 1)])
             uniform = rng.random(count)
-            chances = joins[blocks]
-            at = np.minimum((uniform / np.maximum(chances, 1e-300)).astype(np.int64), blocks)
+            at = np.minimum(uniform / joins[element, blocks], blocks).astype(np.int64)
             found[:, element] = at
             blocks += at == blocks
         return found
@@ -171,10 +168,18 @@ class Partitions(Space):
 
 
 @lru_cache(maxsize=8)
-def _completions(elements: int) -> list[list[int]]:
-    """Ways to go on from so many elements in so many blocks: [element][blocks]."""
-    table = [[1] * (elements + 1)]
+def _completions(elements: int) -> tuple[int, Floats]:
+    """Number of partitions, and chances of a uniform one.
+
+    The second array has at [e, k] the chance that element e joins a given one of the k blocks of
+    the elements before it: the ways to go on from e + 1 elements in k blocks over those from e. The
+    ways W(e, k) = k W(e + 1, k) + W(e + 1, k + 1) are exact integers.
+    """
+    chances = np.zeros((elements, elements))
+    then = [1] * (elements + 1)
     for placed in range(elements - 1, -1, -1):
-        then = table[0]
-        table.insert(0, [k * then[k] + then[k + 1] for k in range(placed + 1)])
-    return table
+        now = [k * then[k] + then[k + 1] for k in range(placed + 1)]
+        chances[placed, : placed + 1] = [a / b for a, b in zip(then, now, strict=False)]
+        then = now
+    chances.flags.writeable = False
+    return then[0], chances
