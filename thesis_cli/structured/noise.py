@@ -1,0 +1,269 @@
+"""Noise on the states of variables that determine a structure, and the MAP problems under it.
+
+Where a feature stands for each state, noise is added to the weights, and the space's own algorithm
+solves the problem. Elsewhere a program over subsets does (`subset_noise.py`). Fewer variables give a
+tighter upper bound: by Jensen's inequality, noise of mean 0 on a variable that the others determine
+only raises the mean of the maximum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError
+from thesis_cli.structured import subset_noise as programs
+from thesis_cli.structured.catalogue import space as space_named
+from thesis_cli.structured.pairs import as_matrices, pair_table
+from thesis_cli.structured.space import Maxima, Space
+
+Shift = Callable[[Floats], tuple[Floats, Floats]]
+"""Noise, shape (problems, entries), to what it adds to the weights, shape (problems, dimension), and
+to all structures alike, shape (problems,).
+"""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Gumbel noise on variables of the structures of a space, for one weight vector.
+
+    Attributes
+    ----------
+    name : name in options.
+    variables : what has noise, in words.
+    terms : number n of noise terms at a structure, at most.
+    entries : numbers of noise that a MAP problem takes.
+    maximise : noise, shape (problems, entries), to the best structures under it.
+    log_copies : ln of the number of configurations of the variables that stand for one structure.
+    batch : problems to solve at once.
+    """
+
+    name: str
+    variables: str
+    terms: int
+    entries: int
+    maximise: Callable[[Floats], Maxima]
+    log_copies: float = 0.0
+    batch: int = 128
+
+
+def noise_names(space: Space) -> list[str]:
+    """The variables that can have noise, the tightest first that are not too many."""
+    return [name for name, (fits, _) in _kinds(space).items() if fits(space)]
+
+
+def noise_on(space: Space, weights: Floats, name: str | None = None) -> Noise:
+    """Noise on the variables of a space.
+
+    Parameters
+    ----------
+    space : the space.
+    weights : one weight vector, shape (dimension,).
+    name : one of `noise_names(space)`; the first of them by default.
+
+    Raises
+    ------
+    InputError : the space has no such variables, or too many.
+    """
+    known = noise_names(space)
+    name = name or known[0]
+    if name not in known:
+        raise InputError(f"{space.name} of {space.elements} elements has no noise on {name!r}", _remedy(known))
+    return _kinds(space)[name][1](space, weights)
+
+
+def _remedy(known: list[str]) -> str:
+    return f"must be one of: {', '.join(known)}"
+
+
+def _kinds(space: Space) -> dict[str, _Kind]:
+    features = space.kind if space.name == "permutations" else ""
+    return _KINDS[space.name, features]
+
+
+# Noise that is added to weights
+
+
+def _in_weights(space: Space, weights: Floats, shift: Shift) -> Callable[[Floats], Maxima]:
+    def maximise(noise: Floats) -> Maxima:
+        change, constant = shift(noise)
+        found = space.maximise(weights + change)
+        return Maxima(found.values + constant, found.structures, found.exact)
+
+    return maximise
+
+
+def _bits(space: Space, weights: Floats, name: str, variables: str, at: Ints) -> Noise:
+    """Noise on features that are 0 or 1; the states of one are neighbours in a row of noise."""
+
+    def shift(noise: Floats) -> tuple[Floats, Floats]:
+        off, on = noise[:, ::2], noise[:, 1::2]
+        change = np.zeros((len(noise), space.dimension))
+        change[:, at] = on - off
+        return change, off.sum(axis=1)
+
+    return Noise(name, variables, len(at), 2 * len(at), _in_weights(space, weights, shift))
+
+
+def _label_bits(space: Space, weights: Floats) -> Noise:
+    return _bits(space, weights, "bits", "each label", np.arange(space.elements))
+
+
+def _order_bits(space: Space, weights: Floats) -> Noise:
+    return _bits(space, weights, "orders", "the order of each pair of items", np.arange(space.dimension))
+
+
+def _pair_bits(space: Space, weights: Floats) -> Noise:
+    return _bits(space, weights, "pairs", "each pair of elements", np.arange(space.dimension))
+
+
+def _edge_bits(space: Space, weights: Floats) -> Noise:
+    """Edges of the last vertex follow from the others: they close the path that those leave."""
+    d = space.elements
+    at = pair_table(d)[np.triu_indices(d - 1, 1)]
+    return _bits(space, weights, "edges", "each edge but those of the last vertex", at)
+
+
+def _node_bits(space: Space, weights: Floats) -> Noise:
+    return _bits(space, weights, "nodes", "each node but the root", np.arange(1, space.elements))
+
+
+def _children(space: Space, weights: Floats) -> Noise:
+    """Noise on nodes whose parent is in the tree. Of the others the state is known.
+
+    The noise of node i is y_p gamma_i(0) + y_i (gamma_i(1) - gamma_i(0)) with its parent p. From the
+    leaves up, Jensen's inequality gives E max >= ln Z as for independent variables.
+    """
+    d, parents = space.elements, np.asarray(space.parents)
+
+    def shift(noise: Floats) -> tuple[Floats, Floats]:
+        off, on = noise[:, ::2], noise[:, 1::2]
+        change = np.zeros((len(noise), d))
+        change[:, 1:] = on - off
+        np.add.at(change, (slice(None), parents[1:]), off)
+        return change, np.zeros(len(noise))
+
+    maximise = _in_weights(space, weights, shift)
+    return Noise("children", "each node whose parent is in the tree", d - 1, 2 * (d - 1), maximise)
+
+
+def _item_positions(space: Space, weights: Floats) -> Noise:
+    """The position of the last item follows from the others."""
+    d = space.elements
+
+    def shift(noise: Floats) -> tuple[Floats, Floats]:
+        change = np.zeros((len(noise), d * d))
+        change[:, : d * (d - 1)] = noise
+        return change, np.zeros(len(noise))
+
+    maximise = _in_weights(space, weights, shift)
+    return Noise("positions", _POSITIONS, d - 1, d * (d - 1), maximise)
+
+
+_POSITIONS = "the position of each item but the last"
+
+
+def _ranks_positions(space: Space, weights: Floats) -> Noise:
+    """A score per item, written as what each position of it adds."""
+    d = space.elements
+    places = space.features(np.stack([np.roll(np.arange(d), k) for k in range(d)]))
+    table = np.empty((d, d))
+    for k in range(d):
+        table[np.arange(d), np.roll(np.arange(d), k)] = weights * places[k]
+    return _item_positions(space_named("permutations", d, "positions"), table.ravel())
+
+
+def _order_positions(space: Space, weights: Floats) -> Noise:
+    d = space.elements
+    before = np.triu(as_matrices(weights[np.newaxis], d)[0], 1)
+
+    def maximise(noise: Floats) -> Maxima:
+        full = np.zeros((len(noise), d, d))
+        full[:, : d - 1] = noise.reshape(len(noise), d - 1, d)
+        return Maxima(*programs.order_maxima(before, full), exact=True)
+
+    batch = programs.batch(programs.order_transitions(d))
+    return Noise("positions", _POSITIONS, d - 1, d * (d - 1), maximise, batch=batch)
+
+
+def _successors(space: Space, weights: Floats) -> Noise:
+    """The successor of each vertex but the last, of which the others' leave one.
+
+    A cycle has two directions, so that directed cycles have the partition function 2 Z. In unions
+    over subsets, a vertex outside the cycle is its own successor.
+    """
+    d, whole = space.elements, space.name == "cycles"
+    edges = as_matrices(weights[np.newaxis], d)[0]
+    at = np.arange(d)
+
+    def maximise(noise: Floats) -> Maxima:
+        arcs = np.zeros((len(noise), d, d))
+        arcs[:, : d - 1] = noise.reshape(len(noise), d - 1, d)
+        alone = np.zeros((len(noise), d)) if whole else arcs[:, at, at]
+        values, cycles = programs.cycle_maxima(arcs + edges - alone[..., np.newaxis], whole)
+        return Maxima(values + alone.sum(axis=1), undirected(cycles), exact=True)
+
+    batch = programs.batch(programs.cycle_transitions(d, whole))
+    variables = "the successor of each vertex but the last"
+    return Noise("successors", variables, d - 1, d * (d - 1), maximise, math.log(2), batch)
+
+
+def undirected(cycles: Ints) -> Ints:
+    """Directed cycles from their least vertex, in the direction in which the second is below the last."""
+    sizes = (cycles >= 0).sum(axis=1)
+    rows = np.arange(len(cycles))
+    at = np.arange(cycles.shape[1])
+    back = np.where((at > 0) & (at < sizes[:, np.newaxis]), sizes[:, np.newaxis] - at, at)
+    turned = cycles[rows, 1] > cycles[rows, sizes - 1]
+    found: Ints = np.where(turned[:, np.newaxis], cycles[rows[:, np.newaxis], back], cycles)
+    return found
+
+
+def _blocks(space: Space, weights: Floats) -> Noise:
+    """The least element of each element's block; that of element 0 is known."""
+    d = space.elements
+    pairs = as_matrices(weights[np.newaxis], d)[0]
+    at = np.nonzero(np.tri(d, dtype=bool) & (np.arange(d) > 0)[:, np.newaxis])
+
+    def maximise(noise: Floats) -> Maxima:
+        full = np.zeros((len(noise), d, d))
+        full[:, *at] = noise
+        return Maxima(*programs.partition_maxima(pairs, full), exact=True)
+
+    batch = programs.batch(programs.partition_transitions(d))
+    return Noise("blocks", "the block of each element but the first", d - 1, len(at[0]), maximise, batch=batch)
+
+
+def _always(space: Space) -> bool:
+    return True
+
+
+def _few_orders(space: Space) -> bool:
+    return programs.order_transitions(space.elements) <= programs.LARGEST_PLAN
+
+
+def _few_cycles(space: Space) -> bool:
+    return programs.cycle_transitions(space.elements, space.name == "cycles") <= programs.LARGEST_PLAN
+
+
+def _few_partitions(space: Space) -> bool:
+    return programs.partition_transitions(space.elements) <= programs.LARGEST_PLAN
+
+
+_Kind = tuple[Callable[[Space], bool], Callable[[Space, Floats], Noise]]
+"""Whether a space is small enough for it, and the noise."""
+
+_KINDS: dict[tuple[str, str], dict[str, _Kind]] = {
+    ("hypercube", ""): {"bits": (_always, _label_bits)},
+    ("permutations", "positions"): {"positions": (_always, _item_positions)},
+    ("permutations", "ranks"): {"positions": (_always, _ranks_positions)},
+    ("permutations", "orders"): {"positions": (_few_orders, _order_positions), "orders": (_always, _order_bits)},
+    ("cycles", ""): {"successors": (_few_cycles, _successors), "edges": (_always, _edge_bits)},
+    ("cycle-sets", ""): {"successors": (_few_cycles, _successors), "edges": (_always, _edge_bits)},
+    ("subtrees", ""): {"children": (_always, _children), "nodes": (_always, _node_bits)},
+    ("partitions", ""): {"blocks": (_few_partitions, _blocks), "pairs": (_always, _pair_bits)},
+}
