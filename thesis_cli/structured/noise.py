@@ -17,9 +17,12 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.structured import subset_noise as programs
+from thesis_cli.structured.catalogue import ENTRIES
 from thesis_cli.structured.catalogue import space as space_named
+from thesis_cli.structured.cycles import canonical
 from thesis_cli.structured.pairs import as_matrices, pair_table
 from thesis_cli.structured.space import Maxima, Space
+from thesis_cli.structured.subtrees import Subtrees
 
 Shift = Callable[[Floats], tuple[Floats, Floats]]
 """Noise, shape (problems, entries), to what it adds to the weights, shape (problems, dimension), and
@@ -52,7 +55,7 @@ class Noise:
 
 
 def noise_names(space: Space) -> list[str]:
-    """The variables that can have noise, the tightest first that are not too many."""
+    """The variables that can have noise; the first gave the tightest upper bounds in experiments."""
     return [name for name, (fits, _) in _kinds(space).items() if fits(space)]
 
 
@@ -80,9 +83,14 @@ def _remedy(known: list[str]) -> str:
     return f"must be one of: {', '.join(known)}"
 
 
+def kind_of(space: Space) -> str:
+    """Name of the features of a space in the catalogue."""
+    kinds = ENTRIES[space.name]
+    return next(kind for kind, entry in kinds.items() if entry.make in (None, type(space)))
+
+
 def _kinds(space: Space) -> dict[str, _Kind]:
-    features = space.kind if space.name == "permutations" else ""
-    return _KINDS[space.name, features]
+    return _KINDS[space.name, kind_of(space) if space.name == "permutations" else ""]
 
 
 # Noise that is added to weights
@@ -138,13 +146,15 @@ def _children(space: Space, weights: Floats) -> Noise:
     The noise of node i is y_p gamma_i(0) + y_i (gamma_i(1) - gamma_i(0)) with its parent p. From the
     leaves up, Jensen's inequality gives E max >= ln Z as for independent variables.
     """
-    d, parents = space.elements, np.asarray(space.parents)
+    assert isinstance(space, Subtrees)
+    d, parents = space.elements, space.parents
 
     def shift(noise: Floats) -> tuple[Floats, Floats]:
         off, on = noise[:, ::2], noise[:, 1::2]
         change = np.zeros((len(noise), d))
         change[:, 1:] = on - off
-        np.add.at(change, (slice(None), parents[1:]), off)
+        for node in range(1, d):
+            change[:, parents[node]] += off[:, node - 1]
         return change, np.zeros(len(noise))
 
     maximise = _in_weights(space, weights, shift)
@@ -205,37 +215,26 @@ def _successors(space: Space, weights: Floats) -> Noise:
         arcs[:, : d - 1] = noise.reshape(len(noise), d - 1, d)
         alone = np.zeros((len(noise), d)) if whole else arcs[:, at, at]
         values, cycles = programs.cycle_maxima(arcs + edges - alone[..., np.newaxis], whole)
-        return Maxima(values + alone.sum(axis=1), undirected(cycles), exact=True)
+        return Maxima(values + alone.sum(axis=1), canonical(cycles), exact=True)
 
     batch = programs.batch(programs.cycle_transitions(d, whole))
     variables = "the successor of each vertex but the last"
     return Noise("successors", variables, d - 1, d * (d - 1), maximise, math.log(2), batch)
 
 
-def undirected(cycles: Ints) -> Ints:
-    """Directed cycles from their least vertex, in the direction in which the second is below the last."""
-    sizes = (cycles >= 0).sum(axis=1)
-    rows = np.arange(len(cycles))
-    at = np.arange(cycles.shape[1])
-    back = np.where((at > 0) & (at < sizes[:, np.newaxis]), sizes[:, np.newaxis] - at, at)
-    turned = cycles[rows, 1] > cycles[rows, sizes - 1]
-    found: Ints = np.where(turned[:, np.newaxis], cycles[rows[:, np.newaxis], back], cycles)
-    return found
-
-
 def _blocks(space: Space, weights: Floats) -> Noise:
     """The least element of each element's block; that of element 0 is known."""
     d = space.elements
     pairs = as_matrices(weights[np.newaxis], d)[0]
-    at = np.nonzero(np.tri(d, dtype=bool) & (np.arange(d) > 0)[:, np.newaxis])
+    later, least = np.nonzero(np.tri(d, dtype=bool) & (np.arange(d) > 0)[:, np.newaxis])
 
     def maximise(noise: Floats) -> Maxima:
         full = np.zeros((len(noise), d, d))
-        full[:, *at] = noise
+        full[:, later, least] = noise
         return Maxima(*programs.partition_maxima(pairs, full), exact=True)
 
     batch = programs.batch(programs.partition_transitions(d))
-    return Noise("blocks", "the block of each element but the first", d - 1, len(at[0]), maximise, batch=batch)
+    return Noise("blocks", "the block of each element but the first", d - 1, len(later), maximise, batch=batch)
 
 
 def _always(space: Space) -> bool:
@@ -262,8 +261,8 @@ _KINDS: dict[tuple[str, str], dict[str, _Kind]] = {
     ("permutations", "positions"): {"positions": (_always, _item_positions)},
     ("permutations", "ranks"): {"positions": (_always, _ranks_positions)},
     ("permutations", "orders"): {"positions": (_few_orders, _order_positions), "orders": (_always, _order_bits)},
-    ("cycles", ""): {"successors": (_few_cycles, _successors), "edges": (_always, _edge_bits)},
-    ("cycle-sets", ""): {"successors": (_few_cycles, _successors), "edges": (_always, _edge_bits)},
+    ("cycles", ""): {"edges": (_always, _edge_bits), "successors": (_few_cycles, _successors)},
+    ("cycle-sets", ""): {"edges": (_always, _edge_bits), "successors": (_few_cycles, _successors)},
     ("subtrees", ""): {"children": (_always, _children), "nodes": (_always, _node_bits)},
     ("partitions", ""): {"blocks": (_few_partitions, _blocks), "pairs": (_always, _pair_bits)},
 }

@@ -74,7 +74,9 @@ def structured_maxima(
     if count < 1:
         raise InputError(f"the number of perturbations is {count}", "it must be 1 or more")
     factor = 1.0 if scale == "sum" else 1 / max(1, noise.terms)
-    values, structures, exact = [], [], True
+    values: list[Floats] = []
+    structures: list[Ints] = []
+    exact = True
     for child in seed.spawn(-(-count // BLOCK)):
         rows = min(BLOCK, count - BLOCK * len(values))
         parts = []

@@ -76,7 +76,7 @@ def _order_layers(items: int) -> tuple[Layer, ...]:
 
 def order_transitions(items: int) -> int:
     """Transitions of `order_maxima`."""
-    return items * 2 ** (items - 1)
+    return items << (items - 1)
 
 
 def order_maxima(before: Floats, noise: Floats) -> tuple[Floats, Ints]:
@@ -142,7 +142,7 @@ def _cycle_layers(vertices: int, all_of_them: bool) -> tuple[Layer, ...]:
 def cycle_transitions(vertices: int, all_of_them: bool) -> int:
     """Transitions of `cycle_maxima`."""
     others = vertices - 1
-    one = max(others, 1) * max(others - 1, 1) * 2 ** max(others - 2, 0)
+    one = max(others, 1) * max(others - 1, 1) << max(others - 2, 0)
     return one if all_of_them else 2 * one
 
 
