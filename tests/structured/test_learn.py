@@ -90,13 +90,16 @@ def test_sampled_gradients_are_unbiased():
 def test_sampled_gradients_come_near_the_minimum_and_more_passes_nearer():
     one, seen = problem(regularisation=0.2), []
     best = fit(one).objective
-    found = fit_online(one, Pace(60, 4, 1), np.random.default_rng(0), seen=lambda done, at: seen.append((done, at)))
-    assert [done for done, _ in seen] == list(range(1, 61))
-    np.testing.assert_array_equal(seen[-1][1], found.parameters)
-    excess = [one.objective(at) - best for _, at in seen]
+    found = fit_online(one, Pace(60, 4, 1), seed=0, seen=seen.append)
+    assert [state.done for state in seen] == list(range(1, 61))
+    np.testing.assert_array_equal(seen[-1].mean, found.parameters)
+    excess = [one.objective(state.mean) - best for state in seen]
     assert 0 <= excess[-1] < 0.005 < excess[0]
     assert found.objective == pytest.approx(excess[-1] + best)
+    assert found.excess >= excess[-1]
     assert list(found.trace["samples"])[-1] == 60 * 12
+    again = fit_online(one, Pace(60, 4, 1), seed=0, start=seen[40])
+    np.testing.assert_array_equal(again.parameters, found.parameters)
 
 
 def test_smoothness_is_the_curvature_at_zero():

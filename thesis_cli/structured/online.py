@@ -7,6 +7,7 @@ p(y | x_i, Theta) stand for them: an unbiased gradient, whatever the number of s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +16,27 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.base.progress import Tick
-from thesis_cli.structured.learn import Fit, Problem, Sampler, Seen
+from thesis_cli.structured.learn import Fit, Problem, Sampler
 from thesis_cli.structured.space import Space
 
 UNIFORM = 1000
 """Uniform structures that estimate how much the features vary."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a training stands after some passes.
+
+    Attributes
+    ----------
+    done : passes.
+    parameters : after the last step, shape (p, dimension).
+    mean : of the parameters after all steps, later ones weighing more.
+    """
+
+    done: int
+    parameters: Floats
+    mean: Floats
 
 
 @dataclass(frozen=True)
@@ -75,10 +92,11 @@ def smoothness(problem: Problem, rng: np.random.Generator) -> float:
 def fit_online(
     problem: Problem,
     pace: Pace,
-    rng: np.random.Generator,
+    seed: int,
     sampler: Sampler = exact_draws,
+    start: State | None = None,
     progress: Tick | None = None,
-    seen: Seen | None = None,
+    seen: Callable[[State], None] | None = None,
 ) -> Fit:
     """Minimise F by stochastic gradients and take the mean of the parameters, later ones weighing more.
 
@@ -88,35 +106,42 @@ def fit_online(
 
     Parameters
     ----------
+    seed : of all random numbers; pass k has the generator of (seed, k), whatever came before it.
     sampler : draws from p(y | x).
-    progress : called with 1 after each pass.
-    seen : called after each pass with the mean of the parameters.
+    start : where a training of the same problem, pace and seed stood; the beginning by default.
+    progress : called with the number of passes just done.
+    seen : called after each pass.
 
     Raises
     ------
     ModelTooLarge : the sampler does not take the space.
     """
     count, furthest = len(problem.inputs), min(problem.norm_bounds())
-    parameters, mean = np.zeros(problem.shape), np.zeros(problem.shape)
-    curvature = smoothness(problem, rng)
+    state = start or State(0, np.zeros(problem.shape), np.zeros(problem.shape))
+    steps = math.ceil(count / pace.batch)
+    curvature = smoothness(problem, np.random.default_rng([seed, 0]))
     rows: list[dict[str, float]] = []
-    step = 0
-    for done in range(1, pace.passes + 1):
-        for part in np.array_split(rng.permutation(count), math.ceil(count / pace.batch)):
+    if progress and state.done:
+        progress(state.done)
+    for done in range(state.done + 1, pace.passes + 1):
+        rng, step = np.random.default_rng([seed, done]), (done - 1) * steps
+        parameters, mean = state.parameters, state.mean
+        for part in np.array_split(rng.permutation(count), steps):
             step += 1
             gradient = sampled_gradient(problem, parameters, part, pace.samples, sampler, rng)
             parameters = parameters - gradient / (problem.regularisation * step + curvature)
             norm = float(np.linalg.norm(parameters))
             parameters *= min(1.0, furthest / norm) if norm else 1.0
-            mean += (parameters - mean) * 2 / (step + 1)
+            mean = mean + (parameters - mean) * 2 / (step + 1)
+        state = State(done, parameters, mean)
         rows.append({"pass": done, "samples": done * count * pace.samples, "norm": float(np.linalg.norm(mean))})
+        if seen:
+            seen(state)
         if progress:
             progress(1)
-        if seen:
-            seen(done, mean.copy())
     names = ("pass", "samples", "norm")
     trace = Columns({name: [row[name] for row in rows] for name in names})
     try:
-        return Fit(mean, problem.objective(mean), problem.excess(problem.gradient(mean)), trace)
+        return Fit(state.mean, problem.objective(state.mean), problem.excess(problem.gradient(state.mean)), trace)
     except ModelTooLarge:
-        return Fit(mean, math.nan, math.nan, trace)
+        return Fit(state.mean, math.nan, math.nan, trace)

@@ -14,7 +14,8 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import write_atomic
-from thesis_cli.structured.tasks import Task, TaskName
+from thesis_cli.structured.names import TaskName
+from thesis_cli.structured.tasks import Task
 
 FORMAT = "thesis-cli structured predictor 1"
 

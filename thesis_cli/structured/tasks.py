@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,11 +17,8 @@ from numpy.typing import ArrayLike
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.structured import catalogue
+from thesis_cli.structured.names import Decision, TaskName
 from thesis_cli.structured.space import Space
-
-TaskName = Literal["multilabel", "ranking", "hierarchy"]
-FeatureName = Literal["linear", "pairs", "positions", "ranks", "orders", "nodes"]
-Decision = Literal["map", "marginal"]
 
 SPACES: dict[TaskName, str] = {"multilabel": "hypercube", "ranking": "permutations", "hierarchy": "subtrees"}
 """The space of each task."""
