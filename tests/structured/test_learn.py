@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from thesis_cli.base.errors import InputError
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.learn import Problem, fit
+from thesis_cli.structured.meta import Coupled, Direct
 from thesis_cli.structured.online import Pace, fit_online, sampled_gradient, smoothness
 
 SPACES = [
@@ -74,15 +75,12 @@ def test_the_radius_bounds_all_joint_features():
     assert one.radius == pytest.approx(norms)
 
 
-def test_sampled_gradients_are_unbiased():
+@pytest.mark.parametrize("sampler", [Direct(), Coupled()], ids=["direct", "coupled"])
+def test_sampled_gradients_are_unbiased(sampler):
     one = problem()
     at = np.random.default_rng(1).normal(size=one.shape)
     rows, rng = np.arange(len(one.inputs)), np.random.default_rng(0)
-
-    def draw(space, weights, count, rng):
-        return space.draw(weights, count, rng)
-
-    found = np.array([sampled_gradient(one, at, rows, 2, draw, rng) for _ in range(150)])
+    found = np.array([sampled_gradient(one, at, rows, 2, sampler, rng)[0] for _ in range(150)])
     errors = found.std(axis=0) / math.sqrt(len(found))
     assert (np.abs(found.mean(axis=0) - one.gradient(at)) < 5 * errors).all()
 

@@ -31,9 +31,6 @@ TOLERANCE = 1e-9
 Seen = Callable[[int, Floats], None]
 """Called after each iteration with its number and the parameters, shape (p, dimension)."""
 
-Sampler = Callable[[Space, Floats, int, np.random.Generator], Ints]
-"""Structures of a space under one weight vector: (space, weights, count, rng) -> (count, width)."""
-
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -140,7 +137,7 @@ class Fit:
     objective : F, nats; nan if it has no exact algorithm.
     excess : upper bound on how far F is above its minimum, nats; nan as above.
     trace : iteration, objective and excess of the iterations; of sampled gradients the passes, the
-        structures sampled so far and the norm of the parameters.
+        structures sampled and proposed so far, and the norm of the parameters.
     """
 
     parameters: Floats

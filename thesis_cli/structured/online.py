@@ -16,11 +16,14 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import ModelTooLarge
 from thesis_cli.base.progress import Tick
-from thesis_cli.structured.learn import Fit, Problem, Sampler
-from thesis_cli.structured.space import Space
+from thesis_cli.structured.gradients import sampled_gradients
+from thesis_cli.structured.learn import Fit, Problem
+from thesis_cli.structured.meta import Direct, Sampler
 
 UNIFORM = 1000
 """Uniform structures that estimate how much the features vary."""
+
+DIRECT = Direct()
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +35,13 @@ class State:
     done : passes.
     parameters : after the last step, shape (p, dimension).
     mean : of the parameters after all steps, later ones weighing more.
+    proposals : uniform structures that the sampler has proposed; 0 if it proposes none.
     """
 
     done: int
     parameters: Floats
     mean: Floats
+    proposals: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,11 +60,6 @@ class Pace:
     samples: int = 1
 
 
-def exact_draws(space: Space, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
-    """Structures that the space's own algorithm draws, exact samples of exp(<psi(y), weights>) / Z."""
-    return space.draw(weights, count, rng)
-
-
 def sampled_gradient(
     problem: Problem,
     parameters: Floats,
@@ -67,18 +67,22 @@ def sampled_gradient(
     samples: int,
     sampler: Sampler,
     rng: np.random.Generator,
-) -> Floats:
-    """Unbiased gradient of F from samples for some observations, shape (p, dimension).
+) -> tuple[Floats, int]:
+    """Gradient of F from samples for some observations, and the uniform structures proposed for it.
+
+    It is unbiased, whatever the number of samples, if the samples are exact and the observations
+    uniform.
 
     Parameters
     ----------
-    rows : indices of the observations, drawn uniformly for the gradient to be unbiased.
+    rows : indices of the observations.
     samples : structures drawn for each.
     """
-    inputs, space = problem.inputs[rows], problem.space
-    drawn = [space.features(sampler(space, one, samples, rng)).mean(axis=0) for one in inputs @ parameters]
-    differences = np.stack(drawn) - space.features(problem.structures[rows])
-    return np.asarray(inputs.T @ differences / len(rows) + 2 * problem.regularisation * parameters)
+    inputs = problem.inputs[rows]
+    found = sampled_gradients(problem.space, inputs @ parameters, samples, sampler, rng)
+    differences = found.mean - problem.space.features(problem.structures[rows])
+    gradient = inputs.T @ differences / len(rows) + 2 * problem.regularisation * parameters
+    return np.asarray(gradient), found.steps
 
 
 def smoothness(problem: Problem, rng: np.random.Generator) -> float:
@@ -93,7 +97,7 @@ def fit_online(
     problem: Problem,
     pace: Pace,
     seed: int,
-    sampler: Sampler = exact_draws,
+    sampler: Sampler = DIRECT,
     start: State | None = None,
     progress: Tick | None = None,
     seen: Callable[[State], None] | None = None,
@@ -114,7 +118,7 @@ def fit_online(
 
     Raises
     ------
-    ModelTooLarge : the sampler does not take the space.
+    ModelTooLarge : the sampler does not take the space, or takes too long.
     """
     count, furthest = len(problem.inputs), min(problem.norm_bounds())
     state = start or State(0, np.zeros(problem.shape), np.zeros(problem.shape))
@@ -125,21 +129,23 @@ def fit_online(
         progress(state.done)
     for done in range(state.done + 1, pace.passes + 1):
         rng, step = np.random.default_rng([seed, done]), (done - 1) * steps
-        parameters, mean = state.parameters, state.mean
+        parameters, mean, proposals = state.parameters, state.mean, state.proposals
         for part in np.array_split(rng.permutation(count), steps):
             step += 1
-            gradient = sampled_gradient(problem, parameters, part, pace.samples, sampler, rng)
+            gradient, proposed = sampled_gradient(problem, parameters, part, pace.samples, sampler, rng)
+            proposals += proposed
             parameters = parameters - gradient / (problem.regularisation * step + curvature)
             norm = float(np.linalg.norm(parameters))
             parameters *= min(1.0, furthest / norm) if norm else 1.0
             mean = mean + (parameters - mean) * 2 / (step + 1)
-        state = State(done, parameters, mean)
-        rows.append({"pass": done, "samples": done * count * pace.samples, "norm": float(np.linalg.norm(mean))})
+        state = State(done, parameters, mean, proposals)
+        facts = {"pass": done, "samples": done * count * pace.samples, "proposals": proposals}
+        rows.append({**facts, "norm": float(np.linalg.norm(mean))})
         if seen:
             seen(state)
         if progress:
             progress(1)
-    names = ("pass", "samples", "norm")
+    names = ("pass", "samples", "proposals", "norm")
     trace = Columns({name: [row[name] for row in rows] for name in names})
     try:
         return Fit(state.mean, problem.objective(state.mean), problem.excess(problem.gradient(state.mean)), trace)
