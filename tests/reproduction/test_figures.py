@@ -17,7 +17,10 @@ from thesis_cli.reproduction.registry import Checkout, load
 PATHS = Checkout(ROOT).files()
 RESULTS = ROOT / "results"
 
-SLOW = {"fig-d-6", "fig-d-7", "real-table", "renyi-variance", "table-5-1", "theorem-13"}
+SLOW = {
+    *("alternatives", "embeddings", "fig-2-3a", "fig-d-6", "fig-d-7", "guidance", "rates", "real-table"),
+    *("renyi-evaluation", "renyi-variance", "search-space", "table-5-1", "theorem-13"),
+}
 """Figures that take the longest to draw."""
 
 

@@ -84,6 +84,7 @@ PARTS = (
             ("bound", {"model": COLOURS, "method": "bethe"}),
             ("bound", {"model": COLOURS, "method": "unary", "samples": 4}),
             ("map", {"model": COLOURS, "solver": "elimination"}),
+            ("map", {"model": "{folder}/states.uai", "solver": "elimination"}),
             ("bound", {"model": COLOURS, "method": "importance", "table_size": 1}),
             ("map", {"model": COLOURS, "solver": "trw-s"}),
             ("map", {"model": COLOURS, "solver": "max-product"}),
@@ -106,7 +107,13 @@ PARTS = (
             ("estimate-z", {"model": "{folder}/vector.csv", "method": "wish", "samples": 4}),
         ),
     ),
-    Part("entropies", (("renyi", {"model": GRID, "shannon": True, "bounds": True, "samples": 4}),)),
+    Part(
+        "entropies",
+        (
+            ("renyi", {"model": GRID, "shannon": True, "bounds": True, "samples": 4}),
+            ("renyi", {"model": GRID, "integrand": GRID, "samples": 4}),
+        ),
+    ),
     Part(
         "marginals",
         (
@@ -142,6 +149,7 @@ def write_inputs(folder: Path) -> None:
         "grid.uai": uai.write(glass.graph()),
         "attractive.uai": uai.write(attractive.graph()),
         "colours.uai": uai.write(FactorGraph([3] * 9, factors)),
+        "states.uai": "MARKOV 1 300 1 1 0 300" + " 1" * 299 + " 2",  # their numbers exceed a byte
         "vector.csv": "log_potential\n" + "".join(f"{-0.1 * i}\n" for i in range(50)),
         "line.csv": "x,y\n" + "".join(f"{i - 2},{2 * i - 3.5}\n" for i in range(5)),
         "task.json": json.dumps(
