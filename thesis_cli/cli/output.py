@@ -78,7 +78,7 @@ def choose(
             check_overwritten("", record_of(path), overwrite)
         return path
     method = str(settings_of(request).get("method") or "auto")
-    parts = [command_of(request), _stem(inputs), "" if method == "auto" else method]
+    parts = [command_of(request).replace(" ", "-"), _stem(inputs), "" if method == "auto" else method]
     base = "-".join(part for part in parts if part)
     for number in count(1):
         path = RUNS / (f"{base}{suffix}" if number == 1 else f"{base}-{number}{suffix}")
