@@ -69,9 +69,9 @@ def test_the_maximum_is_that_over_mixtures_of_all_configurations(steps, within, 
         return -value, -shares * (slopes - shares @ slopes)
 
     best = -minimize(loss, np.zeros(8), jac=True, method="BFGS").fun
-    found = frank_wolfe(graph, 150, steps=steps, tolerance=1e-5)
-    assert best - within <= found.value <= best + 1e-9
-    assert max(best - 1e-9, log_z(graph)) <= found.upper <= best + 10 * within
+    found = frank_wolfe(graph, 100, steps=steps, tolerance=1e-5)
+    assert best - within <= found.value <= best + 1e-7
+    assert max(best - 1e-7, log_z(graph)) <= found.upper <= best + 10 * within
 
 
 def test_gradients_are_differences():
