@@ -1,0 +1,1 @@
+"""Probabilistic expressions denoted by weighted expansions in a reproducing kernel Hilbert space."""

@@ -1,0 +1,216 @@
+"""Expansions of one expression in many worlds at once.
+
+A world gives a value to each variable in scope. In world w an expression denotes the expansion
+sum_n weights[w, n] Phi(points[w, n]). What holds in all worlds alike has one row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.semantics.ranges import REALS, Interval, Operand, times
+
+
+@dataclass(frozen=True)
+class Limit:
+    """An upper bound, or why there is none.
+
+    Attributes
+    ----------
+    value : one number for each world, or one for all; inf if there is no bound.
+    reason : why it is infinite; empty if it is not.
+    """
+
+    value: Floats
+    reason: str = ""
+
+    @classmethod
+    def of(cls, value: float | Floats, reason: str = "") -> Limit:
+        """A bound; the reason counts only if some value is infinite."""
+        values = np.atleast_1d(np.asarray(value, np.float64))
+        return cls(values, reason if np.isinf(values).any() else "")
+
+    def __add__(self, other: Limit) -> Limit:
+        return Limit(self.value + other.value, self.reason or other.reason)
+
+    def scaled(self, factor: float | Floats, reason: str = "") -> Limit:
+        """The bound times a factor, which is infinite for a reason; 0 times infinity is 0."""
+        found = np.atleast_1d(np.asarray(times(np.asarray(factor, np.float64), self.value), np.float64))
+        why = (reason if np.isinf(factor).any() else "") or self.reason
+        return Limit(found, why if np.isinf(found).any() else "")
+
+    @property
+    def largest(self) -> float:
+        """The largest bound of all worlds."""
+        return float(self.value.max())
+
+
+NONE = Limit(np.zeros(1))
+"""The bound 0."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The denotation of an expression in each world.
+
+    Attributes
+    ----------
+    points, weights : shapes (W, n) or (1, n) each; a point is NaN where the expression has no value.
+    error : bound on the W1 distance from the exact distribution in each world, given the values of
+        the variables.
+    range : interval that holds the exact values in all worlds.
+    slopes : bound on the W1 distance that a change of a variable by 1 makes, by variable.
+    undefined : where and why points are NaN; empty if none is.
+    """
+
+    points: Floats
+    weights: Floats
+    error: Limit = NONE
+    range: Interval = REALS
+    slopes: Mapping[str, Limit] = field(default_factory=dict)
+    undefined: str = ""
+
+    @property
+    def worlds(self) -> int:
+        """Number of worlds, 1 if all are alike."""
+        return max(len(self.points), len(self.weights))
+
+    @property
+    def count(self) -> int:
+        """Number n of points in a world."""
+        return int(self.points.shape[1])
+
+    @property
+    def operand(self) -> Operand:
+        """Range, and E|X| in each world."""
+        sizes = (np.abs(self.weights) * np.abs(self.points)).sum(1) + self.error.value
+        return Operand(self.range, np.where(np.isnan(sizes), math.inf, sizes))
+
+    @property
+    def widest(self) -> Operand:
+        """Range, and E|X| for all values of the variables; known where none matters."""
+        if any(limit.value.any() for limit in self.slopes.values()):
+            return Operand(self.range)
+        moment = self.operand.moment
+        return Operand(self.range, float(np.max(moment)))
+
+    def full(self, worlds: int) -> tuple[Floats, Floats]:
+        """Points and weights of shape (worlds, n) each."""
+        shape = worlds, self.count
+        return np.broadcast_to(self.points, shape), np.broadcast_to(self.weights, shape)
+
+
+def strata(worlds: int, count: int, rng: np.random.Generator) -> Floats:
+    """Uniform numbers of shape (worlds, count), evenly spread in each row and in each column.
+
+    Each number is uniform on (0, 1). A row has one number in each of `count` equal parts, in random
+    order, and their places within the parts are evenly spread over the rows.
+    """
+    rows = np.tile(np.arange(count), (worlds, 1))
+    part = rng.permuted(rows, axis=1)
+    return (part + offsets(worlds, count, rng)) / count
+
+
+def offsets(worlds: int, count: int, rng: np.random.Generator) -> Floats:
+    """Uniform numbers of shape (worlds, count), evenly spread in each column."""
+    columns = np.tile(np.arange(worlds)[:, np.newaxis], (1, count))
+    places = rng.permuted(columns, axis=0)
+    found: Floats = (places + rng.random((worlds, count))) / worlds
+    return found
+
+
+def chosen(batch: Batch, shares: Floats) -> tuple[Floats, Floats]:
+    """Points of an expansion at some shares of its absolute weight.
+
+    Parameters
+    ----------
+    shares : numbers in (0, 1), shape (worlds, m).
+
+    Returns
+    -------
+    points : shape (worlds, m).
+    factors : sign of each point's weight times the total absolute weight of its world, so that the
+        mean of factors times features estimates the expansion.
+    """
+    alike = batch.worlds == 1
+    points, weights = batch.full(batch.worlds)
+    order = np.argsort(points, axis=1, kind="stable")
+    points, weights = np.take_along_axis(points, order, 1), np.take_along_axis(weights, order, 1)
+    sums = np.cumsum(np.abs(weights), axis=1)
+    totals = sums[:, -1:]
+    sums = sums / np.where(totals > 0, totals, 1.0)
+    if alike:
+        at = np.minimum(np.searchsorted(sums[0], shares, side="right"), batch.count - 1)
+        return points[0, at], np.sign(weights[0, at]) * totals[0]
+    rows = np.arange(batch.worlds)[:, np.newaxis]
+    keys = np.searchsorted((sums + rows).ravel(), (shares + rows).ravel(), side="right").reshape(shares.shape)
+    at = np.clip(keys - rows * batch.count, 0, batch.count - 1)
+    return np.take_along_axis(points, at, 1), np.sign(np.take_along_axis(weights, at, 1)) * totals
+
+
+@dataclass(frozen=True)
+class Combined:
+    """Independent expressions side by side.
+
+    Attributes
+    ----------
+    columns : values of each, shape (W, n) each.
+    weights : shape (W, n).
+    sampled : whether a sample of the combinations of their points stands for all.
+    """
+
+    columns: Sequence[Floats]
+    weights: Floats
+    sampled: bool
+
+
+def combined(parts: Sequence[Batch], pool: int, rng: np.random.Generator, spread: bool = True) -> Combined:
+    """All combinations of the points of independent expressions in each world, or a sample.
+
+    Parameters
+    ----------
+    pool : largest number of combinations in all worlds together. Of more, a sample is taken: evenly
+        spread in each expression, in random combinations, and at least one in each world.
+    spread : whether a sample is evenly spread; otherwise it is independent.
+    """
+    worlds = max(part.worlds for part in parts)
+    most = max(1, pool // worlds)
+    total = math.prod(part.count for part in parts)
+    if total <= most:
+        shape = tuple(part.count for part in parts)
+        columns, weights = [], np.ones((1, *shape))
+        for axis, part in enumerate(parts):
+            sides = tuple(part.count if axis == k else 1 for k in range(len(parts)))
+            columns.append(part.points.reshape(-1, *sides))
+            weights = weights * part.weights.reshape(-1, *sides)
+        wide = (max(worlds, len(weights)), *shape)
+        return Combined(
+            [np.broadcast_to(column, wide).reshape(worlds, total) for column in columns],
+            weights.reshape(len(weights), total),
+            False,
+        )
+    columns, weights = [], np.full((1, most), 1 / most)
+    for part in parts:
+        if part.count == 1:
+            columns.append(np.broadcast_to(part.points, (worlds, most)))
+            weights = weights * part.weights
+            continue
+        shares = strata(worlds, most, rng) if spread else rng.random((worlds, most))
+        points, factors = chosen(part, shares)
+        columns.append(points)
+        weights = weights * factors
+    return Combined(columns, weights, True)
+
+
+def thinned(batch: Batch, worlds: int, pool: int, rng: np.random.Generator) -> Batch:
+    """A batch with at most `pool` points in some worlds together, evenly spread in each."""
+    if worlds * batch.count <= pool:
+        return batch
+    found = combined([batch, Batch(np.zeros((worlds, 1)), np.ones((1, 1)))], pool, rng)
+    error = Limit.of(math.inf, f"{batch.count} points in each of {worlds} worlds were sampled")
+    return replace(batch, points=found.columns[0], weights=found.weights, error=batch.error + error)

@@ -1,0 +1,113 @@
+"""Deterministic functions f of the language (Scibior and Schoelkopf section 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.semantics import ranges
+from thesis_cli.semantics.ranges import Ranging, Sloping
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of numbers.
+
+    Attributes
+    ----------
+    name : symbol of an operator, or name.
+    least, most : number of arguments.
+    apply : value from arrays that broadcast; NaN where there is none.
+    ranging : range of the values from the ranges of the arguments.
+    sloping : Lipschitz constant in each argument; inf where there is none.
+    jumps : whether it is not continuous.
+    """
+
+    name: str
+    least: int
+    most: int
+    apply: Callable[..., Floats]
+    ranging: Ranging
+    sloping: Sloping
+    jumps: bool = False
+
+
+MOST_ARGUMENTS = 16
+"""Largest number of arguments of a function of any number of them."""
+
+
+def _choose(condition: Floats, yes: Floats, no: Floats) -> Floats:
+    return np.where(np.isnan(condition), math.nan, np.where(condition != 0, yes, no))
+
+
+def _clamp(x: Floats, low: Floats, high: Floats) -> Floats:
+    return np.minimum(np.maximum(x, low), high)
+
+
+def _truth(operation: Callable[..., Floats]) -> Callable[..., Floats]:
+    """A truth value as 1 or 0; NaN if an argument is."""
+
+    def apply(*arguments: Floats) -> Floats:
+        missing = reduce(np.logical_or, [np.isnan(a) for a in arguments])
+        return np.where(missing, math.nan, operation(*arguments).astype(np.float64))
+
+    return apply
+
+
+def _fold(operation: Callable[[Floats, Floats], Floats]) -> Callable[..., Floats]:
+    return lambda *arguments: reduce(operation, arguments)
+
+
+def _power(x: Floats, y: Floats) -> Floats:
+    return np.power(np.asarray(x, np.float64), y)
+
+
+def _compared(relation: str, operation: Callable[..., Floats]) -> Function:
+    ranging = ranges.comparison(relation)
+    return Function(relation, 2, 2, _truth(operation), ranging, ranges.jumps(ranging), jumps=True)
+
+
+def _logical(name: str, arity: int, operation: Callable[..., Floats]) -> Function:
+    slopes = ranges.all_of(math.inf)
+    return Function(name, arity, arity, _truth(operation), ranges.truth_range, slopes, jumps=True)
+
+
+_ROWS = (
+    Function("+", 2, 2, np.add, ranges.corners(lambda a, b: a + b), ranges.each(1.0, 1.0)),
+    Function("-", 2, 2, np.subtract, ranges.corners(lambda a, b: a - b), ranges.each(1.0, 1.0)),
+    Function("*", 2, 2, np.multiply, ranges.corners(ranges.times_of_floats), ranges.product_slopes),
+    Function("/", 2, 2, np.divide, ranges.quotient_range, ranges.quotient_slopes),
+    Function("**", 2, 2, _power, ranges.power_range, ranges.power_slopes),
+    Function("negative", 1, 1, np.negative, ranges.increasing(lambda a: -a), ranges.each(1.0)),
+    Function("abs", 1, 1, np.abs, ranges.absolute_range, ranges.each(1.0)),
+    Function("exp", 1, 1, np.exp, ranges.exponential_range, ranges.exponential_slopes),
+    Function("log", 1, 1, np.log, ranges.logarithm_range, ranges.logarithm_slopes),
+    Function("sqrt", 1, 1, np.sqrt, ranges.root_range, ranges.root_slopes),
+    Function("sin", 1, 1, np.sin, ranges.bounded(-1.0, 1.0), ranges.each(1.0)),
+    Function("cos", 1, 1, np.cos, ranges.bounded(-1.0, 1.0), ranges.each(1.0)),
+    Function("tanh", 1, 1, np.tanh, ranges.increasing(math.tanh), ranges.each(1.0)),
+    Function("floor", 1, 1, np.floor, ranges.floor_range, ranges.jumps(ranges.floor_range), jumps=True),
+    Function("min", 2, MOST_ARGUMENTS, _fold(np.minimum), ranges.extreme_range(min), ranges.all_of(1.0)),
+    Function("max", 2, MOST_ARGUMENTS, _fold(np.maximum), ranges.extreme_range(max), ranges.all_of(1.0)),
+    Function("clamp", 3, 3, _clamp, ranges.bounded(-math.inf, math.inf), ranges.all_of(1.0)),
+    Function("if", 3, 3, _choose, ranges.choice_range, ranges.choice_slopes),
+    _compared("<", np.less),
+    _compared("<=", np.less_equal),
+    _compared(">", np.greater),
+    _compared(">=", np.greater_equal),
+    _compared("==", np.equal),
+    _compared("!=", np.not_equal),
+    _logical("and", 2, lambda a, b: (a != 0) & (b != 0)),
+    _logical("or", 2, lambda a, b: (a != 0) | (b != 0)),
+    _logical("not", 1, lambda a: a == 0),
+)
+FUNCTIONS = {row.name: row for row in _ROWS}
+"""All functions by name."""
+
+CALLED = sorted(name for name in FUNCTIONS if name.isalpha() and name not in ("and", "or", "not", "negative"))
+"""Names of those that are written name(e1, ..., en)."""
