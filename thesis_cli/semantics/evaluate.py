@@ -1,0 +1,420 @@
+"""Evaluation of probabilistic expressions (Scibior and Schoelkopf section 3).
+
+An expression without free variables denotes an expansion of at most `size` points: whatever has
+more is reduced at once, and the reduction's error is measured. Below a `let`, an expression denotes
+one expansion for each point of the bound variable, all evaluated together, with at most size^2
+points in sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.embeddings.expansion import Expansion
+from thesis_cli.embeddings.kernels import KERNELS, Gaussian, Kernel, Laplace, median_distance
+from thesis_cli.embeddings.reductions import METHODS, reduce
+from thesis_cli.semantics.batches import NONE, Batch, Combined, Limit, combined, offsets
+from thesis_cli.semantics.bounds import from_wasserstein
+from thesis_cli.semantics.distributions import DISTRIBUTIONS, Distribution, cell_means, drawn
+from thesis_cli.semantics.functions import FUNCTIONS
+from thesis_cli.semantics.ranges import Interval, Operand, Slopes
+from thesis_cli.semantics.syntax import Call, Expression, Let, Number, Place, Variable
+
+LARGEST = 1e150
+"""Larger numbers count as undefined, so that squares are finite."""
+MOST = 2000
+"""Largest size of an expansion."""
+POOL = 2**18
+"""Largest number of points of an operation before it is reduced."""
+UNSIGNED = ("quantiles", "frank-wolfe", "atoms", "herding")
+"""Reductions for weights of 0 or more. Expansions with other weights are replaced by a distribution
+nearby.
+"""
+FEW = 8
+"""Number of points in a world from which they are means of cells, and not drawn."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How expressions are evaluated.
+
+    Attributes
+    ----------
+    size : largest number of points of an expansion after each operation.
+    kernel : one of `KERNELS`.
+    bandwidth : bandwidth of the kernel; None for the median distance of the points that are reduced.
+    method : one of `METHODS`, how expansions are reduced.
+    draws : "cells": a distribution's points are its means over cells of equal probability, or drawn
+        evenly spread where there are few; "random": all are drawn independently.
+
+    Raises
+    ------
+    InputError : a size, name or bandwidth that is not allowed.
+    """
+
+    size: int = 200
+    kernel: str = "gaussian"
+    bandwidth: float | None = None
+    method: str = "quantiles"
+    draws: Literal["cells", "random"] = "cells"
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.size <= MOST:
+            raise InputError(f"the size is {self.size}", f"it must be from 2 to {MOST:,}")
+        if self.kernel not in KERNELS:
+            raise InputError(f"unknown kernel {self.kernel!r}", f"the kernels are {', '.join(KERNELS)}")
+        if self.method not in METHODS:
+            raise InputError(f"unknown reduction {self.method!r}", f"the reductions are {', '.join(METHODS)}")
+        if self.draws not in ("cells", "random"):
+            raise InputError(f"unknown draws {self.draws!r}", "they are cells or random")
+        if self.bandwidth is not None and not (math.isfinite(self.bandwidth) and self.bandwidth > 0):
+            raise InputError(f"the bandwidth is {self.bandwidth:g}", "it must be above 0, and finite")
+
+    @property
+    def pool(self) -> int:
+        """Largest number of points of an operation before it is reduced."""
+        return min(self.size**2, POOL)
+
+    def kernel_for(self, expansion: Expansion) -> Kernel:
+        """The kernel, with the bandwidth that suits an expansion if none is set."""
+        width = median_distance(expansion) if self.bandwidth is None else self.bandwidth
+        return Laplace(width) if self.kernel == "laplace" else Gaussian(width)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A reduction.
+
+    Attributes
+    ----------
+    place : of the operation whose result was reduced.
+    name : of the operation.
+    before, after : numbers of points.
+    rkhs_error : RKHS distance of the two, with the kernel of this step.
+    wasserstein : W1 distance; None if a weight is negative.
+    """
+
+    place: Place
+    name: str
+    before: int
+    after: int
+    rkhs_error: float
+    wasserstein: float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a joint expansion of free variables.
+
+    Attributes
+    ----------
+    columns : values of each variable, NaN if missing, shape (rows,) each.
+    weights : of any sign, shape (rows,).
+    """
+
+    columns: Mapping[str, Floats]
+    weights: Floats
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The denotation of an expression.
+
+    Attributes
+    ----------
+    expansion : its points and weights.
+    kernel : kernel of the RKHS that it is an element of.
+    error : bound on its W1 distance from the exact distribution, and why there is none.
+    rkhs_error : bound on the RKHS distance, inf with the same reason.
+    steps : reductions on the way, in order.
+    share : share of the absolute weight of a table whose rows have a value; 1 without a table.
+    projected : largest RKHS distance by which an expansion with negative weights, from conditioning,
+        was moved to a distribution.
+    """
+
+    expansion: Expansion
+    kernel: Kernel
+    error: Limit
+    rkhs_error: float
+    steps: tuple[Step, ...] = ()
+    share: float = 1.0
+    projected: float = 0.0
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """Values of the variables in scope.
+
+    Attributes
+    ----------
+    count : number of worlds.
+    values : values of each variable, shape (count,).
+    ranges : range of each variable.
+    """
+
+    count: int = 1
+    values: Mapping[str, Floats] = field(default_factory=dict)
+    ranges: Mapping[str, Interval] = field(default_factory=dict)
+
+    def bound(self, name: str, batch: Batch) -> Worlds:
+        """A world for each world and each point of a batch, which the name is bound to."""
+        points, _ = batch.full(self.count)
+        values = {other: np.repeat(found, batch.count) for other, found in self.values.items()}
+        ranges = {**self.ranges, name: batch.range}
+        return Worlds(self.count * batch.count, {**values, name: points.ravel()}, ranges)
+
+
+CLOSED = Worlds()
+"""The one world of an expression without free variables."""
+
+
+def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: Table | None = None) -> Evaluated:
+    """The denotation of an expression, as an expansion of at most `settings.size` points.
+
+    Parameters
+    ----------
+    expression : all its free variables must be columns of the table.
+    seed : of points that are drawn; with draws "cells" many expressions draw none.
+
+    Raises
+    ------
+    InputError : an operation has no value, a parameter is not allowed, or nothing remains; the
+        error names line and column.
+    """
+    evaluator = Evaluator(settings, np.random.default_rng(seed), 0 if table is None else len(table.weights))
+    share = 1.0
+    if table is None:
+        batch = evaluator.value(expression, CLOSED)
+    else:
+        batch, share = _over(evaluator, expression, table)
+    expansion = Expansion(batch.points[0], batch.weights[0])
+    last = evaluator.last if evaluator.last is not None and evaluator.last.result is batch else None
+    kernel = settings.kernel_for(expansion) if last is None else last.kernel
+    error = batch.error
+    bound = kernel_error(kernel, error.largest)
+    if last is not None:
+        bound = min(bound, kernel_error(kernel, last.error) + last.step.rkhs_error)
+    return Evaluated(expansion, kernel, error, bound, tuple(evaluator.steps), share, evaluator.projected)
+
+
+def monotone(expansion: Expansion) -> Expansion:
+    """The distribution on the same points whose distribution function is nearest in the mean square.
+
+    The points are in increasing order. The mean stays, unless the function leaves 0 to 1.
+    """
+    from scipy.optimize import isotonic_regression
+
+    sums = np.cumsum(expansion.weights) / expansion.total
+    if len(sums) == 1:
+        return Expansion(expansion.points, np.ones(1))
+    gaps = np.diff(expansion.points[:, 0])
+    fitted = np.clip(isotonic_regression(sums[:-1], weights=gaps).x, 0.0, 1.0)
+    weights = np.diff(fitted, prepend=0.0, append=1.0)
+    kept = weights > 0
+    return Expansion(expansion.points[kept], weights[kept])
+
+
+def kernel_error(kernel: Kernel, wasserstein: float) -> float:
+    """Bound on the RKHS distance of two distributions by their W1 distance; inf if that is."""
+    return from_wasserstein(kernel, wasserstein) if math.isfinite(wasserstein) else math.inf
+
+
+def _over(evaluator: Evaluator, expression: Expression, table: Table) -> tuple[Batch, float]:
+    """The denotation over the rows of a table, and the share of their weight that has a value."""
+    used = sorted(expression.free)
+    present = (
+        ~np.isnan([table.columns[name] for name in used]).any(axis=0) if used else np.ones(len(table.weights), bool)
+    )
+    if not present.any():
+        raise InputError("every row lacks a value of a column that is used", "use other columns")
+    weights = table.weights[present]
+    values = {name: table.columns[name][present] for name in used}
+    ranges = {name: (float(column.min()), float(column.max())) for name, column in values.items()}
+    total, size = weights.sum(), np.abs(table.weights).sum()
+    if not total > 0:
+        raise InputError(f"the weights of the rows with values sum to {total:g}", "the sum must be above 0")
+    share = float(np.abs(weights).sum() / size)
+    if not present.all():
+        weights = weights / total
+    batch = evaluator.value(expression, Worlds(len(weights), values, ranges))
+    points, inner = batch.full(len(weights))
+    size = np.abs(weights)[:, np.newaxis]
+    error = Limit.of(float((size[:, 0] * batch.error.value).sum()), batch.error.reason)
+    flat = Batch(points.reshape(1, -1), (weights[:, np.newaxis] * inner).reshape(1, -1), error, batch.range)
+    flat = replace(flat, undefined=batch.undefined)
+    return evaluator.settled(flat, expression.place, "table"), share
+
+
+@dataclass(frozen=True)
+class _Last:
+    """The latest reduction: its result, kernel and step, and the W1 error before it."""
+
+    result: Batch
+    kernel: Kernel
+    step: Step
+    error: float
+
+
+class Evaluator:
+    """The four rules of section 3, and conditioning.
+
+    Parameters
+    ----------
+    least_pool : number of points of an operation that is always allowed.
+    """
+
+    def __init__(self, settings: Settings, rng: np.random.Generator, least_pool: int = 0) -> None:
+        self.settings, self.rng = settings, rng
+        self.pool = max(settings.pool, least_pool)
+        self.steps: list[Step] = []
+        self.last: _Last | None = None
+        self.projected = 0.0
+
+    def value(self, node: Expression, worlds: Worlds) -> Batch:
+        """The denotation of an expression in each world; in all alike if it has no free variable."""
+        if worlds.values and not node.free:
+            worlds = CLOSED
+        match node:
+            case Number():
+                return Batch(np.array([[node.value]]), np.ones((1, 1)), range=(node.value, node.value))
+            case Variable():
+                values = worlds.values[node.name][:, np.newaxis]
+                slopes = {node.name: Limit.of(1.0)}
+                return Batch(values, np.ones((1, 1)), range=worlds.ranges[node.name], slopes=slopes)
+            case Let():
+                from thesis_cli.semantics.lets import bound
+
+                return bound(self, node, worlds)
+        parts = [self.value(argument, worlds) for argument in node.arguments]
+        rule = self._function if node.name in FUNCTIONS else self._distribution
+        return self.settled(rule(node, parts), node.place, node.name)
+
+    def settled(self, batch: Batch, place: Place, name: str) -> Batch:
+        """A batch of one world, its equal points merged and, if there are more than the size, reduced."""
+        if batch.worlds > 1 or any(limit.value.any() for limit in batch.slopes.values()):
+            return batch
+        points, weights = batch.points[0], batch.full(1)[1][0]
+        if np.isnan(points).any():
+            raise _undefined(batch, float(np.abs(weights[np.isnan(points)]).sum() / np.abs(weights).sum()))
+        expansion = Expansion(points, weights)
+        if len(expansion) > 1:
+            expansion = expansion.merged()
+        if self.settings.method in UNSIGNED and expansion.total > 0 and not (expansion.weights >= 0).all():
+            given, expansion = expansion, monotone(expansion)
+            self.projected = max(self.projected, self.settings.kernel_for(given).distance(given, expansion))
+        if len(expansion) <= self.settings.size:
+            return replace(batch, points=expansion.points.T, weights=expansion.weights[np.newaxis])
+        kernel = self.settings.kernel_for(expansion)
+        method = self.settings.method
+        try:
+            found = reduce(expansion, self.settings.size, method, kernel, self.rng)
+        except InputError as refused:
+            raise place.wrong(refused.problem, refused.remedy) from None
+        step = Step(place, name, len(expansion), len(found.expansion), found.rkhs_error, found.wasserstein)
+        self.steps.append(step)
+        apart = found.wasserstein
+        reason = f"{method} gave {name} at {place} weights below 0 or of another sum"
+        added = Limit.of(math.inf if apart is None else apart, reason)
+        before, error = batch.error.largest, batch.error + added
+        small = replace(
+            batch, points=found.expansion.points.T, weights=found.expansion.weights[np.newaxis], error=error
+        )
+        self.last = _Last(small, kernel, step, before)
+        return small
+
+    def together(self, parts: list[Batch]) -> Combined:
+        """The combinations of the points of some expressions."""
+        return combined(parts, self.pool, self.rng, self.settings.draws == "cells")
+
+    def _function(self, node: Call, parts: list[Batch]) -> Batch:
+        """f(e1, ..., en): sum_ij a_i b_j Phi(f(x_i, y_j))."""
+        function = FUNCTIONS[node.name]
+        found = self.together(parts)
+        with np.errstate(all="ignore"):
+            values = np.asarray(function.apply(*found.columns), np.float64)
+            values = np.where(np.abs(values) <= LARGEST, values, math.nan)
+        undefined = next((part.undefined for part in parts if part.undefined), "")
+        if not undefined and np.isnan(values).any():
+            first = np.unravel_index(int(np.argmax(np.isnan(values))), values.shape)
+            at = ", ".join(f"{column[first]:.6g}" for column in found.columns)
+            undefined = f"{node.place}: {node.name} has no finite value at {at}"
+        error, slopes = self._limits(node, parts, function.sloping, function.jumps)
+        if found.sampled:
+            error = error + Limit.of(
+                math.inf, f"combinations of the arguments of {node.name} at {node.place} are sampled"
+            )
+        return Batch(values, found.weights, error, function.ranging([p.operand for p in parts]), slopes, undefined)
+
+    def _distribution(self, node: Call, parts: list[Batch]) -> Batch:
+        """D(e1, ..., en): sum_ij a_i b_j mu(D(x_i, y_j))."""
+        family = DISTRIBUTIONS[node.name]
+        found = self.together(parts)
+        for part in parts:
+            if part.undefined:
+                raise _undefined(part)
+        bad = ~family.valid(*found.columns)
+        if bad.any():
+            first = np.unravel_index(int(np.argmax(bad)), bad.shape)
+            at = ", ".join(f"{column[first]:.6g}" for column in found.columns)
+            raise node.place.wrong(f"{node.name}({at}) is no distribution", f"{family.condition} at every point")
+        error, slopes = self._limits(node, parts, family.sloping, False)
+        if found.sampled:
+            error = error + Limit.of(
+                math.inf, f"combinations of the arguments of {node.name} at {node.place} are sampled"
+            )
+        values = family.ranging([p.operand for p in parts])
+        if family.probabilities is not None:
+            shares = (family.probabilities(*found.columns) * found.weights[..., np.newaxis]).sum(1)
+            return Batch(np.arange(shares.shape[1], dtype=np.float64)[np.newaxis], shares, error, values, slopes)
+        points, weights, added = self._points(family, found, node.place)
+        return Batch(points, weights, error + added, values, slopes)
+
+    def _points(self, family: Distribution, found: Combined, place: Place) -> tuple[Floats, Floats, Limit]:
+        """Points and weights of a mixture of continuous distributions, and their W1 error."""
+        worlds, combinations = found.columns[0].shape
+        count = int(max(1, min(self.settings.size, self.pool // (worlds * combinations))))
+        parameters = [np.asarray(column, np.float64) for column in found.columns]
+        assert family.quantile is not None
+        if self.settings.draws == "random":
+            wide = [p[..., np.newaxis] for p in parameters]
+            points = family.quantile(self.rng.random((worlds, combinations, count)), *wide)
+            added = Limit.of(math.inf, f"the points of {family.name} at {place} are random")
+        else:
+            if count >= FEW:
+                points, errors = cell_means(family, count, parameters)
+            else:
+                places = offsets(worlds * combinations, count, self.rng).reshape(worlds, combinations, count)
+                points, errors = drawn(family, count, places, parameters)
+            added = Limit.of((np.abs(found.weights) * errors).sum(1))
+        weights = np.repeat(found.weights / count, count, axis=1)
+        return points.reshape(worlds, combinations * count), weights, added
+
+    def _limits(
+        self, node: Call, parts: list[Batch], sloping: Callable[..., Slopes], jumps: bool
+    ) -> tuple[Limit, dict[str, Limit]]:
+        """The errors of the arguments in the result, and how far it moves with each variable."""
+        what = "continuous" if jumps else "Lipschitz"
+        spans = ", ".join(f"[{p.range[0]:.4g}, {p.range[1]:.4g}]" for p in parts)
+        reason = f"{node.name} at {node.place} is not {what} on {spans}"
+        error, slopes = NONE, dict[str, Limit]()
+        for part, constant in zip(parts, sloping([p.operand for p in parts]), strict=True):
+            error = error + part.error.scaled(constant, reason)
+        widest: list[Operand] = [p.widest for p in parts]
+        for part, constant in zip(parts, sloping(widest), strict=True):
+            for name, slope in part.slopes.items():
+                slopes[name] = slopes.get(name, NONE) + slope.scaled(constant, reason)
+        return error, slopes
+
+
+def _undefined(batch: Batch, share: float | None = None) -> InputError:
+    """An error about points without a value."""
+    place, _, what = batch.undefined.partition(": ")
+    about = "" if share is None else f" ({100 * share:.3g} % of the weight)"
+    return InputError(f"{what}{about}", "condition by given, or choose values by if", source=place)
