@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.structured.catalogue import space
-from thesis_cli.structured.learn import Problem, fit
+from thesis_cli.structured.learn import TOLERANCE, Problem, fit
 from thesis_cli.structured.meta import Coupled, Direct
 from thesis_cli.structured.online import Pace, fit_online, sampled_gradient, smoothness
 
@@ -55,6 +55,8 @@ def test_the_certificate_bounds_the_distance_to_the_minimum():
         early = fit(one, iterations)
         assert early.objective - best.objective <= early.excess
         assert len(early.trace["iteration"]) == iterations + 1
+    rough = fit(one, tolerance=0.01)
+    assert TOLERANCE < rough.excess <= 0.01
     again = fit(one, start=best.parameters)
     assert len(again.trace["iteration"]) == 1
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thesis_cli.base.errors import InputError, about
+from thesis_cli.base.errors import InputError, ModelTooLarge, about
 from thesis_cli.base.progress import Progress, Tick
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
@@ -293,7 +293,10 @@ def _fit(request: StructuredTrainRequest, problem: Problem, checkpoint: Checkpoi
         def iterated(iteration: int, parameters: Any) -> None:
             checkpoint.keep(parameters=parameters)
 
-        return fit(problem, request.iterations, kept.get("parameters"), tick, iterated)
+        try:
+            return fit(problem, request.iterations, kept.get("parameters"), tick, iterated)
+        except ModelTooLarge as error:
+            raise ModelTooLarge(error.problem, "give --method sampled --sampler meta") from None
 
     def passed(state: State) -> None:
         numbers = {"done": state.done, "proposals": state.proposals}

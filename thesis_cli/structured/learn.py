@@ -26,7 +26,7 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.structured.space import Space
 
 TOLERANCE = 1e-9
-"""Excess of the objective, nats an observation, below which a fit ends."""
+"""Excess of the objective, nats an observation, below which a fit ends unless told otherwise."""
 
 Seen = Callable[[int, Floats], None]
 """Called after each iteration with its number and the parameters, shape (p, dimension)."""
@@ -152,8 +152,9 @@ def fit(
     start: Floats | None = None,
     progress: Tick | None = None,
     seen: Seen | None = None,
+    tolerance: float = TOLERANCE,
 ) -> Fit:
-    """Minimise F with exact gradients, by L-BFGS, until it is at most 1e-9 above its minimum.
+    """Minimise F with exact gradients, by L-BFGS, until it is at most `tolerance` above its minimum.
 
     Parameters
     ----------
@@ -161,6 +162,7 @@ def fit(
     start : parameters to begin with, shape (p, dimension); 0 by default.
     progress : called with the number of iterations just done.
     seen : called after each iteration.
+    tolerance : in nats an observation.
 
     Raises
     ------
@@ -168,11 +170,11 @@ def fit(
     """
     from scipy import optimize
 
-    course = _Course(problem, progress, seen)
+    course = _Course(problem, tolerance, progress, seen)
     begun = np.zeros(problem.shape).ravel() if start is None else np.array(start, float).ravel()
     course.evaluate(begun)
     course.record(begun)
-    if iterations and course.rows[-1]["excess"] > TOLERANCE:
+    if iterations and course.rows[-1]["excess"] > tolerance:
         minimize: Any = optimize.minimize
         options = {"maxiter": iterations, "maxfun": 20 * iterations + 20, "ftol": 0.0, "gtol": 0.0, "maxcor": 20}
         minimize(course.evaluate, begun, jac=True, method="L-BFGS-B", callback=course.iterated, options=options)
@@ -184,8 +186,8 @@ def fit(
 class _Course:
     """What L-BFGS evaluates, and the rows of its trace."""
 
-    def __init__(self, problem: Problem, progress: Tick | None, seen: Seen | None) -> None:
-        self.problem, self.progress, self.seen = problem, progress, seen
+    def __init__(self, problem: Problem, tolerance: float, progress: Tick | None, seen: Seen | None) -> None:
+        self.problem, self.tolerance, self.progress, self.seen = problem, tolerance, progress, seen
         self.rows: list[dict[str, float]] = []
         self.parameters = np.zeros(problem.shape)
         self._latest = np.full(0, np.nan)
@@ -211,5 +213,5 @@ class _Course:
             self.progress(1)
         if self.seen:
             self.seen(len(self.rows) - 1, self.parameters)
-        if self.rows[-1]["excess"] <= TOLERANCE:
+        if self.rows[-1]["excess"] <= self.tolerance:
             raise StopIteration
