@@ -57,6 +57,8 @@ def test_the_statements_are_counted_from_one_on(shipped):
         ("Hazan et al. Theorem 4, Thesis Theorem 12", ["perturb-max Theorem 4", "thesis Theorem 12"]),
         ("Balog et al. 2017, Figure 3a (thesis Figure 5.3a)", ["thesis Figure 5.3a"]),
         ("Thesis 3.3.1", []),
+        ("Vembu et al. Theorem A.1, Definition A.2", ["structured Theorem A.1", "structured Definition A.2"]),
+        ("Scibior and Schoelkopf Theorems 1 and 2", ["kernel-semantics Theorem 1", "kernel-semantics Theorem 2"]),
     ],
 )
 def test_sources_of_rows_are_read(text, expected):

@@ -54,12 +54,17 @@ _PLURALS = {
     "Figures": "Figure",
 }
 _MENTION = re.compile(
-    r"(?P<other>Hazan et al\.|Balog et al\. 2017)|(?P<thesis>[Tt]hesis\b)|"
-    r"(?P<kind>Theorem|Proposition|Lemma|Corollary|Example|Algorithm|Figure|Table|Program|eq\.) "
+    r"(?P<other>Hazan et al\.|Balog et al\. 2017|Vembu et al\.|Scibior and Schoelkopf)|(?P<thesis>[Tt]hesis\b)|"
+    r"(?P<kind>Theorem|Proposition|Lemma|Corollary|Definition|Example|Algorithm|Figure|Table|Program|eq\.) "
     rf"(?P<one>{_NUMBER})|"
     rf"(?P<kinds>{'|'.join(map(re.escape, _PLURALS))}) (?P<many>{_NUMBER}(?:(?:, and|,| and| to) {_NUMBER})*)"
 )
-_ELSEWHERE = {"Hazan et al.": "perturb-max", "Balog et al. 2017": ""}
+_ELSEWHERE = {
+    "Hazan et al.": "perturb-max",
+    "Balog et al. 2017": "",
+    "Vembu et al.": "structured",
+    "Scibior and Schoelkopf": "kernel-semantics",
+}
 
 
 @dataclass(frozen=True)
