@@ -1,0 +1,60 @@
+"""Open what commands on combinatorial structures take as a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.commands.core.fields import argument, option
+
+if TYPE_CHECKING:
+    from thesis_cli.structured.model_file import StructuredModel
+
+    StructuredSource = str | Path | StructuredModel | tuple[Any, Any]
+    """A path, a model, or a pair of a `Space` and its weights."""
+else:
+    StructuredSource = str
+
+
+NoiseName = Literal["bits", "positions", "orders", "edges", "successors", "children", "nodes", "blocks", "pairs"]
+
+
+def noise_option() -> Any:
+    """Variables that get noise; its type is `NoiseName | None`."""
+    return option(
+        None,
+        "Variables that get noise; each space has its own.",
+        default_text="those that give the tightest upper bound",
+        methods=("perturb",),
+    )
+
+
+def structured_argument() -> Any:
+    """A space with weights; its type is `StructuredSource`."""
+    return argument("Model: a TOML file with a space and its weights.", names="file", objects=True)
+
+
+def open_structured(source: StructuredSource) -> StructuredModel:
+    """The model of a source.
+
+    Raises
+    ------
+    InputError : the file has no model, or the object is none.
+    """
+    import numpy as np
+
+    from thesis_cli.structured.model_file import StructuredModel, load
+    from thesis_cli.structured.space import Space
+
+    if isinstance(source, str | Path):
+        return load(source)
+    if isinstance(source, StructuredModel):
+        return source
+    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], Space):
+        try:
+            weights = np.asarray(source[1], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError("the weights are no numbers", "give one for each feature") from None
+        return StructuredModel(source[0], weights)
+    raise InputError(f"the model is of type {type(source).__name__}", "give a TOML file, or (space, weights)")

@@ -1,0 +1,275 @@
+"""`thesis-cli structured ln-z`: estimate or bound ln Z of an exponential family over structures."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from thesis_cli.base.errors import InputError, ModelTooLarge, about
+from thesis_cli.base.progress import Progress
+from thesis_cli.base.wording import counted
+from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.common import seed_option, seed_or_fresh
+from thesis_cli.commands.core.fields import heeding, option, settings_of
+from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import presentation
+from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_columns
+from thesis_cli.commands.shared.model_source import label
+from thesis_cli.commands.shared.structured_source import (
+    NoiseName,
+    StructuredSource,
+    noise_option,
+    open_structured,
+    structured_argument,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from thesis_cli.perturbation.estimate import Estimate
+    from thesis_cli.perturbation.posterior import GammaPosterior
+    from thesis_cli.structured.meta import Sampler
+    from thesis_cli.structured.model_file import StructuredModel
+
+logger = logging.getLogger("thesis_cli")
+
+METHODS = ("exact", "perturb", "full-rank", "uniform", "telescoping")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StructuredLnZRequest(Request):
+    """Estimate or bound ln Z of an exponential family over combinatorial structures."""
+
+    model: StructuredSource = structured_argument()
+    method: Literal["auto", "exact", "telescoping", "uniform", "perturb", "full-rank"] = option(
+        "auto", "Method; auto takes exact, or perturb and uniform where no exact algorithm fits."
+    )
+    error: float = option(
+        0.1, "Relative error of Z that shall be guaranteed.", above=0, below=1, methods=("telescoping",)
+    )
+    schedule: Literal["equal", "adaptive", "theorem"] = option(
+        "equal",
+        "Schedule: equal steps with the samples that they need, steps by a pilot, or the source's.",
+        methods=("telescoping",),
+    )
+    sampler: Literal["auto", "draw", "meta", "truncated"] = option(
+        "auto",
+        "Samples: by the space's own algorithm, by coupling from the past, or ends of chains; auto prefers the first.",
+        methods=("telescoping",),
+    )
+    steps: int | None = option(
+        None, "Steps of a truncated chain.", least=1, default_text="as --error needs", methods=("telescoping",)
+    )
+    most_steps: int = option(10**8, "Uniform structures after which chains give up.", least=1, methods=("telescoping",))
+    noise: NoiseName | None = noise_option()
+    samples: int = option(
+        1000,
+        "MAP calls of each bound, perturbations, or uniform structures.",
+        least=1,
+        most=10**8,
+        methods=("perturb", "full-rank", "uniform"),
+    )
+    exact: bool = option(False, "Add the exact answer.", methods=("perturb", "full-rank", "uniform", "telescoping"))
+    confidence: float | None = option(
+        None,
+        "Confidence level of the interval, or probability of the guarantee.",
+        above=0,
+        below=1,
+        default_text="0.95, or 0.75 for telescoping",
+    )
+    seed: int | None = seed_option()
+
+    def check(self) -> None:
+        """Refuse options that no sampler heeds."""
+        if self.steps is not None and self.sampler != "truncated":
+            raise InputError("--steps goes with --sampler truncated", "leave it out")
+        if self.method == "uniform" and self.samples < 2:
+            raise InputError("--samples is 1", "an average of uniform structures needs 2 or more")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class StructuredLnZResult(EstimatesResult):
+    """Estimates of ln Z and what they cost.
+
+    Attributes
+    ----------
+    costs : ratios, samples and uniform structures of a telescoping product.
+    """
+
+    costs: Mapping[str, int] = field(default_factory=dict)
+
+    title: ClassVar[str] = "model"
+
+    @presentation
+    def facts(self) -> Mapping[str, Any]:
+        """Estimates and costs, for JSON."""
+        return {**super().facts(), **self.costs}
+
+    @presentation
+    def details(self) -> list[tuple[str, str]]:
+        """What a telescoping product cost."""
+        costs = self.costs
+        if not costs:
+            return []
+        steps = f", {costs['uniform_structures']:,} uniform structures" * (costs["uniform_structures"] > 0)
+        return [("product", f"{counted(costs['ratios'], 'ratio')}, {counted(costs['samples'], 'sample')}{steps}")]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Estimates, and what else a result has."""
+
+    estimates: list[Estimate]
+    calls: int = 0
+    posterior: GammaPosterior | None = None
+    costs: Mapping[str, int] = field(default_factory=dict)
+
+
+def run(request: StructuredLnZRequest, progress: Progress) -> StructuredLnZResult:
+    """Estimate by the method asked for."""
+    seed, source = seed_or_fresh(request.seed), label(request.model)
+    with about(source):
+        model = open_structured(request.model)
+        estimates, methods = _planned(request, model)
+        confidence = request.confidence or (0.75 if methods == ["telescoping"] else 0.95)
+        job = _Job(request, model, confidence, seed, progress)
+        found = [_METHODS[method](job) for method in methods]
+    estimates += [e for one in found for e in one.estimates]
+    return StructuredLnZResult(
+        columns=estimates_columns(source, seed, estimates),
+        request=request,
+        settings=settings_of(request, seed=seed, confidence=confidence),
+        estimates=tuple(estimates),
+        posterior=next((one.posterior for one in found if one.posterior), None),
+        source=source,
+        description=model.describe(),
+        map_calls=sum(one.calls for one in found),
+        costs={name: cost for one in found for name, cost in one.costs.items()},
+    )
+
+
+def _planned(request: StructuredLnZRequest, model: StructuredModel) -> tuple[list[Estimate], list[str]]:
+    """The exact answer, if there is to be one, and the methods to carry out."""
+    methods: list[str] = heeding(request, METHODS) if request.method == "auto" else [request.method]
+    alone = "exact" in methods
+    if not alone and not request.exact:
+        return [], methods[:1]
+    try:
+        return [_exact(model)], [] if alone else methods[:1]
+    except ModelTooLarge as error:
+        if request.method != "auto" or request.exact:
+            raise
+        logger.debug("no exact answer: %s", error)
+        return [], ["perturb", "uniform"]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What a method needs."""
+
+    request: StructuredLnZRequest
+    model: StructuredModel
+    confidence: float
+    seed: int
+    progress: Progress
+
+    def seeds(self, count: int) -> list[np.random.SeedSequence]:
+        import numpy as np
+
+        return np.random.SeedSequence(self.seed).spawn(count)
+
+
+def _exact(model: StructuredModel) -> Estimate:
+    from thesis_cli.base.rounding import log_of_sum
+    from thesis_cli.perturbation.estimate import fixed_estimate
+
+    log_z = float(model.space.log_partition(model.weights[None])[0])
+    return fixed_estimate(log_of_sum(log_z), "exact", "the space's algorithm", "Vembu et al. section 1")
+
+
+def _perturb(job: _Job) -> _Found:
+    """The upper and the lower bound, each with MAP calls of its own."""
+    from thesis_cli.structured.noise import noise_on
+    from thesis_cli.structured.perturb import Scale, structured_bound, structured_maxima
+
+    noise = noise_on(job.model.space, job.model.weights, job.request.noise)
+    samples, found = job.request.samples, []
+    scales: tuple[Scale, Scale] = ("sum", "average")
+    with job.progress(2 * samples, "MAP calls") as tick:
+        for scale, seed in zip(scales, job.seeds(2), strict=True):
+            maxima = structured_maxima(noise, samples, seed, scale=scale, progress=tick)
+            found.append(structured_bound(maxima, job.confidence))
+    return _Found(found, calls=2 * samples)
+
+
+def _full_rank(job: _Job) -> _Found:
+    """The Gumbel trick with noise on every structure, and the posterior of ln Z."""
+    import numpy as np
+
+    from thesis_cli.perturbation.estimators import estimate
+    from thesis_cli.perturbation.posterior import GammaPosterior
+    from thesis_cli.perturbation.trick_rows import make_trick
+    from thesis_cli.structured.perturb import full_rank_maxima
+
+    space, weights, samples = job.model.space, job.model.weights, job.request.samples
+    with job.progress(samples, "perturbations") as tick:
+        values, _ = full_rank_maxima(space, weights, samples, job.seeds(1)[0], tick)
+    posterior = GammaPosterior.from_log_times(-np.euler_gamma - values)
+    return _Found([estimate(make_trick("gumbel"), values, confidence=job.confidence)], samples, posterior)
+
+
+def _uniform(job: _Job) -> _Found:
+    import numpy as np
+
+    from thesis_cli.structured.telescoping import uniform_average
+
+    rng = np.random.default_rng(job.seeds(3)[2])
+    space, weights = job.model.space, job.model.weights
+    return _Found([uniform_average(space, weights, job.request.samples, rng, job.confidence)])
+
+
+def _telescoping(job: _Job) -> _Found:
+    import numpy as np
+
+    from thesis_cli.structured.telescoping import Plan, telescoping
+
+    request, space, weights = job.request, job.model.space, job.model.weights
+    plan = Plan(request.error, job.confidence, request.schedule)
+    rng = np.random.default_rng(job.seeds(1)[0])
+    found = telescoping(space, weights, plan, _sampler(request, job.model), rng)
+    costs = {"ratios": len(found.ratios), "samples": found.samples, "uniform_structures": found.steps}
+    return _Found([found.estimate], costs=costs)
+
+
+def _sampler(request: StructuredLnZRequest, model: StructuredModel) -> Sampler:
+    """Samples of the distribution at any temperature."""
+    import numpy as np
+
+    from thesis_cli.structured.meta import Coupled, Direct, Truncated
+
+    if request.sampler == "truncated":
+        return Truncated(steps=request.steps, most=request.most_steps)
+    if request.sampler == "draw":
+        return Direct()
+    if request.sampler == "auto":
+        try:
+            model.space.draw(model.weights, 1, np.random.default_rng(0))
+            return Direct()
+        except ModelTooLarge as error:
+            logger.debug("coupling from the past: %s", error)
+    return Coupled(request.most_steps)
+
+
+_METHODS = {"perturb": _perturb, "full-rank": _full_rank, "uniform": _uniform, "telescoping": _telescoping}
+
+COMMAND = Command(
+    StructuredLnZRequest,
+    run,
+    examples=(
+        "structured ln-z data/models/ranking.toml",
+        "structured ln-z data/models/tour.toml --method perturb --samples 500 --exact --seed 1",
+        "structured ln-z data/models/taxonomy.toml --method telescoping --error 0.2 --seed 1",
+    ),
+)
