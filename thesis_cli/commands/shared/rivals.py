@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from thesis_cli.models.factor_graph import FactorGraph, Model
-    from thesis_cli.perturbation.estimate import Estimate
 
 RivalName = Literal["frank-wolfe", "ais", "thermodynamic"]
 EntropyChoice = Literal["trw", "bethe"]

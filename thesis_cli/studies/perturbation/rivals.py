@@ -1,0 +1,142 @@
+"""What methods that ask a MAP solver for ln Z, and their rivals, say of a model at given budgets."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.commands.shared.low_rank import BoundName, BoundOptions, bounds
+from thesis_cli.inference.annealing import annealed, thermodynamic_integral
+from thesis_cli.inference.frank_wolfe import EntropyName, frank_wolfe
+from thesis_cli.models.factor_graph import FactorGraph
+from thesis_cli.perturbation.expanded import expanded_maximum
+from thesis_cli.perturbation.full_rank import perturbed_maxima
+from thesis_cli.perturbation.tricks import power
+from thesis_cli.perturbation.wish import wish
+
+Side = Literal["upper", "lower", "neither"]
+
+CONFIDENCE = 0.95
+"""Of intervals, and of bounds that hold with a probability."""
+
+
+class Answer(NamedTuple):
+    """A number that a method gives for ln Z.
+
+    Attributes
+    ----------
+    method : its name.
+    side : which bound it is, or what it estimates is.
+    value : nats.
+    low, high : ends of an interval or of a bound that cover ln Z with probability `CONFIDENCE`, or
+        for certain; infinite where nothing is known.
+    map_calls : MAP problems solved.
+    """
+
+    method: str
+    side: Side
+    value: float
+    low: float = -math.inf
+    high: float = math.inf
+    map_calls: int = 0
+
+
+Size = Sequence[int]
+Method = Callable[[FactorGraph, Size, np.random.SeedSequence], list[Answer]]
+
+
+def answers(method: str, graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> tuple[list[Answer], float]:
+    """What a method of `METHODS` says of a model, and the seconds that it takes.
+
+    Parameters
+    ----------
+    method : a key of `METHODS`.
+    graph : the model.
+    size : the method's budget: perturbations, copies, MAP calls, hashes, or chains and temperatures.
+    seed : of all random numbers.
+
+    Returns
+    -------
+    answers : none if the method does not take the model.
+    seconds : wall time.
+    """
+    start = time.perf_counter()
+    try:
+        found = METHODS[method](graph, size, seed)
+    except InputError:
+        found = []
+    return found, time.perf_counter() - start
+
+
+def _bound(name: BoundName, label: str, side: Side) -> Method:
+    """Bounds and approximations of the command `bound`."""
+
+    def run(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+        number = int(seed.generate_state(1)[0])
+        options = BoundOptions(samples=size[0] if size else 1, seed=number, jobs=1, confidence=CONFIDENCE)
+        found = bounds(graph, name, options)
+        value = found.estimates[0].value
+        return [Answer(label, side, value, map_calls=found.map_calls)]
+
+    return run
+
+
+def _full_rank(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+    """The Exponential trick on noise for each configuration."""
+    values = perturbed_maxima(graph, size[0], seed, max_configurations=2**20).values
+    value = float(power(1.0).estimate_log_z(-np.euler_gamma - values))
+    return [Answer("full rank", "neither", value, map_calls=size[0])]
+
+
+def _expanded(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+    found = expanded_maximum(graph, size[0], seed)
+    maximum = Answer("expanded", "neither", found.value, map_calls=1)
+    return [maximum, Answer("mean field", "lower", found.mean_field, low=found.mean_field, map_calls=1)]
+
+
+def _frank_wolfe(entropy: EntropyName) -> Method:
+    def run(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+        found = frank_wolfe(graph, size[0], entropy=entropy)
+        if entropy == "bethe":
+            return [Answer("Frank-Wolfe, Bethe", "neither", found.value, map_calls=found.map_calls)]
+        return [Answer("Frank-Wolfe", "upper", found.upper, high=found.upper, map_calls=found.map_calls)]
+
+    return run
+
+
+def _ais(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+    found = annealed(graph, size[0], size[1], seed)
+    low = found.lower(CONFIDENCE)
+    return [Answer("annealing", "neither", found.value), Answer("annealing, below", "lower", low, low=low)]
+
+
+def _thermodynamic(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+    found = thermodynamic_integral(graph, size[0], size[1], seed)
+    return [Answer("thermodynamic", "neither", found.value)]
+
+
+def _wish(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+    found = wish(graph, size[0], seed, confidence=CONFIDENCE)[0]
+    return [Answer("WISH", "neither", found.value, found.low, found.high, found.map_calls)]
+
+
+METHODS: dict[str, Method] = {
+    "unary": _bound("unary", "unary noise", "upper"),
+    "average": _bound("average", "averaged noise", "lower"),
+    "pairs": _bound("subset", "noise on pairs", "upper"),
+    "max-marginal": _bound("max-marginal", "max-marginals", "lower"),
+    "full rank": _full_rank,
+    "expanded": _expanded,
+    "frank-wolfe": _frank_wolfe("trw"),
+    "frank-wolfe, bethe": _frank_wolfe("bethe"),
+    "wish": _wish,
+    "annealing": _ais,
+    "thermodynamic": _thermodynamic,
+    "trw": _bound("trw", "TRW", "upper"),
+    "bethe": _bound("bethe", "belief propagation", "neither"),
+}
