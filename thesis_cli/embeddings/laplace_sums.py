@@ -22,9 +22,9 @@ class LaplaceSums:
     """
 
     def __init__(self, points: Floats, weights: Floats, bandwidth: float) -> None:
-        order = np.argsort(points, kind="stable")
-        self._x, self._bandwidth = points[order], bandwidth
-        w = weights[order]
+        self._x, at = np.unique(points, return_inverse=True)
+        w = np.asarray(np.bincount(at, weights), np.float64)
+        self._bandwidth = bandwidth
         with np.errstate(over="ignore"):
             decay = np.exp(-np.diff(self._x) / bandwidth)
         self._up = _sums(w, decay)
@@ -34,10 +34,11 @@ class LaplaceSums:
         """Values f(y) and derivatives f'(y) at places y, shape (m,) each; at a point x_n the
         derivative is the mean of those from either side.
         """
-        left = self._side(np.searchsorted(self._x, places, side="left") - 1, places, self._up)
-        right = self._side(np.searchsorted(self._x, places, side="right"), places, self._down)
-        upto = self._side(np.searchsorted(self._x, places, side="right") - 1, places, self._up)
-        return upto + right, (right - left) / self._bandwidth
+        first = np.searchsorted(self._x, places)
+        met = first + (self._x[np.minimum(first, len(self._x) - 1)] == places)
+        left, right = self._side(first - 1, places, self._up), self._side(met, places, self._down)
+        own = self._side(met - 1, places, self._up)
+        return own + right, (right - left) / self._bandwidth
 
     def _side(self, nearest: Ints, places: Floats, sums: Floats) -> Floats:
         """Sum over the points on one side, from that of the nearest of them; 0 if there is none."""
