@@ -13,6 +13,7 @@ from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.structured import cycles, local_search, partitions
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.pairs import as_matrices
+from thesis_cli.structured.space import Space
 
 SMALL = [
     ("hypercube", 4, "linear", None),
@@ -142,6 +143,41 @@ def test_the_catalogue_refuses_what_it_does_not_know(arguments, message):
 def test_a_space_with_too_many_features_is_refused_before_it_is_made(name, elements):
     with pytest.raises(ModelTooLarge, match="at most"):
         space(name, elements)
+
+
+class Enumerated(Space):
+    """A space that offers what every space must, and nothing else."""
+
+    name = "enumerated"
+
+    def __init__(self, other):
+        self.elements, self.width, self.dimension, self.radius = other.elements, other.width, other.dimension, 1.0
+        self.size, self.sample, self.features = other.size, other.sample, other.features
+        self.valid, self.blocks = other.valid, other.blocks
+
+    size = sample = features = valid = blocks = None  # set for each instance
+
+
+def test_a_space_without_algorithms_is_enumerated():
+    known = space("permutations", 5, "orders")
+    plain, weights = Enumerated(known), weights_of(known)
+    np.testing.assert_allclose(plain.log_partition(weights), known.log_partition(weights), rtol=1e-12)
+    np.testing.assert_allclose(plain.mean_features(weights), known.mean_features(weights), atol=1e-12)
+    best, expected = plain.maximise(weights), known.maximise(weights)
+    np.testing.assert_allclose(best.values, expected.values)
+    assert best.structures.tolist() == expected.structures.tolist()
+    rows = everything(known)
+    scores = known.features(rows) @ weights[0]
+    drawn = plain.draw(weights[0], 4000, np.random.default_rng(6))
+    assert frequencies_fit(rows, drawn, np.exp(scores - logsumexp(scores)))
+
+
+@pytest.mark.parametrize(("elements", "words"), [(11, "3.992e"), (400, "more than 1e300")])
+def test_spaces_too_large_to_enumerate_are_refused(elements, words):
+    plain = Enumerated(space("permutations", elements, "ranks"))
+    for sums in (plain.log_partition, plain.mean_features, plain.maximise, lambda w: plain.draw(w[0], 1, None)):
+        with pytest.raises(ModelTooLarge, match=words):
+            sums(np.zeros((1, elements)))
 
 
 LARGE = [

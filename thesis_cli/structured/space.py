@@ -130,6 +130,7 @@ class Space(ABC):
         ------
         ModelTooLarge : as for `log_partition`.
         """
+        weights = self.checked(weights[None])[0]
         self._check_enumerable()
         rows = np.concatenate(list(self.blocks()))
         scores = self.scores(rows, weights)
