@@ -11,17 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.expansion import Expansion
-from thesis_cli.embeddings.kernels import KERNELS, Gaussian, Kernel, Laplace, median_distance
-from thesis_cli.embeddings.reductions import METHODS, reduce
+from thesis_cli.embeddings.kernels import Kernel
+from thesis_cli.embeddings.reductions import reduce
 from thesis_cli.semantics.batches import NONE, Batch, Combined, Limit, combined, offsets
 from thesis_cli.semantics.bounds import from_wasserstein
+from thesis_cli.semantics.conditioning import monotone
+from thesis_cli.semantics.denotation import Evaluated, Settings, Step, Table
 from thesis_cli.semantics.distributions import DISTRIBUTIONS, Distribution, cell_means, drawn
 from thesis_cli.semantics.functions import FUNCTIONS
 from thesis_cli.semantics.ranges import Interval, Operand, Slopes
@@ -29,123 +30,12 @@ from thesis_cli.semantics.syntax import Call, Expression, Let, Number, Place, Va
 
 LARGEST = 1e150
 """Larger numbers count as undefined, so that squares are finite."""
-MOST = 2000
-"""Largest size of an expansion."""
-POOL = 2**18
-"""Largest number of points of an operation before it is reduced."""
 UNSIGNED = ("quantiles", "frank-wolfe", "atoms", "herding")
 """Reductions for weights of 0 or more. Expansions with other weights are replaced by a distribution
 nearby.
 """
 FEW = 8
 """Number of points in a world from which they are means of cells, and not drawn."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How expressions are evaluated.
-
-    Attributes
-    ----------
-    size : largest number of points of an expansion after each operation.
-    kernel : one of `KERNELS`.
-    bandwidth : bandwidth of the kernel; None for the median distance of the points that are reduced.
-    method : one of `METHODS`, how expansions are reduced.
-    draws : "cells": a distribution's points are its means over cells of equal probability, or drawn
-        evenly spread where there are few; "random": all are drawn independently.
-
-    Raises
-    ------
-    InputError : a size, name or bandwidth that is not allowed.
-    """
-
-    size: int = 200
-    kernel: str = "gaussian"
-    bandwidth: float | None = None
-    method: str = "quantiles"
-    draws: Literal["cells", "random"] = "cells"
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.size <= MOST:
-            raise InputError(f"the size is {self.size}", f"it must be from 2 to {MOST:,}")
-        if self.kernel not in KERNELS:
-            raise InputError(f"unknown kernel {self.kernel!r}", f"the kernels are {', '.join(KERNELS)}")
-        if self.method not in METHODS:
-            raise InputError(f"unknown reduction {self.method!r}", f"the reductions are {', '.join(METHODS)}")
-        if self.draws not in ("cells", "random"):
-            raise InputError(f"unknown draws {self.draws!r}", "they are cells or random")
-        if self.bandwidth is not None and not (math.isfinite(self.bandwidth) and self.bandwidth > 0):
-            raise InputError(f"the bandwidth is {self.bandwidth:g}", "it must be above 0, and finite")
-
-    @property
-    def pool(self) -> int:
-        """Largest number of points of an operation before it is reduced."""
-        return min(self.size**2, POOL)
-
-    def kernel_for(self, expansion: Expansion) -> Kernel:
-        """The kernel, with the bandwidth that suits an expansion if none is set."""
-        width = median_distance(expansion) if self.bandwidth is None else self.bandwidth
-        return Laplace(width) if self.kernel == "laplace" else Gaussian(width)
-
-
-@dataclass(frozen=True)
-class Step:
-    """A reduction.
-
-    Attributes
-    ----------
-    place : of the operation whose result was reduced.
-    name : of the operation.
-    before, after : numbers of points.
-    rkhs_error : RKHS distance of the two, with the kernel of this step.
-    wasserstein : W1 distance; None if a weight is negative.
-    """
-
-    place: Place
-    name: str
-    before: int
-    after: int
-    rkhs_error: float
-    wasserstein: float | None
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of a joint expansion of free variables.
-
-    Attributes
-    ----------
-    columns : values of each variable, NaN if missing, shape (rows,) each.
-    weights : of any sign, shape (rows,).
-    """
-
-    columns: Mapping[str, Floats]
-    weights: Floats
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """The denotation of an expression.
-
-    Attributes
-    ----------
-    expansion : its points and weights.
-    kernel : kernel of the RKHS that it is an element of.
-    error : bound on its W1 distance from the exact distribution, and why there is none.
-    rkhs_error : bound on the RKHS distance, inf with the same reason.
-    steps : reductions on the way, in order.
-    share : share of the absolute weight of a table whose rows have a value; 1 without a table.
-    projected : largest RKHS distance by which an expansion with negative weights, from conditioning,
-        was moved to a distribution.
-    """
-
-    expansion: Expansion
-    kernel: Kernel
-    error: Limit
-    rkhs_error: float
-    steps: tuple[Step, ...] = ()
-    share: float = 1.0
-    projected: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -202,23 +92,6 @@ def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: T
     if last is not None:
         bound = min(bound, kernel_error(kernel, last.error) + last.step.rkhs_error)
     return Evaluated(expansion, kernel, error, bound, tuple(evaluator.steps), share, evaluator.projected)
-
-
-def monotone(expansion: Expansion) -> Expansion:
-    """The distribution on the same points whose distribution function is nearest in the mean square.
-
-    The points are in increasing order. The mean stays, unless the function leaves 0 to 1.
-    """
-    from scipy.optimize import isotonic_regression
-
-    sums = np.cumsum(expansion.weights) / expansion.total
-    if len(sums) == 1:
-        return Expansion(expansion.points, np.ones(1))
-    gaps = np.diff(expansion.points[:, 0])
-    fitted = np.clip(isotonic_regression(sums[:-1], weights=gaps).x, 0.0, 1.0)
-    weights = np.diff(fitted, prepend=0.0, append=1.0)
-    kept = weights > 0
-    return Expansion(expansion.points[kept], weights[kept])
 
 
 def kernel_error(kernel: Kernel, wasserstein: float) -> float:

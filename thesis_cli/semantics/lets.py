@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.semantics.batches import NONE, Batch, Limit, thinned
+from thesis_cli.semantics.batches import NONE, Batch, Limit, combined, thinned
 from thesis_cli.semantics.conditioning import conditional_weights
 from thesis_cli.semantics.syntax import Call, Expression, Let
 
 if TYPE_CHECKING:
     from thesis_cli.semantics.evaluate import Evaluator, Worlds
+
+ROWS = 40_000
+"""Largest number of rows of a conditional mean embedding."""
 
 
 def bound(evaluator: Evaluator, node: Let, outer: Worlds) -> Batch:
@@ -32,8 +35,9 @@ def bound(evaluator: Evaluator, node: Let, outer: Worlds) -> Batch:
     """
     inner, stages = outer, list[tuple[str, Batch]]()
     weights = np.ones((outer.count, 1))
+    pool = min(evaluator.pool, ROWS) if node.observations else evaluator.pool
     for name, expression in node.bindings:
-        batch = thinned(evaluator.value(expression, inner), inner.count, evaluator.pool, evaluator.rng)
+        batch = thinned(evaluator.value(expression, inner), inner.count, max(pool, inner.count), evaluator.rng)
         stages.append((name, batch))
         _, own = batch.full(inner.count)
         weights = (weights[:, :, np.newaxis] * own.reshape(outer.count, -1, batch.count)).reshape(outer.count, -1)
@@ -97,25 +101,48 @@ def _limits(node: Let, stages: list[tuple[str, Batch]], body: Batch, outer: int)
 def _conditioned(evaluator: Evaluator, node: Let, scopes: tuple[Worlds, Worlds], weights: Floats) -> Floats:
     """Weights of the bound variables given all observations, shape (outer worlds, points)."""
     outer, inner = scopes
-    names = [name for name, _ in node.bindings]
     values = [c for c in node.observations if isinstance(c, Call) and c.name == "=="]
     for condition in node.observations:
         if condition not in values:
             weights = weights * _probability(evaluator, condition, inner).reshape(-1, weights.shape[1])
             weights = _normalised(weights, condition)
-    if not values:
-        return weights
-    weights = np.maximum(weights, 0.0)
-    weights = _normalised(weights, values[0])
-    at = np.stack([_observed(evaluator, value, outer, names) for value in values], axis=-1)
-    parts = [evaluator.value(value.arguments[0], inner) for value in values]
-    found = evaluator.together(parts)
+    parts = [(value, evaluator.value(value.arguments[0], inner)) for value in values]
+    fixed = [(value, part) for value, part in parts if part.count == 1]
+    # Observations are independent given the bound variables, so one may follow another. What is a
+    # function of these variables comes last and together: its weights alternate in sign.
+    for group in (*([each] for each in parts if each[1].count > 1), *([fixed] if fixed else ())):
+        weights = _normalised(np.maximum(weights, 0.0), group[0][0])
+        at = [_observed(evaluator, value, outer, [name for name, _ in node.bindings]) for value, _ in group]
+        observed = [part for _, part in group]
+        weights = _embedded(evaluator, group[0][0], (outer, inner), weights, (observed, np.stack(at, axis=-1)))
+    return weights
+
+
+def _embedded(
+    evaluator: Evaluator,
+    condition: Call,
+    scopes: tuple[Worlds, Worlds],
+    weights: Floats,
+    observation: tuple[list[Batch], Floats],
+) -> Floats:
+    """Weights by conditional mean embedding, shape (outer worlds, points).
+
+    Parameters
+    ----------
+    scopes : outer worlds and inner ones, those with the bound variables.
+    observation : what is observed in each inner world, and the observed values, shape (1 or outer
+        worlds, observed).
+    """
+    outer, inner = scopes
+    parts, at = observation
+    found = combined(parts, ROWS, evaluator.rng)
     rows = found.columns[0].shape[1]
-    columns = [np.broadcast_to(column, (inner.count, rows)).reshape(outer.count, -1) for column in found.columns]
-    observed = np.stack(columns, axis=-1)
-    own = np.broadcast_to(found.weights, (inner.count, rows)).reshape(outer.count, -1, rows)
+    shape = (inner.count, rows)
+    observed = np.stack([np.broadcast_to(c, shape).reshape(outer.count, -1) for c in found.columns], axis=-1)
+    own = np.broadcast_to(found.weights, shape).reshape(outer.count, -1, rows)
     joint = weights[:, :, np.newaxis] * np.maximum(own, 0.0)
-    predicted = np.stack([inner.values[name].reshape(outer.count, -1) for name in names], axis=-1)
+    known = [name for name in inner.values if name not in outer.values]
+    predicted = np.stack([inner.values[name].reshape(outer.count, -1) for name in known], axis=-1)
     result = np.empty_like(weights)
     for world in range(outer.count):
         place = at[min(world, len(at) - 1)]
@@ -124,8 +151,8 @@ def _conditioned(evaluator: Evaluator, node: Let, scopes: tuple[Worlds, Worlds],
         if given is None:
             low, high = observed[world].min(0), observed[world].max(0)
             spans = ", ".join(f"{a:.4g} to {b:.4g}" for a, b in zip(low, high, strict=True))
-            remedy = f"the points are from {spans}"
-            raise values[0].place.wrong(f"no point is near the observed {', '.join(f'{v:g}' for v in place)}", remedy)
+            shown = ", ".join(f"{value:g}" for value in place)
+            raise condition.place.wrong(f"no point is near the observed {shown}", f"the points are from {spans}")
         result[world] = given.reshape(-1, rows).sum(1)
     return result
 
@@ -141,7 +168,8 @@ def _normalised(weights: Floats, condition: Expression) -> Floats:
     """Weights of sum 1 in each world."""
     totals = weights.sum(1, keepdims=True)
     if not (totals > 0).all():
-        raise condition.place.wrong("the condition holds at no point", "give one that is possible")
+        remedy = "give one that is possible at every value of the outer variables, or a larger size"
+        raise condition.place.wrong("the condition holds at no point", remedy)
     return np.asarray(weights / totals, np.float64)
 
 

@@ -71,8 +71,12 @@ class Token:
         return "the end" if self.kind == "end" else repr(self.text[:30])
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str, source: str = "") -> list[Token]:
     """Words of a text, the last one of kind "end".
+
+    Parameters
+    ----------
+    source : what the text is, for errors.
 
     Raises
     ------
@@ -83,7 +87,7 @@ def tokens(text: str) -> list[Token]:
     found: list[Token] = []
     at, line, start = 0, 1, 0
     while at < len(text):
-        place = Place(line, at - start + 1)
+        place = Place(line, at - start + 1, source)
         match = _TOKEN.match(text, at)
         if match is None:
             raise place.wrong(f"{text[at]!r} is no part of the language", "give numbers, names and operators")
@@ -98,7 +102,7 @@ def tokens(text: str) -> list[Token]:
         at = match.end()
     if not found:
         raise InputError("the expression is empty", "write one, such as normal(0, 1)")
-    found.append(Token("end", "", Place(line, at - start + 1)))
+    found.append(Token("end", "", Place(line, at - start + 1, source)))
     return found
 
 

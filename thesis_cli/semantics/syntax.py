@@ -10,13 +10,14 @@ from thesis_cli.base.errors import InputError
 
 @dataclass(frozen=True)
 class Place:
-    """Where a part of a text begins: line and column, both from 1."""
+    """Where a part of a text begins: line and column, both from 1, and what text it is."""
 
     line: int
     column: int
+    text: str = ""
 
     def __str__(self) -> str:
-        return f"{self.line}:{self.column}"
+        return f"{self.text} {self.line}:{self.column}".strip()
 
     def wrong(self, problem: str, remedy: str) -> InputError:
         """An error about this place."""

@@ -1,0 +1,116 @@
+"""Statistics of an expansion, as in `mean, quantile(0.9), prob(> 2)`."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from thesis_cli.base.arrays import Bools
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import nearest
+from thesis_cli.embeddings.expansion import Expansion
+from thesis_cli.semantics.conditioning import monotone
+from thesis_cli.semantics.parser import Token, tokens
+
+STATISTICS = ("mean", "var", "sd", "median", "quantile", "prob")
+RELATIONS: dict[str, Callable[..., Bools]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+@dataclass(frozen=True)
+class Query:
+    """A statistic.
+
+    Attributes
+    ----------
+    text : how it is printed.
+    statistic : one of `STATISTICS`.
+    argument : share of a quantile, or number that values are compared with; NaN for others.
+    relation : one of `RELATIONS` for `prob`; empty for others.
+    """
+
+    text: str
+    statistic: str
+    argument: float = math.nan
+    relation: str = ""
+
+    def of(self, expansion: Expansion) -> float:
+        """The statistic of an expansion.
+
+        Means and probabilities use the weights as they are. For all else, an expansion with negative
+        weights is replaced by the distribution whose distribution function is nearest.
+        """
+        if self.statistic == "mean":
+            return expansion.mean()
+        if self.statistic == "prob":
+            return expansion.probability(RELATIONS[self.relation](expansion.points[:, 0], self.argument))
+        nearby = expansion if expansion.is_distribution() else monotone(expansion.merged())
+        if self.statistic in ("var", "sd"):
+            found = nearby.var()
+            return math.sqrt(found) if self.statistic == "sd" else found
+        return nearby.quantile(0.5 if self.statistic == "median" else self.argument)
+
+
+def parse_queries(text: str) -> list[Query]:
+    """The statistics of a text, separated by commas.
+
+    Raises
+    ------
+    InputError : an unknown statistic or a wrong argument; the error names line and column.
+    """
+    words = tokens(text, "--query") if text.strip() else []
+    if not words:
+        raise InputError("no query is given", f"the queries are {', '.join(STATISTICS)}")
+    found, at = [], 0
+    while True:
+        query, at = _query(words, at)
+        found.append(query)
+        if words[at].kind == "end":
+            return found
+        if words[at].text != ",":
+            raise words[at].place.wrong(f"{words[at].shown} stands between queries", "separate them by commas")
+        at += 1
+
+
+def _query(words: list[Token], at: int) -> tuple[Query, int]:
+    """A statistic that begins at a word, and the word after it."""
+    token = words[at]
+    if token.kind != "name" or token.text not in STATISTICS:
+        raise token.place.wrong(f"{token.shown} is no query", nearest(token.text, STATISTICS, "the queries are"))
+    if token.text not in ("quantile", "prob"):
+        return Query(token.text, token.text), at + 1
+    usage = "write quantile(0.9)" if token.text == "quantile" else "write prob(> 2)"
+    at = _expected(words, at + 1, "(", usage)
+    relation = ""
+    if token.text == "prob":
+        relation = words[at].text
+        if relation not in RELATIONS:
+            raise words[at].place.wrong(f"{words[at].shown} is no comparison", usage)
+        at += 1
+    sign = -1.0 if words[at].text == "-" else 1.0
+    at += words[at].text == "-"
+    if words[at].kind != "number":
+        raise words[at].place.wrong(f"{words[at].shown} stands where a number must be", usage)
+    number = sign * float(words[at].text)
+    if token.text == "quantile" and not 0 <= number <= 1:
+        raise words[at].place.wrong(f"the share of the quantile is {number:g}", "it must be from 0 to 1")
+    if math.isinf(number):
+        raise words[at].place.wrong("the number is too large", "give one below 1e300")
+    shown = f"{relation} {number:g}".strip()
+    at = _expected(words, at + 1, ")", usage)
+    return Query(f"{token.text}({shown})", token.text, number, relation), at
+
+
+def _expected(words: list[Token], at: int, text: str, usage: str) -> int:
+    """The place after a symbol that must be at a place."""
+    if words[at].text != text:
+        raise words[at].place.wrong(f"{words[at].shown} stands where {text!r} must be", usage)
+    return at + 1
