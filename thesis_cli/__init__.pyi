@@ -12,6 +12,7 @@ from thesis_cli.commands.dp_query import QueryResult
 from thesis_cli.commands.dp_test import PopulationTestResult
 from thesis_cli.commands.estimate_z import EstimateZResult
 from thesis_cli.commands.explain import ExplainResult
+from thesis_cli.commands.kernel_eval import KernelEvalResult
 from thesis_cli.commands.make_corpus import MakeCorpusResult
 from thesis_cli.commands.map_state import MapStateResult
 from thesis_cli.commands.marginals import MarginalsResult
@@ -22,6 +23,10 @@ from thesis_cli.commands.run_program import RunProgramResult
 from thesis_cli.commands.sample import SampleResult
 from thesis_cli.commands.shared.release_result import ReleaseResult
 from thesis_cli.commands.spin_glass import SpinGlassResult
+from thesis_cli.commands.structured_ln_z import StructuredLnZResult
+from thesis_cli.commands.structured_predict import StructuredPredictResult
+from thesis_cli.commands.structured_sample import StructuredSampleResult
+from thesis_cli.commands.structured_train import StructuredTrainResult
 from thesis_cli.commands.synthesize import SynthesizeResult
 from thesis_cli.commands.train_denoiser import TrainDenoiserResult
 from thesis_cli.commands.train_guide import TrainGuideResult
@@ -436,3 +441,79 @@ def denoise(
     overwrite: bool = ...,
     progress: bool = ...,
 ) -> DenoiseResult: ...
+
+def structured_ln_z(
+    model: Any,
+    *,
+    method: Literal['auto', 'exact', 'telescoping', 'uniform', 'perturb', 'full-rank'] = ...,
+    error: float = ...,
+    schedule: Literal['equal', 'adaptive', 'theorem'] = ...,
+    sampler: Literal['auto', 'draw', 'meta', 'truncated'] = ...,
+    steps: int | None = ...,
+    most_steps: int = ...,
+    noise: Literal['bits', 'positions', 'orders', 'edges', 'successors', 'children', 'nodes', 'blocks', 'pairs'] | None = ...,
+    samples: int = ...,
+    exact: bool = ...,
+    confidence: float | None = ...,
+    seed: int | None = ...,
+    progress: bool = ...,
+) -> StructuredLnZResult: ...
+
+def structured_sample(
+    model: Any,
+    *,
+    count: int = ...,
+    method: Literal['draw', 'meta', 'truncated', 'perturb'] = ...,
+    distance: float = ...,
+    steps: int | None = ...,
+    most_steps: int = ...,
+    noise: Literal['bits', 'positions', 'orders', 'edges', 'successors', 'children', 'nodes', 'blocks', 'pairs'] | None = ...,
+    seed: int | None = ...,
+    progress: bool = ...,
+) -> StructuredSampleResult: ...
+
+def structured_train(
+    data: Any,
+    *,
+    task: Literal['multilabel', 'ranking', 'hierarchy'] | None = ...,
+    labels: int | None = ...,
+    parents: str | Path | None = ...,
+    features: Literal['linear', 'pairs', 'positions', 'ranks', 'orders', 'nodes'] | None = ...,
+    regularisation: float = ...,
+    method: Literal['exact', 'sampled'] = ...,
+    iterations: int = ...,
+    passes: int = ...,
+    batch: int = ...,
+    samples: int = ...,
+    sampler: Literal['draw', 'meta'] = ...,
+    standardise: bool = ...,
+    seed: int = ...,
+    out: str | Path | None = ...,
+    overwrite: bool = ...,
+    progress: bool = ...,
+) -> StructuredTrainResult: ...
+
+def structured_predict(
+    data: Any,
+    *,
+    weights: Any = ...,
+    decision: Literal['map', 'marginal'] = ...,
+    progress: bool = ...,
+) -> StructuredPredictResult: ...
+
+def kernel_eval(
+    expression: str,
+    *,
+    query: str = ...,
+    size: int = ...,
+    kernel: Literal['gaussian', 'laplace'] = ...,
+    bandwidth: str = ...,
+    reduce: Literal['quantiles', 'random', 'herding', 'frank-wolfe', 'nystrom', 'atoms'] = ...,
+    draws: Literal['cells', 'random'] = ...,
+    table: Any = ...,
+    against: str | None = ...,
+    points_out: str | Path | None = ...,
+    overwrite: bool = ...,
+    seed: int = ...,
+    progress: bool = ...,
+) -> KernelEvalResult: ...

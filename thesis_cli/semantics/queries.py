@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from thesis_cli.base.arrays import Bools
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
@@ -14,6 +16,8 @@ from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.semantics.conditioning import monotone
 from thesis_cli.semantics.parser import Token, tokens
 
+ROUNDING = 1e-14
+"""A mean that is smaller, in units of the largest point, is 0."""
 STATISTICS = ("mean", "var", "sd", "median", "quantile", "prob")
 RELATIONS: dict[str, Callable[..., Bools]] = {
     "<": operator.lt,
@@ -49,7 +53,8 @@ class Query:
         weights is replaced by the distribution whose distribution function is nearest.
         """
         if self.statistic == "mean":
-            return expansion.mean()
+            found, rounding = expansion.mean(), ROUNDING * float(np.abs(expansion.points).max())
+            return found if abs(found) > rounding else 0.0
         if self.statistic == "prob":
             return expansion.probability(RELATIONS[self.relation](expansion.points[:, 0], self.argument))
         nearby = expansion if expansion.is_distribution() else monotone(expansion.merged())
