@@ -198,6 +198,6 @@ COMMAND = Command(
     examples=(
         "structured sample data/models/ranking.toml --count 1000 --seed 1",
         "structured sample data/models/taxonomy.toml --method meta --count 500 --seed 1",
-        "structured sample data/models/ring.toml --method perturb --count 200 --noise successors --seed 1",
+        "structured sample data/models/ring.toml --method perturb --count 200 --seed 1",
     ),
 )

@@ -99,8 +99,10 @@ def load(path: str | Path) -> StructuredModel:
     ModelTooLarge : there are more than 2^22 features.
     """
     try:
-        text = decode(read_whole(path, MAX_BYTES, "put the weights into a CSV file"), str(path))
-        return parse(text, Path(path).absolute().parent)
+        data = read_whole(path, MAX_BYTES, "put the weights into a CSV file")
+        return parse(data.decode("utf-8-sig"), Path(path).absolute().parent)
+    except UnicodeDecodeError:
+        raise InputError("not text", "give a TOML file in UTF-8", source=path) from None
     except OSError as error:
         raise unreadable(error, str(path), "give a TOML file") from error
     except InputError as error:

@@ -1,14 +1,13 @@
 """Noise on the states of variables that determine a structure, and the MAP problems under it.
 
 Where a feature stands for each state, noise is added to the weights, and the space's own algorithm
-solves the problem. Elsewhere a program over subsets does (`subset_noise.py`). Fewer variables give a
+solves the problem. Elsewhere noise is added to the labels of a lattice (`lattice.py`). Fewer variables give a
 tighter upper bound: by Jensen's inequality, noise of mean 0 on a variable that the others determine
 only raises the mean of the maximum.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,11 +15,14 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
-from thesis_cli.structured import subset_noise as programs
 from thesis_cli.structured.catalogue import ENTRIES
 from thesis_cli.structured.catalogue import space as space_named
-from thesis_cli.structured.cycles import canonical
-from thesis_cli.structured.pairs import as_matrices, pair_table
+from thesis_cli.structured.lattice import Lattice
+from thesis_cli.structured.orderings import orders
+from thesis_cli.structured.pairs import as_matrices, inner_sums, pair_table, subset_sums
+from thesis_cli.structured.partitions import LARGEST_PARTITION, block_lattice
+from thesis_cli.structured.partitions import canonical as labelled
+from thesis_cli.structured.permutations import LARGEST_ORDER, added
 from thesis_cli.structured.space import Maxima, Space
 from thesis_cli.structured.subtrees import Subtrees
 
@@ -41,7 +43,6 @@ class Noise:
     terms : number n of noise terms at a structure, at most.
     entries : numbers of noise that a MAP problem takes.
     maximise : noise, shape (problems, entries), to the best structures under it.
-    log_copies : ln of the number of configurations of the variables that stand for one structure.
     batch : problems to solve at once.
     """
 
@@ -50,7 +51,6 @@ class Noise:
     terms: int
     entries: int
     maximise: Callable[[Floats], Maxima]
-    log_copies: float = 0.0
     batch: int = 128
 
 
@@ -188,53 +188,50 @@ def _ranks_positions(space: Space, weights: Floats) -> Noise:
 
 
 def _order_positions(space: Space, weights: Floats) -> Noise:
-    d = space.elements
+    """Items are placed one after the other, so that a label of the lattice knows the position."""
+    d, lattice = space.elements, orders(space.elements)
     before = np.triu(as_matrices(weights[np.newaxis], d)[0], 1)
+    gains = np.stack([subset_sums(before[np.newaxis, :, item])[0] for item in range(d)], axis=1)
+    places = np.minimum(np.bitwise_count(np.arange(2**d)), d - 1)
 
     def maximise(noise: Floats) -> Maxima:
         full = np.zeros((len(noise), d, d))
         full[:, : d - 1] = noise.reshape(len(noise), d - 1, d)
-        return Maxima(*programs.order_maxima(before, full), exact=True)
+        labels = gains + full.transpose(0, 2, 1)[:, places]
+        values, sets = lattice.best_paths(labels.reshape(len(noise), -1))
+        return Maxima(values, np.argsort(added(sets), axis=1), exact=True)
 
-    batch = programs.batch(programs.order_transitions(d))
-    return Noise("positions", _POSITIONS, d - 1, d * (d - 1), maximise, batch=batch)
-
-
-def _successors(space: Space, weights: Floats) -> Noise:
-    """The successor of each vertex but the last, of which the others' leave one.
-
-    A cycle has two directions, so that directed cycles have the partition function 2 Z. In unions
-    over subsets, a vertex outside the cycle is its own successor.
-    """
-    d, whole = space.elements, space.name == "cycles"
-    edges = as_matrices(weights[np.newaxis], d)[0]
-    at = np.arange(d)
-
-    def maximise(noise: Floats) -> Maxima:
-        arcs = np.zeros((len(noise), d, d))
-        arcs[:, : d - 1] = noise.reshape(len(noise), d - 1, d)
-        alone = np.zeros((len(noise), d)) if whole else arcs[:, at, at]
-        values, cycles = programs.cycle_maxima(arcs + edges - alone[..., np.newaxis], whole)
-        return Maxima(values + alone.sum(axis=1), canonical(cycles), exact=True)
-
-    batch = programs.batch(programs.cycle_transitions(d, whole))
-    variables = "the successor of each vertex but the last"
-    return Noise("successors", variables, d - 1, d * (d - 1), maximise, math.log(2), batch)
+    return Noise("positions", _POSITIONS, d - 1, d * (d - 1), maximise, _batch(lattice))
 
 
 def _blocks(space: Space, weights: Floats) -> Noise:
     """The least element of each element's block; that of element 0 is known."""
-    d = space.elements
-    pairs = as_matrices(weights[np.newaxis], d)[0]
+    d, lattice = space.elements, block_lattice(space.elements)
+    pairs = inner_sums(as_matrices(weights[np.newaxis], d))[0]
     later, least = np.nonzero(np.tri(d, dtype=bool) & (np.arange(d) > 0)[:, np.newaxis])
+    masks = np.arange(1, 2**d)
+    lowest = np.concatenate([[0], np.log2(masks & -masks).astype(np.int64)])
 
     def maximise(noise: Floats) -> Maxima:
         full = np.zeros((len(noise), d, d))
         full[:, later, least] = noise
-        return Maxima(*programs.partition_maxima(pairs, full), exact=True)
+        labels = np.zeros((len(noise), 2**d))
+        for element in range(d):  # the highest of its blocks
+            rest = np.arange(1 << element)
+            joins = np.where(rest > 0, lowest[rest], element)
+            labels[:, (1 << element) + rest] = labels[:, rest] + full[:, element, joins]
+        values, sets = lattice.best_paths(labels + pairs)
+        covered = (sets[..., np.newaxis] >> np.arange(d)) & 1
+        return Maxima(values, labelled(covered.argmax(axis=1)), exact=True)
 
-    batch = programs.batch(programs.partition_transitions(d))
-    return Noise("blocks", "the block of each element but the first", d - 1, len(later), maximise, batch=batch)
+    return Noise(
+        "blocks", "the block of each element but the first", d - 1, len(later), maximise, batch=_batch(lattice)
+    )
+
+
+def _batch(lattice: Lattice) -> int:
+    """Problems whose arrays take some tens of MiB."""
+    return int(np.clip(2**21 // max(lattice.nodes, lattice.labels, lattice.largest), 1, 128))
 
 
 def _always(space: Space) -> bool:
@@ -242,15 +239,11 @@ def _always(space: Space) -> bool:
 
 
 def _few_orders(space: Space) -> bool:
-    return programs.order_transitions(space.elements) <= programs.LARGEST_PLAN
-
-
-def _few_cycles(space: Space) -> bool:
-    return programs.cycle_transitions(space.elements, space.name == "cycles") <= programs.LARGEST_PLAN
+    return space.elements <= LARGEST_ORDER
 
 
 def _few_partitions(space: Space) -> bool:
-    return programs.partition_transitions(space.elements) <= programs.LARGEST_PLAN
+    return space.elements <= LARGEST_PARTITION
 
 
 _Kind = tuple[Callable[[Space], bool], Callable[[Space, Floats], Noise]]
@@ -261,8 +254,8 @@ _KINDS: dict[tuple[str, str], dict[str, _Kind]] = {
     ("permutations", "positions"): {"positions": (_always, _item_positions)},
     ("permutations", "ranks"): {"positions": (_always, _ranks_positions)},
     ("permutations", "orders"): {"positions": (_few_orders, _order_positions), "orders": (_always, _order_bits)},
-    ("cycles", ""): {"edges": (_always, _edge_bits), "successors": (_few_cycles, _successors)},
-    ("cycle-sets", ""): {"edges": (_always, _edge_bits), "successors": (_few_cycles, _successors)},
+    ("cycles", ""): {"edges": (_always, _edge_bits)},
+    ("cycle-sets", ""): {"edges": (_always, _edge_bits)},
     ("subtrees", ""): {"children": (_always, _children), "nodes": (_always, _node_bits)},
     ("partitions", ""): {"blocks": (_few_partitions, _blocks), "pairs": (_always, _pair_bits)},
 }

@@ -103,7 +103,7 @@ def structured_bound(maxima: StructuredMaxima, confidence: float = 0.95) -> Esti
     """
     values = maxima.values
     m, upper = values.size, maxima.scale == "sum"
-    value = float(values.mean()) - maxima.noise.log_copies
+    value = float(values.mean())
     error = float(sample_deviation(values)) / math.sqrt(m) if m > 1 else math.inf
     half = half_width(error, confidence)
     kind = "lower bound in expectation"
