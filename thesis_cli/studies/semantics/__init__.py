@@ -1,0 +1,1 @@
+"""Expressions with known laws, and rates of their embeddings, for the experiment on kernel semantics."""

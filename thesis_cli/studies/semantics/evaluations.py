@@ -1,0 +1,137 @@
+"""How far evaluated expressions are from their exact laws."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from thesis_cli.embeddings.expansion import Expansion, wasserstein
+from thesis_cli.embeddings.kernels import Gaussian, median_distance
+from thesis_cli.privacy.expressions import read_columns
+from thesis_cli.privacy.release_files import read_release
+from thesis_cli.semantics.evaluate import Evaluated, Settings, Table, evaluate
+from thesis_cli.semantics.parser import parse
+from thesis_cli.studies.semantics.laws import Conditioned, Example
+from thesis_cli.studies.semantics.rates import Target, dense
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Errors of an evaluated expression; NaN where there is none.
+
+    Attributes
+    ----------
+    error, standard_error : RKHS distance from the exact law, its mean over runs and the standard
+        error of that.
+    bound : the program's bound of it.
+    distance, distance_bound : W1 distance, and the program's bound.
+    values : values of functions before they were reduced, over all operations.
+    monte_carlo : root mean square error of as many independent values.
+    seconds : of one evaluation.
+    monte_carlo_seconds : of the same number of independent values.
+    """
+
+    error: float
+    standard_error: float
+    bound: float
+    distance: float
+    distance_bound: float
+    values: int
+    monte_carlo: float
+    seconds: float
+    monte_carlo_seconds: float
+
+
+@dataclass(frozen=True)
+class Way:
+    """How an expression is evaluated, as in `Settings`; `repeats` runs with seeds of their own."""
+
+    size: int
+    method: str
+    draws: Literal["cells", "random"] = "cells"
+    repeats: int = 1
+
+
+class Judge:
+    """Measures evaluations of one expression against its law, in the RKHS of the Gaussian kernel
+    whose bandwidth is the law's median distance.
+    """
+
+    def __init__(self, example: Example | Conditioned) -> None:
+        self._example, self._law = example, dense(example.quantile)
+        self._kernel = Gaussian(median_distance(self._law))
+        self._target, self._expression = Target(self._law, self._kernel), parse(example.text)
+
+    def accuracy(self, way: Way, rng: np.random.Generator) -> Accuracy:
+        """Errors of an evaluation, those of the last run but for the mean error."""
+        settings = Settings(way.size, "gaussian", self._kernel.bandwidth, way.method, way.draws)
+        errors = np.empty(way.repeats)
+        for k in range(way.repeats):
+            start = time.perf_counter()
+            found = evaluate(self._expression, settings, int(rng.integers(2**31)))
+            seconds = time.perf_counter() - start
+            errors[k] = self._target.distance(found.expansion)
+        values = _values(found)
+        start = time.perf_counter()
+        if isinstance(self._example, Example):
+            self._example.sample(rng, values)
+        sampled = time.perf_counter() - start
+        apart = wasserstein(self._law, found.expansion)
+        return Accuracy(
+            float(errors.mean()),
+            float(errors.std(ddof=1) / math.sqrt(way.repeats)) if way.repeats > 1 else 0.0,
+            _finite(found.rkhs_error),
+            math.nan if apart is None else apart,
+            _finite(found.error.largest),
+            values,
+            self._target.monte_carlo(values),
+            seconds,
+            sampled if isinstance(self._example, Example) else math.nan,
+        )
+
+
+def _values(found: Evaluated) -> int:
+    return max(sum(step.before for step in found.steps), len(found.expansion))
+
+
+def _finite(bound: float) -> float:
+    return bound if math.isfinite(bound) else math.nan
+
+
+RELEASED = "log(1 + income) * age"
+"""Function of two columns of the example releases."""
+
+
+def released(path: Path, way: Way, rng: np.random.Generator) -> Accuracy:
+    """Errors of `RELEASED` over the rows of a private release, from all its rows with their weights;
+    rows without a value do not count.
+    """
+    release = read_release(path)
+    columns = {name: value.data for name, value in read_columns(release.schema, release.columns).items()}
+    income, age = (np.asarray(columns[name], np.float64) for name in ("income", "age"))
+    present = ~np.isnan(income * age)
+    weights = release.weights[present]
+    law = Expansion(np.log1p(income[present]) * age[present], weights / weights.sum())
+    kernel = Gaussian(median_distance(law))
+    table = Table({"income": income, "age": age}, release.weights)
+    settings = Settings(way.size, "gaussian", kernel.bandwidth, way.method)
+    start = time.perf_counter()
+    found = evaluate(parse(RELEASED, table.columns), settings, int(rng.integers(2**31)), table)
+    seconds = time.perf_counter() - start
+    apart = wasserstein(law, found.expansion)
+    return Accuracy(
+        error=kernel.distance(law, found.expansion),
+        standard_error=0.0,
+        bound=_finite(found.rkhs_error),
+        distance=math.nan if apart is None else apart,
+        distance_bound=_finite(found.error.largest),
+        values=_values(found),
+        monte_carlo=math.nan,
+        seconds=seconds,
+        monte_carlo_seconds=math.nan,
+    )
