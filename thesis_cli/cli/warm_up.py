@@ -88,6 +88,7 @@ PARTS = (
             ("bound", {"model": COLOURS, "method": "importance", "table_size": 1}),
             ("map", {"model": COLOURS, "solver": "trw-s"}),
             ("map", {"model": COLOURS, "solver": "max-product"}),
+            ("estimate-z", {"model": COLOURS, "method": "ais", "chains": 2, "temperatures": 2}),
         ),
     ),
     Part(

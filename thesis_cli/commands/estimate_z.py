@@ -31,7 +31,7 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import fields_of, given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
-from thesis_cli.commands.shared import full_rank
+from thesis_cli.commands.shared import full_rank, rival_fields
 from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_columns
 from thesis_cli.commands.shared.full_rank import PerturbedMaxima, TrickChoice
 from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
@@ -73,8 +73,9 @@ class EstimateZRequest(Request):
     method: Literal["auto", "exact", "full-rank", "expanded", RivalName] = option(
         "auto",
         "Method: full-rank perturbs every configuration; expanded maximises over copies of the variables, which "
-        "bounds ln Z from below; wish maximises under random parity constraints; auto finds the exact answer or, "
-        "where none is had within --time-limit, estimates and bounds.",
+        "bounds ln Z from below; wish maximises under random parity constraints; frank-wolfe bounds ln Z from above by "
+        "MAP calls; ais anneals Gibbs chains; thermodynamic integrates over temperatures; auto finds the exact answer "
+        "or, where none is had within --time-limit, estimates and bounds.",
     )
     time_limit: float | None = option(
         None,
@@ -95,9 +96,16 @@ class EstimateZRequest(Request):
         methods=("expanded",),
         default_text=f"{COPIES:,}",
     )
+    map_calls: int | None = rival_fields.map_calls_option()
+    entropy: rival_fields.EntropyChoice | None = rival_fields.entropy_option()
+    steps: rival_fields.StepChoice | None = rival_fields.steps_option()
+    chains: int | None = rival_fields.chains_option()
+    temperatures: int | None = rival_fields.temperatures_option()
+    sweeps: int | None = rival_fields.sweeps_option()
+    reverse: bool = rival_fields.reverse_option()
     quantity: QuantityName = quantity_option()
     debias: bool = full_rank.debias_option(methods=("full-rank",))
-    confidence: float = confidence_option(methods=("auto", "full-rank", "expanded", "wish"))
+    confidence: float = confidence_option(methods=("auto", "full-rank", "expanded", "wish", *rival_fields.CHAINED))
     exact: bool = option(False, "Add the exact answer.")
     evidence: tuple[str, ...] | None = evidence_option()
     format: FormatName | None = format_option()
@@ -112,8 +120,8 @@ class EstimateZRequest(Request):
         """Refuse options that do not go together."""
         if self.method not in ("auto", "full-rank") and self.quantity == "f":
             raise InputError(f"--quantity f does not go with --method {self.method}", "it is for full-rank")
-        if self.uai is not None and self.method == "expanded":
-            raise InputError("--uai does not go with --method expanded", "it holds an estimate, not a bound")
+        if self.uai is not None and self.method in ("expanded", "frank-wolfe"):
+            raise InputError(f"--uai does not go with --method {self.method}", "it holds an estimate, not a bound")
         if self.uai is not None and self.quantity == "f":
             raise InputError("--uai does not go with --quantity f", "it holds log10 Z")
         if self.method == "full-rank" and not self.exact and "memory" in given(self):
@@ -285,6 +293,7 @@ def _rival_options(request: EstimateZRequest, seed: int) -> RivalOptions:
         max_configurations=request.max_configurations if "max_configurations" in given(request) else None,
         seconds=TIME_LIMIT if request.time_limit is None else request.time_limit,
         confidence=request.confidence,
+        **rival_fields.chosen(request),
     )
 
 
@@ -348,5 +357,7 @@ COMMAND = Command(
         "estimate-z data/models/asia.bif --evidence xray=yes --method exact --quantity Z",
         "estimate-z data/models/ising-4x4.uai --method expanded --copies 10000 --exact",
         "estimate-z data/models/ising-4x4.uai --method wish --samples 100 --exact",
+        "estimate-z data/models/ising-4x4.uai --method frank-wolfe --map-calls 100 --exact",
+        "estimate-z data/models/asia.uai --method ais --temperatures 200 --reverse --exact",
     ),
 )

@@ -33,6 +33,8 @@ FORGET = 3.0
 """A vertex without weight is dropped if its inner product with the gradient is this far, in nats,
 below that of the marginals."""
 
+REMEDY = "annealed importance sampling takes any model"
+
 HALVINGS = 50
 """Bisections of a line search."""
 
@@ -110,9 +112,12 @@ def frank_wolfe(
     """
     if map_calls < 1:
         raise InputError(f"{map_calls} MAP calls", "it must be at least one")
-    form = pairwise(graph)
+    try:
+        form = pairwise(graph)
+    except UnsuitableModel as error:
+        raise UnsuitableModel(f"Frank-Wolfe takes pairwise models, and {error.problem}", REMEDY) from error
     if not form.soft:
-        raise UnsuitableModel("Frank-Wolfe takes no impossible configurations", "annealing takes them")
+        raise UnsuitableModel("Frank-Wolfe takes no impossible configurations", REMEDY)
     rho = np.ones(len(form.edges))
     if entropy == "trw":
         rho = uniform_spanning_trees(len(form.cardinalities), form.edges)

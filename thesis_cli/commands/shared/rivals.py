@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Literal
 
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Progress
+from thesis_cli.commands.shared.annealing import ais, frank_wolfe, thermodynamic
 from thesis_cli.commands.shared.portfolio import TIME_LIMIT, Portfolio
+from thesis_cli.commands.shared.rival_fields import CHAINS, MAP_CALLS, SWEEPS, EntropyChoice, StepChoice
 
 if TYPE_CHECKING:
     from thesis_cli.models.factor_graph import Model
 
-RivalName = Literal["wish"]
+RivalName = Literal["wish", "frank-wolfe", "ais", "thermodynamic"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,9 @@ class RivalOptions:
     max_configurations : largest number of configurations to enumerate; None leaves it to the method.
     seconds : for all work that a limit ends.
     confidence : of intervals.
+    map_calls, entropy, steps : of Frank-Wolfe.
+    chains, temperatures, sweeps : of annealing; None leaves the temperatures to the method.
+    reverse : whether to anneal backwards as well.
     """
 
     samples: int
@@ -38,6 +43,13 @@ class RivalOptions:
     max_configurations: int | None = None
     seconds: float = TIME_LIMIT
     confidence: float = 0.95
+    map_calls: int = MAP_CALLS
+    entropy: EntropyChoice = "trw"
+    steps: StepChoice = "corrective"
+    chains: int = CHAINS
+    temperatures: int | None = None
+    sweeps: int = SWEEPS
+    reverse: bool = False
 
 
 def rival(name: str, model: Model, options: RivalOptions, progress: Progress) -> Portfolio:
@@ -64,4 +76,9 @@ def _wish(model: Model, options: RivalOptions, progress: Progress) -> Portfolio:
     return Portfolio(tuple(found), meaning, found[0].map_calls)
 
 
-METHODS: Mapping[str, Callable[[Model, RivalOptions, Progress], Portfolio]] = {"wish": _wish}
+METHODS: Mapping[str, Callable[[Model, RivalOptions, Progress], Portfolio]] = {
+    "wish": _wish,
+    "frank-wolfe": frank_wolfe,
+    "ais": ais,
+    "thermodynamic": thermodynamic,
+}
