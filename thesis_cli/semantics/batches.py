@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
+from thesis_cli.embeddings.kernels import Kernel
 from thesis_cli.semantics.ranges import REALS, Interval, Operand, times
 
 
@@ -66,6 +67,9 @@ class Batch:
     range : interval that holds the exact values in all worlds.
     slopes : bound on the W1 distance that a change of a variable by 1 makes, by variable.
     undefined : where and why points are NaN; empty if none is.
+    embedded : bound on the RKHS distance from the exact embedding, if no variable matters; inf if
+        there is none.
+    kernel : the kernel of that RKHS.
     """
 
     points: Floats
@@ -74,6 +78,13 @@ class Batch:
     range: Interval = REALS
     slopes: Mapping[str, Limit] = field(default_factory=dict)
     undefined: str = ""
+    embedded: float = math.inf
+    kernel: Kernel | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether no variable matters."""
+        return self.worlds == 1 and not any(limit.value.any() for limit in self.slopes.values())
 
     @property
     def worlds(self) -> int:
@@ -94,7 +105,7 @@ class Batch:
     @property
     def widest(self) -> Operand:
         """Range, and E|X| for all values of the variables; known where none matters."""
-        if any(limit.value.any() for limit in self.slopes.values()):
+        if not self.closed:
             return Operand(self.range)
         moment = self.operand.moment
         return Operand(self.range, float(np.max(moment)))

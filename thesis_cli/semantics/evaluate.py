@@ -16,15 +16,15 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.embeddings.expansion import Expansion
+from thesis_cli.embeddings.expansion import Expansion, wasserstein
 from thesis_cli.embeddings.kernels import Kernel
-from thesis_cli.embeddings.reductions import reduce
+from thesis_cli.embeddings.reductions import Reduced, reduce
 from thesis_cli.semantics.batches import NONE, Batch, Combined, Limit, combined, offsets
-from thesis_cli.semantics.bounds import from_wasserstein
 from thesis_cli.semantics.conditioning import monotone
 from thesis_cli.semantics.denotation import Evaluated, Settings, Step, Table
 from thesis_cli.semantics.distributions import DISTRIBUTIONS, Distribution, cell_means, drawn
 from thesis_cli.semantics.functions import FUNCTIONS
+from thesis_cli.semantics.linear import ROUNDING, composed, is_linear, kernel_error, kernels_of_arguments, of_law
 from thesis_cli.semantics.ranges import Interval, Operand, Slopes
 from thesis_cli.semantics.syntax import Call, Expression, Let, Number, Place, Variable
 
@@ -34,6 +34,8 @@ UNSIGNED = ("quantiles", "frank-wolfe", "atoms", "herding")
 """Reductions for weights of 0 or more. Expansions with other weights are replaced by a distribution
 nearby.
 """
+PILOT = 50
+"""Size of the coarse evaluation that sets a bandwidth."""
 FEW = 8
 """Number of points in a world from which they are means of cells, and not drawn."""
 
@@ -81,22 +83,27 @@ def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: T
     evaluator = Evaluator(settings, np.random.default_rng(seed), 0 if table is None else len(table.weights))
     share = 1.0
     if table is None:
-        batch = evaluator.value(expression, CLOSED)
+        batch = evaluator.value(expression, CLOSED, _kernel(expression, settings, seed))
     else:
         batch, share = _over(evaluator, expression, table)
     expansion = Expansion(batch.points[0], batch.weights[0])
-    last = evaluator.last if evaluator.last is not None and evaluator.last.result is batch else None
-    kernel = settings.kernel_for(expansion) if last is None else last.kernel
-    error = batch.error
-    bound = kernel_error(kernel, error.largest)
-    if last is not None:
-        bound = min(bound, kernel_error(kernel, last.error) + last.step.rkhs_error)
-    return Evaluated(expansion, kernel, error, bound, tuple(evaluator.steps), share, evaluator.projected)
+    kernel = batch.kernel or settings.kernel_for(expansion)
+    bound = min(batch.embedded, kernel_error(kernel, batch.error.largest))
+    return Evaluated(expansion, kernel, batch.error, bound, tuple(evaluator.steps), share, evaluator.projected)
 
 
-def kernel_error(kernel: Kernel, wasserstein: float) -> float:
-    """Bound on the RKHS distance of two distributions by their W1 distance; inf if that is."""
-    return from_wasserstein(kernel, wasserstein) if math.isfinite(wasserstein) else math.inf
+def _kernel(expression: Expression, settings: Settings, seed: int) -> Kernel | None:
+    """The kernel that a linear expression is measured with: with the bandwidth that is set, or that
+    suits the result of a coarse evaluation. None for any other expression.
+    """
+    if settings.bandwidth is not None:
+        return settings.kernel_for(Expansion(np.zeros(1)))
+    if not is_linear(expression):
+        return None
+    coarse = replace(settings, size=min(PILOT, settings.size), method="quantiles")
+    evaluator = Evaluator(coarse, np.random.default_rng(seed))
+    found = evaluator.value(expression, CLOSED)
+    return settings.kernel_for(Expansion(found.points[0], found.weights[0]))
 
 
 def _over(evaluator: Evaluator, expression: Expression, table: Table) -> tuple[Batch, float]:
@@ -122,17 +129,7 @@ def _over(evaluator: Evaluator, expression: Expression, table: Table) -> tuple[B
     error = Limit.of(float((size[:, 0] * batch.error.value).sum()), batch.error.reason)
     flat = Batch(points.reshape(1, -1), (weights[:, np.newaxis] * inner).reshape(1, -1), error, batch.range)
     flat = replace(flat, undefined=batch.undefined)
-    return evaluator.settled(flat, expression.place, "table"), share
-
-
-@dataclass(frozen=True)
-class _Last:
-    """The latest reduction: its result, kernel and step, and the W1 error before it."""
-
-    result: Batch
-    kernel: Kernel
-    step: Step
-    error: float
+    return evaluator.settled(flat, expression), share
 
 
 class Evaluator:
@@ -147,16 +144,21 @@ class Evaluator:
         self.settings, self.rng = settings, rng
         self.pool = max(settings.pool, least_pool)
         self.steps: list[Step] = []
-        self.last: _Last | None = None
         self.projected = 0.0
 
-    def value(self, node: Expression, worlds: Worlds) -> Batch:
-        """The denotation of an expression in each world; in all alike if it has no free variable."""
+    def value(self, node: Expression, worlds: Worlds, kernel: Kernel | None = None) -> Batch:
+        """The denotation of an expression in each world; in all alike if it has no free variable.
+
+        Parameters
+        ----------
+        kernel : kernel that the error is measured with, if the expression has no free variable;
+            None for one that suits the points.
+        """
         if worlds.values and not node.free:
             worlds = CLOSED
         match node:
             case Number():
-                return Batch(np.array([[node.value]]), np.ones((1, 1)), range=(node.value, node.value))
+                return Batch(np.array([[node.value]]), np.ones((1, 1)), range=(node.value, node.value), embedded=0.0)
             case Variable():
                 values = worlds.values[node.name][:, np.newaxis]
                 slopes = {node.name: Limit.of(1.0)}
@@ -164,43 +166,54 @@ class Evaluator:
             case Let():
                 from thesis_cli.semantics.lets import bound
 
-                return bound(self, node, worlds)
-        parts = [self.value(argument, worlds) for argument in node.arguments]
+                return self.settled(bound(self, node, worlds), node, kernel)
+        wanted = kernels_of_arguments(node, kernel)
+        parts = [self.value(part, worlds, one) for part, one in zip(node.arguments, wanted, strict=True)]
         rule = self._function if node.name in FUNCTIONS else self._distribution
-        return self.settled(rule(node, parts), node.place, node.name)
+        batch = rule(node, parts)
+        if kernel is not None and batch.closed:
+            batch = replace(batch, embedded=composed(node, parts, kernel))
+        return self.settled(batch, node, kernel)
 
-    def settled(self, batch: Batch, place: Place, name: str) -> Batch:
-        """A batch of one world, its equal points merged and, if there are more than the size, reduced."""
-        if batch.worlds > 1 or any(limit.value.any() for limit in batch.slopes.values()):
+    def settled(self, batch: Batch, node: Expression, kernel: Kernel | None = None) -> Batch:
+        """A batch that no variable matters to, its equal points merged and, if there are more than
+        the size, reduced; any other batch as it is.
+        """
+        if not batch.closed:
             return batch
         points, weights = batch.points[0], batch.full(1)[1][0]
         if np.isnan(points).any():
             raise _undefined(batch, float(np.abs(weights[np.isnan(points)]).sum() / np.abs(weights).sum()))
-        expansion = Expansion(points, weights)
-        if len(expansion) > 1:
-            expansion = expansion.merged()
+        expansion, error, embedded = Expansion(points, weights).merged(), batch.error, batch.embedded
         if self.settings.method in UNSIGNED and expansion.total > 0 and not (expansion.weights >= 0).all():
             given, expansion = expansion, monotone(expansion)
             self.projected = max(self.projected, self.settings.kernel_for(given).distance(given, expansion))
-        if len(expansion) <= self.settings.size:
-            return replace(batch, points=expansion.points.T, weights=expansion.weights[np.newaxis])
-        kernel = self.settings.kernel_for(expansion)
-        method = self.settings.method
+            reason = f"negative weights of {_name(node)} at {node.place} are replaced"
+            error, embedded = error + Limit.of(math.inf, reason), math.inf
+        kernel = kernel or self.settings.kernel_for(expansion)
+        embedded = min(embedded, kernel_error(kernel, error.largest), of_law(node, expansion, kernel))
+        if len(expansion) > self.settings.size:
+            found = self._reduced(expansion, node, kernel, batch.range)
+            reason = f"{self.settings.method} gave {_name(node)} at {node.place} weights below 0 or of another sum"
+            error = error + Limit.of(math.inf if found.wasserstein is None else found.wasserstein, reason)
+            embedded = min(embedded + found.rkhs_error + ROUNDING, kernel_error(kernel, error.largest))
+            expansion = found.expansion
+        points, weights = expansion.points.T, expansion.weights[np.newaxis]
+        return replace(batch, points=points, weights=weights, error=error, embedded=embedded, kernel=kernel)
+
+    def _reduced(self, expansion: Expansion, node: Expression, kernel: Kernel, span: Interval) -> Reduced:
+        """A reduction with its measured errors; points that left the range of the values move back."""
         try:
-            found = reduce(expansion, self.settings.size, method, kernel, self.rng)
+            found = reduce(expansion, self.settings.size, self.settings.method, kernel, self.rng)
         except InputError as refused:
-            raise place.wrong(refused.problem, refused.remedy) from None
-        step = Step(place, name, len(expansion), len(found.expansion), found.rkhs_error, found.wasserstein)
-        self.steps.append(step)
-        apart = found.wasserstein
-        reason = f"{method} gave {name} at {place} weights below 0 or of another sum"
-        added = Limit.of(math.inf if apart is None else apart, reason)
-        before, error = batch.error.largest, batch.error + added
-        small = replace(
-            batch, points=found.expansion.points.T, weights=found.expansion.weights[np.newaxis], error=error
-        )
-        self.last = _Last(small, kernel, step, before)
-        return small
+            raise node.place.wrong(refused.problem, refused.remedy) from None
+        small = found.expansion
+        if small.points.min() < span[0] or small.points.max() > span[1]:
+            small = Expansion(np.clip(small.points, *span), small.weights).merged()
+            found = Reduced(small, kernel.distance(expansion, small), wasserstein(expansion, small))
+        counts = len(expansion), len(small)
+        self.steps.append(Step(node.place, _name(node), *counts, found.rkhs_error, found.wasserstein))
+        return found
 
     def together(self, parts: list[Batch]) -> Combined:
         """The combinations of the points of some expressions."""
@@ -284,6 +297,11 @@ class Evaluator:
             for name, slope in part.slopes.items():
                 slopes[name] = slopes.get(name, NONE) + slope.scaled(constant, reason)
         return error, slopes
+
+
+def _name(node: Expression) -> str:
+    """What an error calls an expression."""
+    return "let" if isinstance(node, Let) else node.name if isinstance(node, Call | Variable) else "the number"
 
 
 def _undefined(batch: Batch, share: float | None = None) -> InputError:

@@ -94,7 +94,7 @@ _ROWS = (
     Function("floor", 1, 1, np.floor, ranges.floor_range, ranges.jumps(ranges.floor_range), jumps=True),
     Function("min", 2, MOST_ARGUMENTS, _fold(np.minimum), ranges.extreme_range(min), ranges.all_of(1.0)),
     Function("max", 2, MOST_ARGUMENTS, _fold(np.maximum), ranges.extreme_range(max), ranges.all_of(1.0)),
-    Function("clamp", 3, 3, _clamp, ranges.bounded(-math.inf, math.inf), ranges.all_of(1.0)),
+    Function("clamp", 3, 3, _clamp, ranges.clamp_range, ranges.all_of(1.0)),
     Function("if", 3, 3, _choose, ranges.choice_range, ranges.choice_slopes),
     _compared("<", np.less),
     _compared("<=", np.less_equal),

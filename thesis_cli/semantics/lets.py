@@ -60,7 +60,7 @@ def bound(evaluator: Evaluator, node: Let, outer: Worlds) -> Batch:
     )
     if body.undefined:
         flat = _dropped(flat)
-    return evaluator.settled(flat, node.place, "let")
+    return flat
 
 
 def _dropped(batch: Batch) -> Batch:

@@ -213,6 +213,12 @@ def extreme_range(fold: Callable[[Sequence[float]], float]) -> Ranging:
     return ranging
 
 
+def clamp_range(operands: Sequence[Operand]) -> Interval:
+    """Range of clamp(x, low, high), which increases in all arguments."""
+    (a, b), (c, d), (e, f) = (o.range for o in operands)
+    return min(max(a, c), e), min(max(b, d), f)
+
+
 def choice_range(operands: Sequence[Operand]) -> Interval:
     """Range of if(c, a, b)."""
     a, b = operands[1].range, operands[2].range

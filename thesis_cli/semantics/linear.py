@@ -1,0 +1,88 @@
+"""RKHS errors of operations that act linearly on embeddings, composed in one RKHS.
+
+The kernel that the result is measured with says which kernel each argument must be measured with:
+the same for a sum of independent variables, one of bandwidth s / |c| for a multiple by c, which is
+then an isometry. So the error of a sum of reduced expansions is at most the sum of what each
+reduction was measured to lose. Other operations have a bound by W1 alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from thesis_cli.embeddings.closed_forms import Laws
+from thesis_cli.embeddings.expansion import Expansion
+from thesis_cli.embeddings.kernels import Gaussian, Kernel
+from thesis_cli.semantics.batches import Batch
+from thesis_cli.semantics.bounds import from_wasserstein, independent_sum
+from thesis_cli.semantics.syntax import Call, Expression, Number
+
+LARGEST_LAW = 1000
+"""Largest number of points whose distance from a distribution is computed in closed form."""
+
+ROUNDING = 1e-7
+"""What rounding may hide of a measured RKHS distance."""
+
+
+def kernel_error(kernel: Kernel, wasserstein: float) -> float:
+    """Bound on the RKHS distance of two distributions by their W1 distance; inf if that is."""
+    return from_wasserstein(kernel, wasserstein) if math.isfinite(wasserstein) else math.inf
+
+
+def is_linear(node: Expression) -> bool:
+    """Whether an expression is a sum, a difference, a multiple or a distribution of numbers."""
+    if not isinstance(node, Call) or node.free:
+        return False
+    if all(isinstance(part, Number) for part in node.arguments):
+        return True
+    return node.name in ("+", "-", "negative") or factor(node) is not None
+
+
+def factor(node: Call) -> float | None:
+    """The number c of a multiple c * e, e * c or e / c; None for any other call."""
+    if node.name not in ("*", "/") or len(node.arguments) != 2:
+        return None
+    left, right = node.arguments
+    if isinstance(right, Number) and right.value:
+        return right.value if node.name == "*" else 1 / right.value
+    return left.value if node.name == "*" and isinstance(left, Number) and left.value else None
+
+
+def kernels_of_arguments(node: Call, kernel: Kernel | None) -> list[Kernel | None]:
+    """The kernel that each argument must be measured with; None for any."""
+    if kernel is None or not is_linear(node):
+        return [None] * len(node.arguments)
+    multiple = factor(node)
+    width = kernel.bandwidth if multiple is None else kernel.bandwidth / abs(multiple)
+    usable = math.isfinite(width) and width > 0
+    return [type(kernel)(width) if usable else None] * len(node.arguments)
+
+
+def composed(node: Call, parts: Sequence[Batch], kernel: Kernel) -> float:
+    """Bound on the RKHS error of a call from those of its arguments; inf if it has none."""
+    errors = [
+        0.0 if isinstance(argument, Number) else part.embedded
+        for argument, part in zip(node.arguments, parts, strict=True)
+    ]
+    if not is_linear(node):
+        return math.inf
+    if node.name in ("+", "-") and len(parts) == 2:
+        sizes = [float(abs(part.weights).sum()) for part in parts]
+        return independent_sum(errors[0], errors[1], (sizes[0], sizes[1]))
+    if node.name == "negative" or factor(node) is not None:
+        return max(errors)
+    return math.inf
+
+
+def of_law(node: Expression, expansion: Expansion, kernel: Kernel) -> float:
+    """Exact RKHS distance of the points of normal or uniform numbers from the distribution; inf for
+    any other, and where no closed form is known.
+    """
+    if not isinstance(node, Call) or node.name not in ("normal", "uniform"):
+        return math.inf
+    numbers = [part.value for part in node.arguments if isinstance(part, Number)]
+    if not isinstance(kernel, Gaussian) or len(numbers) != 2 or len(expansion) > LARGEST_LAW:
+        return math.inf
+    law = Laws.normal(*numbers) if node.name == "normal" else Laws.uniform(*numbers)
+    return law.distance(expansion, kernel) + ROUNDING
