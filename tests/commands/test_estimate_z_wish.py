@@ -39,7 +39,7 @@ def test_vectors_and_units():
         ({"copies": 10}, "--copies does not go with --method wish; it is for expanded"),
         ({"trick": "gumbel"}, "--trick does not go with --method wish; it is for full-rank"),
         ({"samples": 0}, "--samples is 0; add --exact"),
-        ({"max_configurations": 100}, "more than --max-configurations 100"),
+        ({"model": ZIPF, "max_configurations": 100}, "more than --max-configurations 100"),
     ],
 )
 def test_refusals_are_one_line(options, message):
@@ -47,3 +47,11 @@ def test_refusals_are_one_line(options, message):
         tc.estimate_z(**{"model": ISING, "method": "wish", **options})
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_larger_models_get_a_lower_bound(cli):
+    found = tc.estimate_z(ISING, method="wish", samples=5, seed=1, max_configurations=100, exact=True)
+    exact, estimate, bound = found.estimates
+    assert bound.kind == "lower bound with probability 95%"
+    assert bound.value == estimate.low < exact.value
+    assert found.meaning == f"ln Z >= {bound.value:.6g} with probability 95% at least; no more is known"

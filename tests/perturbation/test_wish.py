@@ -15,14 +15,15 @@ from thesis_cli.perturbation.wish import estimate, interval, promise, sufficient
 
 def maxima_of(values, configurations):
     values = np.asarray(values, float)
-    return ParityMaxima(values, values, configurations, values.size)
+    return ParityMaxima(values, values, np.arange(values.shape[1]), configurations, values.size)
 
 
 def test_the_estimate_is_algorithm_1():
     """M_0 + sum_i M_{i+1} 2^i with medians, the lower of two in the middle."""
     values = np.log([[9, 3, 1], [9, 5, 2], [9, 4, 2], [9, 7, 1]])
-    assert estimate(values[None])[0] == pytest.approx(math.log(9 + 4 + 2 * 1))
-    assert estimate(values[None, :3])[0] == pytest.approx(math.log(9 + 4 + 2 * 2))
+    assert estimate(values[None], np.arange(3))[0] == pytest.approx(math.log(9 + 4 + 2 * 1))
+    assert estimate(values[None, :3], np.arange(3))[0] == pytest.approx(math.log(9 + 4 + 2 * 2))
+    assert estimate(values[None, :3, [0, 2]], np.array([0, 2]))[0] == pytest.approx(math.log(9 + 3 * 2))
 
 
 def test_failures_of_medians_are_binomial_tails():
@@ -90,7 +91,7 @@ def test_what_is_not_proven_bounds_from_below_only():
     assert interval(unknown, 0.95) == (low, math.inf)
     (found,) = module.estimates(worse, 0.95, np.random.default_rng(0))
     assert "not proven" in found.kind
-    dependent = interval(exact, 0.95, independent=False)
+    dependent = interval(exact._replace(independent=False), 0.95)
     assert dependent[0] >= low
     assert dependent[1] == pytest.approx(exact.values[0, 0] + math.log(16))
 
@@ -99,7 +100,7 @@ def test_many_levels_do_not_overflow():
     values = np.zeros((3, 2001))
     low, high = interval(maxima_of(values, 2**2000), 0.95)
     assert low <= 2000 * math.log(2) <= high < low + 20
-    assert np.isfinite(estimate(values[None])).all()
+    assert np.isfinite(estimate(values[None], np.arange(2001))).all()
 
 
 @pytest.mark.parametrize(("samples", "confidence"), [(0, 0.95), (1, 1.0), (1, 0.0), (1, math.nan)])

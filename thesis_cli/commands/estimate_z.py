@@ -79,10 +79,10 @@ class EstimateZRequest(Request):
     )
     time_limit: float | None = option(
         None,
-        "Seconds for the answer; without it, auto takes 60 and exact as long as it needs.",
+        "Seconds for the answer; without it, auto and wish take 60 and exact as long as it needs.",
         above=0,
-        methods=("auto", "exact"),
-        default_text="60 for auto",
+        methods=("auto", "exact", "wish"),
+        default_text="60 for auto and wish",
     )
     trick: TrickChoice | None = full_rank.trick_option(methods=("full-rank",))
     alpha: float | None = full_rank.alpha_option(methods=("full-rank",))

@@ -45,25 +45,30 @@ _DEFAULT = Limits()
 
 
 class ParityMaxima(NamedTuple):
-    """Maxima under the first i constraints of each hash.
+    """Maxima under i constraints of each hash, for several i.
 
     Attributes
     ----------
-    values : log-potentials of the best configurations found, in nats, shape (T, n + 1) for T hashes
-        and i = 0, ..., n; -inf where none was found.
+    values : log-potentials of the best configurations found, in nats, shape (T, L) for T hashes and
+        L numbers of constraints; -inf where none was found.
     bounds : upper bounds on the maxima, the same shape; equal to `values` where these are maxima.
+    levels : numbers of constraints, from 0 up, shape (L,).
     configurations : number of configurations of the model.
     calls : number of MAP problems that gave them.
+    independent : any two configurations satisfy constraints independently. Otherwise each alone
+        does with probability 2^-i, and no more is known.
     """
 
     values: Floats
     bounds: Floats
+    levels: Ints
     configurations: int
     calls: int
+    independent: bool = True
 
     @property
     def exact(self) -> Bools:
-        """Whether each value is a maximum, shape (T, n + 1)."""
+        """Whether each value is a maximum, shape (T, L)."""
         return np.asarray(self.values >= self.bounds)
 
 
@@ -124,7 +129,7 @@ def enumerated_maxima(
     values = nested(best)
     if values[0, 0] == -np.inf:
         raise NoConfiguration()
-    return ParityMaxima(values, values, model.size, count * bits + 1)
+    return ParityMaxima(values, values, np.arange(bits + 1), model.size, count * bits + 1)
 
 
 def nested(best: Floats) -> Floats:

@@ -27,9 +27,10 @@ from scipy.special import bdtrc, betaincinv, logsumexp
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
-from thesis_cli.inference.parity import Limits, ParityMaxima, enumerated_maxima
-from thesis_cli.models.factor_graph import Model
-from thesis_cli.perturbation.estimate import Estimate, check_confidence
+from thesis_cli.inference.parity import Limits, ParityMaxima, bits_of, enumerated_maxima
+from thesis_cli.inference.parity_bands import banded_maxima
+from thesis_cli.models.factor_graph import FactorGraph, Model
+from thesis_cli.perturbation.estimate import Estimate, check_confidence, fixed_estimate
 
 RATE = 0.0042
 """alpha of Theorem 1."""
@@ -55,16 +56,16 @@ def wish(
 
     Parameters
     ----------
-    model : any model that can be enumerated.
+    model : any model that can be enumerated, or a graph that is narrow in some order.
     samples : number T of random hashes; each gives a maximum for every number of constraints.
     seed : of the hashes.
     confidence : probability that the interval covers ln Z.
     limits : of the work.
-    progress : called with the number of hashes just computed, of |X| T in all.
+    progress : called with the number of hashes just computed, of |X| T in all, or of MAP problems.
 
     Raises
     ------
-    ModelTooLarge : |X| exceeds the limit.
+    ModelTooLarge : |X| exceeds the limit, and a pass over the variables would be too wide.
     NoConfiguration : no configuration is possible.
     InputError : `samples` is below 1, or `confidence` not between 0 and 1.
     """
@@ -72,7 +73,10 @@ def wish(
     if samples < 1:
         raise InputError(f"the number of samples is {samples}", "it must be 1 or more")
     hashing, resampling = (np.random.default_rng(child) for child in seed.spawn(2))
-    maxima = enumerated_maxima(model, samples, hashing, limits=limits, progress=progress)
+    if isinstance(model, FactorGraph) and model.size > limits.max_configurations:
+        maxima = banded_maxima(model, samples, hashing, limits, progress)
+    else:
+        maxima = enumerated_maxima(model, samples, hashing, limits=limits, progress=progress)
     return estimates(maxima, confidence, resampling)
 
 
@@ -81,36 +85,45 @@ def estimates(maxima: ParityMaxima, confidence: float, rng: np.random.Generator)
 
     Parameters
     ----------
-    maxima : of pairwise independent hashes.
+    maxima : of hashes whose constraints are independent or not.
     confidence : probability that the interval covers ln Z.
     rng : of the bootstrap.
 
     Returns
     -------
     The estimate of Algorithm 1, with the standard error of its own scatter (its bias is within the
-    factor that its kind states) and an interval that covers ln Z with the given probability.
+    factor that its kind states) and an interval that covers ln Z with the given probability; without
+    independent constraints also its lower end as a bound.
     """
-    samples, bits = len(maxima.values), maxima.values.shape[1] - 1
+    samples, bits = len(maxima.values), bits_of(maxima.configurations)
     low, high = interval(maxima, confidence)
-    kind = f"{promise(samples, bits, confidence)} with probability {100 * confidence:.12g}%"
-    if not maxima.exact.all():
+    percent = f"{100 * confidence:.12g}%"
+    kind = f"{promise(samples, bits, confidence)} with probability {percent}"
+    if not maxima.independent:
+        kind = "no factor is promised: constraints on neighbouring bits"
+    elif not maxima.exact.all():
         kind = "from maxima that are not proven; the interval holds"
-    value = float(estimate(maxima.values[None])[0])
+    value = float(estimate(maxima.values[None], maxima.levels)[0])
     drawn = rng.integers(0, samples, (RESAMPLES, samples))
-    scatter = float(estimate(maxima.values[drawn]).std(ddof=1)) if samples > 1 else math.inf
-    return [Estimate(value, scatter, low, high, "ln Z", kind, confidence, maxima.calls, "wish", _SOURCE)]
+    scatter = float(estimate(maxima.values[drawn], maxima.levels).std(ddof=1)) if samples > 1 else math.inf
+    found = [Estimate(value, scatter, low, high, "ln Z", kind, confidence, maxima.calls, "wish", _SOURCE)]
+    if not maxima.independent:
+        found.append(fixed_estimate(low, f"lower bound with probability {percent}", "wish", _SOURCE))
+    return found
 
 
-def estimate(values: Floats) -> Floats:
-    """ln of Algorithm 1's estimate, from maxima of shape (batch, T, n + 1); shape (batch,).
+def estimate(values: Floats, levels: Ints) -> Floats:
+    """ln of Algorithm 1's estimate, from maxima of shape (batch, T, L); shape (batch,).
 
-    The median of an even number of maxima is the lower of the two in the middle.
+    A level stands for the ranks above the one before it, up to its own. The median of an even number
+    of maxima is the lower of the two in the middle.
     """
-    samples, levels = values.shape[1:]
+    samples = values.shape[1]
     middle = np.partition(values, (samples - 1) // 2, axis=1)[:, (samples - 1) // 2]
     middle[:, 0] = values[:, :, 0].max(axis=1)
-    powers = math.log(2) * np.maximum(np.arange(levels) - 1, 0)
-    return np.asarray(logsumexp(middle + powers, axis=1))
+    ranks = levels * math.log(2)
+    widths = ranks[1:] + np.log1p(-np.exp(ranks[:-1] - ranks[1:]))
+    return np.asarray(logsumexp(middle + np.append(0.0, widths), axis=1))
 
 
 class Promise(NamedTuple):
@@ -165,35 +178,29 @@ def sufficient_samples(bits: int, confidence: float) -> int:
     return next(t for t in range(1, 10**6, 2) if _failures(t, below, 4 - below).min() <= (1 - confidence) / bits)
 
 
-def interval(maxima: ParityMaxima, confidence: float, *, independent: bool = True) -> tuple[float, float]:
+def interval(maxima: ParityMaxima, confidence: float) -> tuple[float, float]:
     """Interval that covers ln Z with probability `confidence` at least.
 
     The j-th smallest of T maxima under i constraints, v, proves b(r) >= v for r - 1 <= 2^i q, where
     P(Bin(T, q) >= T - j + 1) is the failure allowed, and b(r) <= v for r >= (2^i - 1)(1 - p) / p,
     where P(Bin(T, p) >= j) is. All i and j share 1 - confidence. Two staircases over the ranks
     follow. The lower one holds for maxima that are only lower bounds, the upper one needs upper
-    bounds.
-
-    Parameters
-    ----------
-    maxima : of hashes under which each configuration satisfies i constraints with probability 2^-i.
-    independent : any two configurations do so independently; without it the upper end is the
-        maximum times the number of configurations.
+    bounds and independent constraints; without these it is the maximum times the number of
+    configurations.
 
     Returns
     -------
     low, high : nats; `high` is inf where there is no upper bound.
     """
     values, bounds = (np.sort(x, axis=0) for x in (maxima.values, maxima.bounds))
-    samples, bits = len(values), values.shape[1] - 1
-    share = (1 - confidence) / ((1 + independent) * bits * samples)
+    samples, level = len(values), maxima.levels[1:]
+    share = (1 - confidence) / ((1 + maxima.independent) * max(1, level.size) * samples)
     order = np.arange(1, samples + 1)[:, None]
-    level = np.arange(1, bits + 1)
     likely = betaincinv(samples - order + 1, order, share)
     ranks = _log_rank(np.log(likely) + level * math.log(2), np.floor, 1)
     low = _staircase_below(np.append(0.0, ranks), np.append(values[-1, 0], values[:, 1:]))
     known_ranks, known = np.zeros(1), bounds[:1, 0]
-    if independent:
+    if maxima.independent:
         unlikely = betaincinv(order, samples - order + 1, share)
         scale = level * math.log(2) + np.log1p(-(0.5**level))
         ranks = _log_rank(np.log1p(-unlikely) - np.log(unlikely) + scale, np.ceil, 0)

@@ -71,7 +71,9 @@ def _wish(model: Model, options: RivalOptions, progress: Progress) -> Portfolio:
         found = wish(model, options.samples, seed, confidence=options.confidence, limits=limits, progress=tick)
     percent, bits = f"{100 * options.confidence:.12g}%", bits_of(model.size)
     meaning = f"ln Z is in the interval with probability {percent} at least"
-    if options.samples < (enough := sufficient_samples(bits, options.confidence)):
+    if len(found) > 1:
+        meaning = f"ln Z >= {found[1].value:.6g} with probability {percent} at least; no more is known"
+    elif options.samples < (enough := sufficient_samples(bits, options.confidence)):
         meaning += f"; {enough} samples promise a factor of 16 beforehand"
     return Portfolio(tuple(found), meaning, found[0].map_calls)
 
