@@ -14,12 +14,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.embeddings.expansion import Expansion
 
 WIDTHS = (0.1, 0.2, 0.35, 0.5, 1.0, 2.0)
-"""Bandwidths that are tried, in standard deviations of what is observed."""
+"""Bandwidths that are tried, for normal scores of what is observed."""
 TOLERANCE = 1.03
 """Error on rows left out, in units of the least, up to which a smaller bandwidth or ridge is taken."""
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3)
@@ -30,8 +31,14 @@ RANK, PRECISION = 100, 1e-10
 """Largest rank of a kernel matrix, and what is left of its diagonal beyond that rank."""
 PREDICTED = 10
 """Features of x whose prediction is judged."""
-NEAR = 1e-3
-"""Least density at the observed value, in units of that at the mean of what is observed."""
+NEAR = 1e-5
+"""Least mean kernel, of bandwidth 0.2, of the observed rows with the observed value."""
+FEWEST, FEW = 8, 64
+"""What takes so few values is discrete: any 8, or up to 64 if each has 8 rows. The rows with the
+observed value then have its conditional distribution, which is what a ridge of 0 gives.
+"""
+TAIL = 1e-12
+"""Least share that has a normal score."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +101,16 @@ def conditional_weights(weights: Floats, observed: Floats, at: Floats, predicted
     -------
     weights : shape (rows,); None if no row is near the observed value.
     """
-    centre = weights @ observed
-    scale = np.sqrt(weights @ (observed - centre) ** 2)
-    scale = np.where(scale > 0, scale, 1.0)
-    y, point = (observed - centre) / scale, (at - centre) / scale
-    if not weights @ _kernel(y, point, 0.2) > NEAR * weights @ _kernel(y, np.zeros_like(point), 1.0):
+    parts = [_scores(weights, column, value) for column, value in zip(observed.T, at, strict=True)]
+    if any(part is None for part in parts):
+        return None
+    y = np.stack([part[0] for part in parts if part is not None], axis=-1)
+    point = np.array([part[1] for part in parts if part is not None])
+    found = [np.unique(column) for column in observed.T]
+    if all(len(values) <= max(FEWEST, min(FEW, len(weights) // FEWEST)) for values in found):
+        equal = weights * (observed == at).all(1)
+        return equal / equal.sum() if equal.sum() > 0 else None
+    if not weights @ _kernel(y, point, 0.2) > NEAR:
         return None
     spread = np.sqrt(weights @ (predicted - weights @ predicted) ** 2)
     part = _some(weights)
@@ -110,6 +122,19 @@ def conditional_weights(weights: Floats, observed: Floats, at: Floats, predicted
     k = next(k for k, found in enumerate(errors) if min(found) <= TOLERANCE * best)
     chosen = next(ridge for ridge, error in zip(RIDGES, errors[k], strict=True) if error <= TOLERANCE * best)
     return (tried[k] if len(some) == len(weights) else _Ridge.of(weights, y, WIDTHS[k])).weights_at(point, chosen)
+
+
+def _scores(weights: Floats, column: Floats, at: float) -> tuple[Floats, float] | None:
+    """Normal scores of observed numbers, and that of the observed value; None if it is beyond them.
+
+    A scale of their own would not suit heavy tails.
+    """
+    values, places = np.unique(column, return_inverse=True)
+    if not values[0] <= at <= values[-1]:
+        return None
+    shares = np.bincount(places, weights)
+    scores = ndtri(np.clip(np.cumsum(shares) - shares / 2, TAIL, 1 - TAIL))
+    return scores[places], float(np.interp(at, values, scores))
 
 
 def _some(weights: Floats) -> Ints:

@@ -114,6 +114,7 @@ class Evaluated:
     error : bound on its W1 distance from the exact distribution, and why there is none.
     rkhs_error : bound on the RKHS distance, inf with the same reason.
     steps : reductions on the way, in order.
+    evaluations : number of values of functions and points of distributions that were computed.
     share : share of the absolute weight of a table whose rows have a value; 1 without a table.
     projected : largest RKHS distance by which an expansion with negative weights, from conditioning,
         was moved to a distribution.
@@ -124,5 +125,6 @@ class Evaluated:
     error: Limit
     rkhs_error: float
     steps: tuple[Step, ...] = ()
+    evaluations: int = 0
     share: float = 1.0
     projected: float = 0.0

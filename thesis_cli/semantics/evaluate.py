@@ -89,7 +89,8 @@ def evaluate(expression: Expression, settings: Settings, seed: int = 0, table: T
     expansion = Expansion(batch.points[0], batch.weights[0])
     kernel = batch.kernel or settings.kernel_for(expansion)
     bound = min(batch.embedded, kernel_error(kernel, batch.error.largest))
-    return Evaluated(expansion, kernel, batch.error, bound, tuple(evaluator.steps), share, evaluator.projected)
+    steps, moved = tuple(evaluator.steps), evaluator.projected
+    return Evaluated(expansion, kernel, batch.error, bound, steps, evaluator.evaluations, share, moved)
 
 
 def _kernel(expression: Expression, settings: Settings, seed: int) -> Kernel | None:
@@ -145,6 +146,7 @@ class Evaluator:
         self.pool = max(settings.pool, least_pool)
         self.steps: list[Step] = []
         self.projected = 0.0
+        self.evaluations = 0
 
     def value(self, node: Expression, worlds: Worlds, kernel: Kernel | None = None) -> Batch:
         """The denotation of an expression in each world; in all alike if it has no free variable.
@@ -226,6 +228,7 @@ class Evaluator:
         with np.errstate(all="ignore"):
             values = np.asarray(function.apply(*found.columns), np.float64)
             values = np.where(np.abs(values) <= LARGEST, values, math.nan)
+        self.evaluations += values.size
         undefined = next((part.undefined for part in parts if part.undefined), "")
         if not undefined and np.isnan(values).any():
             first = np.unravel_index(int(np.argmax(np.isnan(values))), values.shape)
@@ -258,6 +261,7 @@ class Evaluator:
         values = family.ranging([p.operand for p in parts])
         if family.probabilities is not None:
             shares = (family.probabilities(*found.columns) * found.weights[..., np.newaxis]).sum(1)
+            self.evaluations += shares.size
             return Batch(np.arange(shares.shape[1], dtype=np.float64)[np.newaxis], shares, error, values, slopes)
         points, weights, added = self._points(family, found, node.place)
         return Batch(points, weights, error + added, values, slopes)
@@ -279,6 +283,7 @@ class Evaluator:
                 places = offsets(worlds * combinations, count, self.rng).reshape(worlds, combinations, count)
                 points, errors = drawn(family, count, places, parameters)
             added = Limit.of((np.abs(found.weights) * errors).sum(1))
+        self.evaluations += points.size
         weights = np.repeat(found.weights / count, count, axis=1)
         return points.reshape(worlds, combinations * count), weights, added
 
@@ -308,4 +313,4 @@ def _undefined(batch: Batch, share: float | None = None) -> InputError:
     """An error about points without a value."""
     place, _, what = batch.undefined.partition(": ")
     about = "" if share is None else f" ({100 * share:.3g} % of the weight)"
-    return InputError(f"{what}{about}", "condition by given, or choose values by if", source=place)
+    return InputError(f"{what}{about}", "condition by given, choose values by if, or change the size", source=place)
