@@ -71,7 +71,8 @@ def corrected_schedule(p: float, radius: float) -> Schedule:
     ModelTooLarge : there would be more than a million steps.
     """
     q = check_steps(p, radius)
-    return Schedule(np.append(np.arange(max(1, math.ceil(q))) / (q or 1.0), 1.0), "equal")
+    count = max(1, math.ceil(q * (1 - 1e-12)))  # no step for the rounding of a whole number
+    return Schedule(np.append(np.arange(count) / (q or 1.0), 1.0), "equal")
 
 
 def check_steps(p: float, radius: float) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.structured.ranges import PotentialRange, log_size
-from thesis_cli.structured.schedules import Schedule
+from thesis_cli.structured.ranges import PotentialRange, log_size, map_range
+from thesis_cli.structured.schedules import Schedule, corrected_schedule
 from thesis_cli.structured.space import Space
 
 
@@ -78,3 +79,25 @@ def equal_variances(space: Space, weights: Floats, variance: float) -> Schedule:
 def _variance(space: Space, weights: Floats, beta: float, step: float) -> float:
     here, there, beyond = space.log_partition(np.outer([beta, beta - step, beta - 2 * step], weights))
     return math.expm1(min(700.0, beyond + here - 2 * there))
+
+
+def least_work(space: Space, weights: Floats, radii: Sequence[float] = (0.25, 0.5, 1, 2, 4), p: float = 2) -> float:
+    """Least `work` of a telescoping product with META, in uniform structures, on some schedules.
+
+    No schedule takes less than the relative variance of a uniform structure. With g uniform and pi_i
+    at beta_i, v_i = sum (pi_{i-1} - pi_i)^2 / pi_i and c_i = max pi_i / g, so v_i c_i is at least the
+    square of the norm of (pi_{i-1} - pi_i) / g in L2(g); these differences add up to 1 - pi_l / g,
+    whose squared norm is the relative variance of a uniform structure, and norms obey the triangle
+    inequality.
+
+    Parameters
+    ----------
+    weights : one weight vector, shape (dimension,).
+    radii : equal schedules for these bounds on log-potentials, in halves of their span.
+    p : steps to a nat of the equal schedules.
+    """
+    limits = map_range(space, weights)
+    found = [corrected_schedule(p, radius * limits.span / 2) for radius in radii]
+    found += [equal_variances(space, weights, variance) for variance in (0.05, 0.5)]
+    exact = [exact_ratios(space, weights, schedule, limits) for schedule in found]
+    return min(work(ratios.variances, ratios.steps) for ratios in exact)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError, ModelTooLarge
+from thesis_cli.structured.meta import mixing_bound, mixing_steps
 from thesis_cli.structured.space import Space
 
 MOST_STATES = 1000
@@ -86,3 +88,25 @@ def mixing_time(potentials: Floats, distance: float) -> int:
 def printed_mixing_bound(radius: float, distance: float) -> float:
     """ceil(ln(1/epsilon) / ln(1 / (1 - exp(-2BR)))) with BR = `radius` (Theorem B.2)."""
     return math.ceil(math.log(1 / distance) / -math.log1p(-math.exp(-2 * radius)))
+
+
+def mixing_numbers(potentials: Floats, radius: float, distance: float) -> dict[str, float]:
+    """The exact `mixing time`, and its bounds by `Theorem B.2` with BR = `radius`, by the `span` of the
+    log-potentials, and by the probability that all states accept a step (`acceptance`).
+    """
+    return {
+        "mixing time": float(mixing_time(potentials, distance)),
+        "Theorem B.2": printed_mixing_bound(radius, distance),
+        "span": mixing_bound(float(np.ptp(potentials)), distance),
+        "acceptance": mixing_steps(acceptance(potentials), distance),
+    }
+
+
+def distances(potentials: Floats, steps: Sequence[int]) -> list[float]:
+    """Total variation distances from the worst start after numbers of steps that rise."""
+    matrix, found, at = transition_matrix(potentials), [], 0
+    powers = np.eye(len(matrix))
+    for step in steps:
+        powers, at = powers @ np.linalg.matrix_power(matrix, step - at), step
+        found.append(worst_distance(powers, potentials))
+    return found

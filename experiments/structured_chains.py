@@ -1,0 +1,398 @@
+"""META: time of coupling from the past, mixing time, and what partition functions cost with it."""
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.kinds import bound, identity, observed
+from thesis_cli.reproduction.measuring import furthest, lowest
+from thesis_cli.structured.catalogue import space
+from thesis_cli.structured.meta import from_the_past
+from thesis_cli.structured.ranges import map_range, norm_range
+from thesis_cli.studies.structured import mixing
+from thesis_cli.studies.structured.exact_ratios import least_work, uniform_variance
+from thesis_cli.studies.structured.families import FAMILIES, NEEDLE, family, weights_of_length
+from thesis_cli.studies.structured.products import measured_work
+
+DISTANCES = 0.25, 0.01, 1e-4
+FAILURE = 0.1
+ERROR = 0.1
+DRAWN = "rankings", 2.0
+STEPS = range(81)
+SIZES = 50, 100
+COLUMNS = ["family", "bound", "quantity", "at", "value", "standard_error"]
+MAP, RADIUS = "steps", "blind steps"
+
+
+def tasks(settings):
+    found = [
+        {"name": name, "length": length, "runs": settings["runs"], "products": settings["products"]}
+        for name in settings["families"]
+        for length in settings["lengths"]
+    ]
+    return [*found, {"name": "growth", "length": 0.0, "runs": 0, "products": 0}]
+
+
+def run(seed, name, length, runs, products):
+    """A row for each quantity of one family, with R |theta| = `length` in a random direction.
+
+    `steps`: mean T of `runs` runs of coupling from the past that know the MAP; `blind steps`: of runs
+    that know R and |theta| alone. `potential` and `blind potential`: mean log-potential of their
+    samples less the exact one. `terminated`: share with T <= ln(1/0.1) times the mean. `mixing time`
+    is exact, at a distance of `at`, beside its bounds. `least work`: relative variance times uniform
+    structures of a telescoping product with META, over that of a uniform average, exact, at the best
+    of some schedules; `equal work` and `adaptive work`: measured.
+    """
+    if name == "growth":
+        rows = [("labels", float(size), "growth", None, _log_steps(size), 0.0) for size in SIZES]
+        return pd.DataFrame(rows, columns=COLUMNS)
+    rng = np.random.default_rng(seed)
+    found = family(name)
+    weights = weights_of_length(found, length, "opposite" if name.startswith(NEEDLE) else "random", rng)
+    rows = [
+        *_coupled(found, weights, runs, rng),
+        *_mixed(mixing.all_potentials(found, weights), length, STEPS if (name, length) == DRAWN else STEPS[:33:8]),
+        *_work(found, weights, products, rng),
+    ]
+    return pd.DataFrame([(name, length, *row) for row in rows], columns=COLUMNS)
+
+
+def _log_steps(size):
+    """ln of the expected steps for that many labels of weight 1."""
+    cube, weights = space("hypercube", size), np.ones(size)
+    return size * math.log(2) + map_range(cube, weights).high - cube.log_partition(weights[None])[0]
+
+
+def _coupled(found, weights, runs, rng):
+    potentials = mixing.all_potentials(found, weights)
+    exact = float(found.mean_features(weights[None])[0] @ weights)
+    mean = 1 / mixing.acceptance(potentials)
+    yield "expected steps", None, mean, 0.0
+    for prefix, limits in (("", map_range(found, weights)), ("blind ", norm_range(found, weights))):
+        results = [from_the_past(found, weights, rng, limits, blind=bool(prefix)) for _ in range(runs)]
+        steps = np.array([result.steps for result in results])
+        scores = found.scores(np.array([result.structure for result in results]), weights)
+        yield f"{prefix}steps", None, steps.mean(), steps.std(ddof=1) / math.sqrt(runs)
+        yield f"{prefix}potential", None, scores.mean() - exact, scores.std(ddof=1) / math.sqrt(runs)
+        if not prefix:
+            share = (steps <= mean * math.log(1 / FAILURE)).mean()
+            yield "terminated", None, share, math.sqrt((share * (1 - share) + 1 / runs) / runs)
+
+
+def _mixed(potentials, length, steps):
+    accepted = mixing.acceptance(potentials)
+    yield "gap", None, mixing.spectral_gap(potentials) - accepted, 0.0
+    for distance in DISTANCES:
+        for quantity, value in mixing.mixing_numbers(potentials, length, distance).items():
+            yield quantity, distance, value, 0.0
+    for step, value in zip(steps, mixing.distances(potentials, steps), strict=True):
+        yield "distance", step, value, 0.0
+        yield "not coupled", step, (1 - accepted) ** step, 0.0
+
+
+def _work(found, weights, products, rng):
+    variance = uniform_variance(found, weights)
+    yield "least work", None, least_work(found, weights) / variance, 0.0
+    for quantity, (value, error) in measured_work(found, weights, products, ERROR, rng).items():
+        yield quantity, None, value / variance, error / variance
+
+
+def plot(frame):
+    figure, axes = panels(2, 2, height=2.5)
+    _plot_steps(axes[0, 0], frame)
+    _plot_distances(axes[0, 1], frame)
+    _plot_times(axes[1, 0], frame[frame["at"] == DISTANCES[1]])
+    _plot_work(axes[1, 1], frame[frame.quantity == "least work"])
+    return figure
+
+
+def _families(rows):
+    return zip(COLOURS * 2, "osv^Dx+*" * 2, rows.groupby("family", sort=False), strict=False)
+
+
+def _plot_steps(ax, frame):
+    rows = frame[frame.quantity == MAP]
+    for colour, marker, (name, part) in _families(rows):
+        ax.errorbar(part.bound, part.value, 2 * part.standard_error, fmt=marker, color=colour, label=name)
+    lengths = np.linspace(0, max(rows.bound), 50)
+    ax.plot(lengths, np.exp(2 * lengths), "k--", linewidth=0.8, label="exp(2BR)")
+    blind = frame[frame.quantity == RADIUS].groupby("bound").value.mean()
+    ax.plot(blind.index, blind, "k_", markersize=7, label="mean without MAP")
+    ax.set_yscale("log")
+    ax.legend(loc="upper left", ncols=2, fontsize=5.5)
+    label(ax, r"$B R = R\|\theta\|$, nats", r"mean $T$, steps", "(a) coupling from the past")
+
+
+def _plot_distances(ax, frame):
+    rows = frame[(frame.family == DRAWN[0]) & (frame.bound == DRAWN[1])]
+    for colour, quantity, name in zip(COLOURS, ("distance", "not coupled"), ("exact", "not coupled yet"), strict=False):
+        part = rows[rows.quantity == quantity]
+        ax.plot(part["at"], part.value, color=colour, label=name)
+    steps = np.array(STEPS)
+    ax.plot(steps, (1 - math.exp(-2 * DRAWN[1])) ** steps, "k--", label="Theorem B.2")
+    ax.set_yscale("log")
+    ax.set_ylim(1e-6, 1.5)
+    ax.legend(loc="lower left")
+    label(ax, "steps", "total variation distance", f"(b) {DRAWN[0]}, $BR$ = {DRAWN[1]:g}")
+
+
+def _plot_times(ax, rows):
+    exact = rows[rows.quantity == "mixing time"].set_index(["family", "bound"]).value
+    for colour, marker, quantity in zip(COLOURS, "o^s", ("Theorem B.2", "span", "acceptance"), strict=False):
+        limit = rows[rows.quantity == quantity].set_index(["family", "bound"]).value
+        ax.plot(exact, limit.loc[exact.index], marker, color=colour, label=quantity, fillstyle="none")
+    ends = [exact.min(), exact.max()]
+    ax.plot(ends, ends, "k--", linewidth=0.8)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.legend(loc="upper left")
+    label(ax, r"exact mixing time, $\epsilon$ = 0.01", "bound", "(c) mixing times, steps")
+
+
+def _plot_work(ax, rows):
+    for colour, marker, (name, part) in _families(rows):
+        ax.plot(part.bound, part.value, marker + "-", color=colour, label=name, linewidth=0.6)
+    ax.axhline(1, color="black", linestyle="--", linewidth=0.8)
+    ax.set_yscale("log")
+    label(ax, r"$R\|\theta\|$, nats", "work over that of uniform averages", "(d) telescoping product with META")
+
+
+def _pivot(frame, first, second):
+    """Two quantities side by side, for each family, length and place."""
+    rows = frame[frame.quantity.isin([first, second])].fillna({"at": 0.0})
+    return rows.pivot_table(index=["family", "bound", "at"], columns="quantity", values="value").dropna()
+
+
+def _theorem(frame):
+    """ln of the mean time less ln of the bound, where it is fewest standard errors below 0."""
+    rows = frame[frame.quantity == MAP]
+    return lowest(np.log(rows.value) - 2 * rows.bound, rows.standard_error / rows.value, sign=-1.0)
+
+
+def _identity(quantity, expected):
+    """Mean over what is expected, most standard errors off."""
+
+    def measure(frame):
+        rows = frame[frame.quantity == quantity].reset_index(drop=True)
+        means = np.array([expected(frame, row) for row in rows.itertuples()])
+        return furthest(rows.value / means, rows.standard_error / means, 1.0)
+
+    return measure
+
+
+def _expected(frame, row):
+    rows = frame[(frame.quantity == "expected steps") & (frame.family == row.family) & (frame.bound == row.bound)]
+    return rows.value.iloc[0]
+
+
+def _off(*quantities):
+    def measure(frame):
+        rows = frame[frame.quantity.isin(quantities)]
+        return furthest(rows.value, rows.standard_error)
+
+    return measure
+
+
+def _most(first, second, which="max"):
+    """Largest ratio of two quantities."""
+
+    def measure(frame):
+        pair = _pivot(frame, first, second)
+        return Measurement(getattr(pair[first] / pair[second], which)(), error=1e-9)
+
+    return measure
+
+
+def _loose(frame):
+    """Mean T over exp(2BR) for the longest weights, at the family where it is largest."""
+    rows = frame[(frame.quantity == MAP) & (frame.bound == frame.bound[frame.quantity == MAP].max())]
+    rows = rows[~rows.family.str.startswith(NEEDLE)]
+    worst = rows.loc[rows.value.idxmax()]
+    return Measurement(worst.value / math.exp(2 * worst.bound), worst.standard_error / math.exp(2 * worst.bound))
+
+
+def _terminated(frame):
+    rows = frame[frame.quantity == "terminated"]
+    found = lowest(rows.value - (1 - FAILURE), rows.standard_error)
+    return found and Measurement(1 - FAILURE + found.value, found.standard_error, weakest=found.weakest)
+
+
+def _least(*quantities):
+    def measure(frame):
+        rows = frame[frame.quantity.isin(quantities)]
+        if not rows.standard_error.any():
+            return Measurement(rows.value.min(), error=1e-6)
+        found = lowest(rows.value - 1, rows.standard_error)
+        return Measurement(1 + found.value, found.standard_error, weakest=found.weakest)
+
+    return measure
+
+
+def _growth(frame):
+    values = frame[frame.quantity == "growth"].set_index("bound").value
+    return Measurement((values[max(SIZES)] - values[min(SIZES)]) / (max(SIZES) - min(SIZES)), error=1e-9)
+
+
+OWN, THEOREM, MIXING = "this project", "Vembu et al. Theorem 3.1", "Vembu et al. Theorem B.2"
+
+CAPTION = """\
+META on spaces of 64 to 676 structures, weights in random directions. (a) Mean time T of coupling from the \
+past, which stops where u <= exp(E(z) - max E), and without a MAP, where u <= exp(-2BR); dashed, Theorem \
+3.1. (b) Exact total variation distance from the worst start; probability that the chains have not met; \
+Theorem B.2. (c) Steps to a distance of 0.01, with three bounds: 2BR; the span of the log-potentials; the \
+probability that all states accept a step. (d) Relative variance times number of uniform structures \
+of a telescoping product with META, on the best of seven schedules and at the best numbers of samples, over \
+that of a mean over uniform structures; colours as in (a). The source has no figures."""
+
+EXPERIMENT = Experiment(
+    id="structured-chains",
+    title="META, coupling from the past and mixing times",
+    source="Vembu et al. section 3, appendix B",
+    version=1,
+    presets={
+        "quick": {"families": ["labels", "needle 6"], "lengths": [1.0, 2.0], "runs": 150, "products": 10},
+        "paper": {
+            "families": [*FAMILIES, "needle 6", "needle 8"],
+            "lengths": [0.5, 1.0, 2.0, 3.0, 4.0],
+            "runs": 2000,
+            "products": 200,
+        },
+    },
+    tasks=tasks,
+    run=run,
+    plot=plot,
+    caption=CAPTION,
+    tolerances={"value": Tolerance(relative=1e-6, absolute=1e-9)},
+    claims=[
+        bound(
+            "Theorem 3.1",
+            THEOREM,
+            "coupling from the past takes at most exp(2BR) steps on average (ln of the mean less 2BR, fewest standard "
+            "errors below 0)",
+            "<",
+            0.0,
+            _theorem,
+            scale=0.1,
+        ),
+        identity(
+            "exact samples",
+            THEOREM,
+            "its samples have the distribution p(y|x, theta) (mean log-potential less the exact one in nats, most "
+            "standard errors off)",
+            0.0,
+            _off("potential", "blind potential"),
+            scale=0.5,
+        ),
+        identity(
+            "mean time",
+            OWN,
+            "the mean time is |Y| exp(max E) / Z, that of rejection sampling (mean over it, most standard errors off)",
+            1.0,
+            _identity(MAP, _expected),
+            scale=0.5,
+        ),
+        identity(
+            "mean time without a MAP",
+            OWN,
+            "with the bound 2BR alone the mean time is exp(2BR) (mean over it, most standard errors off)",
+            1.0,
+            _identity(RADIUS, lambda frame, row: math.exp(2 * row.bound)),
+            scale=0.5,
+        ),
+        observed(
+            "how loose Theorem 3.1 is",
+            OWN,
+            "where the weights are longest, exp(2BR) is more than 10 times the mean time (mean over bound, the largest "
+            "of all spaces but the needles)",
+            "<",
+            0.1,
+            _loose,
+        ),
+        bound(
+            "termination",
+            "Vembu et al. 3",
+            "ln(1/delta) times the mean time suffice with probability 1 - delta (least share of runs, delta = 0.1)",
+            ">",
+            1 - FAILURE,
+            _terminated,
+            scale=0.15,
+        ),
+        bound(
+            "Theorem B.2",
+            MIXING,
+            "the mixing time is at most ceil(ln(1/epsilon) / ln(1 / (1 - exp(-2BR)))) (largest ratio of exact time and "
+            "bound)",
+            "<",
+            1.0,
+            _most("mixing time", "Theorem B.2"),
+            scale=0.01,
+        ),
+        bound(
+            "mixing time by the span",
+            OWN,
+            "the span of the log-potentials does for 2BR (largest ratio of exact time and bound)",
+            "<",
+            1.0,
+            _most("mixing time", "span"),
+            scale=0.01,
+        ),
+        bound(
+            "coupling lemma",
+            "Vembu et al. Lemma B.1",
+            "the distance after t steps is at most the probability that the chains have not met (largest ratio)",
+            "<",
+            1.0,
+            _most("distance", "not coupled"),
+            scale=0.01,
+        ),
+        identity(
+            "gap",
+            OWN,
+            "the spectral gap is the probability that all states accept a step, so no coupling is faster (largest "
+            "difference)",
+            0.0,
+            lambda frame: Measurement(frame[frame.quantity == "gap"].value.abs().max(), error=1e-9),
+            scale=1e-3,
+        ),
+        observed(
+            "how loose Theorem B.2 is",
+            OWN,
+            "somewhere the exact mixing time is less than a tenth of the bound (least ratio)",
+            "<",
+            0.1,
+            _most("mixing time", "Theorem B.2", "min"),
+        ),
+        bound(
+            "uniform averages",
+            OWN,
+            "a telescoping product with META never takes fewer uniform structures than their plain average does, "
+            "whatever the schedule (least ratio of variance times structures, exact)",
+            ">",
+            1.0,
+            _least("least work"),
+            scale=0.01,
+        ),
+        bound(
+            "uniform averages, measured",
+            OWN,
+            "as measured: squared error times structures over the relative variance of a uniform structure (fewest "
+            "standard errors above 1)",
+            ">",
+            1.0,
+            _least("equal work", "adaptive work"),
+            scale=0.6,
+        ),
+        observed(
+            "time of exact samples",
+            OWN,
+            "with R |theta| not held constant the time is not polynomial: it grows exponentially in the number of "
+            "labels (nats a label, weights 1)",
+            ">",
+            0.3,
+            _growth,
+        ),
+    ],
+)

@@ -1,0 +1,400 @@
+"""Cooling schedules for partition functions of structures: ratios, samples, and how often they suffice."""
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.kinds import bound, observed
+from thesis_cli.reproduction.measuring import lowest
+from thesis_cli.structured import schedules
+from thesis_cli.structured.catalogue import space
+from thesis_cli.structured.ranges import map_range
+from thesis_cli.studies.structured.exact_ratios import exact_ratios, uniform_variance
+from thesis_cli.studies.structured.families import DIRECTIONS, NEEDLE, family, weights_of_length
+from thesis_cli.studies.structured.needed import needed_numbers, schedule_numbers
+from thesis_cli.studies.structured.products import CONTAMINATED, PLANS, PUBLISHED, TRUNCATED, repeated
+
+BOUNDS = 0.5, 1.96, 2.1, 4.04, 7.96, 8.04, 16.5, 31.96, 32.04
+POWERS = 3, 5, 10, 20
+DRAWN = "labels", "aligned", 8.04, 3
+GRID = 0.5, 1, 2, 4, 8, 16, 32
+ERROR = 0.5
+SMALL_ERROR = 0.1
+LEVELS = np.arange(0, 101, 2) / 100
+SIZES = 5, 10, 20, 40, 80
+COLUMNS = ["part", "family", "direction", "method", "bound", "p", "quantity", "at", "value", "standard_error"]
+FORMULA, WRITTEN, CORRECTED = PUBLISHED
+
+
+def tasks(settings):
+    found = [
+        {"part": "ratios", "family": name, "method": direction, "bound": 0.0, "runs": 0}
+        for name in settings["ratios"]
+        for direction in (DIRECTIONS[1:] if name.startswith(NEEDLE) else settings["directions"])
+    ]
+    found += [
+        {"part": "products", "family": name, "method": method, "bound": length, "runs": settings["runs"]}
+        for name in settings["products"]
+        for method, length in settings["methods"]
+    ]
+    needed = {"part": "needed", "family": "rankings", "method": "random", "bound": 0.0, "runs": 0}
+    return [*found, needed, {"part": "sizes", "family": "labels", "method": "random", "bound": 4.0, "runs": 20}]
+
+
+def run(seed, part, family, method, bound, runs):
+    """A row for each quantity; `bound` is R |theta|.
+
+    `ratios` are exact: of each schedule, the largest beta, the largest |ln f_i| in units of 1/p, the
+    slack of Lemma 2.4, and the largest relative variance of f_i over what Proposition 2.3 and the
+    sharper bound sinh(1/p)^2 allow. `products` has errors of `runs` estimates; `covered` is the share
+    within a factor of 1 +- 0.5. `needed` counts samples for a factor of 1 +- 0.1, `sizes` for uniform averages.
+    """
+    rows = PARTS[part](family, method, bound, runs, np.random.default_rng(seed))
+    frame = pd.DataFrame(rows, columns=COLUMNS[1:])
+    frame.insert(0, "part", part)
+    return frame
+
+
+def _ratios(name, direction, bound, runs, rng):
+    found = family(name)
+    start = rng.bit_generator.state
+    for length in BOUNDS:
+        rng.bit_generator.state = start  # the same direction at each length
+        weights = weights_of_length(found, length, direction, rng)
+        limits = map_range(found, weights)
+        for p in POWERS:
+            for method, make in PUBLISHED.items():
+                schedule = make(p, length)
+                ratios = exact_ratios(found, weights, schedule, limits)
+                for quantity, value in schedule_numbers(schedule, ratios, p, limits).items():
+                    yield name, direction, method, length, p, quantity, None, value, 0.0
+                if (name, direction, length, p) == DRAWN:
+                    for beta, value in zip(schedule.betas[1:], np.exp(ratios.logs), strict=True):
+                        yield name, direction, method, length, p, "ratio", beta, value, 0.0
+
+
+def _products(name, method, length, runs, rng):
+    found = family(name)
+    weights = weights_of_length(found, length, "random", rng)
+    got = repeated(found, weights, method, runs, ERROR, rng)
+    inside = np.abs(got.errors) <= ERROR
+    smoothed = (inside.sum() + 2) / (runs + 4)  # none missed is no proof that none can be
+    numbers = {
+        "covered": (inside.mean(), math.sqrt(smoothed * (1 - smoothed) / runs)),
+        "root mean square": (float(np.sqrt((got.errors**2).mean())), 0.0),
+        "samples": (got.samples, 0.0),
+        "steps": (got.steps, 0.0),
+    }
+    for quantity, (value, error) in numbers.items():
+        yield name, "random", method, length, 3, quantity, None, value, error
+    for level, value in zip(LEVELS, np.quantile(np.abs(got.errors), LEVELS), strict=True):
+        yield name, "random", method, length, 3, "quantile", level, value, 0.0
+
+
+def _needed(name, direction, bound, runs, rng):
+    found = family(name)
+    start = rng.bit_generator.state
+    for length in GRID:
+        rng.bit_generator.state = start
+        weights = weights_of_length(found, length, direction, rng)
+        for method, count in needed_numbers(found, weights, length, 3, SMALL_ERROR).items():
+            yield name, direction, method, length, 3, "needed", None, count, 0.0
+
+
+def _sizes(name, direction, length, runs, rng):
+    target = schedules.relative_variance(SMALL_ERROR)
+    for size in SIZES:
+        found = space("hypercube", size)
+        counts = [
+            uniform_variance(found, weights_of_length(found, length, direction, rng)) / target for _ in range(runs)
+        ]
+        error = np.std(counts, ddof=1) / math.sqrt(runs)
+        yield name, direction, "uniform average", length, None, "needed", size, np.mean(counts), error
+
+
+PARTS = {"ratios": _ratios, "products": _products, "needed": _needed, "sizes": _sizes}
+
+
+def plot(frame):
+    figure, axes = panels(1, 3, height=3.0)
+    _plot_ratios(axes[0], frame[frame.quantity == "ratio"])
+    _plot_errors(axes[1], frame[frame.quantity == "quantile"])
+    _plot_needed(axes[2], frame[frame.part == "needed"])
+    return figure
+
+
+NAMES = {FORMULA: "as the formula is printed", WRITTEN: "as written out", CORRECTED: "corrected"}
+
+
+def _plot_ratios(ax, rows):
+    _, _, length, p = DRAWN
+    for colour, (method, name), marker in zip(COLOURS, NAMES.items(), "s^o", strict=False):
+        part = rows[rows.method == method]
+        ax.plot(part["at"], part.value, marker, color=colour, label=name, fillstyle="none", markersize=4)
+    for value in (math.expm1(1 / p), 1 + math.exp(-1 / p)):
+        ax.axhline(value, color="black", linestyle="--", linewidth=0.8)
+    ax.set_ylim(0.2, 2.3)
+    ax.legend(loc="upper left")
+    label(ax, r"$\beta_i$", r"ratio $\rho_i$", rf"(a) ratios, $R\|\theta\|$ = {length:g}, $p$ = {p}")
+
+
+def _plot_errors(ax, rows):
+    shown = [CORRECTED, CONTAMINATED, "sharper", "adaptive"]
+    names = {CORRECTED: "Theorem 2.5", CONTAMINATED: "Theorem A.1, worst"}
+    for colour, method in zip(COLOURS, shown, strict=False):
+        part = rows[rows.method == method]
+        for at, (_, line) in enumerate(part.groupby("family")):
+            name = names.get(method, method) if at == 0 else None
+            ax.plot(line.value / ERROR, line["at"], color=colour, linewidth=0.8, label=name)
+    ax.plot([1], [0.75], "kx", markersize=5)
+    ax.set_xscale("log")
+    ax.set_xlim(1e-5, 3)
+    ax.legend(loc="upper left")
+    label(ax, r"error of $Z$ over $\varepsilon$", "share of runs", r"(b) errors, $\varepsilon$ = 0.5")
+
+
+def _plot_needed(ax, rows):
+    for colour, (method, part) in zip(COLOURS, rows.groupby("method", sort=False), strict=False):
+        ax.plot(part.bound, part.value, "o-", color=colour, label=method)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ax.set_ylim(top=1e11)
+    ax.legend(loc="upper left", ncols=2)
+    label(ax, r"$R\|\theta\|$, nats", "samples", r"(c) samples for $\varepsilon$ = 0.1, rankings")
+
+
+def _worst(quantity, method, which):
+    def measure(frame):
+        rows = frame[(frame.quantity == quantity) & (frame.method == method)]
+        return Measurement(getattr(rows.value, which)(), error=1e-9)
+
+    return measure
+
+
+def _coverage(*methods):
+    """Share of estimates within the factor, where it is fewest standard errors above 3/4."""
+
+    def measure(frame):
+        rows = frame[(frame.quantity == "covered") & frame.method.isin(methods)]
+        found = lowest(rows.value - 0.75, rows.standard_error)
+        return found and Measurement(0.75 + found.value, found.standard_error, weakest=found.weakest)
+
+    return measure
+
+
+def _fold(first, second, quantity="needed", length=8.0, which="max"):
+    """How many times as many samples one method takes as another."""
+
+    def measure(frame):
+        rows = frame[(frame.quantity == quantity) & (frame.bound == length)]
+        counts = rows.pivot_table(index="family", columns="method", values="value")
+        if not {first, second} <= set(counts):
+            return None
+        return Measurement(getattr((counts[first] / counts[second]).dropna(), which)(), error=1e-9)
+
+    return measure
+
+
+def _sizes_ratio(frame):
+    rows = frame[frame.part == "sizes"].set_index("at")
+    first, last = rows.loc[min(SIZES)], rows.loc[max(SIZES)]
+    value = last.value / first.value
+    return Measurement(value, value * math.hypot(*(row.standard_error / row.value for row in (first, last))))
+
+
+OWN, SECTION = "this project", "Vembu et al. 2.2"
+SCHEDULE = "Vembu et al. 2.2, cooling schedule"
+HOEFFDING = "Vembu et al. 2.2, uniform averages"
+
+CAPTION = """\
+(a) Ratios along the two schedules that the source prints and the corrected one, exact, for 8 labels with \
+equal weights; dashed, the bounds of Lemma 2.4, p = 3. (b) Errors of 1,000 estimates of Z, one line a \
+space, with R |theta| = 2.1; the cross is what is promised, three quarters within epsilon = 0.5. \
+Samples are exact, by the algorithm of each space; for Theorem A.1 they are as far from exact as it \
+allows. (c) Samples that epsilon = 0.1 takes with p = 3 on rankings of 5 items: with S of Theorem 2.5; with the \
+sharper bound on the variance; with deviations up to epsilon / (1 + epsilon) instead of epsilon / 4; with \
+half of the span of log-potentials for R |theta|; with exact variances on steps of equal variance; and \
+uniform averages. The source has no figures."""
+
+
+def _schedule_claims():
+    text = "exp(-1/p) <= f_i <= exp(1/p) (largest |ln f_i|, in units of 1/p, p = 3 to 20"
+    lemma = "Lemma 2.4 bounds the ratios (least distance of a ratio from the bounds"
+    for method, name in ((FORMULA, "l = p ceil(R |theta|)"), (WRITTEN, "as it is written out")):
+        words = f"; schedule: {name})"
+        yield bound(f"f_i, {method}", SECTION, text + words, "<", 1.0, _worst("reach", method, "max"), finding=SCHEDULE)
+        yield bound(
+            f"Lemma 2.4, {method}",
+            "Vembu et al. Lemma 2.4",
+            lemma + words,
+            ">",
+            0.0,
+            _worst("Lemma 2.4", method, "min"),
+            finding=SCHEDULE,
+        )
+        yield bound(
+            f"Proposition 2.3, {method}",
+            "Vembu et al. Proposition 2.3",
+            f"the relative variance of f_i is at most exp(2/p) (largest share of the bound{words}",
+            "<",
+            1.0,
+            _worst("Proposition 2.3", method, "max"),
+            finding=SCHEDULE if method == WRITTEN else "",
+        )
+    yield bound(
+        "schedule ends at 1",
+        SECTION,
+        "the schedule beta_j = j / q, j < l = p ceil(R |theta|), rises to 1 (its largest beta)",
+        "<",
+        1.0,
+        _worst("largest beta", FORMULA, "max"),
+        finding=SCHEDULE,
+    )
+    yield bound(
+        "f_i, corrected",
+        OWN,
+        text + "; schedule with l = ceil(q), beta_j = min(1, j / q))",
+        "<",
+        1.0,
+        _worst("reach", CORRECTED, "max"),
+        scale=1e-3,
+    )
+    yield bound(
+        "Lemma 2.4, corrected",
+        "Vembu et al. Lemma 2.4",
+        lemma + "; corrected schedule)",
+        ">",
+        0.0,
+        _worst("Lemma 2.4", CORRECTED, "min"),
+    )
+
+
+def _variance_claims():
+    yield bound(
+        "Proposition 2.3",
+        "Vembu et al. Proposition 2.3",
+        "the relative variance of f_i is at most exp(2/p) (largest share of the bound; corrected schedule)",
+        "<",
+        1.0,
+        _worst("Proposition 2.3", CORRECTED, "max"),
+    )
+    yield bound(
+        "sharper variance",
+        OWN,
+        "the relative variance of f_i is at most sinh(1/p)^2 (largest share of the bound; corrected schedule)",
+        "<",
+        1.0,
+        _worst("sinh", CORRECTED, "max"),
+        scale=0.01,
+    )
+    yield observed(
+        "sharper variance is tight",
+        OWN,
+        "no constant better than sinh(1/p)^2 holds for all spaces (largest share of it)",
+        ">",
+        0.99,
+        _worst("sinh", CORRECTED, "max"),
+    )
+    yield observed(
+        "samples by sinh",
+        OWN,
+        "with the same use of Chebyshev's inequality sinh(1/3)^2 takes more than 16 times fewer samples than exp(2/3) "
+        "(R |theta| = 8, epsilon = 0.1)",
+        ">",
+        16.0,
+        _fold("Theorem 2.5", "sharper variance"),
+    )
+    yield observed(
+        "samples of Theorem 2.5",
+        OWN,
+        "Theorem 2.5 asks for more than 1,000 times the samples that its guarantee needs by the span of "
+        "log-potentials, all of epsilon and the sharper variance (R |theta| = 8, epsilon = 0.1)",
+        ">",
+        1000.0,
+        _fold("Theorem 2.5", "span"),
+    )
+    yield observed(
+        "uniform averages and |Y|",
+        SECTION,
+        "a bound for averages over uniform samples is not useful because it depends on |Y| (samples that 2^80 "
+        "structures need over those that 2^5 need, R |theta| = 4)",
+        ">",
+        1.0,
+        _sizes_ratio,
+        finding=HOEFFDING,
+    )
+
+
+def _sampling_claims():
+    for id, methods, words in (
+        ("Theorem 2.5", [CORRECTED], "65 l exp(2/p) / epsilon^2 samples, corrected schedule"),
+        ("Theorem 2.5, printed schedules", [FORMULA, WRITTEN], "the same on the printed schedules"),
+        ("Theorem A.1", [TRUNCATED], "truncated chains of the length of Theorem B.2"),
+        ("Theorem A.1, worst samples", [CONTAMINATED], "samples at exactly the distance that is allowed"),
+    ):
+        yield bound(
+            id,
+            f"Vembu et al. {id.split(',')[0]}",
+            f"an estimate is within a factor of 1 +- epsilon with probability 3/4 (share of runs; {words})",
+            ">",
+            0.75,
+            _coverage(*methods),
+        )
+    yield bound(
+        "sharper plans",
+        OWN,
+        "with the samples of the sharper bounds it still is (share of runs; exact, META and truncated samples)",
+        ">",
+        0.75,
+        _coverage(*(name for name in PLANS if name.startswith("sharper"))),
+    )
+    yield observed(
+        "adaptive plans",
+        OWN,
+        "with samples by variances of pilot samples it is as well, although nothing proves it (share of runs)",
+        ">",
+        0.75,
+        _coverage(*(name for name in PLANS if name.startswith("adaptive"))),
+    )
+
+
+METHODS = [
+    *([method, 2.1] for method in (CORRECTED, CONTAMINATED, *PLANS)),
+    [TRUNCATED, 1.0],
+    *([method, 2.1] for method in (FORMULA, WRITTEN)),
+]
+
+EXPERIMENT = Experiment(
+    id="structured-schedule",
+    title="Telescoping products over cooling schedules",
+    source="Vembu et al. section 2.2, appendix A",
+    version=1,
+    presets={
+        "quick": {
+            "ratios": ["labels", "needle 1", "needle 3"],
+            "directions": ["aligned"],
+            "products": ["labels"],
+            "methods": [[m, b] for m, b in METHODS if m not in (TRUNCATED, "sharper, truncated")],
+            "runs": 25,
+        },
+        "paper": {
+            "ratios": [
+                *("labels", "label pairs", "rankings", "item scores", "cycles", "subtrees", "partitions"),
+                *("needle 1", "needle 2", "needle 3", "needle 5", "needle 8"),
+            ],
+            "directions": list(DIRECTIONS),
+            "products": ["labels", "rankings", "subtrees", "partitions", "needle 4"],
+            "methods": METHODS,
+            "runs": 1000,
+        },
+    },
+    tasks=tasks,
+    run=run,
+    plot=plot,
+    caption=CAPTION,
+    tolerances={"value": Tolerance(absolute=1e-9)},
+    claims=[*_schedule_claims(), *_variance_claims(), *_sampling_claims()],
+)

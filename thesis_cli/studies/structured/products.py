@@ -1,0 +1,135 @@
+"""Repeated estimates by telescoping products: how often they are within a factor of 1 +- epsilon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.structured import schedules
+from thesis_cli.structured.meta import Coupled, Direct, Draws, Sampler, Truncated
+from thesis_cli.structured.ranges import PotentialRange, log_size, map_range, norm_range
+from thesis_cli.structured.schedules import Schedule, corrected_schedule
+from thesis_cli.structured.space import Space
+from thesis_cli.structured.telescoping import Plan, sampled_ratios, telescoping, uniform_average
+from thesis_cli.studies.structured.published_schedules import listed_schedule, printed_schedule
+
+
+@dataclass(frozen=True)
+class Contaminated:
+    """Samples whose distribution has exactly a given total variation distance from the model's.
+
+    With a probability that gives this distance a sample is the structure of least log-potential,
+    whose factor f_i is the largest.
+
+    Attributes
+    ----------
+    distance : the total variation distance.
+    """
+
+    distance: float
+
+    def __call__(
+        self, space: Space, weights: Floats, count: int, rng: np.random.Generator, limits: PotentialRange
+    ) -> Draws:
+        structures = space.draw(weights, count, rng)
+        worst = space.maximise(-weights[None]).structures
+        mass = float(np.exp(space.scores(worst, weights)[0] - space.log_partition(weights[None])[0]))
+        structures[rng.random(count) < self.distance / (1 - mass)] = worst[0]
+        return Draws(structures, 0, self.distance)
+
+
+class Runs(NamedTuple):
+    """Errors of repeated estimates.
+
+    Attributes
+    ----------
+    errors : Z^ / Z - 1 of each, shape (runs,).
+    samples, steps : of one run, on average.
+    """
+
+    errors: Floats
+    samples: float
+    steps: float
+
+
+PUBLISHED = {"formula": printed_schedule, "written out": listed_schedule, "corrected": corrected_schedule}
+"""The schedules of section 2.2, and the one that its text describes."""
+
+PLANS: dict[str, tuple[str, Sampler]] = {
+    "sharper": ("equal", Direct()),
+    "sharper, META": ("equal", Coupled()),
+    "sharper, truncated": ("equal", Truncated()),
+    "adaptive": ("adaptive", Direct()),
+    "adaptive, META": ("adaptive", Coupled()),
+}
+"""Estimates as this project makes them: schedule and sampler."""
+
+TRUNCATED, CONTAMINATED = "Theorem A.1", "Theorem A.1, worst samples"
+
+
+def published(
+    space: Space, weights: Floats, method: str, p: int, error: float, rng: np.random.Generator
+) -> tuple[float, int, int]:
+    """One estimate with the samples of Theorems 2.5 and A.1: ln Z^, samples, steps of chains.
+
+    Parameters
+    ----------
+    method : one of `PUBLISHED`, with exact samples; `TRUNCATED`, with META chains as long as Theorem B.2
+        asks with 2BR; or `CONTAMINATED`, with samples that are as far off as Theorem A.1 allows.
+    """
+    limits = norm_range(space, weights)
+    schedule: Schedule = PUBLISHED.get(method, corrected_schedule)(p, limits.high)
+    distance = schedules.printed_distance(schedule.ratios, p, error)
+    samplers: dict[str, Sampler] = {TRUNCATED: Truncated(distance), CONTAMINATED: Contaminated(distance)}
+    counts = np.full(schedule.ratios, schedules.printed_samples(schedule.ratios, p, error))
+    ratios = sampled_ratios(space, weights, schedule, counts, samplers.get(method, Direct()), rng, limits)
+    value = log_size(space) - sum(ratio.log_mean for ratio in ratios)
+    return value, int(counts.sum()), sum(ratio.steps for ratio in ratios)
+
+
+def planned(
+    space: Space, weights: Floats, method: str, p: int, error: float, rng: np.random.Generator
+) -> tuple[float, int, int]:
+    """One estimate by a method of `PLANS`: ln Z^, samples, steps of chains."""
+    schedule, sampler = PLANS[method]
+    plan = Plan(error=error, schedule=schedule, p=p, pilot=200)
+    found = telescoping(space, weights, plan, sampler, rng, map_range(space, weights))
+    return found.estimate.value, found.samples, found.steps
+
+
+def repeated(
+    space: Space, weights: Floats, method: str, runs: int, error: float, rng: np.random.Generator, p: int = 3
+) -> Runs:
+    """Independent estimates of Z and how far they are from the exact Z."""
+    exact = float(space.log_partition(weights[None])[0])
+    estimate = planned if method in PLANS else published
+    found = np.array([estimate(space, weights, method, p, error, rng) for _ in range(runs)], dtype=float)
+    return Runs(np.expm1(found[:, 0] - exact), float(found[:, 1].mean()), float(found[:, 2].mean()))
+
+
+def measured_work(
+    space: Space, weights: Floats, runs: int, error: float, rng: np.random.Generator
+) -> dict[str, tuple[float, float]]:
+    """Mean squared relative error times uniform structures of repeated estimates, with standard errors.
+
+    Returns
+    -------
+    `equal work` and `adaptive work`: of telescoping products with META, whose pilot is not counted;
+    `uniform work`: of averages over 1,000 uniform structures.
+    """
+    exact, size, found = float(space.log_partition(weights[None])[0]), 1000, {}
+    for schedule in ("equal", "adaptive"):
+        plan = Plan(error=error, schedule=schedule)
+        results = [telescoping(space, weights, plan, Coupled(), rng) for _ in range(runs)]
+        steps = float(np.mean([result.steps - result.pilot_steps for result in results]))
+        found[f"{schedule} work"] = _work([result.estimate.value - exact for result in results], steps)
+    values = [uniform_average(space, weights, size, rng).value - exact for _ in range(runs)]
+    return {**found, "uniform work": _work(values, size)}
+
+
+def _work(log_errors: list[float], steps: float) -> tuple[float, float]:
+    squares = np.expm1(log_errors) ** 2
+    return steps * float(squares.mean()), steps * float(squares.std(ddof=1)) / len(squares) ** 0.5
