@@ -210,6 +210,8 @@ def _loose(frame):
     """Mean T over exp(2BR) for the longest weights, at the family where it is largest."""
     rows = frame[(frame.quantity == MAP) & (frame.bound == frame.bound[frame.quantity == MAP].max())]
     rows = rows[~rows.family.str.startswith(NEEDLE)]
+    if rows.empty:
+        return None
     worst = rows.loc[rows.value.idxmax()]
     return Measurement(worst.value / math.exp(2 * worst.bound), worst.standard_error / math.exp(2 * worst.bound))
 
