@@ -8,6 +8,7 @@ from scipy.stats import chisquare
 
 from tests.structured.toy import potentials
 from thesis_cli.base.errors import InputError, ModelTooLarge, WorkFailed
+from thesis_cli.structured import meta
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.meta import (
     Coupled,
@@ -69,6 +70,20 @@ def test_a_chain_of_one_step_has_the_transition_matrix():
     row[3] += 1 - row.sum()
     assert fits(ends, row)
     assert (states == 3).all()
+
+
+def test_few_chains_walk_as_many_do():
+    scores, proposed, clocks = np.random.default_rng(6).normal(size=7), *np.random.default_rng(7).random((2, 40, 7))
+    expected = meta._walk_many(scores, proposed, clocks / 2)
+    np.testing.assert_array_equal(meta._walk_few(scores, proposed, clocks / 2), expected)
+    assert (expected > 0).any()
+    assert (meta._walk_few(scores + 9, proposed, clocks) == -1).all()
+
+
+def test_few_chains_are_as_exact():
+    rng = np.random.default_rng(8)
+    ends = [int(metropolis(TOY, ONE, TOY.sample(2, rng), 60, rng)[0, 0]) for _ in range(600)]
+    assert fits(ends, MASSES)
 
 
 def test_truncated_chains_keep_their_distance():

@@ -25,6 +25,9 @@ from thesis_cli.structured.space import Space
 ROWS = 2**14
 """Structures that are proposed, or chains that run, at a time."""
 
+FEW = 32
+"""Chains below which each is walked by itself."""
+
 MOST_STEPS = 10**8
 """Proposals after which a sampler gives up unless told otherwise."""
 
@@ -163,13 +166,49 @@ class Truncated:
 
 
 def metropolis(space: Space, weights: Floats, states: Ints, steps: int, rng: np.random.Generator) -> Ints:
-    """Independent META chains from given states, shape (count, width), after so many steps."""
+    """Independent META chains from given states, shape (count, width), after so many steps.
+
+    Proposals do not depend on states, so that those of many steps are made at once.
+    """
+    count = len(states)
     states, scores = states.copy(), space.scores(states, weights)
-    for _ in range(steps):
-        proposals, proposed, clocks = _propose(space, weights, len(states), rng)
-        moved = clocks >= scores - proposed
-        states[moved], scores[moved] = proposals[moved], proposed[moved]
+    walk = _walk_few if count < FEW else _walk_many
+    rows = max(1, ROWS // max(1, count))
+    for start in range(0, steps if count else 0, rows):
+        length = min(rows, steps - start)
+        proposals, proposed, clocks = _propose(space, weights, length * count, rng)
+        last = walk(scores, proposed.reshape(length, count), clocks.reshape(length, count))
+        moved = np.flatnonzero(last >= 0)
+        states[moved] = proposals[last[moved] * count + moved]
+        scores[moved] = proposed[last[moved] * count + moved]
     return states
+
+
+def _walk_many(scores: Floats, proposed: Floats, clocks: Floats) -> Ints:
+    """Step of the last proposal that each chain accepts, -1 if it accepts none; shape (chains,).
+
+    Parameters
+    ----------
+    scores : log-potentials of the states, shape (chains,).
+    proposed, clocks : log-potentials of the proposals and -ln u, shape (steps, chains).
+    """
+    last = np.full(len(scores), -1)
+    current = scores.copy()
+    for step, (values, waits) in enumerate(zip(proposed, clocks, strict=True)):
+        moved = waits >= current - values
+        current[moved], last[moved] = values[moved], step
+    return last
+
+
+def _walk_few(scores: Floats, proposed: Floats, clocks: Floats) -> Ints:
+    """As `_walk_many`, chain by chain: an array operation on a few numbers costs more than they do."""
+    last = np.full(len(scores), -1)
+    for chain, current in enumerate(scores.tolist()):
+        waits = clocks[:, chain].tolist()
+        for step, value in enumerate(proposed[:, chain].tolist()):
+            if waits[step] >= current - value:
+                current, last[chain] = value, step
+    return last
 
 
 def mixing_bound(span: float, distance: float) -> float:

@@ -187,15 +187,34 @@ def sampled_ratios(
     """
     found = []
     for low, high, count in zip(schedule.betas[:-1], schedule.betas[1:], counts, strict=True):
-        logs, steps, distance = [], 0, 0.0
+        moments, steps, distance = _Moments(), 0, 0.0
         for draws in _batches(space, high * weights, int(count), sampler, rng, limits.at(high)):
-            logs.append((low - high) * space.scores(draws.structures, weights))
+            moments.add((low - high) * space.scores(draws.structures, weights))
             steps, distance = steps + draws.steps, max(distance, draws.distance)
-        log_factors = np.concatenate(logs)
-        log_mean = float(logsumexp(log_factors)) - math.log(count)
-        variance = float(np.var(np.exp(log_factors - log_mean)))
-        found.append(Ratio(float(low), float(high), int(count), log_mean, variance, steps, distance))
+        ratio = Ratio(float(low), float(high), int(count), moments.log_mean, moments.variance, steps, distance)
+        found.append(ratio)
     return tuple(found)
+
+
+class _Moments:
+    """Mean and relative variance of numbers that come in batches of logarithms."""
+
+    def __init__(self) -> None:
+        self._count, self._log_sum, self._log_squares = 0, -math.inf, -math.inf
+
+    def add(self, logs: Floats) -> None:
+        self._count += len(logs)
+        self._log_sum = float(np.logaddexp(self._log_sum, logsumexp(logs)))
+        self._log_squares = float(np.logaddexp(self._log_squares, logsumexp(2 * logs)))
+
+    @property
+    def log_mean(self) -> float:
+        return self._log_sum - math.log(self._count)
+
+    @property
+    def variance(self) -> float:
+        """Mean of squares over the square of the mean, less 1; 0 where rounding makes it negative."""
+        return max(0.0, math.expm1(self._log_squares - math.log(self._count) - 2 * self.log_mean))
 
 
 def _batches(
@@ -269,11 +288,11 @@ def uniform_average(
     check_confidence(confidence)
     if samples < 2:
         raise InputError(f"there are {samples} samples", "an average needs 2 or more")
-    starts = range(0, samples, AT_ONCE)
-    scores = np.concatenate([space.scores(space.sample(min(AT_ONCE, samples - start), rng), theta) for start in starts])
-    log_mean = float(logsumexp(scores)) - math.log(samples)
-    value = log_size(space) + log_mean
-    error = float(np.std(np.exp(scores - log_mean), ddof=1)) / math.sqrt(samples)
+    moments = _Moments()
+    for start in range(0, samples, AT_ONCE):
+        moments.add(space.scores(space.sample(min(AT_ONCE, samples - start), rng), theta))
+    value = log_size(space) + moments.log_mean
+    error = math.sqrt(moments.variance / (samples - 1))
     width = normal_quantile((1 + confidence) / 2) * error
     high = value + math.log1p(width)
     low = value + math.log1p(-width) if width < 1 else -math.inf
