@@ -369,7 +369,7 @@ EXPERIMENT = Experiment(
             "<",
             0.0,
             _difference("averaged noise", "annealing", "attractive 3"),
-            finding="Perturb-and-MAP and annealing",
+            finding="Hazan et al. I, the burden of Markov chains",
         ),
         observed(
             "perturbations avoid the burden, mixed",
@@ -379,7 +379,7 @@ EXPERIMENT = Experiment(
             "<",
             0.0,
             _difference("averaged noise", "annealing", "mixed 3"),
-            finding="Perturb-and-MAP and annealing",
+            finding="Hazan et al. I, the burden of Markov chains",
         ),
     ],
 )

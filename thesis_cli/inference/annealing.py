@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.base.log_sums import log_sum_exp
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
@@ -146,19 +146,18 @@ def annealed(
     """
     path, steps, main = _prepared(graph, chains, temperatures, seed)
 
-    def work(count: int, rng: np.random.Generator) -> Floats:
+    def work(count: int, rng: np.random.Generator, tick: Tick) -> Floats:
         state = path.start(rng, count)
         logs = np.full(count, path.log_z0)
         for before, b in itertools.pairwise(steps):
             logs += (b - before) * path.rest(state)
             if b < 1:
                 path.sweep(state, b, rng)
-            if progress:
-                progress(count)
+            tick(count)
         logs[~path.possible(state)] = -math.inf
         return logs
 
-    return Annealed(np.concatenate(_over_chains(work, chains, main, jobs)), steps)
+    return Annealed(np.concatenate(_over_chains(work, chains, main, jobs, progress)), steps)
 
 
 def reversely_annealed(graph: FactorGraph, states: Ints, steps: Floats, rng: np.random.Generator) -> Annealed:
@@ -215,7 +214,7 @@ def thermodynamic_integral(
     path, steps, main = _prepared(graph, chains, temperatures, seed)
     counted = sweeps - sweeps // 2
 
-    def work(count: int, rng: np.random.Generator) -> Floats:
+    def work(count: int, rng: np.random.Generator, tick: Tick) -> Floats:
         """Mean of r and of its square at each temperature, and the share of possible states, for
         each chain: shape (2 (temperatures + 1) + 1, count)."""
         state = path.start(rng, count)
@@ -229,11 +228,10 @@ def thermodynamic_integral(
                     found[steps.size + j] += rest**2 / counted
                     if b == 1:
                         found[-1] += path.possible(state) / counted
-            if progress:
-                progress(count)
+            tick(count)
         return found
 
-    return _integrated(path, steps, np.concatenate(_over_chains(work, chains, main, jobs), axis=1))
+    return _integrated(path, steps, np.concatenate(_over_chains(work, chains, main, jobs, progress), axis=1))
 
 
 def _integrated(path: GibbsPath, steps: Floats, found: Floats) -> Integrated:
@@ -287,11 +285,24 @@ def _steps(path: GibbsPath, temperatures: int, rng: np.random.Generator) -> Floa
 
 
 def _over_chains(
-    work: Callable[[int, np.random.Generator], Floats], chains: int, seed: np.random.SeedSequence, jobs: int
+    work: Callable[[int, np.random.Generator, Tick], Floats],
+    chains: int,
+    seed: np.random.SeedSequence,
+    jobs: int,
+    progress: Tick | None,
 ) -> list[Floats]:
     """What slices of the chains give, each with random numbers of its own."""
     slices = min(STREAMS, math.ceil(chains / 8))
     counts = [len(part) for part in np.array_split(np.arange(chains), slices)]
-    parts = zip(counts, seed.spawn(slices), strict=True)
     with Threads(jobs) as threads:
-        return list(threads.map(lambda part: work(part[0], np.random.default_rng(part[1])), parts))
+
+        def tick(done: int) -> None:
+            if threads.stopped:  # nobody waits for the result
+                raise WorkFailed("stopped")
+            if progress:
+                progress(done)
+
+        def one(count: int, stream: np.random.SeedSequence) -> Floats:
+            return work(count, np.random.default_rng(stream), tick)
+
+        return list(threads.map(one, counts, seed.spawn(slices)))
