@@ -11,7 +11,7 @@ from thesis_cli.structured.learn import Problem
 from thesis_cli.structured.learning_data import labelled, read_table, read_tree, split
 from thesis_cli.structured.predictor import Predictor, design, standardisation
 from thesis_cli.structured.tasks import Task
-from thesis_cli.studies.structured.datasets import NAMES, dataset, example_files, folds
+from thesis_cli.studies.structured.datasets import example_files
 
 RANKING = Task("ranking", ("a", "b"), "positions")
 
@@ -171,14 +171,6 @@ def test_a_checkpoint_is_of_one_training(tmp_path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_data_sets_are_observations_of_structures(name):
-    data = dataset(name)
-    assert data.inputs.shape == (len(data.structures), len(data.input_names))
-    data.task.space.check(data.structures)
-    assert len(np.unique(data.structures, axis=0)) > 1
-
-
 def test_example_files_are_those_of_the_data_sets():
     for name, text in example_files().items():
         assert (ROOT / "data" / "labels" / name).read_text() == text
@@ -191,9 +183,3 @@ def test_example_predictors_are_best_for_their_data(name):
     inputs = design(table.columns(found.inputs), found.shift, found.scale)
     problem = Problem(found.task.space, inputs, labelled(table, found.task), found.about["regularisation"])
     assert problem.excess(problem.gradient(found.parameters)) < 1e-8
-
-
-def test_folds_are_disjoint_and_whole():
-    parts = folds(17, 5, np.random.default_rng(0))
-    assert sorted(np.concatenate(parts).tolist()) == list(range(17))
-    assert {len(part) for part in parts} == {3, 4}

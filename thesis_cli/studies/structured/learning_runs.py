@@ -21,6 +21,9 @@ from thesis_cli.studies.structured.datasets import Dataset, folds
 TOLERANCE = 1e-6
 """Excess of the objective at which fits end, nats an observation."""
 
+FINE = 1e-12
+"""The same where the parameters, and with them the objective's range, are small."""
+
 VALIDATED = 4
 """One in so many observations that are not tested on serves to choose the regularisation."""
 
@@ -118,10 +121,10 @@ def fit_facts(problem: Problem, found: Fit) -> Row:
     }
 
 
-def normalised_fold(data: Dataset, split: Split, tolerance: float) -> Iterator[Row]:
+def normalised_fold(data: Dataset, split: Split) -> Iterator[Row]:
     """The same with R = 1 and lambda = ln |Y|, which Vembu et al. section 3 recommend."""
     problem = problem_of(data, data.task, split.train, math.log(data.task.space.size()), unit=True)
-    found = fit(problem, tolerance=tolerance)
+    found = fit(problem, tolerance=FINE)
     facts = {"method": NORMALISED, "regularisation": problem.regularisation}
     yield {**facts, "kind": "fit", **fit_facts(problem, found)}
     shift, scale = standardisation(data.inputs[split.train])
@@ -133,20 +136,12 @@ def normalised_fold(data: Dataset, split: Split, tolerance: float) -> Iterator[R
 NORMALISED = "R = 1, lambda = ln |Y|"
 
 
-def raw_fit(data: Dataset, regularisation: float) -> Row:
-    """A fit to inputs as they are, not standardised."""
-    inputs = design(data.inputs, 0 * data.inputs[0], 0 * data.inputs[0] + 1)
-    problem = Problem(data.task.space, inputs, data.structures, regularisation)
-    facts = {"method": "inputs as they are", "regularisation": regularisation, "kind": "fit"}
-    return {**facts, **fit_facts(problem, fit(problem))}
-
-
 def logistic_difference(data: Dataset, regularisation: float) -> float:
     """Largest difference between the bits' probabilities by features `linear` and by one logistic
     regression a bit.
     """
     problem = problem_of(data, data.task, np.arange(len(data.inputs)), regularisation)
-    ours = problem.space.mean_features(problem.inputs @ fit(problem, tolerance=1e-12).parameters)
+    ours = problem.space.mean_features(problem.inputs @ fit(problem, tolerance=FINE).parameters)
     return float(np.abs(ours - bit_chances(problem)(problem.inputs)).max())
 
 

@@ -1,0 +1,102 @@
+"""The figure of the experiment on learning structured predictors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.studies.structured.learning_runs import EXACT, NORMALISED, ONLINE
+from thesis_cli.studies.structured.learning_table import by_fold
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MARKERS = {
+    "linear": ("o", 0),
+    "pairs": ("s", 1),
+    "positions": ("o", 2),
+    "ranks": ("^", 3),
+    "orders": ("s", 4),
+    "nodes": ("D", 5),
+    "one against the rest": ("o", None),
+    "a class a structure": ("s", None),
+    "pairwise comparison": ("^", None),
+    "regression of ranks": ("v", None),
+    NORMALISED: ("x", None),
+}
+"""Marker and colour of each method; rivals are open and black."""
+
+
+def draw(frame: pd.DataFrame, names: Sequence[str]) -> Figure:
+    """Wrong structures by data set and method; norms beside their bounds; sampled gradients."""
+    figure, ((left, right), lower) = panels(2, 2, height=3.0)
+    grid = lower[0].get_gridspec()
+    for axes in (left, right):
+        axes.remove()
+    _losses(figure.add_subplot(grid[0, :]), frame, names)
+    _norms(lower[0], frame)
+    _traces(lower[1], frame)
+    return figure
+
+
+def _losses(axes: Axes, frame: pd.DataFrame, names: Sequence[str]) -> None:
+    shown = set[str]()
+    for at, data in enumerate(names):
+        present = [m for m in MARKERS if m in set(frame[(frame.kind == "loss") & (frame.data == data)].method)]
+        for place, method in enumerate(present):
+            values = by_fold(frame, data, method, "map", "zero_one")
+            if values is None:
+                continue
+            error = 2 * values.std(ddof=1) / len(values) ** 0.5
+            marker, colour = MARKERS[method]
+            style: dict[str, Any] = {"color": "black", "markerfacecolor": "none"}
+            if colour is not None:
+                style = {"color": COLOURS[colour]}
+            x = at + 0.8 * ((place + 0.5) / len(present) - 0.5)
+            name = None if method in shown else method
+            shown.add(method)
+            axes.errorbar(x, values.mean(), yerr=error, fmt=marker, markersize=4, label=name, **style)
+    axes.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
+    axes.set_ylim(0, 1.02)
+    axes.grid(False, axis="x")
+    for at in range(1, len(names)):
+        axes.axvline(at - 0.5, color="grey", linewidth=0.5, alpha=0.5)
+    axes.legend(ncol=1, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    label(axes, "", "share of wrong structures", "(a) test observations")
+
+
+def _norms(axes: Axes, frame: pd.DataFrame) -> None:
+    rows = frame[(frame.kind == "fit") & (frame.method != NORMALISED)]
+    for column, colour, name in (
+        ("bound_c1", COLOURS[0], r"$\sqrt{\ln |Y| / \lambda}$ (C.1)"),
+        ("bound_gradient", COLOURS[1], r"$R / \lambda$"),
+    ):
+        ratios = (rows[column] / rows.norm).groupby(rows.regularisation)
+        weights = np.unique(rows.regularisation)
+        middle = ratios.median()[weights]
+        axes.plot(weights, middle, "o-", color=colour, label=name)
+        axes.fill_between(weights, ratios.min()[weights], ratios.max()[weights], color=colour, alpha=0.2, linewidth=0)
+    axes.axhline(1, color="grey", linestyle="--")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.legend()
+    label(axes, r"regularisation $\lambda$", r"bound / $\|\hat\theta\|$", "(b) norm of the parameters")
+
+
+def _traces(axes: Axes, frame: pd.DataFrame) -> None:
+    rows = frame[(frame.kind == "trace") & (frame.left > 0)]
+    styles = {EXACT: "--", ONLINE[1]: "-", ONLINE[10]: ":"}
+    for colour, (data, part) in zip(COLOURS, rows.groupby("data", sort=False), strict=False):
+        for method, style in styles.items():
+            means = part[part.method == method].groupby("passes").left.mean()
+            axes.plot(means.index, means, style, color=colour, label=f"{data}, {method}")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=1e-5)
+    axes.legend(fontsize=5.5, ncol=1, loc="lower left")
+    label(axes, "passes over the observations", "objective's way left", "(c) exact and sampled gradients")
