@@ -13,6 +13,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.commands.shared.low_rank import BoundName, BoundOptions, bounds
 from thesis_cli.inference.annealing import annealed, thermodynamic_integral
 from thesis_cli.inference.frank_wolfe import EntropyName, frank_wolfe
+from thesis_cli.inference.parity import Limits
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.expanded import expanded_maximum
 from thesis_cli.perturbation.full_rank import perturbed_maxima
@@ -23,6 +24,9 @@ Side = Literal["upper", "lower", "neither"]
 
 CONFIDENCE = 0.95
 """Of intervals, and of bounds that hold with a probability."""
+
+ENUMERABLE = 2**20
+"""Most configurations for methods that enumerate them."""
 
 
 class Answer(NamedTuple):
@@ -88,7 +92,7 @@ def _bound(name: BoundName, label: str, side: Side) -> Method:
 
 def _full_rank(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
     """The Exponential trick on noise for each configuration."""
-    values = perturbed_maxima(graph, size[0], seed, max_configurations=2**20).values
+    values = perturbed_maxima(graph, size[0], seed, max_configurations=ENUMERABLE).values
     value = float(power(1.0).estimate_log_z(-np.euler_gamma - values))
     return [Answer("full rank", "neither", value, map_calls=size[0])]
 
@@ -121,8 +125,19 @@ def _thermodynamic(graph: FactorGraph, size: Size, seed: np.random.SeedSequence)
 
 
 def _wish(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+    """WISH with independent constraints, on models that can be enumerated."""
+    if graph.size > ENUMERABLE:
+        return []
     found = wish(graph, size[0], seed, confidence=CONFIDENCE)[0]
     return [Answer("WISH", "neither", found.value, found.low, found.high, found.map_calls)]
+
+
+def _banded_wish(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+    """WISH with constraints on neighbouring bits, which prove a bound from below."""
+    limits = Limits(max_configurations=1, seconds=math.inf)
+    found, bound = wish(graph, size[0], seed, confidence=CONFIDENCE, limits=limits)
+    estimate = Answer("WISH, banded", "neither", found.value, map_calls=found.map_calls)
+    return [estimate, Answer("WISH, below", "lower", bound.value, low=bound.value, map_calls=found.map_calls)]
 
 
 METHODS: dict[str, Method] = {
@@ -135,6 +150,7 @@ METHODS: dict[str, Method] = {
     "frank-wolfe": _frank_wolfe("trw"),
     "frank-wolfe, bethe": _frank_wolfe("bethe"),
     "wish": _wish,
+    "wish, banded": _banded_wish,
     "annealing": _ais,
     "thermodynamic": _thermodynamic,
     "trw": _bound("trw", "TRW", "upper"),

@@ -1,0 +1,38 @@
+"""Rivals of perturb-and-MAP on a model with an exact answer."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.conftest import MODELS
+from thesis_cli.inference.exact import exact_log_partition_function
+from thesis_cli.models.files import load_model
+from thesis_cli.studies.perturbation.rivals import METHODS, answers
+
+ISING = load_model(MODELS / "ising-4x4.uai")
+SIZES = {"annealing": [2, 2], "thermodynamic": [2, 2]}
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "wish, banded"])
+def test_every_method_answers(name):
+    found, seconds = answers(name, ISING, SIZES.get(name, [2]), np.random.SeedSequence(0))
+    assert found
+    assert seconds > 0
+    log_z = exact_log_partition_function(ISING)[0]
+    for answer in found:
+        assert math.isfinite(answer.value)
+        assert answer.low <= log_z <= answer.high
+        assert (answer.map_calls > 0) == (name not in ("annealing", "thermodynamic", "trw", "bethe"))
+
+
+def test_models_that_a_method_does_not_take_have_no_answer():
+    asia = load_model(MODELS / "asia.uai")
+    assert answers("frank-wolfe", asia, [2], np.random.SeedSequence(0))[0] == []
+
+
+@pytest.mark.long
+def test_banded_constraints_bound_from_below():
+    (estimate, bound), _ = answers("wish, banded", ISING, [3], np.random.SeedSequence(0))
+    assert (estimate.side, bound.side) == ("neither", "lower")
+    assert bound.value == bound.low < exact_log_partition_function(ISING)[0]
