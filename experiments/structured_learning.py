@@ -7,7 +7,6 @@ import pandas as pd
 
 from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.kinds import bound, identity, observed
-from thesis_cli.reproduction.measuring import lowest
 from thesis_cli.structured.online import Pace
 from thesis_cli.studies.structured import learning_runs as runs
 from thesis_cli.studies.structured.baselines import PAIRWISE, POWERSET, REST
@@ -123,21 +122,19 @@ def _largest_steps(frame):
 
 
 def _share_of_size(frame):
-    """Least share of |Y| that META proposes for a sample at the chosen regularisation: mean over folds."""
-    shares = [np.exp(rows.log_steps - rows.log_size) for rows in _at_chosen(frame)]
-    least = min(shares, key=lambda each: each.mean())
-    return Measurement(least.mean(), standard_error(least))
+    """Median share of |Y| that META proposes for a sample at the chosen regularisation: mean over folds."""
+    shares = [float(np.exp(rows.log_steps - rows.log_size).mean()) for rows in _at_chosen(frame)]
+    return Measurement(float(np.median(shares)), error=0.01)
 
 
 def _recommended(frame):
-    """What lambda = ln |Y| adds to the loss of a data set's default features, in fewest standard errors above 0."""
-    gains = [
-        _gain(data, dataset(data).task.features, runs.NORMALISED, "zero_one")(frame)
-        for data in NAMES
-        if data in MARKED and data in set(frame.data)
-    ]
-    found = [one for one in gains if one and one.standard_error > 0]
-    return lowest([one.value for one in found], [one.standard_error for one in found])
+    """What lambda = ln |Y| adds to the share of wrong structures of the default features: mean over data sets."""
+    names = [name for name in NAMES if name in set(frame[frame.kind == "loss"].data)]
+    gains = [_gain(name, dataset(name).task.features, runs.NORMALISED, "zero_one")(frame) for name in names]
+    if not gains or None in gains:
+        return None
+    errors = [one.standard_error for one in gains]
+    return Measurement(float(np.mean([one.value for one in gains])), math.hypot(*errors) / len(gains))
 
 
 def _loose(frame):
@@ -185,8 +182,6 @@ def plot(frame):
 SOURCE, OWN = "Vembu et al.", "this project"
 ALL = [1.0, 0.1, 0.01, 0.001, 0.0001]
 MANY = {"folds": 10, "regularisations": ALL}
-MARKED = [name for name in NAMES if name != "wine ranking"]
-"""Data sets on which there is something to lose: wines are ranked as well by almost uniform weights."""
 
 CAPTION = """\
 (a) Share of wrong structures among test observations, the most probable structure by each method, with two \
@@ -195,7 +190,7 @@ observations. Filled: Vembu et al. eq. 1 with the features named; open: logistic
 scikit-learn; crosses: eq. 1 with R = 1 and lambda = ln |Y|. (b) Bounds on the norm over the norm of the \
 parameters, median and range over data sets, features and folds. (c) Share of the way from the objective \
 at 0 to its minimum that is left after so many passes over the observations (lambda = 0.01, default features; means \
-of 5 draws): online with 1 and 10 exact samples for each observation in a step of 10 observations, and L-BFGS with \
+of 20 draws, of 5 for 10 samples): online with 1 and 10 exact samples for each observation in a step of 10 observations, and L-BFGS with \
 exact gradients. The source has no experiments."""
 
 
@@ -238,7 +233,7 @@ EXPERIMENT = Experiment(
                 "digits ranking": {"folds": 5, "regularisations": [0.1, 0.01, 0.001], "tolerance": 1e-3},
             },
             "traced": ["iris ranking", "segments", "levels"],
-            "sampled": {"draws": 5, "passes": 80, "regularisation": 0.01},
+            "sampled": {"draws": 20, "passes": 80, "regularisation": 0.01},
         },
     },
     tasks=tasks,
@@ -302,7 +297,7 @@ EXPERIMENT = Experiment(
             "losses, R = 1",
             OWN,
             "but these parameters predict worse than those with a regularisation chosen on validation observations "
-            "(share of wrong structures, fewest standard errors above 0 over data sets, wine ranking left out)",
+            "(share of wrong structures, mean over data sets of the difference)",
             ">",
             0.0,
             _recommended,
@@ -310,10 +305,10 @@ EXPERIMENT = Experiment(
         observed(
             "steps, chosen",
             OWN,
-            "with the regularisation chosen on validation observations, coupling from the past proposes a tenth of all "
-            "structures or more for one sample (least share of |Y| over data sets and features)",
+            "with the regularisation chosen on validation observations, coupling from the past proposes half as many "
+            "structures as there are, or more, for one sample (median over data sets and features of the mean over |Y|)",
             ">",
-            0.1,
+            0.5,
             _share_of_size,
         ),
         identity(
@@ -353,12 +348,10 @@ EXPERIMENT = Experiment(
         ),
         _better("pairs, segments", "segments", "pairs", "linear"),
         _better("pairs, pixels", "pixels", "pairs", "linear"),
-        _better("linear, tumours", "tumours", "linear", "pairs", "hamming"),
-        _better("powerset, segments", "segments", POWERSET.name, "pairs"),
         _better("tree, digits", "digits tree", "nodes", REST.name),
         _better("powerset, digits", "digits tree", POWERSET.name, "nodes"),
+        _better("ranks, digits", "digits ranking", "ranks", "positions"),
         _better("comparisons, digits", "digits ranking", PAIRWISE.name, "positions"),
         _better("marginals, digits", "digits ranking", ("positions", "marginal"), "positions"),
-        _better("marginals, pixels", "pixels", ("pairs", "marginal"), ("pairs", "map"), "hamming"),
     ],
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError, about
 from thesis_cli.base.progress import Progress
+from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
@@ -72,11 +73,13 @@ class StructuredPredictResult(Result):
     ----------
     predictor : that was applied.
     structures : rows of its space, shape (n, width).
+    exact : whether the most probable structures are known to be; None with --decision marginal.
     losses : means over the rows with their standard errors, by name; empty without labels.
     """
 
     predictor: Predictor
     structures: Ints
+    exact: bool | None
     losses: Mapping[str, tuple[float, float]]
 
     @presentation
@@ -86,9 +89,11 @@ class StructuredPredictResult(Result):
 
         task = self.predictor.task
         means = {name: mean for name, (mean, _) in self.losses.items() if name != "log_likelihood"}
+        how = {None: "marginal", True: "map, exact", False: "map by local search, approximate"}[self.exact]
         found = [
-            ("data", f"{self.settings['data']}: {len(self.structures):,} rows"),
-            ("predictor", f"{task.name}, {len(task.labels)} labels, features {task.features}"),
+            ("data", f"{self.settings['data']}: {counted(len(self.structures), 'row')}"),
+            ("predictor", f"{task.name}, {counted(len(task.labels), 'label')}, features {task.features}"),
+            ("decision", how),
         ]
         if means:
             _, error = self.losses["zero_one"]
@@ -106,6 +111,7 @@ class StructuredPredictResult(Result):
             "rows": len(self.structures),
             "task": task.name,
             "labels": list(task.labels),
+            "exact": self.exact,
             "losses": {name: mean for name, (mean, _) in self.losses.items()},
             "standard_errors": {name: error for name, (_, error) in self.losses.items()},
         }
@@ -123,13 +129,15 @@ def run(request: StructuredPredictRequest, progress: Progress) -> StructuredPred
     with about(table.source):
         weights = predictor.weights(table.columns(predictor.inputs))
         truth = labelled(table, task) if present else None
-        parts = []
+        parts, part_exact = [], []
         with progress(len(weights), "rows") as tick:
             for start in range(0, len(weights), ROWS):
                 part = slice(start, start + ROWS)
                 known = None if truth is None else truth[part]
-                parts.append(_predicted(predictor, weights[part], request.decision, known))
-                tick(len(parts[-1]["structures"]))
+                found, exact = _decided(predictor, weights[part], request.decision)
+                parts.append(_measured(predictor, weights[part], found, known))
+                part_exact.append(exact)
+                tick(len(found))
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     structures = whole.pop("structures")
     measured = {name: values for name, values in whole.items() if name != "log_probability"}
@@ -141,17 +149,26 @@ def run(request: StructuredPredictRequest, progress: Progress) -> StructuredPred
         settings=settings_of(request),
         predictor=predictor,
         structures=structures,
+        exact=None if request.decision == "marginal" else all(part_exact),
         losses={name: (float(each.mean()), _standard_error(each)) for name, each in measured.items()},
     )
 
 
-def _predicted(predictor: Predictor, weights: Floats, decision: Decision, truth: Ints | None) -> dict[str, Any]:
-    """Structures of some rows, their probabilities and losses."""
+def _decided(predictor: Predictor, weights: Floats, decision: Decision) -> tuple[Ints, bool]:
+    """Structures of some rows, and whether they are known to be what the decision asks for."""
+    if decision == "map":
+        found = predictor.task.space.maximise(weights)
+        return found.structures, found.exact
+    return predictor.task.decide(weights, decision), True
+
+
+def _measured(predictor: Predictor, weights: Floats, structures: Ints, truth: Ints | None) -> dict[str, Any]:
+    """Structures of some rows with their probabilities and losses."""
     from thesis_cli.base.errors import ModelTooLarge
     from thesis_cli.structured.learn import negative_log_likelihood
 
     task = predictor.task
-    found: dict[str, Any] = {"structures": task.decide(weights, decision)}
+    found: dict[str, Any] = {"structures": structures}
     try:
         found["log_probability"] = -negative_log_likelihood(task.space, weights, found["structures"])
         if truth is not None:

@@ -16,6 +16,9 @@ from thesis_cli.structured.tasks import BadRow, Task, Tree
 MOST_CELLS = 10**8
 """Largest number of cells of a table."""
 
+LARGEST = 1e100
+"""Largest absolute value of a cell, whose square is far from overflow."""
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -88,7 +91,7 @@ def read_table(source: Any) -> Table:
             number = _number(cell)
             if number is None:
                 problem = f"{heading[at]!r} is {cell.strip()[:40]!r}"
-                raise InputError(problem, "it must be a finite number", source=name, line=line)
+                raise InputError(problem, f"it must be a number of at most {LARGEST:g}", source=name, line=line)
             values[k, at] = number
     return _not_empty(Table(heading, values, name, tuple(lines[1:])))
 
@@ -174,7 +177,7 @@ def _from_frame(source: Any) -> Table:
         values = np.array(source.to_numpy(), dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError("it has cells that are no numbers", "give numbers", source=name) from None
-    wrong = ~np.isfinite(values)
+    wrong = ~(np.abs(values) <= LARGEST)
     if wrong.any():
         row, at = np.argwhere(wrong)[0]
         raise InputError(
@@ -197,9 +200,9 @@ def _not_empty(table: Table) -> Table:
 
 
 def _number(cell: str) -> float | None:
-    """A finite number; None if the cell is none."""
+    """A number; None if the cell is none, or too large."""
     try:
         found = float(cell)
     except ValueError:
         return None
-    return found if np.isfinite(found) and "_" not in cell else None
+    return found if abs(found) <= LARGEST and "_" not in cell else None

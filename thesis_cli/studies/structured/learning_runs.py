@@ -162,7 +162,7 @@ def traces(problem: Problem, pace: Pace, seeds: Sequence[int]) -> Iterator[Row]:
         if done <= pace.passes:
             yield {**facts, "method": EXACT, "passes": done, "left": left(value)}
     for samples in SAMPLES:
-        for number, seed in enumerate(seeds):
+        for number, seed in enumerate(seeds[: MOST_DRAWS[samples]]):
             states: list[State] = []
             fit_online(problem, dataclasses.replace(pace, samples=samples), seed, seen=states.append)
             for state in states:
@@ -172,5 +172,8 @@ def traces(problem: Problem, pace: Pace, seeds: Sequence[int]) -> Iterator[Row]:
 
 
 SAMPLES = (1, 10)
+MOST_DRAWS = {1: None, 10: 5}
+"""Draws of so many samples an observation; None for all."""
+
 EXACT, ONLINE = "L-BFGS", {1: "online, 1 sample", 10: "online, 10 samples"}
 SHOWN = (1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 56, 80)
