@@ -14,7 +14,7 @@ from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.entropy_objective import Objective
-from thesis_cli.inference.pairwise import pairwise
+from thesis_cli.inference.pairwise import Pairwise, pairwise
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.inference.trw import maximum_spanning_forest, uniform_spanning_trees
 from thesis_cli.models.factor_graph import FactorGraph
@@ -112,12 +112,7 @@ def frank_wolfe(
     """
     if map_calls < 1:
         raise InputError(f"{map_calls} MAP calls", "it must be at least one")
-    try:
-        form = pairwise(graph)
-    except UnsuitableModel as error:
-        raise UnsuitableModel(f"Frank-Wolfe takes pairwise models, and {error.problem}", REMEDY) from error
-    if not form.soft:
-        raise UnsuitableModel("Frank-Wolfe takes no impossible configurations", REMEDY)
+    form = _soft_pairwise(graph)
     rho = np.ones(len(form.edges))
     if entropy == "trw":
         rho = uniform_spanning_trees(len(form.cardinalities), form.edges)
@@ -153,6 +148,16 @@ def frank_wolfe(
         mixture.mu[: form.offsets[-1]],
         objective.rho,
     )
+
+
+def _soft_pairwise(graph: FactorGraph) -> Pairwise:
+    try:
+        form = pairwise(graph)
+    except UnsuitableModel as error:
+        raise UnsuitableModel(f"Frank-Wolfe takes pairwise models, and {error.problem}", REMEDY) from error
+    if not form.soft:
+        raise UnsuitableModel("Frank-Wolfe takes no impossible configurations", REMEDY)
+    return form
 
 
 def _turn(objective: Objective, mu: Floats, step: float, worth: float) -> bool:
