@@ -93,7 +93,7 @@ def _limits(node: Let, stages: list[tuple[str, Batch]], body: Batch, outer: int)
             slopes[other] = slopes.get(other, NONE) + own.scaled(slope.largest, slope.reason)
     if node.observations:
         place = node.observations[0].place
-        error = Limit.of(math.inf, f"no bound is known for the conditioning at {place}")
+        error = Limit.of(math.inf, f"none is known for the conditioning at {place}")
         slopes = {name: Limit.of(math.inf, error.reason) for name in node.free}
     return error, slopes
 
