@@ -189,9 +189,9 @@ standard errors over folds (10; 5 for digits ranking, 400 images); regularisatio
 observations. Filled: Vembu et al. eq. 1 with the features named; open: logistic and ridge regressions by \
 scikit-learn; crosses: eq. 1 with R = 1 and lambda = ln |Y|. (b) Bounds on the norm over the norm of the \
 parameters, median and range over data sets, features and folds. (c) Share of the way from the objective \
-at 0 to its minimum that is left after so many passes over the observations (lambda = 0.01, default features; means \
-of 20 draws, of 5 for 10 samples): online with 1 and 10 exact samples for each observation in a step of 10 observations, and L-BFGS with \
-exact gradients. The source has no experiments."""
+at 0 to its minimum that is left after so many passes over the observations (lambda = 0.01, default \
+features): online with 1 and 10 exact samples for each observation in steps of 10 observations (means of 20 \
+and 5 draws), and L-BFGS with exact gradients. The source has no experiments."""
 
 
 def _better(id, data, better, worse, loss=None, **more):
@@ -306,7 +306,7 @@ EXPERIMENT = Experiment(
             "steps, chosen",
             OWN,
             "with the regularisation chosen on validation observations, coupling from the past proposes half as many "
-            "structures as there are, or more, for one sample (median over data sets and features of the mean over |Y|)",
+            "structures as there are, or more, for one sample (median over data sets and features of their share)",
             ">",
             0.5,
             _share_of_size,

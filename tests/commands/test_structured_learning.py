@@ -123,7 +123,7 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path, ranks, monkeypatch, me
         ("train t.csv --task ranking --labels 3", "t.csv: it has 3 columns, of which 3 are to be labels"),
         ("train t.csv --task multilabel --labels 2", "t.csv:2: the labels 1, 2 are not all 0 or 1"),
         ("train bad.csv --task ranking --labels 2", "bad.csv:2: the labels 1, 1 are no permutation"),
-        ("train nan.csv --task ranking --labels 2", "nan.csv:2: 'x' is 'nan'; it must be a number of at most 1e"),
+        ("train nan.csv --task ranking --labels 2", "nan.csv:2: 'x' is 'nan'; it must be a number, at most 1e"),
         ("train t.csv --task ranking --labels 2 --features nodes", "features nodes do not go with the task ranking"),
         ("train t.csv --task ranking --labels 2 --passes 3", "--passes does not go with --method exact"),
         ("train t.csv --task ranking --labels 2 --regularisation 0", "--regularisation"),

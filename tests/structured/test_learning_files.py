@@ -39,7 +39,7 @@ def test_a_table_from_a_file_or_a_frame(tmp_path):
         ("x,x\n3,4\n", "two columns are called 'x'"),
         ("x,\n3,4\n", "a column has no name"),
         ("x,y\n3\n", "t.csv:2: it has 1 cells; the heading has 2"),
-        ("x,y\n3,4\n\n3,nan\n", "t.csv:4: 'y' is 'nan'; it must be a number of at most 1e"),
+        ("x,y\n3,4\n\n3,nan\n", "t.csv:4: 'y' is 'nan'; it must be a number, at most 1e"),
         ("x,y\n3,inf\n", "t.csv:2: 'y' is 'inf'"),
         ("x,y\n-1e101,1\n", "t.csv:2: 'x' is '-1e101'"),
         ("x,y\n3,\n", "t.csv:2: 'y' is ''"),

@@ -19,6 +19,8 @@ MOST_CELLS = 10**8
 LARGEST = 1e100
 """Largest absolute value of a cell, whose square is far from overflow."""
 
+REMEDY = f"it must be a number, at most {LARGEST:g} in absolute value"
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -91,7 +93,7 @@ def read_table(source: Any) -> Table:
             number = _number(cell)
             if number is None:
                 problem = f"{heading[at]!r} is {cell.strip()[:40]!r}"
-                raise InputError(problem, f"it must be a number of at most {LARGEST:g}", source=name, line=line)
+                raise InputError(problem, REMEDY, source=name, line=line)
             values[k, at] = number
     return _not_empty(Table(heading, values, name, tuple(lines[1:])))
 
@@ -180,9 +182,7 @@ def _from_frame(source: Any) -> Table:
     wrong = ~(np.abs(values) <= LARGEST)
     if wrong.any():
         row, at = np.argwhere(wrong)[0]
-        raise InputError(
-            f"{names[at]!r} of row {row + 1} is {values[row, at]}", "it must be a finite number", source=name
-        )
+        raise InputError(f"{names[at]!r} of row {row + 1} is {values[row, at]}", REMEDY, source=name)
     return _not_empty(Table(names, values, name))
 
 

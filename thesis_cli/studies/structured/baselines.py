@@ -44,7 +44,7 @@ def logistic(problem: Problem, classes: Ints, rows: Any = slice(None)) -> Any:
 
 
 def bit_chances(problem: Problem) -> Callable[[Floats], Floats]:
-    """Probability of each bit by a logistic regression of its own (one against the rest)."""
+    """Probability of each bit by a logistic regression of its own (one-vs-rest)."""
     models = []
     for bits in problem.structures.T:
         constant = (bits == bits[0]).all()
@@ -116,7 +116,7 @@ def _sorted(scores: Floats) -> Ints:
     return found.astype(np.int64)
 
 
-REST, POWERSET = Baseline("one against the rest", one_against_rest), Baseline("a class a structure", powerset)
+REST, POWERSET = Baseline("one-vs-rest", one_against_rest), Baseline("label powerset", powerset)
 PAIRWISE, REGRESSION = Baseline("pairwise comparison", pairwise), Baseline("regression of ranks", regression)
 
 BASELINES = {

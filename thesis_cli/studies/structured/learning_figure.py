@@ -23,13 +23,15 @@ MARKERS = {
     "ranks": ("^", 3),
     "orders": ("s", 4),
     "nodes": ("D", 5),
-    "one against the rest": ("o", None),
-    "a class a structure": ("s", None),
+    "one-vs-rest": ("o", None),
+    "label powerset": ("s", None),
     "pairwise comparison": ("^", None),
     "regression of ranks": ("v", None),
     NORMALISED: ("x", None),
 }
 """Marker and colour of each method; rivals are open and black."""
+
+LABELS = {NORMALISED: r"$R = 1$, $\lambda = \ln |Y|$"}
 
 
 def draw(frame: pd.DataFrame, names: Sequence[str]) -> Figure:
@@ -58,7 +60,7 @@ def _losses(axes: Axes, frame: pd.DataFrame, names: Sequence[str]) -> None:
             if colour is not None:
                 style = {"color": COLOURS[colour]}
             x = at + 0.8 * ((place + 0.5) / len(present) - 0.5)
-            name = None if method in shown else method
+            name = None if method in shown else LABELS.get(method, method)
             shown.add(method)
             axes.errorbar(x, values.mean(), yerr=error, fmt=marker, markersize=4, label=name, **style)
     axes.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
@@ -66,8 +68,8 @@ def _losses(axes: Axes, frame: pd.DataFrame, names: Sequence[str]) -> None:
     axes.grid(False, axis="x")
     for at in range(1, len(names)):
         axes.axvline(at - 0.5, color="grey", linewidth=0.5, alpha=0.5)
-    axes.legend(ncol=1, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    label(axes, "", "share of wrong structures", "(a) test observations")
+    axes.legend(ncol=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    label(axes, "(a) test observations by data set", "share of wrong structures")
 
 
 def _norms(axes: Axes, frame: pd.DataFrame) -> None:
@@ -89,14 +91,21 @@ def _norms(axes: Axes, frame: pd.DataFrame) -> None:
 
 
 def _traces(axes: Axes, frame: pd.DataFrame) -> None:
+    from matplotlib.lines import Line2D
+
     rows = frame[(frame.kind == "trace") & (frame.left > 0)]
-    styles = {EXACT: "--", ONLINE[1]: "-", ONLINE[10]: ":"}
+    styles: dict[str, Any] = {EXACT: "--", ONLINE[1]: "-", ONLINE[10]: ":"}
+    keys = [Line2D([], [], color="black", linestyle=style, label=method) for method, style in styles.items()]
     for colour, (data, part) in zip(COLOURS, rows.groupby("data", sort=False), strict=False):
+        keys.append(Line2D([], [], color=colour, label=str(data)))
         for method, style in styles.items():
             means = part[part.method == method].groupby("passes").left.mean()
-            axes.plot(means.index, means, style, color=colour, label=f"{data}, {method}")
+            axes.plot(means.index, means, style, color=colour)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    ticks = [tick for tick in (1, 2, 5, 10, 20, 50) if tick <= rows.passes.max()]
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
     axes.set_ylim(bottom=1e-5)
-    axes.legend(fontsize=5.5, ncol=1, loc="lower left")
+    axes.legend(handles=keys, loc="lower left")
     label(axes, "passes over the observations", "objective's way left", "(c) exact and sampled gradients")
