@@ -65,6 +65,7 @@ def plot(frame):
     grid = np.linspace(1.2, 4, 50)
     ax.plot(grid, 2 * np.exp(-(grid**2) / 2), "k--", label="Hoeffding's bound")
     ax.set_yscale("log")
+    ax.set_xlim(0, 5.2)
     ax.set_ylim(1e-5, 2)
     ax.legend(loc="upper right")
     label(ax, r"deviation $\epsilon$, in units of $R G / \sqrt{S}$", "probability of that or more")
