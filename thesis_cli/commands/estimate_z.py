@@ -73,7 +73,8 @@ class EstimateZRequest(Request):
     method: Literal["auto", "exact", "full-rank", "expanded", RivalName] = option(
         "auto",
         "Method: full-rank perturbs every configuration; expanded maximises over copies of the variables, which "
-        "bounds ln Z from below; wish maximises under random parity constraints; frank-wolfe bounds ln Z from above by "
+        "bounds ln Z from below; wish maximises under random parity constraints; mesh-bethe bounds ln Z of attractive "
+        "binary models from below; frank-wolfe bounds ln Z from above by "
         "MAP calls; ais anneals Gibbs chains; thermodynamic integrates over temperatures; auto finds the exact answer "
         "or, where none is had within --time-limit, estimates and bounds.",
     )
@@ -120,7 +121,7 @@ class EstimateZRequest(Request):
         """Refuse options that do not go together."""
         if self.method not in ("auto", "full-rank") and self.quantity == "f":
             raise InputError(f"--quantity f does not go with --method {self.method}", "it is for full-rank")
-        if self.uai is not None and self.method in ("expanded", "frank-wolfe"):
+        if self.uai is not None and self.method in ("expanded", "mesh-bethe", "frank-wolfe"):
             raise InputError(f"--uai does not go with --method {self.method}", "it holds an estimate, not a bound")
         if self.uai is not None and self.quantity == "f":
             raise InputError("--uai does not go with --quantity f", "it holds log10 Z")

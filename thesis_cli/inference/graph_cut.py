@@ -145,6 +145,10 @@ class MinimumCut:
     """Exact MAP of a binary pairwise model whose edges are attractive once some variables are
     flipped.
 
+    Attributes
+    ----------
+    flips : the variables that are flipped, shape (n,).
+
     Raises
     ------
     UnsuitableModel : a cycle of edges stays frustrated whatever is flipped; the message names one
@@ -154,14 +158,14 @@ class MinimumCut:
     def __init__(self, model: BinaryModel) -> None:
         form = CutForm.of(model)
         self.model = model
-        self._flips = _flips(len(model.unary), form.edges, form.repulsive)
+        self.flips = _flips(len(model.unary), form.edges, form.repulsive)
         self._log_odds = form.log_odds
         capacities, forbidden = form.capacities, form.forbidden
-        turned = self._flips[form.edges[:, 0], None]
+        turned = self.flips[form.edges[:, 0], None]
         self._network = Network(
             form.edges,
             np.where(turned, capacities[:, ::-1], capacities),
-            np.where(self._flips[:, None], forbidden[:, ::-1], forbidden),
+            np.where(self.flips[:, None], forbidden[:, ::-1], forbidden),
         )
 
     def maximise(self, noise: Floats) -> tuple[Floats, Ints]:
@@ -170,10 +174,10 @@ class MinimumCut:
         values, states = np.full(batch, -np.inf), np.zeros((batch, n), np.int64)
         if not self._network.possible:
             return values, states
-        signs = np.where(self._flips, 1.0, -1.0)
+        signs = np.where(self.flips, 1.0, -1.0)
         for rows in self.model.blocks(batch):
             costs = signs * (self._log_odds + noise[rows, :, 1] - noise[rows, :, 0])
-            states[rows] = self._network.labels(costs) ^ self._flips
+            states[rows] = self._network.labels(costs) ^ self.flips
             values[rows] = self.model.values(states[rows], noise[rows])
         return values, states
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from thesis_cli.base.errors import UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.shared.annealing import ais, frank_wolfe, thermodynamic
@@ -15,7 +16,7 @@ from thesis_cli.commands.shared.rival_fields import CHAINS, MAP_CALLS, SWEEPS, E
 if TYPE_CHECKING:
     from thesis_cli.models.factor_graph import Model
 
-RivalName = Literal["wish", "frank-wolfe", "ais", "thermodynamic"]
+RivalName = Literal["wish", "mesh-bethe", "frank-wolfe", "ais", "thermodynamic"]
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,24 @@ def _wish(model: Model, options: RivalOptions, progress: Progress) -> Portfolio:
     return Portfolio(tuple(found), meaning, found[0].map_calls)
 
 
+def _mesh_bethe(model: Model, options: RivalOptions, progress: Progress) -> Portfolio:
+    from thesis_cli.models.factor_graph import FactorGraph
+    from thesis_cli.perturbation.mesh_bethe import mesh_bethe
+
+    if not isinstance(model, FactorGraph):
+        raise UnsuitableModel("--method mesh-bethe takes models with variables, not a vector", "use full-rank")
+    (found,) = mesh_bethe(model)
+    meaning = (
+        f"ln Z >= {found.value:.6g} for certain; the best Bethe approximation is at most {found.high:.6g}, "
+        "and ln Z may be above it"
+    )
+    bound = replace(found, high=found.value)
+    return Portfolio((bound,), meaning, found.map_calls)
+
+
 METHODS: Mapping[str, Callable[[Model, RivalOptions, Progress], Portfolio]] = {
     "wish": _wish,
+    "mesh-bethe": _mesh_bethe,
     "frank-wolfe": frank_wolfe,
     "ais": ais,
     "thermodynamic": thermodynamic,
