@@ -95,7 +95,8 @@ def test_errors_bound_the_way_to_a_middle_and_fall_with_the_square_of_the_cells(
     totals = []
     for size in (2, 5, 40, 80):
         mesh = mesh_of(model, low, high, np.full(5, size))
-        at = [np.abs(np.arcsin(np.sqrt(p)) - np.arcsin(np.sqrt(x))).argmin() for p, x in zip(mesh.points, best)]
+        angles = [np.arcsin(np.sqrt(points)) for points in mesh.points]
+        at = [np.abs(a - x).argmin() for a, x in zip(angles, np.arcsin(np.sqrt(best)), strict=True)]
         middle = np.array([p[k] for p, k in zip(mesh.points, at, strict=True)])
         error = sum(e[k] for e, k in zip(mesh.errors, at, strict=True))
         assert 0 <= model.value(best) - model.value(middle) <= error
