@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thesis_cli.studies.semantics.evaluations import Judge, Way
+from thesis_cli.semantics.parser import parse
+from thesis_cli.studies.semantics.evaluations import Judge, Way, calls
 from thesis_cli.studies.semantics.laws import CONDITIONED, EXAMPLES, PAIRS
 
 LEVELS = np.linspace(0, 1, 202)[1:-1]
@@ -45,9 +46,10 @@ def test_evaluations_are_judged_by_their_law():
     found = judge.accuracy(Way(20, "quantiles"), rng)
     assert found.error < found.bound
     assert found.distance < found.distance_bound
-    assert found.values == 400
-    assert found.standard_error == 0
+    assert (found.values, found.reductions) == (20 + 20 + 400, 1)
+    assert calls(parse("let x = normal(0, 1) in if(x > 0, x, -x / 2)")) == 5
+    assert calls(parse("normal(0, 1) + 2")) == 2
     drawn = judge.accuracy(Way(20, "random", "random", 4), rng)
     assert drawn.error > found.error
     assert drawn.standard_error > 0
-    assert np.isnan(drawn.bound)
+    assert np.isnan(drawn.distance_bound)

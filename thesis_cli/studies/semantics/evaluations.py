@@ -14,8 +14,10 @@ from thesis_cli.embeddings.expansion import Expansion, wasserstein
 from thesis_cli.embeddings.kernels import Gaussian, median_distance
 from thesis_cli.privacy.expressions import read_columns
 from thesis_cli.privacy.release_files import read_release
-from thesis_cli.semantics.evaluate import Evaluated, Settings, Table, evaluate
+from thesis_cli.semantics.denotation import Settings, Table
+from thesis_cli.semantics.evaluate import evaluate
 from thesis_cli.semantics.parser import parse
+from thesis_cli.semantics.syntax import Call, Expression, Let
 from thesis_cli.studies.semantics.laws import Conditioned, Example
 from thesis_cli.studies.semantics.rates import Target, dense
 
@@ -30,10 +32,11 @@ class Accuracy:
         error of that.
     bound : the program's bound of it.
     distance, distance_bound : W1 distance, and the program's bound.
-    values : values of functions before they were reduced, over all operations.
-    monte_carlo : root mean square error of as many independent values.
+    values : values of functions and points of distributions that were computed.
+    reductions : number of reductions.
+    monte_carlo : root mean square error of independent values of the expression that take as many.
     seconds : of one evaluation.
-    monte_carlo_seconds : of the same number of independent values.
+    monte_carlo_seconds : of those independent values.
     """
 
     error: float
@@ -42,6 +45,7 @@ class Accuracy:
     distance: float
     distance_bound: float
     values: int
+    reductions: int
     monte_carlo: float
     seconds: float
     monte_carlo_seconds: float
@@ -76,7 +80,7 @@ class Judge:
             found = evaluate(self._expression, settings, int(rng.integers(2**31)))
             seconds = time.perf_counter() - start
             errors[k] = self._target.distance(found.expansion)
-        values = _values(found)
+        values = max(1, found.evaluations // calls(self._expression))
         start = time.perf_counter()
         if isinstance(self._example, Example):
             self._example.sample(rng, values)
@@ -88,15 +92,23 @@ class Judge:
             _finite(found.rkhs_error),
             math.nan if apart is None else apart,
             _finite(found.error.largest),
-            values,
+            found.evaluations,
+            len(found.steps),
             self._target.monte_carlo(values),
             seconds,
             sampled if isinstance(self._example, Example) else math.nan,
         )
 
 
-def _values(found: Evaluated) -> int:
-    return max(sum(step.before for step in found.steps), len(found.expansion))
+def calls(expression: Expression) -> int:
+    """Number of functions and distributions that one value of an expression takes."""
+    match expression:
+        case Call():
+            return 1 + sum(calls(argument) for argument in expression.arguments)
+        case Let():
+            bound = sum(calls(each) for _, each in expression.bindings)
+            return bound + sum(calls(each) for each in expression.observations) + calls(expression.body)
+    return 0
 
 
 def _finite(bound: float) -> float:
@@ -130,7 +142,8 @@ def released(path: Path, way: Way, rng: np.random.Generator) -> Accuracy:
         bound=_finite(found.rkhs_error),
         distance=math.nan if apart is None else apart,
         distance_bound=_finite(found.error.largest),
-        values=_values(found),
+        values=found.evaluations,
+        reductions=len(found.steps),
         monte_carlo=math.nan,
         seconds=seconds,
         monte_carlo_seconds=math.nan,
