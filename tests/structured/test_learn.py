@@ -82,7 +82,7 @@ def test_sampled_gradients_are_unbiased(sampler):
     one = problem()
     at = np.random.default_rng(1).normal(size=one.shape)
     rows, rng = np.arange(len(one.inputs)), np.random.default_rng(0)
-    found = np.array([sampled_gradient(one, at, rows, 2, sampler, rng)[0] for _ in range(150)])
+    found = np.array([sampled_gradient(one, at, rows, 2, sampler, rng)[0] for _ in range(100)])
     errors = found.std(axis=0) / math.sqrt(len(found))
     assert (np.abs(found.mean(axis=0) - one.gradient(at)) < 5 * errors).all()
 
@@ -100,6 +100,17 @@ def test_sampled_gradients_come_near_the_minimum_and_more_passes_nearer():
     assert list(found.trace["samples"])[-1] == 60 * 12
     again = fit_online(one, Pace(60, 4, 1), seed=0, start=seen[40])
     np.testing.assert_array_equal(again.parameters, found.parameters)
+
+
+def test_steps_shrink_and_later_ones_weigh_more(monkeypatch):
+    one = problem(regularisation=0.2)
+    push = np.full(one.shape, 0.01)
+    monkeypatch.setattr("thesis_cli.structured.online.sampled_gradient", lambda *_: (push, 0))
+    found = fit_online(one, Pace(passes=2, batch=4), seed=0)
+    curvature = smoothness(one, np.random.default_rng([0, 0]))
+    ways = np.cumsum([1 / (0.2 * step + curvature) for step in range(1, 7)])
+    expected = -push * np.average(ways, weights=range(1, 7))
+    np.testing.assert_allclose(found.parameters, expected)
 
 
 def test_smoothness_is_the_curvature_at_zero():
