@@ -75,7 +75,7 @@ REFUSED = [
     ({"method": "exact", "samples": 5}, "--samples does not go with --method exact; it is for perturb"),
     ({"method": "telescoping", "steps": 5}, "--steps goes with --sampler truncated"),
     ({"method": "uniform", "samples": 1}, "needs 2 or more"),
-    ({"noise": "pairs"}, "has no noise on 'pairs'; must be one of: children, nodes"),
+    ({"noise": "pairs"}, "has no noise on 'pairs'; must be one of: nodes"),
     ({"noise": "nodes", "error": 0.2}, "does not go"),
     ({"method": "telescoping", "error": 1.0}, "--error is 1"),
     ({"method": "telescoping", "schedule": "theorem", "confidence": 0.9}, "Theorem 2.5 has the confidence 3/4"),

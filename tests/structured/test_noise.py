@@ -35,11 +35,6 @@ def of_edges(row, noise):
     return of_bits([frozenset(e) in edges for e in combinations(range(len(row) - 1), 2)], noise)
 
 
-def of_children(row, noise):
-    pairs = noise.reshape(-1, 2)
-    return sum(pairs[v - 1, row[v]] for v in range(1, len(row)) if row[TREE[v]])
-
-
 def of_blocks(row, noise):
     """Element j >= 1 has j + 1 numbers, one for each least element of its block."""
     least = [row.tolist().index(block) for block in row]
@@ -59,7 +54,6 @@ CASES = [
     ("permutations", 4, "orders", None, "orders", of_orders, 6),
     ("cycles", 5, "edges", None, "edges", of_edges, 6),
     ("cycle-sets", 5, "edges", None, "edges", of_edges, 6),
-    ("subtrees", 5, "nodes", TREE, "children", of_children, 4),
     ("subtrees", 5, "nodes", TREE, "nodes", lambda row, noise: of_bits(row[1:], noise), 4),
     ("partitions", 4, "pairs", None, "blocks", of_blocks, 3),
     ("partitions", 4, "pairs", None, "pairs", of_pairs, 6),
@@ -113,7 +107,7 @@ def test_one_element_takes_no_noise_or_little():
 
 
 def test_unknown_and_too_large():
-    with pytest.raises(InputError, match="no noise on 'pairs'; must be one of: children, nodes"):
+    with pytest.raises(InputError, match="no noise on 'pairs'; must be one of: nodes"):
         noise_on(space("subtrees", 2, None, [-1, 0]), np.zeros(2), "pairs")
     assert noise_names(space("permutations", 19, "orders")) == ["orders"]
     assert noise_names(space("partitions", 15)) == ["pairs"]

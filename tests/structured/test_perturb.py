@@ -52,18 +52,6 @@ def test_independent_bits_have_a_tight_upper_bound_and_exact_samples():
     assert maxima.structures.mean(axis=0) == pytest.approx(chances, abs=5 * 0.5 / math.sqrt(4000))
 
 
-def test_noise_on_children_gives_the_upper_bound_by_hand():
-    """A path of two nodes below the root: E max {g0, w + g1 + max(h0, v + h1)} in closed form."""
-    found = space("subtrees", 3, None, [-1, 0, 1])
-    weights = np.array([0.5, 1.0, -0.3])
-    bound = structured_bound(structured_maxima(noise_on(found, weights, "children"), 20_000, np.random.SeedSequence(6)))
-    draws = np.random.default_rng(7).gumbel(-np.euler_gamma, size=(4, 200_000))
-    inner = np.maximum(draws[2], weights[2] + draws[3])
-    values = weights[0] + np.maximum(draws[0], weights[1] + draws[1] + inner)
-    error = math.hypot(bound.standard_error, values.std() / math.sqrt(values.size))
-    assert bound.value == pytest.approx(values.mean(), abs=5 * error)
-
-
 def test_first_maxima_do_not_depend_on_how_many_follow():
     cycles = space("cycles", 5)
     noise, seed = noise_on(cycles, weights_of(cycles)), 8

@@ -24,7 +24,6 @@ from thesis_cli.structured.partitions import LARGEST_PARTITION, block_lattice
 from thesis_cli.structured.partitions import canonical as labelled
 from thesis_cli.structured.permutations import LARGEST_ORDER, added
 from thesis_cli.structured.space import Maxima, Space
-from thesis_cli.structured.subtrees import Subtrees
 
 Shift = Callable[[Floats], tuple[Floats, Floats]]
 """Noise, shape (problems, entries), to what it adds to the weights, shape (problems, dimension), and
@@ -140,27 +139,6 @@ def _node_bits(space: Space, weights: Floats) -> Noise:
     return _bits(space, weights, "nodes", "each node but the root", np.arange(1, space.elements))
 
 
-def _children(space: Space, weights: Floats) -> Noise:
-    """Noise on nodes whose parent is in the tree. Of the others the state is known.
-
-    The noise of node i is y_p gamma_i(0) + y_i (gamma_i(1) - gamma_i(0)) with its parent p. From the
-    leaves up, Jensen's inequality gives E max >= ln Z as for independent variables.
-    """
-    assert isinstance(space, Subtrees)
-    d, parents = space.elements, space.parents
-
-    def shift(noise: Floats) -> tuple[Floats, Floats]:
-        off, on = noise[:, ::2], noise[:, 1::2]
-        change = np.zeros((len(noise), d))
-        change[:, 1:] = on - off
-        for node in range(1, d):
-            change[:, parents[node]] += off[:, node - 1]
-        return change, np.zeros(len(noise))
-
-    maximise = _in_weights(space, weights, shift)
-    return Noise("children", "each node whose parent is in the tree", d - 1, 2 * (d - 1), maximise)
-
-
 def _item_positions(space: Space, weights: Floats) -> Noise:
     """The position of the last item follows from the others."""
     d = space.elements
@@ -256,6 +234,6 @@ _KINDS: dict[tuple[str, str], dict[str, _Kind]] = {
     ("permutations", "orders"): {"positions": (_few_orders, _order_positions), "orders": (_always, _order_bits)},
     ("cycles", ""): {"edges": (_always, _edge_bits)},
     ("cycle-sets", ""): {"edges": (_always, _edge_bits)},
-    ("subtrees", ""): {"children": (_always, _children), "nodes": (_always, _node_bits)},
+    ("subtrees", ""): {"nodes": (_always, _node_bits)},
     ("partitions", ""): {"blocks": (_few_partitions, _blocks), "pairs": (_always, _pair_bits)},
 }

@@ -17,7 +17,7 @@ else:
     StructuredSource = str
 
 
-NoiseName = Literal["bits", "positions", "orders", "edges", "children", "nodes", "blocks", "pairs"]
+NoiseName = Literal["bits", "positions", "orders", "edges", "nodes", "blocks", "pairs"]
 
 
 def noise_option() -> Any:
