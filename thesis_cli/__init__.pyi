@@ -458,7 +458,7 @@ def structured_ln_z(
     sampler: Literal['auto', 'draw', 'meta', 'truncated'] = ...,
     steps: int | None = ...,
     most_steps: int = ...,
-    noise: Literal['bits', 'positions', 'orders', 'edges', 'children', 'nodes', 'blocks', 'pairs'] | None = ...,
+    noise: Literal['bits', 'positions', 'orders', 'edges', 'nodes', 'blocks', 'pairs'] | None = ...,
     samples: int = ...,
     exact: bool = ...,
     confidence: float | None = ...,
@@ -474,7 +474,7 @@ def structured_sample(
     distance: float = ...,
     steps: int | None = ...,
     most_steps: int = ...,
-    noise: Literal['bits', 'positions', 'orders', 'edges', 'children', 'nodes', 'blocks', 'pairs'] | None = ...,
+    noise: Literal['bits', 'positions', 'orders', 'edges', 'nodes', 'blocks', 'pairs'] | None = ...,
     seed: int | None = ...,
     progress: bool = ...,
 ) -> StructuredSampleResult: ...

@@ -33,7 +33,7 @@ def test_needed_work_of_two_structures_by_hand():
     bit = space("hypercube", 1, "linear")
     found = needed(bit, np.array([1.0]), 0.5)
     z, twice = 1 + math.e, 1 + math.e**2
-    assert found.uniform == math.ceil((2 * twice / z**2 - 1) / (0.25 * 0.25))
+    assert found.uniform == pytest.approx((2 * twice / z**2 - 1) / ((1 - 1 / 1.5) ** 2 / 4))
     assert found.perturbations == math.ceil(4 * math.pi**2 / 6 / math.log(1.5) ** 2)
     # span 1, radius 1/2: q = 1.5, steps at 2/3 and 1; R |w| = 1: 3 steps
     counts = [math.sinh(step / 2) ** 2 for step in (2 / 3, 1 / 3)]

@@ -11,7 +11,8 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.structured import schedules
 from thesis_cli.structured.ranges import map_range, norm_range
 from thesis_cli.structured.space import Space
-from thesis_cli.studies.structured.exact_ratios import exact_ratios, uniform_variance
+from thesis_cli.studies.structured.exact_ratios import exact_ratios
+from thesis_cli.studies.structured.needed import needed_numbers
 
 STEPS_A_NAT = 3
 """The constant p of Theorem 2.5."""
@@ -63,14 +64,14 @@ def needed(space: Space, weights: Floats, error: float) -> Needed:
     error : epsilon, between 0 and 1.
     """
     limits = map_range(space, weights)
+    found = needed_numbers(space, weights, norm_range(space, weights).high, STEPS_A_NAT, error)
     schedule = schedules.corrected_schedule(STEPS_A_NAT, limits.span / 2)
     target = schedules.relative_variance(error, CONFIDENCE)
     counts = schedules.needed_samples(schedule.variance_bounds(limits.span), target)
-    printed = schedules.corrected_schedule(STEPS_A_NAT, norm_range(space, weights).high).ratios
     return Needed(
         perturbations(error),
-        math.ceil(uniform_variance(space, weights) / ((1 - CONFIDENCE) * error**2)),
-        float(counts.sum()),
+        found["uniform average"],
+        found["span"],
         float(counts @ exact_ratios(space, weights, schedule, limits).steps),
-        float(printed) * schedules.printed_samples(printed, STEPS_A_NAT, error),
+        found["Theorem 2.5"],
     )
