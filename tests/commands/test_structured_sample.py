@@ -72,3 +72,10 @@ def test_refusals(options, message):
     with pytest.raises(InputError) as caught:
         tc.structured_sample(TREE, seed=1, **options)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["draw", "meta", "truncated", "perturb"])
+def test_more_draws_than_memory_holds_are_refused(method):
+    large = (space("permutations", 20, "positions"), np.zeros(400))
+    with pytest.raises(InputError, match=r"--count 10,000,000 structures .* more than 1 GiB; at most 6,710,886 fit"):
+        tc.structured_sample(large, count=10**7, method=method)

@@ -20,6 +20,7 @@ from thesis_cli.commands.shared.model_source import label
 from thesis_cli.commands.shared.structured_source import (
     NoiseName,
     StructuredSource,
+    check_rows,
     noise_option,
     open_structured,
     structured_argument,
@@ -194,6 +195,7 @@ def _perturb(job: _Job) -> _Found:
     from thesis_cli.structured.noise import noise_on
     from thesis_cli.structured.perturb import Scale, structured_bound, structured_maxima
 
+    check_rows("--samples", job.request.samples, job.model)
     noise = noise_on(job.model.space, job.model.weights, job.request.noise)
     samples, found = job.request.samples, []
     scales: tuple[Scale, Scale] = ("sum", "average")
@@ -214,6 +216,7 @@ def _full_rank(job: _Job) -> _Found:
     from thesis_cli.structured.perturb import full_rank_maxima
 
     space, weights, samples = job.model.space, job.model.weights, job.request.samples
+    check_rows("--samples", samples, job.model)
     with job.progress(samples, "perturbations") as tick:
         values, _ = full_rank_maxima(space, weights, samples, job.seeds(1)[0], tick)
     posterior = GammaPosterior.from_log_times(-np.euler_gamma - values)

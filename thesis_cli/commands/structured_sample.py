@@ -19,6 +19,7 @@ from thesis_cli.commands.shared.model_source import label
 from thesis_cli.commands.shared.structured_source import (
     NoiseName,
     StructuredSource,
+    check_rows,
     noise_option,
     open_structured,
     structured_argument,
@@ -137,6 +138,7 @@ def run(request: StructuredSampleRequest, progress: Progress) -> StructuredSampl
     seed = seed_or_fresh(request.seed)
     with about(label(request.model)):
         model = open_structured(request.model)
+        check_rows("--count", request.count, model)
         root = np.random.SeedSequence(seed)
         if request.method == "perturb":
             drawn = _perturbed(model, request, root, progress)

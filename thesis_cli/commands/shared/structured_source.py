@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.commands.core.fields import argument, option
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 else:
     StructuredSource = str
 
+
+MOST_NUMBERS = 2**27
+"""Entries of a table of structures, 1 GiB."""
 
 NoiseName = Literal["bits", "positions", "orders", "edges", "nodes", "blocks", "pairs"]
 
@@ -58,3 +61,16 @@ def open_structured(source: StructuredSource) -> StructuredModel:
             raise InputError("the weights are no numbers", "give one for each feature") from None
         return StructuredModel(source[0], weights)
     raise InputError(f"the model is of type {type(source).__name__}", "give a TOML file, or (space, weights)")
+
+
+def check_rows(option: str, count: int, model: StructuredModel) -> None:
+    """Refuse more structures than memory shall hold.
+
+    Raises
+    ------
+    ModelTooLarge : naming the option, and the most rows.
+    """
+    width = max(1, model.space.width)
+    if count * width > MOST_NUMBERS:
+        problem = f"{option} {count:,} structures of {width:,} numbers each take more than 1 GiB"
+        raise ModelTooLarge(problem, f"at most {MOST_NUMBERS // width:,} fit")
