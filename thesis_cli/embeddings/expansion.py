@@ -63,7 +63,7 @@ class Expansion:
     @property
     def total(self) -> float:
         """Sum of the weights."""
-        return math.fsum(self.weights)
+        return float(self.weights.sum())
 
     @property
     def total_variation(self) -> float:

@@ -74,7 +74,9 @@ class GaussSums:
         self._extents = last
         margin = 2 * REACH + 3
         self._base = np.concatenate([[0], np.cumsum(last[:-1] + margin)]) + REACH + 1
-        self._occupied, at = np.unique(boxes + self._base[group], return_inverse=True)
+        boxes += self._base[group]  # in increasing order, as the points are
+        new = np.concatenate([[True], np.diff(boxes) > 0])
+        self._occupied, at = boxes[new], np.cumsum(new) - 1
         self._moments = np.zeros((len(self._occupied) + 1, TERMS))
         for k in range(TERMS):
             self._moments[:-1, k] = np.bincount(at, w, len(self._occupied))

@@ -148,6 +148,7 @@ def _frank_wolfe(given: Expansion, size: int, kernel: Kernel, rng: np.random.Gen
     aim = kernel.values(given, places) / total
     chosen, weights, reached = np.zeros(0, np.int64), np.zeros(0), np.zeros(len(places))
     for _ in range(ROUNDS if size <= REFIT else 1):
+        settled = weights
         while len(chosen) < size:
             gains = aim - reached
             gains[chosen] = -np.inf
@@ -161,7 +162,9 @@ def _frank_wolfe(given: Expansion, size: int, kernel: Kernel, rng: np.random.Gen
             reached += step * (column - reached)
         if size <= REFIT:
             points = places[chosen]
-            weights = simplex_weights(kernel.matrix(points, points), aim[chosen], weights / weights.sum())
+            # Few weights stay, so to add points one by one is quicker than to drop nearly all.
+            start = np.append(settled, np.zeros(size - len(settled))) if len(settled) else None
+            weights = simplex_weights(kernel.matrix(points, points), aim[chosen], start)
         chosen, weights = chosen[weights > 0], weights[weights > 0]
         reached = kernel.values(Expansion(places[chosen], weights), places)
         if len(chosen) >= size or len(chosen) == len(places):
