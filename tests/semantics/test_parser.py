@@ -37,7 +37,7 @@ def shown(node) -> str:
         ("2 ** -3 ** 2", "**(2 negative(**(3 2)))"),
         ("1 - 2 - 3", "-(-(1 2) 3)"),
         ("not 1 < 2 and 3 == 4 or 5 != 6", "or(and(not(<(1 2)) ==(3 4)) !=(5 6))"),
-        ("max(1, 2, .5e1)", "max(1 2 5)"),
+        ("max(1, 2, .5e1)", "max(max(1 2) 5)"),
         ("normal(0, 1) # a comment\n + pi", "+(normal(0 1) 3.14159)"),
         ("let x = 1 in let y = x in x * y", "let(x:1; let(y:x; *(x y)))"),
         ("let x = 1, y = x + 1 given x > 0, y == 2 in y", "let(x:1 y:+(x 1) | >(x 0) | ==(y 2); y)"),

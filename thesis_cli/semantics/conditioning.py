@@ -199,17 +199,20 @@ class _Ridge:
 
 
 def monotone(expansion: Expansion) -> Expansion:
-    """The distribution on the same points whose distribution function is nearest in the mean square.
+    """The measure of weights 0 or more and of the same total whose distribution function is nearest
+    in the mean square, on the same points.
 
-    The points are in increasing order. The mean stays, unless the function leaves 0 to 1.
+    The points are in increasing order and the total is above 0. The mean stays, unless the
+    distribution function leaves 0 to 1.
     """
     from scipy.optimize import isotonic_regression
 
-    sums = np.cumsum(expansion.weights) / expansion.total
+    total = expansion.total
+    sums = np.cumsum(expansion.weights) / total
     if len(sums) == 1:
-        return Expansion(expansion.points, np.ones(1))
+        return expansion
     gaps = np.diff(expansion.points[:, 0])
     fitted = np.clip(isotonic_regression(sums[:-1], weights=gaps).x, 0.0, 1.0)
     weights = np.diff(fitted, prepend=0.0, append=1.0)
     kept = weights > 0
-    return Expansion(expansion.points[kept], weights[kept])
+    return Expansion(expansion.points[kept], total * weights[kept])

@@ -34,6 +34,8 @@ UNSIGNED = ("quantiles", "frank-wolfe", "atoms", "herding")
 """Reductions for weights of 0 or more. Expansions with other weights are replaced by a distribution
 nearby.
 """
+TOTAL = 1e-13
+"""Difference of two sums of weights that is rounding."""
 PILOT = 50
 """Size of the coarse evaluation that sets a bandwidth."""
 FEW = 8
@@ -204,14 +206,19 @@ class Evaluator:
         return replace(batch, points=points, weights=weights, error=error, embedded=embedded, kernel=kernel)
 
     def _reduced(self, expansion: Expansion, node: Expression, kernel: Kernel, span: Interval) -> Reduced:
-        """A reduction with its measured errors; points that left the range of the values move back."""
+        """A reduction with its measured errors.
+
+        Points that left the range of the values move back, and the weights get the sum that they had.
+        """
         try:
             found = reduce(expansion, self.settings.size, self.settings.method, kernel, self.rng)
         except InputError as refused:
             raise node.place.wrong(refused.problem, refused.remedy) from None
         small = found.expansion
-        if small.points.min() < span[0] or small.points.max() > span[1]:
-            small = Expansion(np.clip(small.points, *span), small.weights).merged()
+        outside = small.points.min() < span[0] or small.points.max() > span[1]
+        if outside or (abs(small.total - expansion.total) > TOTAL and small.total > 0):
+            weights = small.weights * (expansion.total / small.total)
+            small = Expansion(np.clip(small.points, *span), weights).merged()
             found = Reduced(small, kernel.distance(expansion, small), wasserstein(expansion, small))
         counts = len(expansion), len(small)
         self.steps.append(Step(node.place, _name(node), *counts, found.rkhs_error, found.wasserstein))

@@ -44,10 +44,9 @@ def bound(evaluator: Evaluator, node: Let, outer: Worlds) -> Batch:
         inner = inner.bound(name, batch)
     if node.observations:
         weights = _conditioned(evaluator, node, (outer, inner), weights)
-    body = evaluator.value(node.body, inner)
     if node.body.free.isdisjoint(name for name, _ in stages):
-        totals = weights.sum(1, keepdims=True)
-        return body if np.allclose(totals, 1.0) else replace(body, weights=body.weights * totals)
+        return evaluator.value(node.body, outer)
+    body = evaluator.value(node.body, inner)
     error, slopes = _limits(node, stages, body, outer.count)
     points, own = body.full(inner.count)
     flat = Batch(
@@ -114,13 +113,13 @@ def _conditioned(evaluator: Evaluator, node: Let, scopes: tuple[Worlds, Worlds],
         weights = _normalised(np.maximum(weights, 0.0), group[0][0])
         at = [_observed(evaluator, value, outer, [name for name, _ in node.bindings]) for value, _ in group]
         observed = [part for _, part in group]
-        weights = _embedded(evaluator, group[0][0], (outer, inner), weights, (observed, np.stack(at, axis=-1)))
+        weights = _embedded(evaluator, (node, group[0][0]), (outer, inner), weights, (observed, np.stack(at, axis=-1)))
     return weights
 
 
 def _embedded(
     evaluator: Evaluator,
-    condition: Call,
+    nodes: tuple[Let, Call],
     scopes: tuple[Worlds, Worlds],
     weights: Floats,
     observation: tuple[list[Batch], Floats],
@@ -129,6 +128,7 @@ def _embedded(
 
     Parameters
     ----------
+    nodes : the `let`, and the first condition.
     scopes : outer worlds and inner ones, those with the bound variables.
     observation : what is observed in each inner world, and the observed values, shape (1 or outer
         worlds, observed).
@@ -141,8 +141,11 @@ def _embedded(
     observed = np.stack([np.broadcast_to(c, shape).reshape(outer.count, -1) for c in found.columns], axis=-1)
     own = np.broadcast_to(found.weights, shape).reshape(outer.count, -1, rows)
     joint = weights[:, :, np.newaxis] * np.maximum(own, 0.0)
-    known = [name for name in inner.values if name not in outer.values]
-    predicted = np.stack([inner.values[name].reshape(outer.count, -1) for name in known], axis=-1)
+    names = dict.fromkeys(name for name, _ in nodes[0].bindings)
+    predicted = np.stack([inner.values[name].reshape(outer.count, -1) for name in names], axis=-1)
+    if np.isnan(observed).any() or np.isnan(predicted).any():
+        problem = "a value that is observed or conditioned is undefined at some point"
+        raise nodes[1].place.wrong(problem, "choose values by if")
     result = np.empty_like(weights)
     for world in range(outer.count):
         place = at[min(world, len(at) - 1)]
@@ -152,7 +155,7 @@ def _embedded(
             low, high = observed[world].min(0), observed[world].max(0)
             spans = ", ".join(f"{a:.4g} to {b:.4g}" for a, b in zip(low, high, strict=True))
             shown = ", ".join(f"{value:g}" for value in place)
-            raise condition.place.wrong(f"no point is near the observed {shown}", f"the points are from {spans}")
+            raise nodes[1].place.wrong(f"no point is near the observed {shown}", f"the points are from {spans}")
         result[world] = given.reshape(-1, rows).sum(1)
     return result
 

@@ -23,6 +23,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
@@ -318,6 +319,8 @@ class _Parser:
         if not family.least <= len(arguments) <= family.most:
             given = f"{len(arguments)} argument{'s' * (len(arguments) != 1)}"
             raise token.place.wrong(f"{name} has {given}", f"write {_usage(name)}")
+        if name in ("min", "max"):  # of two at a time, so that each step is reduced
+            return reduce(lambda a, b: Call(token.place, name, (a, b)), arguments)
         return Call(token.place, name, tuple(arguments))
 
 

@@ -57,7 +57,8 @@ class Query:
             return found if abs(found) > rounding else 0.0
         if self.statistic == "prob":
             return expansion.probability(RELATIONS[self.relation](expansion.points[:, 0], self.argument))
-        nearby = expansion if expansion.is_distribution() else monotone(expansion.merged())
+        negative = (expansion.weights < 0).any() and expansion.total > 0
+        nearby = monotone(expansion.merged()) if negative else expansion
         if self.statistic in ("var", "sd"):
             found = nearby.var()
             return math.sqrt(found) if self.statistic == "sd" else found
