@@ -7,13 +7,14 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.embeddings.kernels import KERNELS, Gaussian, median_distance
+from thesis_cli.embeddings.kernels import KERNELS, median_distance
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.kinds import bound, identity, observed
 from thesis_cli.reproduction.measuring import furthest
 from thesis_cli.studies.semantics.evaluations import Judge, Way, released
 from thesis_cli.studies.semantics.expansions import distance_from_zero, growth, positive, vanishing_steps
 from thesis_cli.studies.semantics.laws import CONDITIONED, EXAMPLES, PAIRS
+from thesis_cli.studies.semantics.operators import largest_ratio, scaling
 from thesis_cli.studies.semantics.rates import dense, log_slope, mean_errors
 
 SAMPLES, REDUCTIONS, RANDOM = "samples", "reductions", "random reductions"
@@ -22,7 +23,7 @@ RELEASES = Path(__file__).parents[1] / "data" / "releases"
 EQUAL, CHOSEN, QUANTILES = "equal", "chosen", "quantiles"
 SUM, DEEP, SUMS = "X + Y", "deep sum", ("sum", "deep sum")
 SMOOTH = {"tanh(x)": np.tanh, "x / 2": lambda x: x / 2}
-STEPS, ORDERS, UNIT = [1, 10, 100, 10_000], [2, 4, 6, 8, 10], Gaussian(1.0)
+STEPS, ORDERS, DIVISORS = [1, 10, 100, 10_000], [2, 4, 6, 8, 10], [1, 2, 4, 10]
 ACCURACY = ["error", "standard_error", "bound", "distance", "distance_bound"]
 COSTS = ["values", "reductions", "monte_carlo", "seconds", "monte_carlo_seconds"]
 COLUMNS = ["part", "subject", "kernel", "method", "size", "rate", *ACCURACY, *COSTS]
@@ -50,6 +51,9 @@ def tasks(settings):
         for method in settings["methods"]
     ]
     infinite = {"part": INFINITE, "kernel": "gaussian", "repeats": 1}
+    found += [
+        {**infinite, "kernel": k, "subject": "multiples", "method": "x / size", "sizes": DIVISORS} for k in KERNELS
+    ]
     found += [{**infinite, "subject": "steps", "method": name, "sizes": STEPS} for name in ("x", "x > 0")]
     return found + [{**infinite, "subject": "oscillation", "method": name, "sizes": ORDERS} for name in SMOOTH]
 
@@ -67,7 +71,10 @@ def run(seed, part, subject, kernel, method, sizes, repeats):
         found = mean_errors(pair, KERNELS[kernel](scale), method, sizes, repeats, rng)
         rows = [dict(zip(("rate", "error", "standard_error"), row, strict=True)) for row in found]
     elif part == INFINITE:
-        rows = [{"error": _infinite(subject, method, size)} for size in sizes]
+        unit = KERNELS[kernel](1.0)
+        rows = [{"error": _infinite(unit, subject, method, size)} for size in sizes]
+        if subject == "multiples":
+            rows = [{**row, "bound": scaling(unit, 1 / size)} for row, size in zip(rows, sizes, strict=True)]
     elif part == RELEASE:
         rows = [asdict(released(RELEASES / f"{subject}.csv", Way(size, method), rng)) for size in sizes]
     else:
@@ -78,12 +85,15 @@ def run(seed, part, subject, kernel, method, sizes, repeats):
     return frame.reindex(columns=COLUMNS)
 
 
-def _infinite(subject, method, size):
-    """Distance of the image of `size` terms from that of their sum, or growth of an oscillation of an order."""
+def _infinite(kernel, subject, method, size):
+    """Distance of the image of `size` terms from that of their sum, growth of an oscillation of an order, or norm of
+    a multiple."""
+    if subject == "multiples":
+        return largest_ratio(kernel, 1 / size)
     if subject == "oscillation":
-        return growth(UNIT, SMOOTH[method], size)
+        return growth(kernel, SMOOTH[method], size)
     steps = vanishing_steps(size)
-    return distance_from_zero(UNIT, steps if method == "x" else steps.map(positive))
+    return distance_from_zero(kernel, steps if method == "x" else steps.map(positive))
 
 
 def plot(frame):
@@ -294,6 +304,12 @@ def _last_infinite(subject, method):
     return measure
 
 
+def _multiples(frame):
+    part = frame[(frame.part == INFINITE) & (frame.subject == "multiples")]
+    ratios = part.bound / part.error
+    return Measurement(ratios[(ratios - 1).abs().idxmax()], error=0.01)
+
+
 def _released(frame):
     return frame[(frame.part == RELEASE) & (frame.method == QUANTILES)]
 
@@ -445,6 +461,14 @@ EXPERIMENT = Experiment(
             ">",
             10.0,
             _last_infinite("oscillation", "tanh(x)"),
+        ),
+        identity(
+            "multiples",
+            OWN,
+            "the map from the embedding of X to that of c X has the norm |c|^(-1/2) for |c| <= 1, with both kernels "
+            "(that over the largest ratio found, furthest from 1)",
+            1.0,
+            _multiples,
         ),
         bound(
             "RKHS bound",
