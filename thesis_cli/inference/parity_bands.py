@@ -60,18 +60,29 @@ def banded_maxima(
     if count < 1:
         raise InputError(f"the number of hashes is {count}", "it must be 1 or more")
     frontier = Frontier(graph)
-    tried = np.unique(np.linspace(0, frontier.bits, min(frontier.bits, TRIED) + 1).round().astype(np.int64))
+    tried = levels_near(frontier.bits, TRIED)
     room = open_constraints(frontier, count * len(tried), limits)
     top = frontier.maximum(_NOTHING._replace(matrix=np.zeros((0, frontier.bits), bool)))
     if top == -math.inf:
         raise NoConfiguration()
     pilot = _maxima(frontier, tried[1:], 1, min(room, 3), rng, 1, progress)[0]
-    shares = pilot + tried[1:] * math.log(2)
-    levels = tried[1:][shares >= max(top, float(shares.max())) - NEAR]
-    found = _maxima(frontier, levels, count, room, rng, limits.jobs, progress)
+    levels = levels_near(frontier.bits, TRIED, top, pilot)
+    found = _maxima(frontier, levels[1:], count, room, rng, limits.jobs, progress)
     values = np.concatenate([np.full((count, 1), top), found], axis=1)
     calls = values.size - count + len(tried)
-    return ParityMaxima(values, values, np.append(0, levels), graph.size, calls, independent=False)
+    return ParityMaxima(values, values, levels, graph.size, calls, independent=False)
+
+
+def levels_near(bits: int, most: int, top: float = 0.0, pilot: Floats | None = None) -> Ints:
+    """At most so many numbers of constraints, from 0 on; with maxima of a pilot at all but the
+    first, those that matter: within `NEAR` of the largest share of Z.
+    """
+    tried = np.unique(np.linspace(0, bits, min(bits, most) + 1).round().astype(np.int64))
+    if pilot is None:
+        return tried
+    shares = pilot + tried[1:] * math.log(2)
+    kept = shares >= max(top, float(shares.max(initial=-math.inf))) - NEAR
+    return np.append(0, tried[1:][kept])
 
 
 def open_constraints(frontier: Frontier, problems: int, limits: Limits) -> int:

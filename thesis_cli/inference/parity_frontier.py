@@ -93,7 +93,7 @@ class Frontier:
             shape = [2] * len(starting) + [self._states(a) for a in kept]
             found = np.full(([states] if stays else []) + shape, -np.inf)
             for state in range(states):
-                odd = _parities(own, state)
+                odd = parities(own, state)
                 if any(odd[r] != constraints.right[r] for r in single):
                     continue
                 part = self._moved(table, axes, odd, constraints.right, ending)
@@ -144,7 +144,7 @@ class Frontier:
         return np.asarray(table + total)
 
 
-def _parities(own: Bools, state: int) -> Bools:
+def parities(own: Bools, state: int) -> Bools:
     """Parity of a state's bits in each constraint, from their columns, shape (constraints, bits)."""
     code = state >> np.arange(own.shape[1]) & 1
     return np.asarray((own & code.astype(bool)).sum(axis=1) % 2 == 1)

@@ -25,10 +25,11 @@ import numpy as np
 from scipy.special import bdtrc, betaincinv, logsumexp
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.parity import Limits, ParityMaxima, bits_of, enumerated_maxima
 from thesis_cli.inference.parity_bands import banded_maxima
+from thesis_cli.inference.parity_search import searched_maxima
 from thesis_cli.models.factor_graph import FactorGraph, Model
 from thesis_cli.perturbation.estimate import Estimate, check_confidence, fixed_estimate
 
@@ -74,10 +75,20 @@ def wish(
         raise InputError(f"the number of samples is {samples}", "it must be 1 or more")
     hashing, resampling = (np.random.default_rng(child) for child in seed.spawn(2))
     if isinstance(model, FactorGraph) and model.size > limits.max_configurations:
-        maxima = banded_maxima(model, samples, hashing, limits, progress)
+        maxima = _without_enumeration(model, samples, hashing, limits, progress)
     else:
         maxima = enumerated_maxima(model, samples, hashing, limits=limits, progress=progress)
     return estimates(maxima, confidence, resampling)
+
+
+def _without_enumeration(
+    graph: FactorGraph, samples: int, rng: np.random.Generator, limits: Limits, progress: Tick | None
+) -> ParityMaxima:
+    """Maxima by a pass over the variables, or by a search where that is too wide."""
+    try:
+        return banded_maxima(graph, samples, rng, limits, progress)
+    except ModelTooLarge:
+        return searched_maxima(graph, samples, rng, limits, progress)
 
 
 def estimates(maxima: ParityMaxima, confidence: float, rng: np.random.Generator) -> list[Estimate]:
@@ -101,6 +112,7 @@ def estimates(maxima: ParityMaxima, confidence: float, rng: np.random.Generator)
     kind = f"{promise(samples, bits, confidence)} with probability {percent}"
     if not maxima.independent:
         kind = "no factor is promised: constraints on neighbouring bits"
+        kind += ", and not all maxima are proven" * (not maxima.exact.all())
     elif not maxima.exact.all():
         kind = "from maxima that are not proven; the interval holds"
     value = float(estimate(maxima.values[None], maxima.levels)[0])
