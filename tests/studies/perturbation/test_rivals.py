@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import MODELS
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.files import load_model
-from thesis_cli.studies.perturbation.rivals import METHODS, answers
+from thesis_cli.studies.perturbation.rivals import METHODS, Answer, answers, summary
 
 ISING = load_model(MODELS / "ising-4x4.uai")
 SIZES = {"annealing": [2, 2], "thermodynamic": [2, 2]}
@@ -36,3 +36,20 @@ def test_banded_constraints_bound_from_below():
     (estimate, bound), _ = answers("wish, banded", ISING, [3], np.random.SeedSequence(0))
     assert (estimate.side, bound.side) == ("neither", "lower")
     assert bound.value == bound.low < exact_log_partition_function(ISING)[0]
+
+
+def test_summaries_by_hand():
+    runs = [Answer("any", "lower", 1.0, low=1.0), Answer("any", "lower", 4.0, low=4.0)]
+    found = summary(runs, 2.0)
+    assert found == pytest.approx(
+        {
+            "error": 0.5,
+            "error_deviation": 1.5,
+            "rms": math.sqrt(2.5),
+            "rms_deviation": 1.5 / (2 * math.sqrt(2.5)),
+            "ratio": (math.exp(-1) + math.exp(2)) / 2,
+            "ratio_deviation": (math.exp(2) - math.exp(-1)) / 2,
+            "outside": 0.5,
+        }
+    )
+    assert summary(runs[:1], 1.0)["outside"] == summary(runs[:1], 1.0)["rms_deviation"] == 0

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.shared.low_rank import BoundName, BoundOptions, bounds
 from thesis_cli.inference.annealing import annealed, thermodynamic_integral
@@ -17,6 +18,7 @@ from thesis_cli.inference.parity import Limits
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.expanded import expanded_maximum
 from thesis_cli.perturbation.full_rank import perturbed_maxima
+from thesis_cli.perturbation.mesh_bethe import mesh_bethe
 from thesis_cli.perturbation.tricks import power
 from thesis_cli.perturbation.wish import wish
 
@@ -75,6 +77,35 @@ def answers(method: str, graph: FactorGraph, size: Size, seed: np.random.SeedSeq
     except InputError:
         found = []
     return found, time.process_time() - start
+
+
+def summary(runs: Sequence[Answer], log_z: float) -> dict[str, float]:
+    """How far the answers of several runs are from ln Z.
+
+    Returns
+    -------
+    error, rms, ratio : mean of the answers less ln Z, root of its mean square, and mean of its
+        exponential, each with the standard error of that mean as `..._deviation`; 0 for one run.
+    outside : share of the runs whose ends do not enclose ln Z.
+    """
+    errors = np.array([answer.value for answer in runs]) - log_z
+    ends = np.array([[answer.low, answer.high] for answer in runs])
+    rounding = 1e-9 * max(1.0, abs(log_z))
+    root = float(np.sqrt(np.mean(errors**2)))
+    ratios = np.exp(errors)
+    return {
+        "error": float(errors.mean()),
+        "error_deviation": _deviation(errors),
+        "rms": root,
+        "rms_deviation": _deviation(errors**2) / (2 * root) if root else 0.0,
+        "ratio": float(ratios.mean()),
+        "ratio_deviation": _deviation(ratios),
+        "outside": float(np.mean((ends[:, 0] > log_z + rounding) | (ends[:, 1] < log_z - rounding))),
+    }
+
+
+def _deviation(values: Floats) -> float:
+    return float(values.std(ddof=1)) / math.sqrt(values.size) if values.size > 1 else 0.0
 
 
 def _bound(name: BoundName, label: str, side: Side) -> Method:
@@ -140,6 +171,12 @@ def _banded_wish(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -
     return [estimate, Answer("WISH, below", "lower", bound.value, low=bound.value, map_calls=found.map_calls)]
 
 
+def _mesh_bethe(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
+    """The largest Bethe approximation of an attractive model, by cuts of a mesh of marginals."""
+    found = mesh_bethe(graph)[0]
+    return [Answer("mesh Bethe", "lower", found.value, low=found.value, map_calls=found.map_calls)]
+
+
 METHODS: dict[str, Method] = {
     "unary": _bound("unary", "unary noise", "upper"),
     "average": _bound("average", "averaged noise", "lower"),
@@ -151,6 +188,7 @@ METHODS: dict[str, Method] = {
     "frank-wolfe, bethe": _frank_wolfe("bethe"),
     "wish": _wish,
     "wish, banded": _banded_wish,
+    "mesh-bethe": _mesh_bethe,
     "annealing": _ais,
     "thermodynamic": _thermodynamic,
     "trw": _bound("trw", "TRW", "upper"),
