@@ -98,12 +98,19 @@ def test_truncated_chains_keep_their_distance():
     assert not fits(short.structures[:, 0], MASSES)
 
 
-@pytest.mark.parametrize(("span", "distance"), [(0.0, 0.1), (1.0, 0.5), (3.0, 1e-3), (8.0, 0.01)])
+@pytest.mark.parametrize(("span", "distance"), [(0.0, 0.1), (1.0, 0.5), (3.0, 1e-3), (8.0, 0.01), (1e-9, 0.1)])
 def test_mixing_bound(span, distance):
     """Least t with (1 - exp(-span))^t <= distance."""
     steps = mixing_bound(span, distance)
     assert distance_bound(span, int(steps)) <= distance * (1 + 1e-9)
     assert steps == 1 or distance_bound(span, int(steps) - 1) > distance
+
+
+def test_steps_beyond_the_range_of_a_double_are_infinite():
+    assert mixing_bound(600.0, 0.1) == pytest.approx(math.log(10) * math.exp(600))
+    for span in (700.0, 740.0, 1e4):
+        assert mixing_bound(span, 0.1) == math.inf
+        assert distance_bound(span, 10) == 1
 
 
 def test_direct_samples():

@@ -116,6 +116,9 @@ def test_refusals():
         telescoping(CUBE, np.full(6, np.nan), Plan(), Direct(), rng)
     with pytest.raises(ModelTooLarge, match="chains"):
         telescoping(CUBE, 20 * WEIGHTS, Plan(), Truncated(), rng)
+    for schedule in ("equal", "adaptive"):
+        with pytest.raises(ModelTooLarge, match="coupling from the past"):  # all ratios together
+            telescoping(CUBE, WEIGHTS, Plan(schedule=schedule), Coupled(most=1500), rng)
     with pytest.raises(InputError, match="2 or more"):
         uniform_average(CUBE, WEIGHTS, 1, rng)
 

@@ -78,6 +78,10 @@ class Coupled:
 
     most: int = MOST_STEPS
 
+    def after(self, steps: int) -> Coupled:
+        """This sampler when so many of its steps are spent."""
+        return replace(self, most=max(0, self.most - steps))
+
     def __call__(
         self, space: Space, weights: Floats, count: int, rng: np.random.Generator, limits: PotentialRange
     ) -> Draws:
@@ -228,12 +232,11 @@ def mixing_bound(span: float, distance: float) -> float:
 
 
 def mixing_steps(acceptance: float, distance: float) -> float:
-    """Least t with (1 - acceptance)^t <= distance; at least 1."""
+    """Least t with (1 - acceptance)^t <= distance; at least 1, and inf beyond the range of a double."""
     if acceptance >= 1:
         return 1.0
-    if acceptance <= 0:
-        return math.inf
-    return max(1.0, math.ceil(math.log(distance) / math.log1p(-acceptance) * (1 - 1e-12)))
+    steps = -math.log(distance) / -math.log1p(-acceptance) if acceptance > 1e-300 else math.inf
+    return max(1.0, float(math.ceil(steps * (1 - 1e-12)))) if math.isfinite(steps) else math.inf
 
 
 def distance_bound(span: float, steps: int) -> float:

@@ -14,7 +14,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.normal import normal_quantile
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
 from thesis_cli.structured import schedules
-from thesis_cli.structured.meta import Draws, Sampler, Truncated
+from thesis_cli.structured.meta import Coupled, Draws, Sampler, Truncated
 from thesis_cli.structured.ranges import PotentialRange, log_size, map_range, norm_range, one_vector
 from thesis_cli.structured.schedules import Schedule
 from thesis_cli.structured.space import Space
@@ -185,10 +185,11 @@ def sampled_ratios(
     counts : samples of each ratio, shape (ratios,).
     limits : range of the log-potentials under the weights themselves.
     """
-    found = []
+    found: list[Ratio] = []
     for low, high, count in zip(schedule.betas[:-1], schedule.betas[1:], counts, strict=True):
         moments, steps, distance = _Moments(), 0, 0.0
-        for draws in _batches(space, high * weights, int(count), sampler, rng, limits.at(high)):
+        spent = sum(ratio.steps for ratio in found)
+        for draws in _batches(space, high * weights, int(count), _after(sampler, spent), rng, limits.at(high)):
             moments.add((low - high) * space.scores(draws.structures, weights))
             steps, distance = steps + draws.steps, max(distance, draws.distance)
         ratio = Ratio(float(low), float(high), int(count), moments.log_mean, moments.variance, steps, distance)
@@ -220,8 +221,16 @@ class _Moments:
 def _batches(
     space: Space, weights: Floats, count: int, sampler: Sampler, rng: np.random.Generator, limits: PotentialRange
 ) -> Iterator[Draws]:
+    spent = 0
     for start in range(0, count, AT_ONCE):
-        yield sampler(space, weights, min(AT_ONCE, count - start), rng, limits)
+        draws = _after(sampler, spent)(space, weights, min(AT_ONCE, count - start), rng, limits)
+        spent += draws.steps
+        yield draws
+
+
+def _after(sampler: Sampler, steps: int) -> Sampler:
+    """The sampler with what is left of the steps that it may take."""
+    return sampler.after(steps) if isinstance(sampler, Coupled) else sampler
 
 
 def _adaptive(
@@ -239,15 +248,16 @@ def _adaptive(
     taken: list[tuple[int, int]] = []
 
     def pilot(beta: float) -> Floats:
-        draws = sampler(space, beta * theta, plan.pilot, rng, limits.at(beta))
+        left = _after(sampler, sum(steps for _, steps in taken))
+        draws = left(space, beta * theta, plan.pilot, rng, limits.at(beta))
         taken.append((plan.pilot, draws.steps))
         return space.scores(draws.structures, theta)
 
     schedule, variances = schedules.adaptive_schedule(pilot)
     costs = np.array([max(1, steps) / samples for samples, steps in taken[::-1]])
     counts = np.maximum(2, schedules.needed_samples(np.maximum(variances, 1e-12), target, costs))
-    ratios = sampled_ratios(space, theta, schedule, counts, sampler, rng, limits)
     spent = np.sum(taken, axis=0)
+    ratios = sampled_ratios(space, theta, schedule, counts, _after(sampler, int(spent[1])), rng, limits)
     exact = all(ratio.distance == 0 for ratio in ratios)
     kind = "consistent" if exact else "no guarantee: approximate samples, adaptive steps"
     return Telescoped(_estimate(space, ratios, plan, kind), ratios, int(spent[0]), int(spent[1]))
@@ -278,7 +288,8 @@ def uniform_average(
     ----------
     weights : one weight vector, shape (dimension,).
     samples : number of uniform structures, at least 2.
-    confidence : of the interval, by the normal approximation to the mean.
+    confidence : of the interval, by the normal approximation to the mean. It is too short where few
+        structures hold most of Z: samples that miss them show no sign of it.
 
     Raises
     ------
