@@ -459,6 +459,7 @@ def structured_ln_z(
     steps: int | None = ...,
     most_steps: int = ...,
     noise: Literal['bits', 'positions', 'orders', 'edges', 'nodes', 'blocks', 'pairs'] | None = ...,
+    alpha: float = ...,
     samples: int = ...,
     exact: bool = ...,
     confidence: float | None = ...,

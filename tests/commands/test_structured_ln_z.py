@@ -49,8 +49,10 @@ def test_bounds(cli):
     assert upper["value"] + 5 * upper["standard_error"] > LOG_Z > lower["value"] - 5 * lower["standard_error"]
     assert told["seed"] == 1
     by_name = tc.structured_ln_z(TREE, noise="nodes", samples=50, seed=1)
-    assert by_name.estimates[0].method == "noise on nodes"
+    assert by_name.estimates[0].method == "U(0), noise on nodes"
     assert "work   100 MAP calls" in by_name.summary()
+    methods = [e.method for e in tc.structured_ln_z(TREE, alpha=-0.1, samples=50, seed=1).estimates]
+    assert methods == ["U(-0.1), noise on nodes", "L(-0.1), noise on nodes"]
 
 
 def test_auto_is_exact_where_that_fits_and_bounds_elsewhere():

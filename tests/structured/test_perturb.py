@@ -48,8 +48,27 @@ def test_independent_bits_have_a_tight_upper_bound_and_exact_samples():
     bound = structured_bound(maxima)
     assert bound.value == pytest.approx(cube.log_partition(weights[None])[0], abs=5 * bound.standard_error)
     assert bound.standard_error == pytest.approx(math.pi * math.sqrt(4 / 6 / 4000), rel=0.1)
+    for alpha in (-0.2, 0.1, 1.0):
+        other = structured_bound(maxima, alpha=alpha)
+        assert other.value == pytest.approx(bound.value, abs=5 * (bound.standard_error + other.standard_error))
+        assert other.kind == "upper bound in " + ("the limit" if alpha < 0 else "expectation")
     chances = 1 / (1 + np.exp(-weights))
     assert maxima.structures.mean(axis=0) == pytest.approx(chances, abs=5 * 0.5 / math.sqrt(4000))
+
+
+def test_alpha_of_the_lower_bound():
+    """L(alpha) is U(alpha) of n times the maxima, over n."""
+    found = space("partitions", 4)
+    maxima = structured_maxima(noise_on(found, weights_of(found)), 500, np.random.SeedSequence(6), scale="average")
+    low, zero, high = (structured_bound(maxima, alpha=alpha) for alpha in (-0.1, 0.0, 0.1))
+    assert [b.kind for b in (low, zero, high)] == ["lower bound in expectation"] * 2 + ["lower bound in the limit"]
+    powers = np.exp(0.1 * 3 * maxima.values).mean()
+    shift = math.lgamma(0.9) / -0.1 + np.euler_gamma
+    assert low.value == pytest.approx(shift + math.log(powers) / 0.1 / 3)
+    assert zero.value == pytest.approx(maxima.values.mean())
+    assert high.value < zero.value + 5 * zero.standard_error
+    with pytest.raises(InputError, match=r"alpha is -0\.5; it must be above -0\.288"):
+        structured_bound(maxima, alpha=-0.5)
 
 
 def test_first_maxima_do_not_depend_on_how_many_follow():

@@ -65,6 +65,7 @@ class StructuredLnZRequest(Request):
     )
     most_steps: int = option(10**8, "Uniform structures after which chains give up.", least=1, methods=("telescoping",))
     noise: NoiseName | None = noise_option()
+    alpha: float = option(0.0, "Exponent of both bounds; 0 takes means.", methods=("perturb",))
     samples: int = option(
         1000,
         "MAP calls of each bound, perturbations, or uniform structures.",
@@ -202,7 +203,7 @@ def _perturb(job: _Job) -> _Found:
     with job.progress(2 * samples, "MAP calls") as tick:
         for scale, seed in zip(scales, job.seeds(2), strict=True):
             maxima = structured_maxima(noise, samples, seed, scale=scale, progress=tick)
-            found.append(structured_bound(maxima, job.confidence))
+            found.append(structured_bound(maxima, job.confidence, job.request.alpha))
     return _Found(found, calls=2 * samples)
 
 

@@ -17,11 +17,17 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.base.progress import Tick
-from thesis_cli.base.rounding import sample_deviation
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.perturbation.estimate import Estimate
 from thesis_cli.perturbation.full_rank import perturbed_maxima
-from thesis_cli.perturbation.low_rank_bounds import half_width
+from thesis_cli.perturbation.low_rank_bounds import (
+    UNCERTAIN,
+    check_alphas,
+    few_effective_samples,
+    half_width,
+    jackknife_error,
+    power_bounds,
+)
 from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.structured.noise import Noise
 from thesis_cli.structured.space import ENUMERATED, Space
@@ -91,27 +97,40 @@ def structured_maxima(
     return StructuredMaxima(np.concatenate(values), np.concatenate(structures), noise, scale, exact)
 
 
-def structured_bound(maxima: StructuredMaxima, confidence: float = 0.95) -> Estimate:
-    """The mean of the maxima, which bounds ln Z: from above with scale `sum`, from below with
-    `average` (Thesis eqs. 2.8 and 2.14 at alpha = 0).
+def structured_bound(maxima: StructuredMaxima, confidence: float = 0.95, alpha: float = 0.0) -> Estimate:
+    """U(alpha) of maxima with scale `sum`, which bounds ln Z from above, or L(alpha) with `average`,
+    from below (Thesis eqs. 2.8 and 2.14).
 
-    An approximate solver's values are too low, so that a lower bound stays one.
+    U(0) and L(0) are means. An approximate solver's values are too low, so that a lower bound stays
+    one.
+
+    Parameters
+    ----------
+    confidence : probability that the interval covers the bound.
+    alpha : exponent above -1 / (2 sqrt(n)) with n terms of noise.
 
     Raises
     ------
-    InputError : the confidence is not between 0 and 1.
+    InputError : the confidence or alpha is out of range.
     """
-    values = maxima.values
-    m, upper = values.size, maxima.scale == "sum"
-    value = float(values.mean())
-    error = float(sample_deviation(values)) / math.sqrt(m) if m > 1 else math.inf
+    upper, terms = maxima.scale == "sum", maxima.noise.terms
+    alphas = np.array([alpha])
+    check_alphas(alphas, terms, unsafe=False)
+    divisor = 1 if upper else max(1, terms)
+    values = divisor * maxima.values
+    bounds, errors = power_bounds(values, terms, alphas)
+    value, error = float(bounds[0]) / divisor, float(errors[0]) / divisor
+    side = "upper" if upper else "lower"
+    kind = f"{side} bound in the limit" if (alpha < 0 if upper else alpha > 0) else f"{side} bound in expectation"
+    if upper and not maxima.exact:
+        kind = "approximate upper bound"
+    if alpha != 0 and math.isfinite(error) and few_effective_samples(values, alpha):
+        error = max(error, jackknife_error(values, alpha) / divisor)
+        kind += UNCERTAIN
     half = half_width(error, confidence)
-    kind = "lower bound in expectation"
-    if upper:
-        kind = "upper bound in expectation" if maxima.exact else "approximate upper bound"
-    name = f"noise on {maxima.noise.name}" + " / n" * (not upper)
+    name = f"{'U' if upper else 'L'}({alpha:g}), noise on {maxima.noise.name}"
     source = "Thesis eq. 2.8" if upper else "Thesis eq. 2.14"
-    return Estimate(value, error, value - half, value + half, "ln Z", kind, confidence, m, name, source)
+    return Estimate(value, error, value - half, value + half, "ln Z", kind, confidence, values.size, name, source)
 
 
 def full_rank_maxima(
