@@ -116,9 +116,6 @@ def test_refusals():
         telescoping(CUBE, np.full(6, np.nan), Plan(), Direct(), rng)
     with pytest.raises(ModelTooLarge, match="chains"):
         telescoping(CUBE, 20 * WEIGHTS, Plan(), Truncated(), rng)
-    for schedule in ("equal", "adaptive"):
-        with pytest.raises(ModelTooLarge, match="coupling from the past"):  # all ratios together
-            telescoping(CUBE, WEIGHTS, Plan(schedule=schedule), Coupled(most=1500), rng)
     with pytest.raises(InputError, match="2 or more"):
         uniform_average(CUBE, WEIGHTS, 1, rng)
 
@@ -128,3 +125,12 @@ def test_a_schedule_may_be_given_with_its_counts():
     schedule = Schedule(np.array([0.0, 1.0]), "one step")
     (ratio,) = sampled_ratios(CUBE, WEIGHTS, schedule, np.array([3]), Direct(), np.random.default_rng(0), limits)
     assert (ratio.low, ratio.high, ratio.samples) == (0.0, 1.0, 3)
+
+
+@pytest.mark.parametrize(("schedule", "most"), [("equal", 4000), ("adaptive", 9000)])
+def test_a_limit_on_steps_is_one_of_all_ratios_together(schedule, most):
+    plan = Plan(schedule=schedule)
+    found = telescoping(CUBE, WEIGHTS, plan, Coupled(), np.random.default_rng(0))
+    assert max(ratio.steps for ratio in found.ratios) < most < found.steps
+    with pytest.raises(ModelTooLarge, match="coupling from the past"):
+        telescoping(CUBE, WEIGHTS, plan, Coupled(most=most), np.random.default_rng(0))
