@@ -6,7 +6,7 @@ import pytest
 
 import thesis_cli as tc
 from tests.conftest import MODELS
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.files import load_model
@@ -83,6 +83,24 @@ def test_rows_of_the_integral():
     assert abs(found.estimate.value - exact) < 5 * found.estimate.standard_error
     assert found.estimate.kind == "consistent if the chains mix"
     assert found.meaning.startswith("nothing is proven; in equilibrium ln Z is between ")
+
+
+def test_chains_that_find_nothing_possible():
+    """Two variables that must be 0 and 1, and 1 at the first."""
+    forced = np.array([[-np.inf, 0.0], [-np.inf, -np.inf]])
+    graph = FactorGraph([2, 2], [Factor((0, 1), forced), Factor((0,), np.array([-np.inf, 0.0]))])
+    found = tc.estimate_z(graph, method="ais", chains=5, temperatures=5, seed=0)
+    estimate, lower = found.estimates
+    assert (estimate.value, lower.value, estimate.high) == (-math.inf, -math.inf, math.inf)
+    assert estimate.kind.endswith("only 0 effective chains")
+    with pytest.raises(WorkFailed, match="no chain ended in a possible configuration"):
+        tc.estimate_z(graph, method="thermodynamic", chains=5, temperatures=5, seed=0)
+
+
+def test_potentials_beyond_sums_are_refused():
+    graph = FactorGraph([2, 2], [Factor((0, 1), np.diag([1e200, 0.0]))])
+    with pytest.raises(InputError, match=r"a log-potential has the size 1e\+200; Gibbs sampling takes up to 1e\+100"):
+        tc.estimate_z(graph, method="ais", seed=0)
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,7 @@ def _integrated(path: GibbsPath, steps: Floats, found: Floats) -> Integrated:
     by_chain = shares @ means
     ends = path.log_z0 + float(widths @ level[:-1]), path.log_z0 + float(widths @ level[1:])
     value = path.log_z0 + float(by_chain.mean()) - float(widths**2 @ np.diff(variance)) / 12
+    value = min(max(value, ends[0]), max(ends))  # few temperatures for strong potentials
     error = float(by_chain.var(ddof=1))
     if path.hard:
         share = float(possible.mean())

@@ -47,7 +47,7 @@ class FrankWolfe:
     ----------
     value : objective at the marginals in nats, at most its maximum.
     upper : least value plus gap on the way. With the TRW entropy and exact MAP it is at least the
-        maximum of the objective over the marginal polytope, and so at least ln Z.
+        maximum of the objective over the marginal polytope, and so at least ln Z, up to rounding.
     gap : of the last marginals: how far the objective may rise, if it is concave.
     converged : whether the gap is within the tolerance.
     guarantee : that of the MAP solvers.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
-from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
+from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.log_sums import log_sum_exp
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.inference.flat_tables import starts
@@ -16,6 +16,10 @@ from thesis_cli.models.factor_graph import Factor, FactorGraph
 DEPTH = 20.0
 """How far an impossible entry of a table is below its least finite one before the end of the path,
 in nats."""
+
+
+MOST = 1e100
+"""Largest size of a log-potential, so that sums over tables and their squares stay finite."""
 
 
 class Chains(NamedTuple):
@@ -54,6 +58,7 @@ class GibbsPath:
     ------
     ModelTooLarge : the states and entries of the chains exceed the default memory.
     NoConfiguration : the unary factors forbid all states of a variable.
+    InputError : a log-potential is larger than `MOST`.
     """
 
     def __init__(self, graph: FactorGraph, chains: int) -> None:
@@ -63,6 +68,9 @@ class GibbsPath:
         n = len(self._unary)
         if (needed := 8 * chains * (2 * n + len(self._factors))) > DEFAULT_MEMORY:
             raise ModelTooLarge(f"{chains:,} chains take {bytes_text(needed)}", "take fewer")
+        for table in (*self._unary, *(f.table for f in self._factors)):
+            if (largest := float(np.abs(table[np.isfinite(table)]).max(initial=0.0))) > MOST:
+                raise InputError(f"a log-potential has the size {largest:.3g}", f"Gibbs sampling takes up to {MOST:g}")
         norms = [float(log_sum_exp(table)) for table in self._unary]
         if min(norms) == -np.inf:
             raise NoConfiguration()

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from thesis_cli.base.errors import UnsuitableModel
+from thesis_cli.base.errors import UnsuitableModel, WorkFailed
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.shared.portfolio import Portfolio
 from thesis_cli.commands.shared.rival_fields import TEMPERATURES
@@ -62,7 +62,7 @@ def ais(model: Model, options: RivalOptions, progress: Progress) -> Portfolio:
     ------
     UnsuitableModel : the model is a vector.
     ModelTooLarge : the chains take too much memory, or there are no exact samples to go back from.
-    NoConfiguration : no configuration is possible.
+    NoConfiguration : the unary factors forbid all states of a variable.
     """
     import numpy as np
 
@@ -77,12 +77,12 @@ def ais(model: Model, options: RivalOptions, progress: Progress) -> Portfolio:
         found = annealed(graph, options.chains, temperatures, seeds[0], jobs=options.jobs, progress=tick)
     low, error, percent = found.lower(options.confidence), found.standard_error, f"{100 * options.confidence:.12g}%"
     trusted = math.isfinite(error)
-    reach = normal_quantile((1 + options.confidence) / 2) * error
+    reach = normal_quantile((1 + options.confidence) / 2) * error if trusted else 0.0
     estimate = Estimate(
         value=found.value,
         standard_error=error,
         low=found.value - reach if trusted else low,
-        high=found.value + reach,
+        high=found.value + reach if trusted else math.inf,
         target="ln Z",
         kind="Z unbiased" if trusted else f"Z unbiased, but only {found.effective:.0f} effective chains",
         confidence=options.confidence,
@@ -120,7 +120,8 @@ def thermodynamic(model: Model, options: RivalOptions, progress: Progress) -> Po
     ------
     UnsuitableModel : the model is a vector.
     ModelTooLarge : the chains take too much memory.
-    NoConfiguration : no configuration is possible.
+    NoConfiguration : the unary factors forbid all states of a variable.
+    WorkFailed : no chain ended in a possible configuration.
     """
     import numpy as np
 
@@ -134,6 +135,8 @@ def thermodynamic(model: Model, options: RivalOptions, progress: Progress) -> Po
         found = thermodynamic_integral(
             graph, options.chains, temperatures, seed, sweeps=options.sweeps, jobs=options.jobs, progress=tick
         )
+    if found.value == -math.inf:
+        raise WorkFailed("no chain ended in a possible configuration: take more --temperatures, or --method ais")
     reach = normal_quantile((1 + options.confidence) / 2) * found.standard_error
     row = Estimate(
         value=found.value,
