@@ -121,5 +121,8 @@ def test_refused_files(tmp_path):
 def test_refused_objects():
     with pytest.raises(InputError, match="is nan"):
         StructuredModel(space("hypercube", 2), np.array([1, np.nan]))
+    for weights in ([1e15, 0], [-1e308, 1e308]):
+        with pytest.raises(InputError, match="in absolute value; it must be less than 1e"):
+            StructuredModel(space("hypercube", 2), np.array(weights))
     with pytest.raises(InputError, match="names has 2 names; the 3 labels must have one each"):
         StructuredModel(space("hypercube", 3), np.zeros(3), ("a", "b"))

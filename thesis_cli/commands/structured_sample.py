@@ -71,6 +71,7 @@ class StructuredSampleResult(Result):
     ----------
     table : a row for each draw. Columns are elements: bits, positions of items, or numbers of
         blocks; for cycles they are places, and rows list the numbers of vertices, then -1.
+    source : name of the model, a file or an object.
     model : the space with its weights.
     structures : the same as an array, shape (count, width).
     algorithm : how they were drawn.
@@ -79,6 +80,7 @@ class StructuredSampleResult(Result):
     distance : bound on the total variation distance of a draw from the model; None if there is none.
     """
 
+    source: str
     model: StructuredModel
     structures: Ints
     algorithm: str
@@ -91,7 +93,7 @@ class StructuredSampleResult(Result):
         """Model, how the draws were made, and the most frequent structures."""
         count = len(self.structures)
         lines = [
-            ("model", f"{self.settings['model']}: {self.model.describe()}"),
+            ("model", f"{self.source}: {self.model.describe()}"),
             ("draws", f"{count:,} by {self.algorithm}: {self.distribution}"),
         ]
         if self.uniform_structures:
@@ -135,8 +137,8 @@ def run(request: StructuredSampleRequest, progress: Progress) -> StructuredSampl
     """Draw by the method asked for."""
     import numpy as np
 
-    seed = seed_or_fresh(request.seed)
-    with about(label(request.model)):
+    seed, source = seed_or_fresh(request.seed), label(request.model)
+    with about(source):
         model = open_structured(request.model)
         check_rows("--count", request.count, model)
         root = np.random.SeedSequence(seed)
@@ -151,6 +153,7 @@ def run(request: StructuredSampleRequest, progress: Progress) -> StructuredSampl
         columns=Columns(dict(zip(model.columns(), drawn.structures.T, strict=True))),
         request=request,
         settings=settings_of(request, seed=seed),
+        source=source,
         model=model,
         structures=drawn.structures,
         algorithm=drawn.algorithm,

@@ -17,6 +17,7 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import counted, nearest
 from thesis_cli.models.reading import decode, read_whole, unreadable
+from thesis_cli.models.target_objects import LARGEST
 from thesis_cli.models.tokens import is_number
 from thesis_cli.structured import catalogue
 from thesis_cli.structured.noise import kind_of
@@ -55,6 +56,11 @@ class StructuredModel:
 
     def __post_init__(self) -> None:
         self.space.checked(np.asarray(self.weights)[np.newaxis])
+        with np.errstate(over="ignore"):
+            total = float(np.abs(self.weights).sum())
+        if total >= LARGEST:
+            problem = f"the weights sum to {total:.3g} in absolute value"
+            raise InputError(problem, f"it must be less than {LARGEST:g}, where adding 1 still counts")
         if self.names and len(set(self.names)) != self.space.elements:
             raise InputError(f"names has {counted(len(set(self.names)), 'name')}", _one_each(self.space))
 
