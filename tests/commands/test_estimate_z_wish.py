@@ -6,6 +6,7 @@ import pytest
 import thesis_cli as tc
 from tests.conftest import MODELS
 from thesis_cli.base.errors import InputError
+from thesis_cli.inference import parity_ends
 
 ASIA, ISING, ZIPF = (MODELS / n for n in ("asia.uai", "ising-4x4.uai", "zipf-1000.csv"))
 
@@ -49,8 +50,17 @@ def test_refusals_are_one_line(options, message):
     assert "\n" not in str(raised.value)
 
 
-def test_larger_models_get_a_lower_bound(cli):
-    found = tc.estimate_z(ISING, method="wish", samples=5, seed=1, max_configurations=100, exact=True)
+def test_models_that_are_not_enumerated_keep_their_interval():
+    found = tc.estimate_z(ISING, method="wish", samples=25, seed=1, max_configurations=100, exact=True)
+    exact, estimate = found.estimates
+    assert estimate.low < exact.value < estimate.high < estimate.low + 4
+    assert estimate.kind == "within a factor of 32 with probability 95%"
+
+
+def test_larger_models_get_a_lower_bound(monkeypatch):
+    monkeypatch.setattr(parity_ends, "GAP", -1)
+    options = {"samples": 5, "seed": 1, "max_configurations": 100, "time_limit": 1.0, "exact": True}
+    found = tc.estimate_z(ISING, method="wish", **options)
     exact, estimate, bound = found.estimates
     assert bound.kind == "lower bound with probability 95%"
     assert bound.value == estimate.low < exact.value

@@ -9,6 +9,7 @@ from thesis_cli.inference.bethe_mesh import (
     Attractive,
     best_pairs,
     bethe_optimum,
+    curved_errors,
     mesh_of,
     minimum_on,
     polished,
@@ -74,18 +75,37 @@ def test_the_maximum_is_between_its_bounds(coupling):
 
 
 def test_one_cut_finds_the_best_point_of_a_mesh():
-    model = Attractive.of(ring(4, 1.0))
-    low, high = model.stationary()
+    model = Attractive.of(ring(4, 0.5, 0.2))
+    low, high = np.full(4, -6.0), np.full(4, 6.0)
     mesh = mesh_of(model, low, high, np.array([4, 3, 1, 5]))
     found, least = minimum_on(model, mesh)
     values = []
     for states in itertools.product(*map(range, (4, 3, 1, 5))):
         q = np.array([points[k] for points, k in zip(mesh.points, states, strict=True)])
         taken = sum(errors[k] for errors, k in zip(mesh.errors, states, strict=True))
-        values.append((-model.value(q) - taken, q))
-    lowest, expected = min(values, key=lambda pair: pair[0])
+        values.append((-model.value(q) - taken, q, -model.value(q)))
+    lowest, expected, plain = min(values, key=lambda found: found[0])
+    assert plain > min(found[2] for found in values)
     assert least == pytest.approx(lowest, abs=1e-9)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_errors_bound_the_second_order_of_moves():
+    """Moves of the same size by all variables, in directions of all signs, from random points."""
+    rng, step = np.random.default_rng(4), 1e-3
+    for coupling in (0.0, 0.4, 2.0):
+        model = Attractive.of(ring(5, coupling)) if coupling else Attractive.of(FactorGraph([2] * 5, []))
+        for q in rng.uniform(0.1, 0.9, (20, 5)):
+            bound = sum(
+                curved_errors(model.coupling[(model.edges == v).any(axis=1)], q[[[v], [v]]] + [[-step], [step]], q[[v]])
+                for v in range(5)
+            )
+            for signs in rng.choice([-1.0, 1.0], (8, 5)):
+                moved = q + signs * step
+                second = model.value(q) - model.value(moved) - model.gradient(q) @ (moved - q)
+                assert second <= bound * (1 + 1e-4) + 1e-13
+                if not coupling:
+                    assert second >= bound * 0.95
 
 
 def test_errors_bound_the_way_to_a_middle_and_fall_with_the_square_of_the_cells():

@@ -236,26 +236,38 @@ def mesh_of(model: Attractive, low: Floats, high: Floats, sizes: Ints) -> Mesh:
 
 
 def _errors(model: Attractive, variable: int, q: Floats) -> Floats:
-    """Errors of cells, from their ends and middles in turn, shape (2 k + 1,); shape (k,).
-
-    By the curvature, or by the slope, whichever is less. Let v = q (1 - q), and s = sinh(w / 2). For
-    given q the squared correlation r of a pair is largest where r / (1 - r) is
-    (sqrt(1 + 4 v s^2) - 1) / 2, which makes |d2F / dq dq_j| at most s over the root of either v,
-    and v d2F / dq2 at most 1 more than the sum of these ratios over the neighbours. The slope is
-    between log odds(q) - field - sum_j w and log odds(q) - field.
+    """Errors of cells, from their ends and middles in turn, shape (2 k + 1,); shape (k,): the least of
+    what curvatures and slopes allow.
     """
     own = (model.edges == variable).any(axis=1)
     weight = model.coupling[own]
-    s = np.sinh(np.minimum(weight, 1000.0) / 2)
     middle, ends = q[1::2], np.stack([q[:-1:2], q[2::2]])
-    v = np.minimum(ends * (1 - ends), middle * (1 - middle))
-    ratios = (np.sqrt(1 + 4 * v[..., None] * s * s) - 1).sum(axis=-1) / 2
-    curved = (ends - middle) ** 2 * ((1 + ratios) / v + s.sum() / np.sqrt(v)) / 2
+    # From an end to the middle F rises at most by this: its slope is between log odds(q) - field -
+    # sum_j w and log odds(q) - field.
     area = _entropy(ends) - _entropy(middle)
     field = model.field[variable]
     up = area[0] - field * (middle - ends[0])
     down = area[1] + (field + weight.sum()) * (ends[1] - middle)
-    return np.asarray(np.minimum(curved.max(axis=0), np.maximum(up, down)))
+    return np.asarray(np.minimum(curved_errors(weight, ends, middle), np.maximum(up, down)))
+
+
+def curved_errors(coupling: Floats, ends: Floats, middle: Floats) -> Floats:
+    """Errors of cells by the curvature of F, which is flat at a minimum.
+
+    Let v = q (1 - q), and s = sinh(w / 2). For given q the squared correlation r of a pair is largest
+    where r / (1 - r) is (sqrt(1 + 4 v s^2) - 1) / 2, which makes |d2F / dq dq_j| at most s over the
+    root of either v, and v d2F / dq2 at most 1 more than the sum of these ratios over the neighbours.
+
+    Parameters
+    ----------
+    coupling : w of the variable's edges, shape (d,).
+    ends, middle : q at the ends and in the middle of each cell, shapes (2, k) and (k,).
+    """
+    s = np.sinh(np.minimum(coupling, 1000.0) / 2)
+    v = np.minimum(ends * (1 - ends), middle * (1 - middle))
+    ratios = (np.sqrt(1 + 4 * v[..., None] * s * s) - 1).sum(axis=-1) / 2
+    errors = (ends - middle) ** 2 * ((1 + ratios) / v + s.sum() / np.sqrt(v)) / 2
+    return np.asarray(errors.max(axis=0))
 
 
 def _entropy(q: Floats) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.base.progress import Tick
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
+
+if TYPE_CHECKING:
+    from thesis_cli.inference.enumeration_kernels import Layout
 
 BLOCK = 2**16
 """Configurations in a block: 512 KiB of potentials, which stay in a core's cache."""
@@ -81,14 +85,21 @@ def _vector_filler(values: Floats) -> Callable[[int, Floats], None]:
 
 
 def _graph_filler(graph: FactorGraph) -> Callable[[int, Floats], None]:
-    """Flatten the factors for the compiled kernel."""
     from thesis_cli.inference import enumeration_kernels
+
+    layout = layout_of(graph)
+    return lambda start, out: enumeration_kernels.fill(start, out, layout)
+
+
+def layout_of(graph: FactorGraph) -> Layout:
+    """Flatten the factors for compiled kernels."""
+    from thesis_cli.inference.enumeration_kernels import Layout
 
     constant = float(sum(f.table for f in graph.factors if not f.scope))
     factors = sorted((f for f in graph.factors if f.scope), key=lambda f: max(f.scope))
     last = [max(f.scope) for f in factors]
     n = len(graph.cardinalities)
-    layout = enumeration_kernels.Layout(
+    return Layout(
         np.array(graph.cardinalities, np.int64),
         constant,
         np.searchsorted(last, np.arange(n + 1)).astype(np.int64),
@@ -98,7 +109,6 @@ def _graph_filler(graph: FactorGraph) -> Callable[[int, Floats], None]:
         _offsets([f.table.size for f in factors]),
         np.concatenate([f.table.reshape(-1) for f in factors] or [np.empty(0)]),
     )
-    return lambda start, out: enumeration_kernels.fill(start, out, layout)
 
 
 def _offsets(sizes: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

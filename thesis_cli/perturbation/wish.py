@@ -29,6 +29,7 @@ from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.parity import Limits, ParityMaxima, bits_of, enumerated_maxima
 from thesis_cli.inference.parity_bands import banded_maxima
+from thesis_cli.inference.parity_ends import dense_maxima
 from thesis_cli.inference.parity_search import searched_maxima
 from thesis_cli.models.factor_graph import FactorGraph, Model
 from thesis_cli.perturbation.estimate import Estimate, check_confidence, fixed_estimate
@@ -84,11 +85,15 @@ def wish(
 def _without_enumeration(
     graph: FactorGraph, samples: int, rng: np.random.Generator, limits: Limits, progress: Tick | None
 ) -> ParityMaxima:
-    """Maxima by a pass over the variables, or by a search where that is too wide."""
-    try:
-        return banded_maxima(graph, samples, rng, limits, progress)
-    except ModelTooLarge:
-        return searched_maxima(graph, samples, rng, limits, progress)
+    """Maxima under constraints on all bits if most of them are within reach; under constraints on
+    neighbouring bits by a pass over the variables, or by a search where that is too wide.
+    """
+    for maxima in (dense_maxima, banded_maxima):
+        try:
+            return maxima(graph, samples, rng, limits, progress)
+        except ModelTooLarge:
+            continue
+    return searched_maxima(graph, samples, rng, limits, progress)
 
 
 def estimates(maxima: ParityMaxima, confidence: float, rng: np.random.Generator) -> list[Estimate]:
