@@ -96,7 +96,7 @@ def test_the_interval_has_two_ends():
 
 def test_refusals():
     wide = FactorGraph([2] * 60, [Factor((i, i + 1), np.zeros((2, 2))) for i in range(59)])
-    with pytest.raises(ModelTooLarge, match="under 0 to 60 constraints, those under .. to .. are out of reach"):
+    with pytest.raises(ModelTooLarge, match=r"under 0 to 60 constraints, those under .. to .. are out of reach"):
         dense_maxima(wide, 1, np.random.default_rng(0), Limits(seconds=7.0))
     with pytest.raises(ModelTooLarge):
         dense_maxima(FactorGraph([2] * 63, []), 1, np.random.default_rng(0), Limits(seconds=math.inf))

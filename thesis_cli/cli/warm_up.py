@@ -65,6 +65,7 @@ PARTS = (
             ("map", {"model": ATTRACTIVE, "solver": "graph-cut"}),
             ("estimate-z", {"model": GRID, "method": "exact"}),
             ("estimate-z", {"model": GRID, "method": "expanded", "copies": 4}),
+            ("estimate-z", {"model": GRID, "method": "wish", "samples": 2, "max_configurations": 4}),
         ),
         ("thesis_cli.models.bulk",),
     ),

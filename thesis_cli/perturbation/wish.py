@@ -27,7 +27,7 @@ from scipy.special import bdtrc, betaincinv, logsumexp
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.base.progress import Tick
-from thesis_cli.inference.parity import Limits, ParityMaxima, bits_of, enumerated_maxima
+from thesis_cli.inference.parity import Limits, ParityMaxima, enumerated_maxima
 from thesis_cli.inference.parity_bands import banded_maxima
 from thesis_cli.inference.parity_ends import dense_maxima
 from thesis_cli.inference.parity_search import searched_maxima
@@ -111,7 +111,7 @@ def estimates(maxima: ParityMaxima, confidence: float, rng: np.random.Generator)
     factor that its kind states) and an interval that covers ln Z with the given probability; without
     independent constraints also its lower end as a bound.
     """
-    samples, bits = len(maxima.values), bits_of(maxima.configurations)
+    samples, bits = len(maxima.values), max(1, int(maxima.levels[-1]))
     low, high = interval(maxima, confidence)
     percent = f"{100 * confidence:.12g}%"
     kind = f"{promise(samples, bits, confidence)} with probability {percent}"
