@@ -34,6 +34,8 @@ TASKS = [
     ("dp-audit", {"method": "features", "runs": 40, "command_runs": 0}, None),
     ("synthesize", {"tasks": "candy.json", "max_length": 1}, None),
     ("explain", {"tasks": "candy.json"}, None),
+    ("structured ln-z", {"model": "ring.toml", "method": "perturb", "samples": 20, "exact": True}, 1),
+    ("structured sample", {"model": "tour.toml", "count": 20, "method": "meta"}, 1),
 ]
 REPEATED = ("dp-release", "dp-measure", "dp-audit")
 """Commands whose noise has no seed: each run differs."""
