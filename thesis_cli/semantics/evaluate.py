@@ -51,18 +51,21 @@ class Worlds:
     count : number of worlds.
     values : values of each variable, shape (count,).
     ranges : range of each variable.
+    undefined : where and why values are NaN, by variable.
     """
 
     count: int = 1
     values: Mapping[str, Floats] = field(default_factory=dict)
     ranges: Mapping[str, Interval] = field(default_factory=dict)
+    undefined: Mapping[str, str] = field(default_factory=dict)
 
     def bound(self, name: str, batch: Batch) -> Worlds:
         """A world for each world and each point of a batch, which the name is bound to."""
         points, _ = batch.full(self.count)
         values = {other: np.repeat(found, batch.count) for other, found in self.values.items()}
         ranges = {**self.ranges, name: batch.range}
-        return Worlds(self.count * batch.count, {**values, name: points.ravel()}, ranges)
+        undefined = {**self.undefined, name: batch.undefined}
+        return Worlds(self.count * batch.count, {**values, name: points.ravel()}, ranges, undefined)
 
 
 CLOSED = Worlds()
@@ -165,8 +168,9 @@ class Evaluator:
                 return Batch(np.array([[node.value]]), np.ones((1, 1)), range=(node.value, node.value), embedded=0.0)
             case Variable():
                 values = worlds.values[node.name][:, np.newaxis]
-                slopes = {node.name: Limit.of(1.0)}
-                return Batch(values, np.ones((1, 1)), range=worlds.ranges[node.name], slopes=slopes)
+                slopes, why = {node.name: Limit.of(1.0)}, worlds.undefined.get(node.name, "")
+                span = worlds.ranges[node.name]
+                return Batch(values, np.ones((1, 1)), range=span, slopes=slopes, undefined=why)
             case Let():
                 from thesis_cli.semantics.lets import bound
 
@@ -236,7 +240,9 @@ class Evaluator:
             values = np.asarray(function.apply(*found.columns), np.float64)
             values = np.where(np.abs(values) <= LARGEST, values, math.nan)
         self.evaluations += values.size
-        undefined = next((part.undefined for part in parts if part.undefined), "")
+        undefined = ""
+        if np.isnan(values).any():
+            undefined = next((part.undefined for part in parts if part.undefined), "")
         if not undefined and np.isnan(values).any():
             first = np.unravel_index(int(np.argmax(np.isnan(values))), values.shape)
             at = ", ".join(f"{column[first]:.6g}" for column in found.columns)
@@ -252,8 +258,8 @@ class Evaluator:
         """D(e1, ..., en): sum_ij a_i b_j mu(D(x_i, y_j))."""
         family = DISTRIBUTIONS[node.name]
         found = self.together(parts)
-        for part in parts:
-            if part.undefined:
+        for part, column in zip(parts, found.columns, strict=True):
+            if part.undefined and np.isnan(column).any():
                 raise _undefined(part)
         bad = ~family.valid(*found.columns)
         if bad.any():
