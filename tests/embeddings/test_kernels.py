@@ -31,6 +31,14 @@ def test_sums_are_those_over_all_points(kernel):
     assert np.abs(found - wanted).max() < 2e-15 * np.abs(w).sum()
 
 
+def test_places_between_groups_of_points_meet_both():
+    """Fourteen bandwidths apart, and places from the middle, where both count alike, outwards."""
+    points, places = np.array([0.0, 14.0]), np.linspace(-9, 23, 65)
+    wanted = np.exp(-0.5 * np.subtract.outer(places, points) ** 2) @ [1.0, 2.0]
+    found = Gaussian(1.0).values(Expansion(points, np.array([1.0, 2.0])), places[:, np.newaxis])
+    assert found == pytest.approx(wanted, rel=1e-3, abs=1e-14)
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_derivatives_are_differences(kernel):
     rng = np.random.default_rng(2)

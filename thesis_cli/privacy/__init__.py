@@ -12,5 +12,8 @@ Start at `release`, which makes a record of a table and rows from that record.
   `audit_pairs`, `audit_scores` and `audit_bounds`) audits releases.
 * Use of a release: `query`, `expressions`, `weighted_sample`, `regression`, and `two_sample`.
 
+Statistics of weighted points, weights on the simplex and descents are those of
+`thesis_cli.embeddings`.
+
 Settings of published figures, seeded noise and baselines are in `thesis_cli.studies.privacy`.
 """
