@@ -36,6 +36,7 @@ TASKS = [
     ("explain", {"tasks": "candy.json"}, None),
     ("structured ln-z", {"model": "ring.toml", "method": "perturb", "samples": 20, "exact": True}, 1),
     ("structured sample", {"model": "tour.toml", "count": 20, "method": "meta"}, 1),
+    ("kernel-eval", {"expression": "log(income) + normal(0, 1)", "table": "release.csv", "size": 20}, 1),
 ]
 REPEATED = ("dp-release", "dp-measure", "dp-audit")
 """Commands whose noise has no seed: each run differs."""
