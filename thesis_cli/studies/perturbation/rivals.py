@@ -15,12 +15,13 @@ from thesis_cli.commands.shared.low_rank import BoundName, BoundOptions, bounds
 from thesis_cli.inference.annealing import annealed, thermodynamic_integral
 from thesis_cli.inference.frank_wolfe import EntropyName, frank_wolfe
 from thesis_cli.inference.parity import Limits
+from thesis_cli.inference.parity_bands import banded_maxima
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.expanded import expanded_maximum
 from thesis_cli.perturbation.full_rank import perturbed_maxima
 from thesis_cli.perturbation.mesh_bethe import mesh_bethe
 from thesis_cli.perturbation.tricks import power
-from thesis_cli.perturbation.wish import wish
+from thesis_cli.perturbation.wish import estimates, wish
 
 Side = Literal["upper", "lower", "neither"]
 
@@ -165,8 +166,9 @@ def _wish(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[
 
 def _banded_wish(graph: FactorGraph, size: Size, seed: np.random.SeedSequence) -> list[Answer]:
     """WISH with constraints on neighbouring bits, which prove a bound from below."""
-    limits = Limits(max_configurations=1, seconds=math.inf)
-    found, bound = wish(graph, size[0], seed, confidence=CONFIDENCE, limits=limits)
+    hashing, resampling = (np.random.default_rng(child) for child in seed.spawn(2))
+    maxima = banded_maxima(graph, size[0], hashing, Limits(seconds=math.inf))
+    found, bound = estimates(maxima, CONFIDENCE, resampling)
     estimate = Answer("WISH, banded", "neither", found.value, map_calls=found.map_calls)
     return [estimate, Answer("WISH, below", "lower", bound.value, low=bound.value, map_calls=found.map_calls)]
 
