@@ -66,6 +66,26 @@ def test_solutions_are_all_solutions(seed):
     assert sorted(codes) == np.flatnonzero(met).tolist()
 
 
+@pytest.mark.parametrize("bits", [40, 62])
+def test_constraints_of_many_bits(bits):
+    """The configurations that 6 constraints too few leave, listed from their basis."""
+    rng = np.random.default_rng(bits)
+    graph = FactorGraph([2] * bits, [Factor((i, i + 1), rng.normal(size=(2, 2))) for i in range(bits - 1)])
+    frontier, every, level = Frontier(graph), drawn(bits, bits), bits - 6
+    first, basis = solutions(Constraints(every.matrix[:level], every.right[:level]))
+    codes = np.array([first])
+    for vector in basis:
+        codes = np.concatenate([codes, codes ^ vector])
+    found = codes[:, None] >> np.arange(bits) & 1
+    states = np.empty_like(found)
+    states[:, frontier.order] = found
+    met = found @ every.matrix.T.astype(int) % 2 == every.right
+    assert met[:, :level].all()
+    phi = graph.log_potential(states)
+    expected = [phi[met[:, :i].all(axis=1)].max(initial=-np.inf) for i in range(level, bits + 1)]
+    np.testing.assert_allclose(listed_maxima(frontier, every, level), expected, rtol=1e-12)
+
+
 def test_between_the_ends_maxima_are_bounded(monkeypatch):
     monkeypatch.setattr(parity_ends, "LARGEST", 4)
     monkeypatch.setattr(parity_ends, "DEEPEST", 2)
