@@ -93,6 +93,9 @@ def test_refusals(options, message):
 
 
 def test_refused_models():
+    strong = (space("permutations", 4, "orders"), np.full(6, -1e4))
+    with pytest.raises(InputError, match=r"a product of 90,000 ratios takes .* samples; at most 100,000,000"):
+        tc.structured_ln_z(strong, method="telescoping")
     with pytest.raises(InputError, match="exact sums over partitions take at most 14"):
         tc.structured_ln_z((space("partitions", 15), np.zeros(105)), method="exact")
     with pytest.raises(InputError, match="the model is of type int"):

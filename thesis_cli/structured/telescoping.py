@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.base.normal import normal_quantile
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
 from thesis_cli.structured import schedules
@@ -20,6 +20,9 @@ from thesis_cli.structured.schedules import Schedule
 from thesis_cli.structured.space import Space
 
 SOURCE = "Vembu et al. section 2.2"
+MOST_SAMPLES = 10**8
+"""Samples of all ratios together; exact draws of so many take minutes."""
+
 AT_ONCE = 2**16
 """Samples that are drawn at a time."""
 
@@ -184,7 +187,15 @@ def sampled_ratios(
     ----------
     counts : samples of each ratio, shape (ratios,).
     limits : range of the log-potentials under the weights themselves.
+
+    Raises
+    ------
+    ModelTooLarge : there are more than 1e8 samples, or the sampler gives up.
     """
+    total = float(counts.sum(dtype=np.float64))
+    if total > MOST_SAMPLES:
+        problem = f"a product of {len(counts):,} ratios takes {total:.3g} samples"
+        raise ModelTooLarge(problem, f"at most {MOST_SAMPLES:,} are drawn; allow a larger error or take another method")
     found: list[Ratio] = []
     for low, high, count in zip(schedule.betas[:-1], schedule.betas[1:], counts, strict=True):
         moments, steps, distance = _Moments(), 0, 0.0
