@@ -111,6 +111,15 @@ def test_the_bound_of_a_sum_holds_in_closed_form(method):
     assert [step.after <= 20 < step.before for step in found.steps] == [True, True]
 
 
+def test_a_multiple_is_measured_with_the_kernel_that_fits():
+    """10 (X + Y) / 20 is normal; its error is that of X + Y with twice the bandwidth."""
+    found = evaluate(parse("10 * (normal(0, 1) + normal(0, 1)) / 20"), Settings(size=16))
+    error = Laws.normal(0, math.sqrt(0.5)).distance(found.expansion, found.kernel)
+    assert error <= found.rkhs_error < 3 * error
+    wide = evaluate(parse("10 * (normal(0, 1) + normal(0, 1))"), Settings(size=16))
+    assert wide.rkhs_error == pytest.approx(found.rkhs_error, rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
