@@ -8,7 +8,6 @@ of the data that depend on y, as docs/errata.md says).
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -20,18 +19,18 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import write_atomic
+from thesis_cli.base.tensor_file import Form
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.models.spin_glass import SpinGlass
 
-FORMAT = "thesis-cli grid weights 1"
-
-SUFFIX = ".safetensors"
-
-MAX_BYTES = 2**30
-"""Largest file that is read."""
-
-_ARRAYS = ("field", "bias", "right", "down")
-_REMEDY = "give a file that thesis-cli train-denoiser has written"
+FORM = Form(
+    key="weights",
+    format="thesis-cli grid weights 1",
+    arrays=("field", "bias", "right", "down"),
+    what="weights of a grid model",
+    remedy="give a file that thesis-cli train-denoiser has written",
+)
+"""Files of weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +99,8 @@ class GridWeights:
 
     def to_bytes(self) -> bytes:
         """The content of the file that `save` writes."""
-        from safetensors.numpy import save
-
-        arrays = {name: np.ascontiguousarray(getattr(self, name), np.float64) for name in _ARRAYS}
-        about = {"format": FORMAT, "shape": self.shape, **self.about}
-        return bytes(save(arrays, {"weights": json.dumps(about, sort_keys=True)}))
+        arrays = {name: getattr(self, name) for name in FORM.arrays}
+        return FORM.to_bytes(arrays, {"shape": self.shape, **self.about})
 
     @classmethod
     def load(cls, path: str | Path) -> GridWeights:
@@ -115,37 +111,12 @@ class GridWeights:
         InputError : no such file, a damaged one, one of another format, or weights that make no
             grid.
         """
+        arrays, about = FORM.read(path)
+        about.pop("shape", None)
         try:
-            with open(path, "rb") as file:
-                data = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise InputError(f"it cannot be read ({error.strerror})", _REMEDY, source=path) from None
-        if len(data) > MAX_BYTES:
-            raise InputError(f"it is larger than {MAX_BYTES >> 20} MiB", _REMEDY, source=path)
-        try:
-            return cls._read(data)
+            return cls(**arrays, about=about)
         except InputError as error:
             raise error.at(path) from None
-
-    @classmethod
-    def _read(cls, data: bytes) -> GridWeights:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
-
-        try:
-            arrays = load(data)
-            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-            about = json.loads(header["__metadata__"]["weights"])
-            known = about.pop("format")
-        except (SafetensorError, ValueError, LookupError, TypeError, AttributeError):
-            raise InputError("it holds no weights of a grid model", _REMEDY) from None
-        if known != FORMAT:
-            raise InputError(f"its format is {str(known)[:40]!r}", f"it must be {FORMAT!r}: {_REMEDY}")
-        for name in _ARRAYS:
-            if name not in arrays or arrays[name].dtype != np.float64:
-                raise InputError(f"its array {name} is missing, or not of float64", _REMEDY)
-        about.pop("shape", None)
-        return cls(**{name: arrays[name] for name in _ARRAYS}, about=about)
 
 
 def check_size(weights: GridWeights, shape: tuple[int, ...]) -> None:

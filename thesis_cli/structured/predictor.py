@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,18 +13,18 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import write_atomic
+from thesis_cli.base.tensor_file import Form
 from thesis_cli.structured.names import TaskName
 from thesis_cli.structured.tasks import Task
 
-FORMAT = "thesis-cli structured predictor 1"
-
-SUFFIX = ".safetensors"
-
-MAX_BYTES = 2**30
-"""Largest file that is read."""
-
-_ARRAYS = ("parameters", "shift", "scale")
-_REMEDY = "give a file that thesis-cli structured train has written"
+FORM = Form(
+    key="predictor",
+    format="thesis-cli structured predictor 1",
+    arrays=("parameters", "shift", "scale"),
+    what="structured predictor",
+    remedy="give a file that thesis-cli structured train has written",
+)
+"""Files of predictors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +59,9 @@ class Predictor:
             if array.shape != shape:
                 raise InputError(f"its {name} have shape {array.shape}", f"they must have {shape}")
             if not np.isfinite(array).all():
-                raise InputError(f"its {name} have a number that is not finite", _REMEDY)
+                raise InputError(f"its {name} have a number that is not finite", FORM.remedy)
         if (self.scale <= 0).any():
-            raise InputError("its scales are not positive", _REMEDY)
+            raise InputError("its scales are not positive", FORM.remedy)
 
     def weights(self, values: Floats) -> Floats:
         """Weights of the space for rows of inputs, shape (n, inputs) -> (n, dimension)."""
@@ -70,11 +69,9 @@ class Predictor:
 
     def to_bytes(self) -> bytes:
         """The content of the file that `save` writes; the same predictor gives the same bytes."""
-        from safetensors.numpy import save
-
-        arrays = {name: np.ascontiguousarray(getattr(self, name), np.float64) for name in _ARRAYS}
-        about = {"format": FORMAT, "task": dataclasses.asdict(self.task), "inputs": self.inputs, "about": self.about}
-        return bytes(save(arrays, metadata={"predictor": json.dumps(about, sort_keys=True)}))
+        arrays = {name: getattr(self, name) for name in FORM.arrays}
+        about = {"task": dataclasses.asdict(self.task), "inputs": self.inputs, "about": self.about}
+        return FORM.to_bytes(arrays, about)
 
     def save(self, path: str | Path) -> None:
         """Write the predictor, safetensors.
@@ -93,45 +90,20 @@ class Predictor:
         ------
         InputError : no such file, a damaged one, one of another format, or parts that do not fit.
         """
+        arrays, about = FORM.read(path)
         try:
-            with open(path, "rb") as file:
-                data = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise InputError(f"it cannot be read ({error.strerror})", _REMEDY, source=path) from None
-        if len(data) > MAX_BYTES:
-            raise InputError(f"it is larger than {MAX_BYTES >> 20} MiB", _REMEDY, source=path)
-        try:
-            return cls._read(data)
+            task, inputs = _task(about["task"]), tuple(map(str, about["inputs"]))
+            return cls(task, inputs, **arrays, about=dict(about["about"]))
         except InputError as error:
             raise error.at(path) from None
-
-    @classmethod
-    def _read(cls, data: bytes) -> Predictor:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
-
-        try:
-            arrays = load(data)
-            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-            about = json.loads(header["__metadata__"]["predictor"])
-            known, task, inputs = about["format"], _task(about["task"]), tuple(map(str, about["inputs"]))
-            record = dict(about["about"])
-        except (SafetensorError, ValueError, LookupError, TypeError, AttributeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError("it holds no structured predictor", _REMEDY) from None
-        if known != FORMAT:
-            raise InputError(f"its format is {str(known)[:40]!r}", f"it must be {FORMAT!r}: {_REMEDY}")
-        for name in _ARRAYS:
-            if name not in arrays or arrays[name].dtype != np.float64:
-                raise InputError(f"its {name} are missing, or not of float64", _REMEDY)
-        return cls(task, inputs, **{name: arrays[name] for name in _ARRAYS}, about=record)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise InputError(f"it holds no {FORM.what}", FORM.remedy, source=path) from None
 
 
 def _task(found: Mapping[str, Any]) -> Task:
     name = found["name"]
     if name not in get_args(TaskName):
-        raise InputError(f"its task is {str(name)[:40]!r}", _REMEDY)
+        raise InputError(f"its task is {str(name)[:40]!r}", FORM.remedy)
     parents = tuple(int(parent) for parent in found["parents"])
     return Task(name, tuple(map(str, found["labels"])), str(found["features"]), parents)
 
