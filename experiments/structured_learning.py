@@ -155,7 +155,7 @@ def _sooner(share, worst=min):
         found = [
             Measurement(exact[data][0] / np.mean(each), exact[data][0] / np.mean(each) ** 2 * standard_error(each))
             for data, each in online.items()
-            if len(each) > 2 and np.isfinite(each).all()
+            if len(each) > 2 and np.isfinite([*each, *exact[data]]).all()
         ]
         return worst(found, key=lambda one: one.value) if found else None
 
