@@ -54,7 +54,8 @@ def test_examples_of_the_shell_run_and_print_what_they_show(document, command, c
         if line and line != "...":
             assert without_ends(without_seconds(line)) in printed, line
     for found, expected in zip(ends(result.out), ends(shown), strict=False):
-        assert found == pytest.approx(expected, rel=0, abs=0.1 * (expected[1] - expected[0]))
+        error = 5 * (expected[1] - expected[0]) / 2 * (2 / (2 * REPLICATES)) ** 0.5  # of two standard deviations
+        assert found == pytest.approx(expected, rel=0, abs=error)
 
 
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if ">>> " in d.read_text()], ids=lambda p: p.name)
@@ -92,6 +93,8 @@ def value_of(source: str, names: dict[str, object]) -> object:
     return None
 
 
+REPLICATES = 30
+"""Simulated releases of an interval."""
 INTERVAL = re.compile(r"\((-?[\d.e-]+) to (-?[\d.e-]+)\)")
 
 

@@ -29,11 +29,14 @@ def frank_wolfe(model: Model, options: RivalOptions, progress: Progress) -> Port
         something.
     ModelTooLarge : the model is too wide for its spanning trees.
     """
+    from threadpoolctl import threadpool_limits
+
     from thesis_cli.inference import frank_wolfe as method
     from thesis_cli.perturbation.estimate import fixed_estimate
 
     graph = _with_variables(model, "frank-wolfe")
-    with progress(options.map_calls, "MAP calls") as tick:
+    # small products; the order of their sums must not depend on the number of cores
+    with progress(options.map_calls, "MAP calls") as tick, threadpool_limits(1, "blas"):
         found = method.frank_wolfe(
             graph,
             options.map_calls,
