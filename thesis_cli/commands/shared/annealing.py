@@ -29,6 +29,7 @@ def frank_wolfe(model: Model, options: RivalOptions, progress: Progress) -> Port
         something.
     ModelTooLarge : the model is too wide for its spanning trees.
     """
+    import scipy.optimize  # noqa: F401  # its BLAS is there to be limited
     from threadpoolctl import threadpool_limits
 
     from thesis_cli.inference import frank_wolfe as method
