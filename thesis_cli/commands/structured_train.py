@@ -14,6 +14,7 @@ from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.shared.trained_file import SUFFIX, save_trained
 from thesis_cli.structured.names import FeatureName, Gradient, SamplerName, TaskName
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     """The path of a CSV file, or a table."""
 else:
     DataSource = str
-
-SUFFIX = ".safetensors"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,18 +195,7 @@ class StructuredTrainResult(Result):
         InputError : the name does not end in .safetensors.
         OSError : naming the file that could not be written.
         """
-        from thesis_cli.base.files import to_json, write_atomic
-
-        path = Path(path)
-        if path.suffix != SUFFIX:
-            raise InputError(f"{path} does not end in {SUFFIX}", f"give a name that ends in {SUFFIX}")
-        files: dict[Path, str | bytes] = {
-            path: self.predictor.to_bytes(),
-            path.with_suffix(".json"): to_json(self.sidecar()),
-            path.with_suffix(".csv"): self.columns.csv(),
-        }
-        write_atomic(files)
-        return list(files)
+        return save_trained(self, path, self.predictor.to_bytes())
 
 
 def run(request: StructuredTrainRequest, progress: Progress) -> StructuredTrainResult:

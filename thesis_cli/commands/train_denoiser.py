@@ -20,6 +20,7 @@ from thesis_cli.commands.shared.images_source import (
     paired,
     threshold_option,
 )
+from thesis_cli.commands.shared.trained_file import SUFFIX, save_trained
 from thesis_cli.learning.settings import Couplings, Loss, Method, Schedule, Settings
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from thesis_cli.learning.grid_model import GridWeights
     from thesis_cli.learning.train import Trained
     from thesis_cli.models.images import Images
-
-SUFFIX = ".safetensors"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,18 +171,7 @@ class TrainDenoiserResult(Result):
         InputError : the name does not end in .safetensors.
         OSError : naming the file that could not be written.
         """
-        from thesis_cli.base.files import to_json, write_atomic
-
-        path = Path(path)
-        if path.suffix != SUFFIX:
-            raise InputError(f"{path} does not end in {SUFFIX}", f"give a name that ends in {SUFFIX}")
-        files: dict[Path, str | bytes] = {
-            path: self.weights.to_bytes(),
-            path.with_suffix(".json"): to_json(self.sidecar()),
-            path.with_suffix(".csv"): self.columns.csv(),
-        }
-        write_atomic(files)
-        return list(files)
+        return save_trained(self, path, self.weights.to_bytes())
 
 
 def run(request: TrainDenoiserRequest, progress: Progress) -> TrainDenoiserResult:
