@@ -226,3 +226,24 @@ def test_a_seed_repeats_a_result():
     first, again, other = (expansion_of(text, settings, seed=seed) for seed in (1, 1, 2))
     assert first.points.tolist() == again.points.tolist()
     assert first.points.tolist() != other.points.tolist()
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_of_extreme_size():
+    """Each has an answer, or is refused in a sentence: no overflow, no point outside the range."""
+    ends = expansion_of("beta(1e-5, 1e-5)")
+    assert (ends.points.min(), ends.points.max()) == (0, 1)
+    assert ends.var() == pytest.approx(0.25, rel=1e-4)
+    assert expansion_of("beta(0.1, 0.05)").points.max() <= 1
+    assert evaluate(parse("normal(0, 1) * 1e-145"), Settings(size=40)).rkhs_error < 0.01
+    assert evaluate(parse("normal(0, 1) * 1e-149 * 1e-20"), Settings(size=40)).error.largest < 1e-150
+    assert evaluate(parse("uniform(0, 1) + 1"), Settings(size=40, bandwidth=1e-150)).rkhs_error <= 1.42
+    assert math.isfinite(evaluate(parse("uniform(0, 1) * 1e-100 / 1e-149"), SMALL).error.largest)
+    with pytest.raises(InputError, match="must be from 1e-150"):
+        Settings(bandwidth=1e200)
+    with pytest.raises(InputError, match="1:1: normal has values that are no numbers up to"):
+        expansion_of("normal(1e149, 1e150)")
+    with pytest.raises(InputError, match="is too large; give a number up to"):
+        expansion_of("1e151")
+    with pytest.raises(InputError, match="no finite value"):
+        expansion_of("uniform(1, 2) / 1e-200")

@@ -73,7 +73,7 @@ class KernelEvalRequest(Request):
     seed: int = option(0, "Seed of points that are drawn.", least=0)
 
     def check(self) -> None:
-        """Refuse a bandwidth that is neither `median` nor a number above 0."""
+        """Refuse a bandwidth that is neither `median` nor a number in range."""
         _bandwidth(self.bandwidth)
 
 
@@ -203,8 +203,8 @@ def _bandwidth(text: str) -> float | None:
         width = float(text)
     except ValueError:
         width = math.nan
-    if not (math.isfinite(width) and width > 0):
-        raise InputError(f"--bandwidth is {text[:60]}", "it must be median, or a number above 0")
+    if not 1e-150 <= width <= 1e150:
+        raise InputError(f"--bandwidth is {text[:60]}", "it must be median, or a number from 1e-150 to 1e150")
     return width
 
 

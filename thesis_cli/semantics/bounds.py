@@ -18,7 +18,8 @@ from thesis_cli.embeddings.kernels import Gaussian, Kernel
 def feature_distance(kernel: Kernel, distance: float) -> float:
     """|Phi(x) - Phi(y)| = sqrt(2 - 2 k(x, y)) of two points at a distance."""
     scaled = distance / kernel.bandwidth
-    return math.sqrt(-2 * math.expm1(-0.5 * scaled**2 if isinstance(kernel, Gaussian) else -scaled))
+    # a product overflows to inf, where a power raises an error
+    return math.sqrt(-2 * math.expm1(-0.5 * scaled * scaled if isinstance(kernel, Gaussian) else -scaled))
 
 
 def from_wasserstein(kernel: Kernel, wasserstein: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +12,7 @@ from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.embeddings.kernels import KERNELS, Gaussian, Kernel, Laplace, median_distance
 from thesis_cli.embeddings.reductions import METHODS
 from thesis_cli.semantics.batches import Limit
-from thesis_cli.semantics.syntax import Place
+from thesis_cli.semantics.syntax import LARGEST, Place
 
 MOST = 2000
 """Largest size of an expansion."""
@@ -54,8 +53,8 @@ class Settings:
             raise InputError(f"unknown reduction {self.method!r}", f"the reductions are {', '.join(METHODS)}")
         if self.draws not in ("cells", "random"):
             raise InputError(f"unknown draws {self.draws!r}", "they are cells or random")
-        if self.bandwidth is not None and not (math.isfinite(self.bandwidth) and self.bandwidth > 0):
-            raise InputError(f"the bandwidth is {self.bandwidth:g}", "it must be above 0, and finite")
+        if self.bandwidth is not None and not 1 / LARGEST <= self.bandwidth <= LARGEST:
+            raise InputError(f"the bandwidth is {self.bandwidth:g}", f"it must be from {1 / LARGEST:g} to {LARGEST:g}")
 
     @property
     def pool(self) -> int:

@@ -159,7 +159,10 @@ def _gamma_integral(u: Floats, shape: Floats, scale: Floats) -> Floats:
 
 
 def _beta_integral(u: Floats, a: Floats, b: Floats) -> Floats:
-    return np.asarray(a / (a + b) * special.betainc(a + 1, b, special.betaincinv(a, b, u)), np.float64)
+    # near 1 a quantile rounds to 1, but its distance from 1 does not round to 0
+    low = a / (a + b) * special.betainc(a + 1, b, special.betaincinv(a, b, u))
+    high = u - b / (a + b) * (1 - special.betainc(b + 1, a, special.betaincinv(b, a, 1 - u)))
+    return np.where(special.betainc(a, b, 0.5) > u, low, high)
 
 
 def _beta_share(x: Floats, a: Floats, b: Floats) -> Floats:

@@ -26,10 +26,8 @@ from thesis_cli.semantics.distributions import DISTRIBUTIONS, Distribution, cell
 from thesis_cli.semantics.functions import FUNCTIONS
 from thesis_cli.semantics.linear import ROUNDING, composed, is_linear, kernel_error, kernels_of_arguments, of_law
 from thesis_cli.semantics.ranges import Interval, Operand, Slopes
-from thesis_cli.semantics.syntax import Call, Expression, Let, Number, Place, Variable
+from thesis_cli.semantics.syntax import LARGEST, Call, Expression, Let, Number, Place, Variable
 
-LARGEST = 1e150
-"""Larger numbers count as undefined, so that squares are finite."""
 UNSIGNED = ("quantiles", "frank-wolfe", "atoms", "herding")
 """Reductions for weights of 0 or more. Expansions with other weights are replaced by a distribution
 nearby.
@@ -276,7 +274,12 @@ class Evaluator:
             shares = (family.probabilities(*found.columns) * found.weights[..., np.newaxis]).sum(1)
             self.evaluations += shares.size
             return Batch(np.arange(shares.shape[1], dtype=np.float64)[np.newaxis], shares, error, values, slopes)
-        points, weights, added = self._points(family, found, node.place)
+        with np.errstate(all="ignore"):
+            points, weights, added = self._points(family, found, node.place)
+        if not (np.abs(points) <= LARGEST).all():
+            problem = f"{node.name} has values that are no numbers up to {LARGEST:g} in size"
+            raise node.place.wrong(problem, "take other parameters")
+        points = np.clip(points, *values)  # means of cells leave the range by rounding
         return Batch(points, weights, error + added, values, slopes)
 
     def _points(self, family: Distribution, found: Combined, place: Place) -> tuple[Floats, Floats, Limit]:

@@ -16,7 +16,7 @@ from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.embeddings.kernels import Gaussian, Kernel
 from thesis_cli.semantics.batches import Batch
 from thesis_cli.semantics.bounds import from_wasserstein, independent_sum
-from thesis_cli.semantics.syntax import Call, Expression, Number
+from thesis_cli.semantics.syntax import LARGEST, Call, Expression, Number
 
 LARGEST_LAW = 1000
 """Largest number of points whose distance from a distribution is computed in closed form."""
@@ -55,7 +55,7 @@ def kernels_of_arguments(node: Call, kernel: Kernel | None) -> list[Kernel | Non
         return [None] * len(node.arguments)
     multiple = factor(node)
     width = kernel.bandwidth if multiple is None else kernel.bandwidth / abs(multiple)
-    usable = math.isfinite(width) and width > 0
+    usable = 1 / LARGEST <= width <= LARGEST
     return [type(kernel)(width) if usable else None] * len(node.arguments)
 
 

@@ -29,7 +29,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
 from thesis_cli.semantics.distributions import DISTRIBUTIONS
 from thesis_cli.semantics.functions import CALLED, FUNCTIONS
-from thesis_cli.semantics.syntax import Call, Expression, Let, Number, Place, Variable
+from thesis_cli.semantics.syntax import LARGEST, Call, Expression, Let, Number, Place, Variable
 
 LONGEST = 10_000
 """Largest number of characters of an expression."""
@@ -279,8 +279,8 @@ class _Parser:
         token = self._take()
         if token.kind == "number":
             value = float(token.text)
-            if math.isinf(value):
-                raise token.place.wrong(f"{token.text[:30]} is too large", "give a number below 1e300")
+            if value > LARGEST:
+                raise token.place.wrong(f"{token.text[:30]} is too large", f"give a number up to {LARGEST:g}")
             return Number(token.place, value)
         if token.kind == "name" and not token.quoted and self._found("("):
             return self._call(token)

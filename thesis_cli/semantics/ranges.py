@@ -111,7 +111,8 @@ def quotient_slopes(operands: Sequence[Operand]) -> Slopes:
     if low <= 0 <= high:
         return math.inf, math.inf
     least = min(abs(low), abs(high))
-    return 1 / least, times(operands[0].mean_size, 1 / least**2)
+    inverse = 1 / least
+    return inverse, times(operands[0].mean_size, inverse * inverse)
 
 
 def product_slopes(operands: Sequence[Operand]) -> Slopes:

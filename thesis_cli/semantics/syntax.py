@@ -7,6 +7,9 @@ from functools import cached_property
 
 from thesis_cli.base.errors import InputError
 
+LARGEST = 1e150
+"""Larger numbers count as undefined, so that squares are finite."""
+
 
 @dataclass(frozen=True)
 class Place:
