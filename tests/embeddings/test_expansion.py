@@ -16,6 +16,12 @@ def test_statistics():
     assert e.is_distribution()
 
 
+@pytest.mark.parametrize("size", [200, 300, 700])
+def test_a_share_that_is_q_but_for_rounding_is_enough(size):
+    e = Expansion(np.arange(1.0, size + 1))
+    assert [e.quantile(k / 10) for k in range(1, 11)] == [k * size / 10 for k in range(1, 11)]
+
+
 def test_negative_weights_count_in_means_and_not_in_quantiles():
     """As in queries of private releases."""
     e = Expansion(np.array([1.0, 2.0, 3.0]), np.array([0.75, 0.75, -0.5]))

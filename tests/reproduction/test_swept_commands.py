@@ -36,6 +36,7 @@ TASKS = [
     ("explain", {"tasks": "candy.json"}, None),
     ("structured ln-z", {"model": "ring.toml", "method": "perturb", "samples": 20, "exact": True}, 1),
     ("structured sample", {"model": "tour.toml", "count": 20, "method": "meta"}, 1),
+    ("structured predict", {"data": "iris-ranking-test.csv", "weights": "iris-ranking.safetensors"}, None),
     ("kernel-eval", {"expression": "log(income) + normal(0, 1)", "table": "release.csv", "size": 20}, 1),
 ]
 REPEATED = ("dp-release", "dp-measure", "dp-audit")
@@ -48,7 +49,7 @@ def folder(tmp_path):
     """What tasks read, in a folder that is not the working folder."""
     made = tmp_path / "inputs"
     made.mkdir()
-    for name in ("models", "tables"):
+    for name in ("labels", "models", "tables"):
         shutil.copytree(ROOT / "data" / name, made, dirs_exist_ok=True)
     shutil.copy(ROOT / "data/tasks/candy.json", made)
     for suffix in ("csv", "json"):

@@ -15,6 +15,9 @@ from thesis_cli.embeddings import statistics
 MOST_POINTS = 2**26
 """Largest number of points of the expansion of a function of several variables."""
 
+ROUNDING = 1e-12
+"""Share of the weight by which sums of weights may be off."""
+
 EQUAL = 1e-9
 """Distance of two totals of weights that count as equal."""
 
@@ -123,7 +126,8 @@ class Expansion:
         return statistics.variance(self.distribution().weights, self.points[:, column])
 
     def quantile(self, q: float, column: int = 0) -> float:
-        """Least value with at least the share q of the nearby distribution at or below it.
+        """Least value with at least the share q, up to rounding, of the nearby distribution at or
+        below it.
 
         Raises
         ------
@@ -131,7 +135,7 @@ class Expansion:
         """
         if not 0 <= q <= 1:
             raise InputError(f"q is {q:g}", "it must be from 0 to 1")
-        return statistics.quantile(self.distribution().weights, self.points[:, column], q)
+        return statistics.quantile(self.distribution().weights, self.points[:, column], max(0.0, q - ROUNDING))
 
     def probability(self, event: Bools) -> float:
         """Sum of the weights of the points in an event, shape (m,), with the weights as they
