@@ -144,6 +144,14 @@ def test_unsuitable_models_are_refused(graph, message):
         bethe_optimum(graph, 0.1, 1000)
 
 
+@pytest.mark.filterwarnings("error")
+def test_marginals_that_round_to_zero():
+    field = Factor((0,), np.array([690.0, 0.0]))
+    found = bethe_optimum(FactorGraph([2, 2], [field, Factor((0, 1), 354 * np.outer(SPIN, SPIN))]), 0.01, 10**5)
+    assert found.value == pytest.approx(1044, abs=1e-9)
+    assert found.upper == pytest.approx(1044, abs=1e-6)
+
+
 def test_epsilon_is_positive():
     with pytest.raises(InputError, match="epsilon is nan"):
         bethe_optimum(ring(4, 1.0), float("nan"), 1000)

@@ -204,7 +204,7 @@ def bethe_optimum(graph: FactorGraph, epsilon: float, most_arcs: int) -> BetheOp
     best = max((expit(low), expit(high)), key=model.value)
     upper, cuts, scale = math.inf, 0, 1.0
     single = np.array([e[0] for e in mesh_of(model, low, high, np.ones(len(low), np.int64)).errors])
-    share = np.cbrt(single / single.max())
+    share = np.cbrt(single / single.max()) if single.max() > 0 else np.ones(len(single))
     i, j = model.edges.T
     while True:
         sizes = np.maximum(1, np.ceil(scale * share)).astype(np.int64)
@@ -248,7 +248,7 @@ def _errors(model: Attractive, variable: int, q: Floats) -> Floats:
     field = model.field[variable]
     up = area[0] - field * (middle - ends[0])
     down = area[1] + (field + weight.sum()) * (ends[1] - middle)
-    return np.asarray(np.minimum(curved_errors(weight, ends, middle), np.maximum(up, down)))
+    return np.asarray(np.fmin(curved_errors(weight, ends, middle), np.maximum(up, down)))
 
 
 def curved_errors(coupling: Floats, ends: Floats, middle: Floats) -> Floats:
@@ -266,7 +266,8 @@ def curved_errors(coupling: Floats, ends: Floats, middle: Floats) -> Floats:
     s = np.sinh(np.minimum(coupling, 1000.0) / 2)
     v = np.minimum(ends * (1 - ends), middle * (1 - middle))
     ratios = (np.sqrt(1 + 4 * v[..., None] * s * s) - 1).sum(axis=-1) / 2
-    errors = (ends - middle) ** 2 * ((1 + ratios) / v + s.sum() / np.sqrt(v)) / 2
+    with np.errstate(all="ignore"):  # NaN, which says nothing, where q (1 - q) is too small
+        errors = (ends - middle) ** 2 * ((1 + ratios) / v + s.sum() / np.sqrt(v)) / 2
     return np.asarray(errors.max(axis=0))
 
 
