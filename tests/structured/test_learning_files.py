@@ -76,7 +76,7 @@ def test_bad_rows_are_named_by_their_lines(tmp_path):
         labelled(read_table(path), RANKING)
     with pytest.raises(InputError, match=r"<DataFrame>: row 1: the labels 1, 3"):
         labelled(read_table(pd.DataFrame({"a": [1], "b": [3]})), RANKING)
-    with pytest.raises(InputError, match="no column 'b'"):
+    with pytest.raises(InputError, match="no column 'b'; it must have 'a', 'b'"):
         labelled(read_table(pd.DataFrame({"a": [1]})), RANKING)
     for labels in (0, 3, 7):
         with pytest.raises(InputError, match="there must be inputs and labels"):

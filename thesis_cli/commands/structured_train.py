@@ -149,7 +149,7 @@ class StructuredTrainResult(Result):
         space = task.space
         size = space.size()
         many = f"{size:,}" if size < 10**9 else f"{size:.3e}" if size < 10**300 else "more than 1e300"
-        what = f"{self.observations:,} rows, {counted(len(self.predictor.inputs), 'input')}"
+        what = f"{counted(self.observations, 'row')}, {counted(len(self.predictor.inputs), 'input')}"
         found = [
             ("data", f"{self.settings['data']}: {what}, {counted(len(task.labels), 'label')}"),
             ("structures", f"{space.name}, {many}, features {task.features}"),

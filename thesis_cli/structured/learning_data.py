@@ -53,7 +53,8 @@ class Table:
         """
         lost = [name for name in names if name not in self.names]
         if lost:
-            raise InputError(f"there is no column {lost[0]!r}", f"it must have {len(names)}", source=self.source)
+            needed = ", ".join(repr(name) for name in names[:8]) + ", ..." * (len(names) > 8)
+            raise InputError(f"there is no column {lost[0]!r}", f"it must have {needed}", source=self.source)
         return self.values[:, [self.names.index(name) for name in names]]
 
     def error(self, found: BadRow) -> InputError:

@@ -121,3 +121,12 @@ def test_a_type_that_no_command_line_can_write_is_a_mistake_of_the_programmer():
 
     with pytest.raises(TypeError, match="no form on the command line"):
         fields_of(Wrong)
+
+
+def test_a_range_without_its_lower_end():
+    @dataclass(frozen=True, kw_only=True)
+    class Weighted(Request):
+        weight: float = option(1.0, "Weight.", above=0, most=10)
+
+    with pytest.raises(InputError, match=r"it must be a number above 0 up to 10$"):
+        Weighted(weight=0.0)

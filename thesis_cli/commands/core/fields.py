@@ -149,7 +149,8 @@ class OptionField:
         if a.above > -math.inf or a.least > -math.inf:
             parts.append(f" above {_shown(a.above)}" if a.above > -math.inf else f", {_shown(a.least)} or more")
         if a.below < math.inf or a.most < math.inf:
-            parts.append(f" below {_shown(a.below)}" if a.below < math.inf else f", {_shown(a.most)} or less")
+            most = f" up to {_shown(a.most)}" if parts else f", {_shown(a.most)} or less"
+            parts.append(f" below {_shown(a.below)}" if a.below < math.inf else most)
         if not parts and self.kind is float and a.finite:
             return "a finite number"
         return kind + " and".join(parts)

@@ -37,8 +37,13 @@ def draw_training(trace: Columns, predictor: Predictor) -> Figure:
         predictor.parameters, cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest"
     )
     right.grid(False)
+    right.locator_params(integer=True)
+    inputs = [name if len(name) <= 12 else name[:11] + "…" for name in (*predictor.inputs, "constant")]
+    if len(inputs) <= 16:
+        right.set_yticks(range(len(inputs)), inputs)
     figure.colorbar(picture, ax=right)
-    label(right, f"feature ({predictor.task.features})", "input, the constant last", "parameters")
+    rows = "input" if len(inputs) <= 16 else "input, the constant last"
+    label(right, f"feature ({predictor.task.features})", rows, "parameters")
     return figure
 
 
