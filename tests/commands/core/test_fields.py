@@ -128,5 +128,5 @@ def test_a_range_without_its_lower_end():
     class Weighted(Request):
         weight: float = option(1.0, "Weight.", above=0, most=10)
 
-    with pytest.raises(InputError, match=r"it must be a number above 0 up to 10$"):
+    with pytest.raises(InputError, match=r"it must be a number above 0 and up to 10$"):
         Weighted(weight=0.0)
