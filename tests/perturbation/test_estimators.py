@@ -1,10 +1,12 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.perturbation.estimate import fixed_estimate
 from thesis_cli.perturbation.estimators import estimate
 from thesis_cli.perturbation.tricks import gumbel, pareto, power, tail
 
@@ -145,3 +147,9 @@ def test_the_tail_interval_is_clopper_and_pearsons(confidence):
     share = stats.binomtest(late, 40).proportion_ci(confidence, method="exact")
     assert e.low == pytest.approx(math.log(-math.log(share.high) / 0.7))
     assert e.high == pytest.approx(math.log(-math.log(share.low) / 0.7))
+
+
+def test_text_shows_no_digits_that_a_double_does_not_have():
+    row = fixed_estimate(2.079441541679836, "Z unbiased", "ais", "Neal 2001")
+    row = replace(row, standard_error=3.3e-17, confidence=0.95)
+    assert row.text().startswith("2.07944154168  standard error 0.00000000000  95% interval [2.07944154168, ")

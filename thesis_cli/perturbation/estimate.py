@@ -84,9 +84,12 @@ def _display_exponent(value: float) -> int:
 
 
 def decimals(error: float, value: float) -> int:
-    """Number of decimals that shows two digits of the error, or four of the value without one."""
+    """Number of decimals that shows two digits of the error, or four of the value without one; at
+    most twelve digits of the value, since an error that is smaller is rounding.
+    """
     if math.isfinite(error) and error > 0:
-        return max(0, 1 - math.floor(math.log10(error)))
+        most = 11 - math.floor(math.log10(max(abs(value), 1))) if math.isfinite(value) else 11
+        return max(0, min(most, 1 - math.floor(math.log10(error))))
     if math.isfinite(value) and value != 0:
         return max(0, 3 - math.floor(math.log10(abs(value))))
     return 4
