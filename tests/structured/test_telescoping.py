@@ -19,6 +19,14 @@ EXACT = float(CUBE.log_partition(WEIGHTS[None])[0])
 SAMPLERS = Direct(), Coupled(), Truncated()
 
 
+def test_a_mean_that_few_structures_bear_has_no_error():
+    """One structure of 128 has nearly all of Z."""
+    found = uniform_average(space("hypercube", 7, "linear"), np.full(7, 50.0), 40, np.random.default_rng(1))
+    assert found.standard_error == math.inf
+    assert (found.low, found.high) == (pytest.approx(found.value + math.log(0.05)), math.inf)
+    assert "only 3 effective" in found.kind
+
+
 def test_each_ratio_is_that_of_the_exact_partition_functions():
     schedule = corrected_schedule(2, 1.5)
     counts = np.full(schedule.ratios, 5000)

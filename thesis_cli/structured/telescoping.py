@@ -23,6 +23,8 @@ SOURCE = "Vembu et al. section 2.2"
 MOST_SAMPLES = 10**8
 """Samples of all ratios together; exact draws of so many take minutes."""
 
+EFFECTIVE = 10
+"""Fewest structures that must bear a mean for its error to be known."""
 AT_ONCE = 2**16
 """Samples that are drawn at a time."""
 
@@ -300,7 +302,8 @@ def uniform_average(
     weights : one weight vector, shape (dimension,).
     samples : number of uniform structures, at least 2.
     confidence : of the interval, by the normal approximation to the mean. It is too short where few
-        structures hold most of Z: samples that miss them show no sign of it.
+        structures hold most of Z: samples that miss them show no sign of it. Where fewer than
+        `EFFECTIVE` structures bear the mean, it has Markov's lower end alone.
 
     Raises
     ------
@@ -318,6 +321,9 @@ def uniform_average(
     width = normal_quantile((1 + confidence) / 2) * error
     high = value + math.log1p(width)
     low = value + math.log1p(-width) if width < 1 else -math.inf
-    return Estimate(
-        value, error, low, high, "ln Z", "consistent; unbiased for Z", confidence, 0, "uniform average", SOURCE
-    )
+    kind = "consistent; unbiased for Z"
+    effective = samples / (1 + moments.variance)
+    if effective < min(EFFECTIVE, samples / 2):
+        error, low, high = math.inf, value + math.log1p(-confidence), math.inf
+        kind = f"Z unbiased, but only {effective:.0f} effective structures"
+    return Estimate(value, error, low, high, "ln Z", kind, confidence, 0, "uniform average", SOURCE)
