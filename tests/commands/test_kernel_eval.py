@@ -89,6 +89,7 @@ def test_conditioning_says_how_far_weights_were_changed():
         ({"bandwidth": "-1"}, "--bandwidth is -1; it must be median, or a number from 1e-150 to 1e150"),
         ({"bandwidth": "nan"}, "--bandwidth is nan"),
         ({"bandwidth": "1e300"}, "--bandwidth is 1e300"),
+        ({"bandwidth": -2.5}, "--bandwidth is -2.5; it must be median, or a number from"),
         ({"bandwidth": "wide"}, "--bandwidth is wide"),
         ({"query": "max"}, "--query 1:1: 'max' is no query"),
         ({"size": 1}, "--size is 1"),

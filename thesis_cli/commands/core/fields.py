@@ -194,6 +194,8 @@ class OptionField:
                 return number
         elif isinstance(value, Path) and not self.choices:
             return str(value)
+        elif isinstance(value, float | int) and self.about.metavar.endswith("|NUMBER"):
+            return repr(float(value))
         elif isinstance(value, str) and (not self.choices or value in self.choices):
             return value
         shown = str(value) if isinstance(value, str | int | float | None) else type(value).__name__
