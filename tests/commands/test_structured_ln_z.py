@@ -102,5 +102,7 @@ def test_refused_models():
         tc.structured_ln_z(3)
     with pytest.raises(InputError, match="the weights are no numbers"):
         tc.structured_ln_z((space("hypercube", 2), "ab"))
+    with pytest.raises(InputError, match="the weights are no numbers"):
+        tc.structured_ln_z((space("hypercube", 2, "linear"), [1j, 2]))
     with pytest.raises(InputError, match="weights have shape"):
         tc.structured_ln_z((space("hypercube", 2), np.zeros(3)))

@@ -56,6 +56,8 @@ def open_structured(source: StructuredSource) -> StructuredModel:
         return source
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], Space):
         try:
+            if np.iscomplexobj(source[1]):
+                raise TypeError
             weights = np.asarray(source[1], dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError("the weights are no numbers", "give one for each feature") from None
