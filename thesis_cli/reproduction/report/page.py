@@ -1,0 +1,103 @@
+"""The report as one file of HTML: styles, script and pictures inside, nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from thesis_cli.base.figures import nice
+from thesis_cli.reproduction.report.contents import VERDICTS, Contents, Result, slug
+from thesis_cli.reproduction.report.sections import ORIGINS, SECTIONS
+
+COLOURS = 64
+"""Colours of a picture in the page; figures have few, and most of the rest is antialiasing."""
+
+HERE = Path(__file__).parent
+
+
+def page(contents: Contents, root: Path, out: Path) -> str:
+    """The page.
+
+    Parameters
+    ----------
+    root : folder of the checkout, which links lead into.
+    out : file of the page, from which links are counted.
+    """
+    import jinja2
+    from markdown_it import MarkdownIt
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    base = os.path.relpath(root, out.resolve().parent).replace(os.sep, "/")
+    markdown = MarkdownIt("commonmark", {"html": False})
+
+    def prose(text: str) -> str:
+        """A text in Markdown as HTML; links that are relative to docs/ lead there."""
+        found = markdown.render(text)
+        return re.sub(r'href="(?!https?:|#)([^"]+)"', lambda m: f'href="{_joined(base, m[1])}"', found)
+
+    return environment.get_template("report.html.j2").render(
+        contents=contents,
+        sections=SECTIONS,
+        origins=ORIGINS,
+        verdicts=VERDICTS,
+        classes={verdict: slug(verdict) for verdict in VERDICTS},
+        style=(HERE / "report.css").read_text(encoding="utf-8"),
+        script=(HERE / "report.js").read_text(encoding="utf-8"),
+        picture=data_uri,
+        prose=prose,
+        number=number,
+        facts=facts,
+        slug=slug,
+        base=base,
+    )
+
+
+def _joined(base: str, link: str) -> str:
+    """A link of a page in docs/ from where the report is."""
+    path, mark, anchor = link.partition("#")
+    found = os.path.normpath(f"{base}/docs/{path}").replace(os.sep, "/")
+    return found + mark + anchor
+
+
+def data_uri(figure: Path) -> str:
+    """A picture with few colours, for the attribute `src`, and its size is that of the file."""
+    from PIL import Image
+
+    with Image.open(figure) as picture:
+        small = picture.convert("RGB").quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    data = io.BytesIO()
+    small.save(data, "PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
+
+
+def number(text: str) -> str:
+    """A number of the table of claims as a person reads it."""
+    return nice(float(text)) if text != "nan" else "none"
+
+
+def facts(result: Result) -> Mapping[str, str]:
+    """What a reader needs to run an experiment again: the command, its size, seed, versions and time."""
+    record: Mapping[str, Any] = result.record
+    if not record:
+        return {}
+    seconds = float(record.get("task_seconds", 0.0))
+    time = f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+    versions = ", ".join(f"{name} {version}" for name, version in record.get("versions", {}).items())
+    machine = record.get("machine", {})
+    return {
+        "command": f"thesis-cli reproduce {result.id} --preset {record.get('preset', 'paper')}",
+        "size": ", ".join(f"{name} = {value}" for name, value in record.get("settings", {}).items()),
+        "seed": str(record.get("seed", "")),
+        "work": f"{record.get('tasks', 0):,} tasks, {time} of a core in all",
+        "versions": f"Python {record.get('python', '')}, {versions}",
+        "machine": ", ".join(str(value) for value in machine.values() if isinstance(value, str)),
+        "when": f"{str(record.get('when', ''))[:10]}, commit {str(record.get('git_commit', ''))[:12]}"
+        + " with changes" * bool(record.get("git_dirty")),
+    }
