@@ -34,6 +34,7 @@ OWN = {
     "reproduce": Own("experiments", "Run experiments, draw their figures and check the claims."),
     "plot": Own("experiments", "Redraw figures from their CSV files alone."),
     "claims": Own("experiments", "Compare the statements of the sources with the results."),
+    "report": Own("report", "Write one page of HTML with every figure, claim and verdict."),
     "compile": Own("compile", "Compile the code of all commands, so that none compiles at its first use."),
     "list": Own("experiments", "List the experiments of this checkout."),
 }
