@@ -32,7 +32,7 @@ OWN = {
     "collect": Own("sweep", "Merge the finished tasks of a sweep into its table."),
     "run-task": Own("sweep", "Run tasks of a task file, as a job of any batch system does."),
     "reproduce": Own("experiments", "Run experiments, draw their figures and check the claims."),
-    "plot": Own("experiments", "Redraw figures from their CSV files alone."),
+    "plot": Own("plot", "Draw figures of experiments and of your own runs from their CSV files alone."),
     "claims": Own("experiments", "Compare the statements of the sources with the results."),
     "report": Own("report", "Write one page of HTML with every figure, claim and verdict."),
     "compile": Own("compile", "Compile the code of all commands, so that none compiles at its first use."),

@@ -1,4 +1,4 @@
-"""`thesis-cli reproduce | plot | claims | list`: the experiments of a checkout."""
+"""`thesis-cli reproduce | claims | list`: the experiments of a checkout."""
 
 from __future__ import annotations
 
@@ -46,16 +46,6 @@ class ReproduceRequest(EngineRequest):
     replace: bool = option(False, "Put recomputed tables in the place of those that stand, even if they differ.")
     refresh: bool = option(False, "Run tasks again whose results come from older code.")
     seed: int = option(0, "Seed of all random numbers.", least=0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlotRequest(Request):
-    """Redraw figures, PDF and PNG, from the CSV files alone."""
-
-    ids: tuple[str, ...] | None = argument(
-        "Ids of experiments.", default=None, default_text="all that have results", metavar="ID"
-    )
-    preset: str = _preset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,23 +112,6 @@ def reproduce(request: ReproduceRequest, shared: Shared) -> None:
         )
     if failed or held or any(v.unexplained for v in verdicts):
         raise typer.Exit(1)
-
-
-def plot(request: PlotRequest, shared: Shared) -> None:
-    """Draw figures, and print their files and what changed."""
-    from thesis_cli.reproduction.figures import draw
-    from thesis_cli.reproduction.registry import find_checkout, load
-
-    checkout = find_checkout()
-    folder = checkout.results(request.preset)
-    for name, path in checkout.select(list(request.ids or ())).items():
-        experiment = load(path)
-        experiment.settings(request.preset)
-        if not request.ids and not (folder / f"{name}.csv").is_file():
-            options.logger.warning("%s has no result at preset %s", name, request.preset)
-            continue
-        for figure, change in draw(experiment, folder).items():
-            typer.echo(f"{output.short(figure)} {change}")
 
 
 def claims(request: ClaimsRequest, shared: Shared) -> None:
@@ -256,7 +229,6 @@ COMMANDS = {
         examples=("reproduce", "reproduce fig-2-1 --preset paper --jobs 2"),
         more="On a cluster:\n  thesis-cli reproduce --preset paper --engine slurm --partition short --array-limit 50",
     ),
-    "plot": OwnCommand(PlotRequest, plot, examples=("plot fig-2-1", "plot"), json=False),
     "claims": OwnCommand(ClaimsRequest, claims, examples=("claims", "claims fig-2-1 --json")),
     "list": OwnCommand(ListRequest, list_experiments, examples=("list", "list --json")),
 }

@@ -129,20 +129,11 @@ class LedgerResult(Result):
         ------
         InputError : nothing is spent.
         """
-        from thesis_cli.base.figures import COLOURS, label, panels
+        from thesis_cli.commands.shared.ledger_figure import spent_figure
 
         if not self.accounts:
             raise InputError("a ledger without entries has no figure", "leave --figure out")
-        figure, grid = panels(1, 1, squeeze=False)
-        axes = grid[0, 0]
-        for place, account in enumerate(self.accounts):
-            totals = [0.0, *(total.epsilon / account.limit.epsilon for total in _history(account))]
-            name = account.name.replace("$", r"\$")
-            axes.step(range(len(totals)), totals, where="post", label=name, color=COLOURS[place % len(COLOURS)])
-        axes.axhline(1, color="black", linestyle="--", label="limit")
-        axes.legend()
-        label(axes, "releases of the table", r"share of the limit of $\varepsilon$")
-        return figure
+        return spent_figure({a.name: [total.epsilon / a.limit.epsilon for total in _history(a)] for a in self.accounts})
 
 
 def run(request: LedgerRequest, progress: Progress) -> LedgerResult:

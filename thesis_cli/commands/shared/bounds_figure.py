@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from thesis_cli.commands.core.result import presentation
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from thesis_cli.perturbation.estimate import Estimate
@@ -17,25 +20,44 @@ MARKERS = {"U": "^", "L": "v", "B": "s", "T": "D"}
 
 
 @presentation
-def intervals_figure(estimates: Sequence[Estimate]) -> Figure:
-    """Draw each bound with its interval in a row, and a line at the exact answer."""
+def intervals_figure(estimates: Sequence[Estimate], title: str = "") -> Figure:
+    """Draw each estimate with its interval in a row, bounds as arrow heads that point to where the
+    target is, and a line at the exact answer.
+    """
     from thesis_cli.base.figures import COLOURS, label, panels
 
     shown = [e for e in estimates if e.kind != "exact"] or list(estimates)
     figure, axes = panels(1, 1, height=1.2 + 0.3 * len(shown))
     for row, e in enumerate(shown):
-        width = [[e.value - e.low], [e.high - e.value]]
-        axes.errorbar([e.value], [row], xerr=width, fmt="o", color=COLOURS[row % len(COLOURS)], capsize=2)
+        marker = "<" if e.kind.startswith("upper") else ">" if e.kind.startswith("lower") else "o"
+        _interval(axes, e, row, marker, COLOURS[row % len(COLOURS)])
     for e in estimates:
         if e.kind == "exact":
             axes.axvline(e.value, color="black", linewidth=0.8)
-    axes.set_yticks(range(len(shown)), [f"{e.method}\n{e.kind}" for e in shown])
-    axes.invert_yaxis()
-    name = r"$\log_{10} Z$" if estimates[0].target == "log10 Z" else r"$\ln Z$, nats"
+    axes.set_yticks(range(len(shown)), [f"{e.method}\n{textwrap.shorten(e.kind, 45)}" for e in shown])
+    axes.set_ylim(len(shown) - 0.5, -0.5)
     sampled = next((f"bars: {100 * e.confidence:g}% intervals" for e in shown if e.confidence < 1), "")
     line = "line: exact" if len(shown) < len(estimates) else ""
-    label(axes, name, "", "; ".join(text for text in (sampled, line) if text))
+    bounds = "arrow heads: bounds" if any(e.kind.startswith(("upper", "lower")) for e in shown) else ""
+    named = title.replace("$", r"\$")
+    label(axes, _axis(estimates[0]), "", "; ".join(text for text in (named, sampled, bounds, line) if text))
     return figure
+
+
+def _interval(axes: Axes, e: Estimate, row: int, marker: str, colour: str) -> None:
+    """A value with the ends of its interval that are finite; words for a value that is not."""
+    if not math.isfinite(e.value):
+        axes.text(0.5, row, f"no finite value ({e.value})", transform=axes.get_yaxis_transform(), ha="center")
+        return
+    sides = (e.value - e.low, e.high - e.value)
+    width = [[max(0.0, side) if math.isfinite(side) else 0.0] for side in sides]
+    axes.errorbar([e.value], [row], xerr=width, fmt=marker, color=colour, capsize=2, markersize=4)
+
+
+def _axis(e: Estimate) -> str:
+    """What the axis of an estimate shows, with its unit."""
+    named = {"ln Z": r"$\ln Z$, nats", "log10 Z": r"$\log_{10} Z$", "Z": "$Z$"}.get(e.target, e.target)
+    return f"{named}, in units of $10^{{{e.exponent10}}}$" if e.exponent10 else named
 
 
 @presentation

@@ -26,6 +26,10 @@ def draw_profile(rows: Sequence[Row], curve: Sequence[Row], exact_curve: Sequenc
     axes.plot(places, [e.value for e in estimates], color=COLOURS[0], label=name)
     marked = [row for row in rows if row.estimate.kind in ("unbiased", "consistent")]
     axes.plot(_places(marked), [row.estimate.value for row in marked], "o", color=COLOURS[0], markersize=4)
+    exact = [row for row in rows if row.estimate.kind == "exact"]
+    if not exact_curve and exact:
+        values = [row.estimate.value for row in exact]
+        axes.plot(_places(exact), values, "D", color="black", markersize=4, fillstyle="none", label="exact")
     if exact_curve:
         axes.plot(_places(exact_curve), [row.estimate.value for row in exact_curve], "k--", label="exact")
     axes.set_xticks([_place(order) for order in TICKS.values()], list(TICKS))

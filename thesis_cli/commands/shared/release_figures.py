@@ -86,28 +86,35 @@ def _show_dates(ax: Axes) -> None:
 
 def histograms_figure(answers: Sequence[Answer]) -> Figure:
     """A panel for each histogram that was asked for, with 95 % intervals if they are known."""
-    from thesis_cli.base.figures import COLOURS, label, panels
+    from thesis_cli.base.figures import panels
 
     columns = min(2, len(answers))
     rows = -(-len(answers) // columns)
     figure, grid = panels(rows, columns, squeeze=False)
     for axes, answer in zip(grid.flat, answers, strict=False):
-        shares = [row.value for row in answer.rows]
-        low, high = [row.low for row in answer.rows], [row.high for row in answer.rows]
-        if answer.edges is None:
-            axes.barh([_shown(row.group) for row in answer.rows], shares, color=COLOURS[0])
-            axes.hlines(range(len(shares)), low, high, color="black", linewidth=1)
-            axes.invert_yaxis()
-            label(axes, "share", _shown(answer.subject), _shown(answer.condition))
-        else:
-            axes.stairs(shares, answer.edges, fill=True, color=COLOURS[0])
-            axes.vlines((answer.edges[:-1] + answer.edges[1:]) / 2, low, high, color="black", linewidth=1)
-            if answer.dates:
-                _show_dates(axes)
-            label(axes, _shown(answer.subject), "share", _shown(answer.condition))
+        draw_histogram(axes, answer)
     for axes in grid.flat[len(answers) :]:
         axes.remove()
     return figure
+
+
+def draw_histogram(axes: Axes, answer: Answer) -> None:
+    """One histogram, in axes of the caller: bars of its groups if it has no edges."""
+    from thesis_cli.base.figures import COLOURS, label
+
+    shares = [row.value for row in answer.rows]
+    low, high = [row.low for row in answer.rows], [row.high for row in answer.rows]
+    if answer.edges is None:
+        axes.barh([_shown(row.group) for row in answer.rows], shares, color=COLOURS[0])
+        axes.hlines(range(len(shares)), low, high, color="black", linewidth=1)
+        axes.invert_yaxis()
+        label(axes, "share", _shown(answer.subject), _shown(answer.condition))
+    else:
+        axes.stairs(shares, answer.edges, fill=True, color=COLOURS[0])
+        axes.vlines((answer.edges[:-1] + answer.edges[1:]) / 2, low, high, color="black", linewidth=1)
+        if answer.dates:
+            _show_dates(axes)
+        label(axes, _shown(answer.subject), "share", _shown(answer.condition))
 
 
 def _shown(text: str) -> str:

@@ -1,0 +1,126 @@
+"""`thesis-cli plot`: figures of experiments, and of a user's own runs, from their CSV files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import typer
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.cli import options, output, viewer
+from thesis_cli.cli.own import OwnCommand, Shared
+from thesis_cli.commands.core.fields import argument, given, option
+from thesis_cli.commands.core.request import Request
+
+OF_RUNS = ("out", "x", "y", "hue", "log", "overwrite")
+"""Fields that are for tables, not for experiments."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotRequest(Request):
+    """Draw figures, PDF and PNG, from CSV files alone: of experiments, or of your own runs.
+
+    The record beside a table says which command wrote it, and so what suits it. Sweeps, and tables
+    for which --x or --y is given, are drawn column against column.
+    """
+
+    names: tuple[str, ...] | None = argument(
+        "Ids of experiments, or tables of your own runs.",
+        default=None,
+        default_text="all experiments that have results",
+        metavar="ID|RUN.csv",
+    )
+    preset: str = option("paper", "Sizes: quick takes seconds, paper has those of the sources.")
+    out: Path | None = option(
+        None,
+        "File for the figure of one table, .png; a .pdf goes beside it.",
+        metavar="FILE",
+        names="output",
+        default_text="RUN.png beside the table",
+    )
+    x: str = option("", "Column of the horizontal axis.", metavar="COLUMN", default_text="what varies most")
+    y: str = option("", "Column of the vertical axis.", metavar="COLUMN", default_text="the result")
+    hue: str = option(
+        "", "Column that colours the lines.", metavar="COLUMN", default_text="the method, if there is one"
+    )
+    log: Literal["x", "y", "xy"] | None = option(None, "Axes that are logarithmic.", default_text="none")
+    show: bool = option(False, "Open the figures in the viewer of the desktop.")
+    overwrite: bool = option(False, "Replace a picture that plot did not draw from this table.")
+
+    def check(self) -> None:
+        runs = [name for name in self.names or () if is_run(name)]
+        if not runs or len(runs) < len(self.names or ()):
+            for name in OF_RUNS:
+                if name in given(self):
+                    raise InputError(f"--{name} does not go with ids of experiments", "give the table of one run")
+        if self.out is not None and len(runs) > 1:
+            raise InputError(f"--out does not go with {len(runs)} tables", "give one table")
+
+
+def is_run(name: str) -> bool:
+    """Whether a word names a table, not an experiment."""
+    return name.lower().endswith(".csv") or Path(name).is_file()
+
+
+def plot(request: PlotRequest, shared: Shared) -> None:
+    """Draw figures, and print their files and what changed."""
+    names = request.names or ()
+    drawn = _runs([Path(name) for name in names if is_run(name)], request)
+    ids = [name for name in names if not is_run(name)]
+    if ids or not names:
+        drawn += _experiments(ids, request.preset)
+    for picture in (path for path in drawn if request.show and path.suffix == ".png"):
+        if problem := viewer.open_file(picture):
+            options.logger.warning("%s is not shown: %s", output.short(picture), problem)
+            break
+
+
+def _experiments(ids: Sequence[str], preset: str) -> list[Path]:
+    from thesis_cli.reproduction.figures import draw
+    from thesis_cli.reproduction.registry import find_checkout, load
+
+    checkout = find_checkout()
+    folder = checkout.results(preset)
+    found: list[Path] = []
+    for name, path in checkout.select(list(ids)).items():
+        experiment = load(path)
+        experiment.settings(preset)
+        if not ids and not (folder / f"{name}.csv").is_file():
+            options.logger.warning("%s has no result at preset %s", name, preset)
+            continue
+        for figure, change in draw(experiment, folder).items():
+            typer.echo(f"{output.short(figure)} {change}")
+            found.append(figure)
+    return found
+
+
+def _runs(tables: Sequence[Path], request: PlotRequest) -> list[Path]:
+    from thesis_cli.reproduction.plots.draw import check_figure, picture, write
+    from thesis_cli.reproduction.plots.run import read_run
+    from thesis_cli.reproduction.plots.sweeps import Chosen
+
+    chosen = Chosen(request.x, request.y, request.hue, request.log or "")
+    found: list[Path] = []
+    for table in tables:
+        figure = check_figure(table, request.out, request.overwrite)
+        run = read_run(table)
+        for fault in run.faults:
+            options.logger.warning("%s", fault)
+        for path, change in write(figure, picture(run, chosen)).items():
+            typer.echo(f"{output.short(path)} {change}")
+            found.append(path)
+    return found
+
+
+COMMANDS = {
+    "plot": OwnCommand(
+        PlotRequest,
+        plot,
+        examples=("plot fig-2-1", "plot"),
+        more="Your own runs:\n  thesis-cli plot results/runs/glasses.csv --x coupling --hue method --show",
+        json=False,
+    ),
+}

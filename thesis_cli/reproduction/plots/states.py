@@ -1,0 +1,284 @@
+"""Figures of configurations: a grid's states as images, and shares of the states of variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import counted
+from thesis_cli.reproduction.plots.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from thesis_cli.base.arrays import Floats, Ints
+
+PANELS = 8
+"""Images of a figure."""
+
+NAMED, STACKED = 30, 7
+"""Variables that are named, and states that are told apart by colours."""
+
+MOST_SITES = 10**6
+"""Sites of the largest grid that is recognised."""
+
+MOST_STATES = 64
+"""States of a variable that a map has room for."""
+
+RANKS = 1000
+"""Indices of a vector that are drawn."""
+
+
+def samples(run: Run) -> Figure:
+    """Drawn configurations: images of a grid, how often each index of a vector was drawn, or else the
+    share of each state of each variable.
+    """
+    import numpy as np
+
+    names = [str(name) for name in run.table.columns]
+    columns = [run.numbers(name) for name in names]
+    if any(not (math.isfinite(value) and value == int(value) >= -1) for column in columns for value in column):
+        raise InputError("has a cell that is no state", "sample writes numbers of states", source=run.path)
+    if names == ["index"]:
+        return _indices(run, columns[0])
+    states = np.array(columns, np.int64).T
+    title = f"{_model(run)}, {counted(len(states), 'draw')}"
+    grid = grid_of(run, len(names))
+    if grid is not None:
+        images = [("mean of all", states.mean(axis=0)[grid])]
+        images += [(f"draw {k + 1}", row[grid]) for k, row in enumerate(states[: PANELS - 1])]
+        return _images(images, title, "state")
+    count = int(states.max()) + 1
+    if count > MOST_STATES:
+        problem = f"has {counted(count, 'state')} of a variable, and up to {MOST_STATES} are drawn"
+        raise InputError(problem, "give --x and --y, columns of it", source=run.path)
+    shares = np.stack([(states == k).mean(axis=0) for k in range(count)], axis=1)
+    return draw_shares(names, shares, {k: f"state {k}" for k in range(count)}, "share of the draws", title)
+
+
+def marginals(run: Run) -> Figure:
+    """The probability of each state of each variable: images of a grid, or else shares."""
+    import numpy as np
+
+    variables, states = _whole(run, "variable"), _whole(run, "state")
+    values = run.numbers("probability")
+    n, count = max(variables) + 1, max(states) + 1
+    if n * count > 4 * len(values) + MOST_SITES:
+        raise InputError("lacks most variables and states", "marginals writes all of them", source=run.path)
+    table = np.full((n, count), np.nan)
+    table[variables, states] = values
+    title = f"{_model(run)}, {run.record.get('algorithm', 'marginals')}"
+    grid = grid_of(run, n)
+    if grid is not None:
+        chosen = [1] if count == 2 else list(range(min(count, PANELS)))
+        return _images([(f"P(state {k})", table[:, k][grid]) for k in chosen], title, "probability", (0.0, 1.0))
+    labels = dict(zip(states, run.texts("label"), strict=True)) if _same_labels(run, states) else {}
+    named = {k: labels.get(k) or f"state {k}" for k in range(count)}
+    return draw_shares(_names(run, variables, n), table, named, "probability", title)
+
+
+def best(run: Run) -> Figure:
+    """The best configurations: images of a grid, or else a map of states."""
+    import numpy as np
+
+    variables, states = _whole(run, "variable"), _whole(run, "state")
+    ranks = _whole(run, "rank") if run.has("rank") else [1] * len(states)
+    n, count = max(variables) + 1, max(ranks)
+    if min(ranks) < 1 or n * count != len(states):
+        raise InputError("lacks states of some variables", "map writes all of them", source=run.path)
+    table = np.full((count, n), -1, np.int64)
+    table[np.array(ranks) - 1, variables] = states
+    values = dict(zip(ranks, run.numbers("value"), strict=True)) if run.has("value") else {}
+    titles = [f"rank {k + 1}: {values[k + 1]:.4g}" if k + 1 in values else "MAP" for k in range(count)]
+    grid = grid_of(run, n)
+    if grid is not None:
+        images = [(name, row[grid]) for name, row in zip(titles, table[:PANELS], strict=False)]
+        return _images(images, _model(run), "state")
+    return _map(run, table[:NAMED], titles, _names(run, variables, n))
+
+
+def _whole(run: Run, column: str) -> list[int]:
+    """A column of whole numbers, 0 or more."""
+    found = run.numbers(column)
+    if any(not (math.isfinite(value) and value == int(value) and 0 <= value <= MOST_SITES) for value in found):
+        raise InputError(f"has a cell in column {column} that is no count", "it must be 0 or more", source=run.path)
+    return [int(value) for value in found]
+
+
+def grid_of(run: Run, n: int) -> Ints | None:
+    """The variable of each site, shape (rows, columns), of a model of the record that is a grid of n
+    sites; None if it is none, or cannot be read any more.
+    """
+    import numpy as np
+
+    from thesis_cli.commands.shared.model_source import open_model
+    from thesis_cli.inference.grid_layout import layout
+    from thesis_cli.inference.pairwise import pairwise
+    from thesis_cli.models.factor_graph import FactorGraph
+
+    source = run.settings.get("model")
+    if not isinstance(source, str) or source.startswith("<") or source == "-" or not 4 <= n <= MOST_SITES:
+        return None
+    try:
+        model = open_model(source, run.settings.get("format"))
+        if not isinstance(model, FactorGraph) or len(model.cardinalities) != n:
+            return None
+        width, variables = layout(pairwise(model))
+    except (InputError, OSError):
+        return None
+    if width < 2 or variables.size != n:
+        return None
+    sites = np.asarray(variables).reshape(-1, width)
+    return sites.T if sites[1, 0] == 1 else sites
+
+
+def draw_shares(names: Sequence[str], shares: Floats, labels: Mapping[int, str], what: str, title: str) -> Figure:
+    """A bar of shares for each variable, or a map if there are too many for bars.
+
+    Parameters
+    ----------
+    shares : shape (variables, states); NaN for states that a variable lacks.
+    """
+    from thesis_cli.base.figures import panels
+
+    n, count = shares.shape
+    if n <= NAMED and count <= STACKED:
+        figure, axes = panels(1, 1, height=1.1 + 0.2 * n)
+        _bars(axes, shares, labels)
+        axes.set_xlabel(what)
+        figure.legend(loc="outside right upper")
+    else:
+        figure, axes = panels(1, 1, height=min(7.0, 1.4 + 0.12 * n))
+        image = axes.imshow(shares, vmin=0, vmax=1, cmap="Blues", aspect="auto", interpolation="nearest")
+        figure.colorbar(image, ax=axes, label=what)
+        axes.set_xlabel("state")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.grid(visible=False)
+    if n <= 2 * NAMED:
+        axes.set_yticks(range(n), [_shown(name) for name in names])
+    else:
+        axes.set_ylabel("variable")
+    axes.set_ylim(n - 0.5, -0.5)
+    axes.set_title(title)
+    return figure
+
+
+def _bars(axes: Axes, shares: Floats, labels: Mapping[int, str]) -> None:
+    import numpy as np
+
+    from thesis_cli.base.figures import COLOURS
+
+    left = np.zeros(len(shares))
+    for k, column in enumerate(np.nan_to_num(shares).T):
+        name = _shown(labels[k])
+        axes.barh(range(len(shares)), column, left=left, color=COLOURS[k % len(COLOURS)], label=name, height=0.7)
+        left += column
+
+
+def _images(
+    images: Sequence[tuple[str, Any]], title: str, what: str, limits: tuple[float, float] | None = None
+) -> Figure:
+    """Images of a grid, with one scale of colours."""
+    from thesis_cli.base.figures import panels
+
+    high, wide = images[0][1].shape
+    across = 1 if len(images) == 1 else 4 if wide <= 2 * high else 2
+    down = -(-len(images) // across)
+    height = min(3.0, max(0.9, 6.3 / across * high / wide + 0.25))
+    figure, grid = panels(down, across, height, squeeze=False)
+    low, top = limits or (0.0, max(1.0, *(float(image.max()) for _, image in images)))
+    for axes, (name, image) in zip(grid.flat, images, strict=False):
+        drawn = axes.imshow(image, vmin=low, vmax=top, cmap="viridis", interpolation="nearest")
+        axes.set_title(name)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.grid(visible=False)
+    for axes in grid.flat[len(images) :]:
+        axes.remove()
+    figure.colorbar(drawn, ax=grid, label=what, shrink=0.8)
+    figure.suptitle(title)
+    return figure
+
+
+def _indices(run: Run, column: Sequence[float]) -> Figure:
+    """Shares of the indices of a vector, from the most frequent."""
+    from collections import Counter
+
+    from thesis_cli.base.figures import COLOURS, label, panels
+
+    counts = Counter(int(index) for index in column).most_common(RANKS)
+    ranks, total = range(1, len(counts) + 1), len(column)
+    shares = [count / total for _, count in counts]
+    errors = [2 * math.sqrt(p * (1 - p) / total) for p in shares]
+    figure, axes = panels(1, 1, height=3.0)
+    axes.errorbar(
+        ranks,
+        shares,
+        [[min(e, 0.999 * p) for e, p in zip(errors, shares, strict=True)], errors],
+        fmt="o",
+        color=COLOURS[0],
+        linewidth=0.6,
+    )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for rank, (index, _) in list(zip(ranks, counts, strict=True))[:3]:
+        axes.annotate(f"index {index}", (rank, shares[rank - 1]), (4, 4), textcoords="offset points", fontsize=6)
+    title = f"{_model(run)}, {counted(total, 'draw')}; bars: two standard errors"
+    label(axes, "rank of the index by its draws", "share of the draws", title)
+    return figure
+
+
+def _map(run: Run, table: Ints, titles: Sequence[str], names: Sequence[str]) -> Figure:
+    """A row for each configuration, a column for each variable."""
+    from thesis_cli.base.figures import panels
+
+    rows, n = table.shape
+    figure, axes = panels(1, 1, height=1.3 + 0.25 * rows)
+    drawn = axes.imshow(table, cmap="viridis", aspect="auto", interpolation="nearest", vmin=0, vmax=max(1, table.max()))
+    labels = run.texts("label")
+    if n * rows <= 10 * NAMED and n <= NAMED and any(labels):
+        words = {
+            (int(v), int(s)): word
+            for v, s, word in zip(run.numbers("variable"), run.numbers("state"), labels, strict=True)
+        }
+        for (rank, variable), state in _entries(table):
+            colour = "black" if state > 0.6 * max(1, table.max()) else "white"
+            word = _shown(words.get((variable, state), ""))
+            axes.text(variable, rank, word, ha="center", va="center", color=colour, fontsize=6)
+    if n <= NAMED:
+        axes.set_xticks(range(n), [_shown(name) for name in names], rotation=30 * (n > 8))
+    else:
+        axes.set_xlabel("variable")
+    axes.set_yticks(range(rows), titles[:rows])
+    axes.grid(visible=False)
+    axes.set_title(_model(run))
+    figure.colorbar(drawn, ax=axes, label="state", ticks=range(min(int(table.max()), 10) + 1))
+    return figure
+
+
+def _entries(table: Ints) -> list[tuple[tuple[int, int], int]]:
+    return [((i, j), int(state)) for i, row in enumerate(table.tolist()) for j, state in enumerate(row)]
+
+
+def _names(run: Run, variables: Sequence[int], n: int) -> list[str]:
+    named = dict(zip(variables, run.texts("name"), strict=True))
+    return [named.get(i) or f"x{i}" for i in range(n)]
+
+
+def _same_labels(run: Run, states: Sequence[int]) -> bool:
+    """Whether each state has one name in all variables."""
+    found: dict[int, set[str]] = {}
+    for state, name in zip(states, run.texts("label"), strict=True):
+        found.setdefault(state, set()).add(name)
+    return all(len(names) == 1 for names in found.values())
+
+
+def _model(run: Run) -> str:
+    return str(run.settings.get("model") or run.path.name).replace("$", r"\$")
+
+
+def _shown(text: str) -> str:
+    return (text if len(text) <= 30 else text[:27] + "...").replace("$", r"\$")

@@ -1,0 +1,302 @@
+"""Figure of a sweep, or of any table: one column against another, in panels by what remains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import counted, nearest
+from thesis_cli.reproduction.plots.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ABOVE = "value - exact"
+"""Column that is added to estimates if each task has the exact answer, too."""
+
+LOG10 = "log10 value"
+"""Column that is added to estimates with powers of ten of their own."""
+
+FIRST_Y = (LOG10, ABOVE, "value", "probability", "seconds")
+"""Columns that are drawn by preference, unless the user names one."""
+
+RESULTS = ("method", "statistic", "query", "group", "solver", "kind", "result_kind", "target")
+"""Columns of results that tell rows of one task apart."""
+
+MOST_PANELS, MOST_LINES = 24, 21
+"""Panels of a figure, and lines of a panel."""
+
+MARKERS = "os^DvP*"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the user chose: columns, and the axes that are logarithmic; empty for what suits."""
+
+    x: str = ""
+    y: str = ""
+    hue: str = ""
+    log: str = ""
+
+    @property
+    def any(self) -> bool:
+        return bool(self.x or self.y or self.hue or self.log)
+
+
+def sweep(run: Run, chosen: Chosen) -> Figure:
+    """Draw a column against another: a line for each value of a third, a panel for each combination
+    of the others that vary.
+
+    Rows with all of these equal, such as those of several seeds, become their mean with two
+    standard errors.
+
+    Raises
+    ------
+    InputError : a column is unknown or does not suit, or there are too many lines or panels.
+    """
+    frame = _derived(run, chosen)
+    y = _y(run, frame, chosen)
+    frame = frame[frame[y].notna()]
+    if frame.empty:
+        raise InputError(f"column {y} is empty", "give another --y", source=run.path)
+    apart = _apart(run, frame, (chosen.x, y, chosen.hue))
+    x = _known(run, frame, "--x", chosen.x) if chosen.x else _x(run, frame, apart)
+    hue = _known(run, frame, "--hue", chosen.hue) if chosen.hue else _hue(frame, apart, x)
+    facets = [name for name in apart if name not in (x, hue)]
+    groups = list(frame.groupby(facets, sort=False, dropna=False)) if facets else [((), frame)]
+    lines = [] if not hue else _values(frame[hue])
+    if len(groups) > MOST_PANELS:
+        problem = f"{counted(len(groups), 'panel')} by {', '.join(facets)}, and up to {MOST_PANELS} are drawn"
+        raise InputError(problem, "give another --x or --hue, or take fewer rows", source=run.path)
+    if len(lines) > MOST_LINES:
+        problem = f"{counted(len(lines), 'line')} by {hue}, and up to {MOST_LINES} are drawn"
+        raise InputError(problem, "give another --hue", source=run.path)
+    _check_log(run, frame, {"x": x, "y": y}, chosen.log)
+    return _figure(run, groups, facets, x, y, hue, lines, chosen.log)
+
+
+def _derived(run: Run, chosen: Chosen) -> pd.DataFrame:
+    """The table, with the columns that are computed from those of estimates."""
+    import numpy as np
+
+    frame = run.table.copy()
+    kind = "result_kind" if run.has("result_kind") else "kind"
+    if not run.has("value", kind) or frame["value"].dtype.kind not in "if":
+        return frame
+    if run.has("exponent10") and (frame["exponent10"] != 0).any():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            frame[LOG10] = np.log10(frame["value"]) + frame["exponent10"]
+        return frame
+    keys = list(run.parameters) + [name for name in ("coupling", "order", "target") if run.has(name)]
+    keys = [name for name in dict.fromkeys(keys)]
+    exact = frame[frame[kind] == "exact"]
+    if not keys or exact.empty or exact.duplicated(keys).any():
+        return frame
+    known = frame[keys].merge(exact[[*keys, "value"]], on=keys, how="left")["value"].to_numpy()
+    if np.isfinite(known).all() and len(exact) < len(frame) and chosen.y in ("", ABOVE):
+        frame[ABOVE] = frame["value"].to_numpy() - known
+        frame = frame[frame[kind] != "exact"]
+    return frame
+
+
+def _known(run: Run, frame: pd.DataFrame, option: str, name: str) -> str:
+    """A column that the user named.
+
+    Raises
+    ------
+    InputError : there is none; the message names the nearest.
+    """
+    if name not in frame.columns:
+        raise InputError(f"{option} {name[:40]!r} is no column", nearest(name, map(str, frame)), source=run.path)
+    return name
+
+
+def _y(run: Run, frame: pd.DataFrame, chosen: Chosen) -> str:
+    if chosen.y:
+        name = _known(run, frame, "--y", chosen.y)
+        if not _numeric(frame[name]):
+            raise InputError(f"--y {name} is no column of numbers", "give one", source=run.path)
+        return name
+    results = [
+        str(name) for name in frame if name not in (*run.parameters, chosen.x, chosen.hue) and _numeric(frame[name])
+    ]
+    known = [name for name in FIRST_Y if name in results]
+    varying = [name for name in results if frame[name].nunique() > 1]
+    if not (known or varying or results):
+        raise InputError("has no column of numbers to draw", "give --y", source=run.path)
+    return (known or varying or results)[0]
+
+
+def _apart(run: Run, frame: pd.DataFrame, taken: Sequence[str]) -> list[str]:
+    """The columns by which rows differ: parameters that vary, without the seed, and what tells rows of
+    one task apart; none that others determine.
+    """
+    names = [name for name in run.parameters if name != "seed"]
+    names += [name for name in (*RESULTS, "coupling", "order") if name in frame and name not in names]
+    names += [name for name in taken if name and name != taken[1] and name not in names]
+    found: list[str] = []
+    for name in names:
+        if name == taken[1] or frame[name].nunique(dropna=False) < 2:
+            continue
+        if name in taken or not found or _adds(frame, found, name):
+            found.append(name)
+    return found
+
+
+def _adds(frame: pd.DataFrame, known: Sequence[str], name: str) -> bool:
+    """Whether a column is not determined by others."""
+    groups = frame.groupby(list(known), sort=False, dropna=False)[name]
+    return bool((groups.nunique(dropna=False) > 1).any())
+
+
+def _x(run: Run, frame: pd.DataFrame, apart: Sequence[str]) -> str:
+    """The parameter of numbers with the most values; else what has the most."""
+    numbers = [name for name in apart if _numeric(frame[name]) and frame[name].nunique() > 1]
+    found = max(numbers or apart, key=lambda name: frame[name].nunique(dropna=False), default="")
+    if found:
+        return found
+    if "seed" in frame and frame["seed"].nunique() > 1:
+        return "seed"
+    raise InputError("nothing varies but its results", "give --x and --y, columns of it", source=run.path)
+
+
+def _hue(frame: pd.DataFrame, apart: Sequence[str], x: str) -> str:
+    """What tells the rows of one task apart, or else the parameter with the fewest values."""
+    left = [name for name in apart if name != x]
+    named = [name for name in RESULTS if name in left]
+    few = sorted((name for name in left), key=lambda name: frame[name].nunique(dropna=False))
+    return (named or few or [""])[0]
+
+
+def _numeric(values: pd.Series[Any]) -> bool:
+    return values.dtype.kind in "iuf"
+
+
+def _values(column: pd.Series[Any]) -> list[Any]:
+    """Distinct values: numbers in order, words in the order of the table."""
+    found = list(dict.fromkeys(column.tolist()))
+    return sorted(found, key=lambda value: (value != value, value)) if _numeric(column) else found
+
+
+def _check_log(run: Run, frame: pd.DataFrame, columns: dict[str, str], log: str) -> None:
+    for axis in log:
+        column = frame[columns[axis]]
+        if not _numeric(column):
+            raise InputError(f"--log {log}: {columns[axis]} is no column of numbers", "leave it out", source=run.path)
+        if not (column > 0).all():
+            low = float(column.min())
+            problem = f"--log {log}: column {columns[axis]} goes down to {low:.4g}"
+            raise InputError(problem, "a logarithmic axis takes positive numbers", source=run.path)
+
+
+def _figure(
+    run: Run,
+    groups: Sequence[tuple[Any, pd.DataFrame]],
+    facets: Sequence[str],
+    x: str,
+    y: str,
+    hue: str,
+    lines: Sequence[Any],
+    log: str,
+) -> Figure:
+    from thesis_cli.base.figures import panels
+
+    across = min(len(groups), 3 if len(groups) > 4 else 2)
+    down = -(-len(groups) // across)
+    figure, grid = panels(down, across, 3.0 if len(groups) == 1 else 2.3, squeeze=False, sharex=True, sharey=True)
+    whole = [frame[x] for _, frame in groups]
+    words = [] if _numeric(whole[0]) else list(dict.fromkeys(value for column in whole for value in _cells(column)))
+    several = False
+    for place, (axes, (values, frame)) in enumerate(zip(grid.flat, groups, strict=False)):
+        for k, value in enumerate(lines or [None]):
+            part = frame if not hue else frame[frame[hue].isna() if value != value else frame[hue] == value]
+            several |= _line(axes, part, x, y, words, k, f"{value}" if hue else "")
+        _finish(axes, words, log)
+        axes.set_title(_facet(facets, values))
+        if place >= len(groups) - across:
+            axes.set_xlabel(_shown(x))
+            axes.tick_params(labelbottom=True)
+        if place % across == 0:
+            axes.set_ylabel(_shown(y))
+    for axes in grid.flat[len(groups) :]:
+        axes.remove()
+    if hue:
+        handles = _handles(grid.flat[: len(groups)])
+        figure.legend(handles.values(), handles.keys(), title=_shown(hue), loc="outside right upper")
+    bars = "; points: means, bars: two standard errors" * several
+    figure.suptitle(f"{_shown(run.command or run.path.stem)}{bars}")
+    return figure
+
+
+def _handles(panels: Sequence[Axes]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for axes in panels:
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    return found
+
+
+def _line(axes: Axes, part: pd.DataFrame, x: str, y: str, words: Sequence[str], k: int, name: str) -> bool:
+    """Means over rows with the same x; returns whether any is a mean of several."""
+    from thesis_cli.base.figures import COLOURS
+
+    if part.empty:
+        return False
+    groups = part.groupby(x, sort=not words, dropna=True)[y]
+    means, counts = groups.mean(), groups.count()
+    errors = 2 * (groups.std() / counts**0.5).fillna(0.0)
+    places = [words.index(_cell(value)) + 0.08 * (k % 7 - 1) for value in means.index] if words else list(means.index)
+    finite = [math.isfinite(mean) for mean in means]
+    shown = [(p, m, e) for p, m, e, ok in zip(places, means, errors, finite, strict=True) if ok]
+    if not shown:
+        return False
+    axes.errorbar(
+        [p for p, _, _ in shown],
+        [m for _, m, _ in shown],
+        [e if math.isfinite(e) else 0.0 for _, _, e in shown],
+        marker=MARKERS[k % len(MARKERS)],
+        color=COLOURS[k % len(COLOURS)],
+        linestyle="none" if words else ("-", "--", ":")[k // len(COLOURS)],
+        capsize=1.5,
+        label=_shown(name),
+    )
+    return bool((counts > 1).any())
+
+
+def _finish(axes: Axes, words: Sequence[str], log: str) -> None:
+    if words:
+        named = words if len(words) <= 30 else []
+        turned = len(named) > 3 or max(map(len, named), default=0) > 12
+        axes.set_xticks(
+            range(len(named)),
+            [_shown(word) for word in named],
+            rotation=30 * turned,
+            ha="right" if turned else "center",
+        )
+    if "x" in log:
+        axes.set_xscale("log")
+    if "y" in log:
+        axes.set_yscale("log", nonpositive="clip")
+
+
+def _cells(column: pd.Series[Any]) -> list[str]:
+    return [_cell(value) for value in column.dropna()]
+
+
+def _cell(value: Hashable) -> str:
+    return str(value)
+
+
+def _facet(facets: Sequence[str], values: Any) -> str:
+    """`kind = mixed, size = 6x6`."""
+    found = values if isinstance(values, tuple) else (values,)
+    return ", ".join(f"{_shown(name)} = {_shown(str(value))}" for name, value in zip(facets, found, strict=True))
+
+
+def _shown(text: str) -> str:
+    return (text if len(text) <= 40 else text[:37] + "...").replace("$", r"\$")

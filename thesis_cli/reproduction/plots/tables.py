@@ -1,0 +1,103 @@
+"""Figures of private releases, of measurements, of answers to queries, and of ledgers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.reproduction.plots.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from thesis_cli.privacy.measure_parts import MeasuredRow
+
+MOST = 20
+"""Queries that a figure has room for."""
+
+
+def release(run: Run) -> Figure:
+    """A histogram of each column, or bars of its levels."""
+    from thesis_cli.commands.shared.release_figures import columns_figure
+    from thesis_cli.commands.shared.releases import open_release
+
+    return columns_figure(open_release(run.path))
+
+
+def measured(run: Run) -> Figure:
+    """A panel for each query, with its intervals."""
+    from thesis_cli.commands.shared.measure_figures import answers_figure
+
+    return answers_figure([row for rows in _queries(run) for row in rows])
+
+
+def answers(run: Run) -> Figure:
+    """A panel for each query: bars of a histogram, values with their intervals of any other."""
+    from thesis_cli.base.figures import panels
+    from thesis_cli.commands.shared.measure_figures import draw_answers
+    from thesis_cli.commands.shared.release_figures import draw_histogram
+    from thesis_cli.privacy.query import Answer, AnswerRow
+
+    queries = _queries(run)
+    across = min(2, len(queries))
+    figure, grid = panels(-(-len(queries) // across), across, squeeze=False)
+    for axes, rows in zip(grid.flat, queries, strict=False):
+        query = rows[0].query
+        if query.startswith("histogram("):
+            parts = [AnswerRow(r.query, r.group, r.statistic, r.value, 1.0, low=r.low, high=r.high) for r in rows]
+            subject = query.removeprefix("histogram(").removesuffix(")")
+            draw_histogram(axes, Answer(query, tuple(parts), subject=subject))
+        else:
+            draw_answers(axes, rows)
+    for axes in grid.flat[len(queries) :]:
+        axes.remove()
+    return figure
+
+
+def _queries(run: Run) -> list[list[MeasuredRow]]:
+    """The rows of each query.
+
+    Raises
+    ------
+    InputError : there are more queries than panels.
+    """
+    from thesis_cli.privacy.measure_parts import MeasuredRow
+
+    texts = zip(*(run.texts(name) for name in ("query", "group", "statistic")), strict=True)
+    missing = [math.nan] * len(run.table)
+    ends = [run.numbers(name) if run.has(name) else missing for name in ("low", "high")]
+    found: dict[str, list[MeasuredRow]] = {}
+    for (query, group, statistic), value, low, high in zip(texts, run.numbers("value"), *ends, strict=True):
+        found.setdefault(query, []).append(MeasuredRow(query, group, statistic, value, low, high))
+    if len(found) > MOST:
+        problem = f"has {len(found):,} queries, and up to {MOST} are drawn"
+        raise InputError(problem, "give --x and --y, columns of it", source=run.path)
+    return list(found.values())
+
+
+def values(run: Run) -> Figure:
+    """A panel for each query of an expression; bars are bounds on the error, where there is one."""
+    from thesis_cli.commands.shared.measure_figures import answers_figure
+    from thesis_cli.privacy.measure_parts import MeasuredRow
+
+    bounds: Sequence[float] = run.numbers("error_bound") if run.has("error_bound") else [math.nan] * len(run.table)
+    rows = [
+        MeasuredRow(query, "", query.partition("(")[0], value, value - bound, value + bound)
+        for query, value, bound in zip(run.texts("query"), run.numbers("value"), bounds, strict=True)
+    ]
+    if len(rows) > MOST:
+        raise InputError(f"has {len(rows):,} queries, and up to {MOST} are drawn", source=run.path)
+    return answers_figure(rows)
+
+
+def ledger(run: Run) -> Figure:
+    """Spent epsilon of each table over its releases, as a share of the limit."""
+    from thesis_cli.commands.shared.ledger_figure import spent_figure
+
+    shares: dict[str, list[float]] = {}
+    spent = zip(run.texts("table"), run.numbers("total_epsilon"), run.numbers("limit_epsilon"), strict=True)
+    for table, total, limit in spent:
+        shares.setdefault(table, []).append(total / limit if limit else math.nan)
+    return spent_figure(shares)
