@@ -11,7 +11,8 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import counted
 from thesis_cli.cli import options, output
 from thesis_cli.cli.own import OwnCommand, Shared
-from thesis_cli.commands.core.fields import option
+from thesis_cli.cli.run_report import report_runs
+from thesis_cli.commands.core.fields import argument, option
 from thesis_cli.commands.core.request import Request
 
 
@@ -22,14 +23,27 @@ class ReportRequest(Request):
     The page is made from the files in results/ alone, and needs no other file and no network.
     """
 
+    runs: tuple[Path, ...] | None = argument(
+        "Tables of your own runs, to put on a page of their own.",
+        default=None,
+        default_text="none: the results of the experiments",
+        metavar="RUN.csv",
+    )
     out: Path | None = option(
-        None, "File for the page, .html.", metavar="FILE", names="output", default_text="report.html in the results"
+        None,
+        "File for the page, .html.",
+        metavar="FILE",
+        names="output",
+        default_text="report.html in the results, or runs.html beside the first run",
     )
     preset: str = option("paper", "Sizes: quick takes seconds, paper has those of the sources.")
 
 
 def report(request: ReportRequest, shared: Shared) -> None:
     """Gather the results, write the page, and say what is missing."""
+    if request.runs:
+        report_runs(request.runs, request.out, shared.as_json)
+        return
     from thesis_cli.base.files import check_writable, write_atomic
     from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.report.contents import gather

@@ -40,7 +40,8 @@ def intervals_figure(estimates: Sequence[Estimate], title: str = "") -> Figure:
     line = "line: exact" if len(shown) < len(estimates) else ""
     bounds = "arrow heads: bounds" if any(e.kind.startswith(("upper", "lower")) for e in shown) else ""
     named = title.replace("$", r"\$")
-    label(axes, _axis(estimates[0]), "", "; ".join(text for text in (named, sampled, bounds, line) if text))
+    legend = "; ".join(text for text in (sampled, bounds, line) if text)
+    label(axes, _axis(estimates[0]), "", "\n".join(text for text in (named, legend) if text))
     return figure
 
 

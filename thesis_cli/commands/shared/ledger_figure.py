@@ -24,6 +24,7 @@ def spent_figure(shares: Mapping[str, Sequence[float]]) -> Figure:
         name, steps = table.replace("$", r"\$"), [0.0, *spent]
         axes.step(range(len(steps)), steps, where="post", label=name, color=COLOURS[place % len(COLOURS)])
     axes.axhline(1, color="black", linestyle="--", label="limit")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend()
     label(axes, "releases of the table", r"share of the limit of $\varepsilon$")
     return figure

@@ -56,7 +56,8 @@ def samples(run: Run) -> Figure:
         problem = f"has {counted(count, 'state')} of a variable, and up to {MOST_STATES} are drawn"
         raise InputError(problem, "give --x and --y, columns of it", source=run.path)
     shares = np.stack([(states == k).mean(axis=0) for k in range(count)], axis=1)
-    return draw_shares(names, shares, {k: f"state {k}" for k in range(count)}, "share of the draws", title)
+    word = "state" if run.command in ("", "sample") else "value"
+    return draw_shares(names, shares, {k: f"{word} {k}" for k in range(count)}, "share of the draws", title)
 
 
 def marginals(run: Run) -> Figure:
@@ -152,7 +153,7 @@ def draw_shares(names: Sequence[str], shares: Floats, labels: Mapping[int, str],
         figure.legend(loc="outside right upper")
     else:
         figure, axes = panels(1, 1, height=min(7.0, 1.4 + 0.12 * n))
-        image = axes.imshow(shares, vmin=0, vmax=1, cmap="Blues", aspect="auto", interpolation="nearest")
+        image = axes.imshow(shares, vmin=0, cmap="Blues", aspect="auto", interpolation="nearest")
         figure.colorbar(image, ax=axes, label=what)
         axes.set_xlabel("state")
         axes.xaxis.get_major_locator().set_params(integer=True)
@@ -196,9 +197,12 @@ def _images(
         axes.set_xticks([])
         axes.set_yticks([])
         axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
     for axes in grid.flat[len(images) :]:
         axes.remove()
-    figure.colorbar(drawn, ax=grid, label=what, shrink=0.8)
+    ticks = range(int(top) + 1) if what == "state" and top <= PANELS else None
+    figure.colorbar(drawn, ax=grid, label=what, shrink=0.8, ticks=ticks)
+    figure.set_layout_engine("compressed")
     figure.suptitle(title)
     return figure
 
@@ -212,21 +216,13 @@ def _indices(run: Run, column: Sequence[float]) -> Figure:
     counts = Counter(int(index) for index in column).most_common(RANKS)
     ranks, total = range(1, len(counts) + 1), len(column)
     shares = [count / total for _, count in counts]
-    errors = [2 * math.sqrt(p * (1 - p) / total) for p in shares]
     figure, axes = panels(1, 1, height=3.0)
-    axes.errorbar(
-        ranks,
-        shares,
-        [[min(e, 0.999 * p) for e, p in zip(errors, shares, strict=True)], errors],
-        fmt="o",
-        color=COLOURS[0],
-        linewidth=0.6,
-    )
+    axes.plot(ranks, shares, "o", color=COLOURS[0])
     axes.set_xscale("log")
     axes.set_yscale("log")
     for rank, (index, _) in list(zip(ranks, counts, strict=True))[:3]:
         axes.annotate(f"index {index}", (rank, shares[rank - 1]), (4, 4), textcoords="offset points", fontsize=6)
-    title = f"{_model(run)}, {counted(total, 'draw')}; bars: two standard errors"
+    title = f"{_model(run)}, {counted(total, 'draw')}, {len(counts):,} indices among them"
     label(axes, "rank of the index by its draws", "share of the draws", title)
     return figure
 

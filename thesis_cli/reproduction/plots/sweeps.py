@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+logger = logging.getLogger("thesis_cli")
 
 ABOVE = "value - exact"
 """Column that is added to estimates if each task has the exact answer, too."""
@@ -30,6 +33,12 @@ RESULTS = ("method", "statistic", "query", "group", "solver", "kind", "result_ki
 
 MOST_PANELS, MOST_LINES = 24, 21
 """Panels of a figure, and lines of a panel."""
+
+LONGEST = 40
+"""Characters of a name in a figure."""
+
+TICKS = 8
+"""Values that a logarithmic axis names one by one."""
 
 MARKERS = "os^DvP*"
 
@@ -60,13 +69,15 @@ def sweep(run: Run, chosen: Chosen) -> Figure:
     InputError : a column is unknown or does not suit, or there are too many lines or panels.
     """
     frame = _derived(run, chosen)
-    y = _y(run, frame, chosen)
+    y, x, hue = (_known(run, frame, f"--{name}", getattr(chosen, name)) for name in ("y", "x", "hue"))
+    y = _y(run, frame, y, (x, hue))
     frame = frame[frame[y].notna()]
     if frame.empty:
         raise InputError(f"column {y} is empty", "give another --y", source=run.path)
-    apart = _apart(run, frame, (chosen.x, y, chosen.hue))
-    x = _known(run, frame, "--x", chosen.x) if chosen.x else _x(run, frame, apart)
-    hue = _known(run, frame, "--hue", chosen.hue) if chosen.hue else _hue(frame, apart, x)
+    apart = _apart(run, frame, x, y, hue)
+    x = x or _x(run, frame, apart)
+    hue = hue or _hue(frame, apart, x)
+    frame = _positive(run, frame, {"x": x, "y": y}, chosen.log)
     facets = [name for name in apart if name not in (x, hue)]
     groups = list(frame.groupby(facets, sort=False, dropna=False)) if facets else [((), frame)]
     lines = [] if not hue else _values(frame[hue])
@@ -76,7 +87,6 @@ def sweep(run: Run, chosen: Chosen) -> Figure:
     if len(lines) > MOST_LINES:
         problem = f"{counted(len(lines), 'line')} by {hue}, and up to {MOST_LINES} are drawn"
         raise InputError(problem, "give another --hue", source=run.path)
-    _check_log(run, frame, {"x": x, "y": y}, chosen.log)
     return _figure(run, groups, facets, x, y, hue, lines, chosen.log)
 
 
@@ -105,45 +115,42 @@ def _derived(run: Run, chosen: Chosen) -> pd.DataFrame:
 
 
 def _known(run: Run, frame: pd.DataFrame, option: str, name: str) -> str:
-    """A column that the user named.
+    """A column that the user named, as an option or as the table has it; empty if none is named.
 
     Raises
     ------
     InputError : there is none; the message names the nearest.
     """
-    if name not in frame.columns:
+    found = name if name in frame else name.replace("-", "_")
+    if name and found not in frame:
         raise InputError(f"{option} {name[:40]!r} is no column", nearest(name, map(str, frame)), source=run.path)
-    return name
+    return found
 
 
-def _y(run: Run, frame: pd.DataFrame, chosen: Chosen) -> str:
-    if chosen.y:
-        name = _known(run, frame, "--y", chosen.y)
-        if not _numeric(frame[name]):
-            raise InputError(f"--y {name} is no column of numbers", "give one", source=run.path)
-        return name
-    results = [
-        str(name) for name in frame if name not in (*run.parameters, chosen.x, chosen.hue) and _numeric(frame[name])
-    ]
+def _y(run: Run, frame: pd.DataFrame, named: str, others: Sequence[str]) -> str:
+    """The column that was named, or else a result."""
+    if named:
+        if not _numeric(frame[named]):
+            raise InputError(f"--y {named} is no column of numbers", "give one", source=run.path)
+        return named
+    results = [str(name) for name in frame if name not in (*run.parameters, *others) and _numeric(frame[name])]
     known = [name for name in FIRST_Y if name in results]
     varying = [name for name in results if frame[name].nunique() > 1]
-    if not (known or varying or results):
+    if not results:
         raise InputError("has no column of numbers to draw", "give --y", source=run.path)
     return (known or varying or results)[0]
 
 
-def _apart(run: Run, frame: pd.DataFrame, taken: Sequence[str]) -> list[str]:
+def _apart(run: Run, frame: pd.DataFrame, x: str, y: str, hue: str) -> list[str]:
     """The columns by which rows differ: parameters that vary, without the seed, and what tells rows of
     one task apart; none that others determine.
     """
-    names = [name for name in run.parameters if name != "seed"]
-    names += [name for name in (*RESULTS, "coupling", "order") if name in frame and name not in names]
-    names += [name for name in taken if name and name != taken[1] and name not in names]
+    names = [x, hue, *(name for name in run.parameters if name != "seed")]
+    names += [name for name in RESULTS if name in frame and not _numeric(frame[name])]
+    names += [name for name in ("coupling", "result_order", "order") if name in frame]
     found: list[str] = []
-    for name in names:
-        if name == taken[1] or frame[name].nunique(dropna=False) < 2:
-            continue
-        if name in taken or not found or _adds(frame, found, name):
+    for name in dict.fromkeys(filter(None, names)):
+        if name != y and frame[name].nunique(dropna=False) > 1 and (not found or _adds(frame, found, name)):
             found.append(name)
     return found
 
@@ -183,15 +190,25 @@ def _values(column: pd.Series[Any]) -> list[Any]:
     return sorted(found, key=lambda value: (value != value, value)) if _numeric(column) else found
 
 
-def _check_log(run: Run, frame: pd.DataFrame, columns: dict[str, str], log: str) -> None:
+def _positive(run: Run, frame: pd.DataFrame, columns: dict[str, str], log: str) -> pd.DataFrame:
+    """The rows that logarithmic axes have a place for.
+
+    Raises
+    ------
+    InputError : a column is not of numbers, or none of them is positive.
+    """
     for axis in log:
-        column = frame[columns[axis]]
-        if not _numeric(column):
-            raise InputError(f"--log {log}: {columns[axis]} is no column of numbers", "leave it out", source=run.path)
-        if not (column > 0).all():
-            low = float(column.min())
-            problem = f"--log {log}: column {columns[axis]} goes down to {low:.4g}"
-            raise InputError(problem, "a logarithmic axis takes positive numbers", source=run.path)
+        name = columns[axis]
+        if not _numeric(frame[name]):
+            raise InputError(f"--log {log}: {name} is no column of numbers", "leave it out", source=run.path)
+        kept = frame[frame[name] > 0]
+        if kept.empty:
+            raise InputError(f"--log {log}: no number of column {name} is positive", "leave it out", source=run.path)
+        if len(kept) < len(frame):
+            left = counted(len(frame) - len(kept), "row")
+            logger.warning("%s: %s without a positive %s are not drawn", run.path, left, name)
+        frame = kept
+    return frame
 
 
 def _figure(
@@ -216,13 +233,15 @@ def _figure(
         for k, value in enumerate(lines or [None]):
             part = frame if not hue else frame[frame[hue].isna() if value != value else frame[hue] == value]
             several |= _line(axes, part, x, y, words, k, f"{value}" if hue else "")
-        _finish(axes, words, log)
+        _finish(axes, words, log, _values(frame[x]))
         axes.set_title(_facet(facets, values))
         if place >= len(groups) - across:
             axes.set_xlabel(_shown(x))
             axes.tick_params(labelbottom=True)
         if place % across == 0:
-            axes.set_ylabel(_shown(y))
+            axes.set_ylabel(_measure(run, y))
+        if y == ABOVE:
+            axes.axhline(0, color="black", linewidth=0.8)
     for axes in grid.flat[len(groups) :]:
         axes.remove()
     if hue:
@@ -231,6 +250,17 @@ def _figure(
     bars = "; points: means, bars: two standard errors" * several
     figure.suptitle(f"{_shown(run.command or run.path.stem)}{bars}")
     return figure
+
+
+def _measure(run: Run, y: str) -> str:
+    """Name of the vertical axis: that of the target of estimates, with its unit."""
+    targets = set(run.texts("target"))
+    unit = ", nats" * (targets == {"ln Z"})
+    if y == ABOVE:
+        return f"{y}{unit}"
+    if y == "value" and len(targets) == 1 and all(targets):
+        return f"{_shown(targets.pop())}{unit}"
+    return _shown(y)
 
 
 def _handles(panels: Sequence[Axes]) -> dict[str, Any]:
@@ -268,7 +298,8 @@ def _line(axes: Axes, part: pd.DataFrame, x: str, y: str, words: Sequence[str], 
     return bool((counts > 1).any())
 
 
-def _finish(axes: Axes, words: Sequence[str], log: str) -> None:
+def _finish(axes: Axes, words: Sequence[str], log: str, places: Sequence[Any]) -> None:
+    """Ticks of words, and logarithmic axes."""
     if words:
         named = words if len(words) <= 30 else []
         turned = len(named) > 3 or max(map(len, named), default=0) > 12
@@ -280,6 +311,9 @@ def _finish(axes: Axes, words: Sequence[str], log: str) -> None:
         )
     if "x" in log:
         axes.set_xscale("log")
+        if len(places) <= TICKS:
+            axes.set_xticks(places, [f"{place:g}" for place in places])
+            axes.set_xticks([], minor=True)
     if "y" in log:
         axes.set_yscale("log", nonpositive="clip")
 
@@ -293,10 +327,13 @@ def _cell(value: Hashable) -> str:
 
 
 def _facet(facets: Sequence[str], values: Any) -> str:
-    """`kind = mixed, size = 6x6`."""
+    """`kind = mixed`, and a line for each further column."""
     found = values if isinstance(values, tuple) else (values,)
-    return ", ".join(f"{_shown(name)} = {_shown(str(value))}" for name, value in zip(facets, found, strict=True))
+    return "\n".join(f"{_shown(name)} = {_shown(str(value))}" for name, value in zip(facets, found, strict=True))
 
 
 def _shown(text: str) -> str:
-    return (text if len(text) <= 40 else text[:37] + "...").replace("$", r"\$")
+    """A shortened text, of a path its end, in which a dollar is a dollar and starts no formula."""
+    if len(text) > LONGEST:
+        text = f"...{text[3 - LONGEST :]}" if "/" in text else f"{text[: LONGEST - 3]}..."
+    return text.replace("$", r"\$")

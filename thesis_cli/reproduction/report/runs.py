@@ -1,0 +1,137 @@
+"""A page with several of a user's own runs: figures, settings, and their tables."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import counted
+from thesis_cli.reproduction.plots.draw import picture
+from thesis_cli.reproduction.plots.run import SWEEP, Run
+from thesis_cli.reproduction.plots.sweeps import Chosen
+
+GENERATOR = "thesis-cli report"
+"""What the page says that it was made by."""
+
+MOST_ROWS, MOST_COLUMNS = 100, 40
+"""Rows and columns of a table that the page shows."""
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Column:
+    """Heading of a column, and whether it has numbers, which are set to the right."""
+
+    name: str
+    number: bool
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the page shows of a run.
+
+    Attributes
+    ----------
+    picture : the figure as a data URI; empty if none suits.
+    caption : where the figure comes from, or why there is none.
+    shown : how many of the rows are shown.
+    constant : columns that are the same in all rows, with their value.
+    """
+
+    name: str
+    origin: str
+    faults: tuple[str, ...]
+    picture: str
+    caption: str
+    shown: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    constant: Mapping[str, str]
+    facts: Mapping[str, str]
+
+
+def page(runs: Sequence[Run]) -> tuple[str, list[str]]:
+    """The page, and what is missing or does not fit, one line each."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    shown = [show(run) for run in runs]
+    text = environment.get_template("runs.html.j2").render(
+        runs=shown, generator=GENERATOR, style=(HERE / "report.css").read_text(encoding="utf-8")
+    )
+    return text.lstrip(), [fault for run in shown for fault in run.faults]
+
+
+def show(run: Run) -> Shown:
+    """What the page shows of a run."""
+    faults = list(run.faults)
+    try:
+        drawn = base64.b64encode(picture(run, Chosen(), ("png",))["png"]).decode()
+        uri, caption = f"data:image/png;base64,{drawn}", f"Drawn by thesis-cli plot {run.path.name}."
+    except InputError as error:
+        uri, caption = "", f"No figure: {error.problem}."
+        faults.append(f"{run.path.name}: {error.problem}")
+    table = run.table
+    same = {str(name): run.texts(str(name))[0] for name in table if len(table) > 1 and _constant(table[name])}
+    names = [str(name) for name in table if str(name) not in same][:MOST_COLUMNS]
+    count, cut = len(table), max(0, table.shape[1] - len(same) - MOST_COLUMNS)
+    rows = f"the first {MOST_ROWS} of {count:,} rows" if count > MOST_ROWS else counted(count, "row")
+    top = run.table.head(MOST_ROWS)
+    columns = [Run(run.path, top, run.record).texts(name) for name in names]
+    return Shown(
+        name=run.path.stem,
+        origin=_origin(run),
+        faults=tuple(faults),
+        picture=uri,
+        caption=caption,
+        shown=f"{run.path.name}: {rows}" + f"; {counted(cut, 'further column')} left out" * bool(cut),
+        columns=tuple(Column(name, table[name].dtype.kind in "iuf") for name in names),
+        rows=tuple(zip(*columns, strict=True)),
+        constant={name: text for name, text in same.items() if text},
+        facts=_facts(run),
+    )
+
+
+def _constant(column: Any) -> bool:
+    return bool(column.nunique(dropna=False) == 1)
+
+
+def _origin(run: Run) -> str:
+    """Command, and the first line of what it was asked for."""
+    if run.kind == SWEEP:
+        tasks, finished = run.record.get("tasks"), run.record.get("finished")
+        return f"sweep of {run.command}, {finished} of {tasks} tasks"
+    model = next(
+        (str(run.settings[name]) for name in ("model", "release", "tasks", "size") if run.settings.get(name)), ""
+    )
+    return " ".join(filter(None, [run.command or "unknown command", model]))
+
+
+def _facts(run: Run) -> Mapping[str, str]:
+    """Settings that were asked for, time, versions and machine."""
+    record = run.record
+    settings = {name: _text(value) for name, value in run.settings.items() if value not in (None, "", [], False)}
+    versions = record.get("versions")
+    known = versions.items() if isinstance(versions, Mapping) else ()
+    machine = record.get("machine")
+    seconds = record.get("seconds")
+    return {
+        **settings,
+        "time": f"{seconds:.3g} s" if isinstance(seconds, int | float) and math.isfinite(seconds) else "",
+        "versions": ", ".join(f"{name} {version}" for name, version in known if version),
+        "machine": ", ".join(map(str, machine.values())) if isinstance(machine, Mapping) else "",
+        "when": str(record.get("when", ""))[:10],
+        "commit": str(record.get("git_commit") or "")[:12] + " with changes" * bool(record.get("git_dirty")),
+    }
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
