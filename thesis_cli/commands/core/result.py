@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -112,8 +113,8 @@ class Result:
 
     @presentation
     def save(self, path: str | Path) -> list[Path]:
-        """Write the table as CSV and beside it a JSON record of how it came about: both or, if that
-        fails, neither.
+        """Write the table as CSV and beside it a JSON record of how it came about, with the digest of
+        the table: both or, if that fails, neither.
 
         Raises
         ------
@@ -122,7 +123,9 @@ class Result:
         """
         csv = Path(path)
         check_release(csv.with_suffix(".json"))
-        files = {csv: self.columns.csv(), csv.with_suffix(".json"): to_json(self.sidecar())}
+        table = self.columns.csv()
+        record = {**self.sidecar(), "sha256": hashlib.sha256(table.encode()).hexdigest()}
+        files = {csv: table, csv.with_suffix(".json"): to_json(record)}
         write_atomic(files)
         return list(files)
 

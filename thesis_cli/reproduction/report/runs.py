@@ -21,6 +21,12 @@ GENERATOR = "thesis-cli report"
 MOST_ROWS, MOST_COLUMNS = 100, 40
 """Rows and columns of a table that the page shows."""
 
+AHEAD = ("order", "result_order", "target", "method", "kind", "result_kind")
+"""Columns of estimates that come before their numbers."""
+
+OPEN = 20
+"""Rows of the longest table that is shown at once."""
+
 HERE = Path(__file__).parent
 
 
@@ -41,6 +47,7 @@ class Shown:
     picture : the figure as a data URI; empty if none suits.
     caption : where the figure comes from, or why there is none.
     shown : how many of the rows are shown.
+    long : whether a reader has to open the table.
     constant : columns that are the same in all rows, with their value.
     """
 
@@ -50,6 +57,7 @@ class Shown:
     picture: str
     caption: str
     shown: str
+    long: bool
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
     constant: Mapping[str, str]
@@ -81,7 +89,7 @@ def show(run: Run) -> Shown:
         faults.append(f"{run.path.name}: {error.problem}")
     table = run.table
     same = {str(name): run.texts(str(name))[0] for name in table if len(table) > 1 and _constant(table[name])}
-    names = [str(name) for name in table if str(name) not in same][:MOST_COLUMNS]
+    names = _ordered([str(name) for name in table if str(name) not in same], run.parameters)[:MOST_COLUMNS]
     count, cut = len(table), max(0, table.shape[1] - len(same) - MOST_COLUMNS)
     rows = f"the first {MOST_ROWS} of {count:,} rows" if count > MOST_ROWS else counted(count, "row")
     top = run.table.head(MOST_ROWS)
@@ -93,11 +101,18 @@ def show(run: Run) -> Shown:
         picture=uri,
         caption=caption,
         shown=f"{run.path.name}: {rows}" + f"; {counted(cut, 'further column')} left out" * bool(cut),
+        long=count > OPEN,
         columns=tuple(Column(name, table[name].dtype.kind in "iuf") for name in names),
         rows=tuple(zip(*columns, strict=True)),
         constant={name: text for name, text in same.items() if text},
         facts=_facts(run),
     )
+
+
+def _ordered(names: Sequence[str], parameters: Sequence[str]) -> list[str]:
+    """Parameters, then what a row is of, then its numbers."""
+    first = [*parameters, *(name for name in AHEAD if name not in parameters)]
+    return sorted(names, key=lambda name: first.index(name) if name in first else len(first))
 
 
 def _constant(column: Any) -> bool:
