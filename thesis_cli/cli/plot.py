@@ -107,9 +107,10 @@ def _runs(tables: Sequence[Path], request: PlotRequest) -> list[Path]:
     for table in tables:
         figure = check_figure(table, request.out, request.overwrite)
         run = read_run(table)
+        drawn = picture(run, chosen)
         for fault in run.faults:
             options.logger.warning("%s", fault)
-        for path, change in write(figure, picture(run, chosen)).items():
+        for path, change in write(figure, drawn).items():
             typer.echo(f"{output.short(path)} {change}")
             found.append(path)
     return found

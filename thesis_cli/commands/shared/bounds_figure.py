@@ -34,6 +34,7 @@ def intervals_figure(estimates: Sequence[Estimate], title: str = "") -> Figure:
     for e in estimates:
         if e.kind == "exact":
             axes.axvline(e.value, color="black", linewidth=0.8)
+    _infinite_ends(axes, shown)
     axes.set_yticks(range(len(shown)), [f"{e.method}\n{textwrap.shorten(e.kind, 45)}" for e in shown])
     axes.set_ylim(len(shown) - 0.5, -0.5)
     sampled = next((f"bars: {100 * e.confidence:g}% intervals" for e in shown if e.confidence < 1), "")
@@ -53,6 +54,18 @@ def _interval(axes: Axes, e: Estimate, row: int, marker: str, colour: str) -> No
     sides = (e.value - e.low, e.high - e.value)
     width = [[max(0.0, side) if math.isfinite(side) else 0.0] for side in sides]
     axes.errorbar([e.value], [row], xerr=width, fmt=marker, color=colour, capsize=2, markersize=4)
+
+
+def _infinite_ends(axes: Axes, shown: Sequence[Estimate]) -> None:
+    """Lines to the edges of the figure, where an interval has no end."""
+    from thesis_cli.base.figures import COLOURS
+
+    edges = axes.get_xlim()
+    for row, e in enumerate(shown):
+        for end, edge in zip((e.low, e.high), edges, strict=True):
+            if math.isinf(end) and math.isfinite(e.value):
+                axes.plot([e.value, edge], [row, row], color=COLOURS[row % len(COLOURS)])
+    axes.set_xlim(edges)
 
 
 def _axis(e: Estimate) -> str:

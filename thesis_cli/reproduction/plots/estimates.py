@@ -34,6 +34,9 @@ def estimates_of(run: Run) -> list[Estimate]:
     numbers = [run.numbers(name) for name in ("value", "standard_error", "low", "high", "confidence", "map_calls")]
     words = [run.texts(name) for name in ("target", "kind", "method", "source")]
     powers = run.numbers("exponent10") if run.has("exponent10") else [0.0] * len(run.table)
+    if not all(words[1]) or not all(words[2]):
+        row = next(k for k, pair in enumerate(zip(words[1], words[2], strict=True), 1) if not all(pair))
+        raise InputError(f"row {row} has no kind or no method", "run its command again", source=run.path)
     top = max((int(power) for power in powers if math.isfinite(power)), default=0)
     found = []
     for value, error, low, high, confidence, calls, power, target, kind, method, source in zip(

@@ -34,6 +34,9 @@ RESULTS = ("method", "statistic", "query", "group", "solver", "kind", "result_ki
 MOST_PANELS, MOST_LINES = 24, 21
 """Panels of a figure, and lines of a panel."""
 
+MOST_POINTS = 20_000
+"""Points of a figure."""
+
 LONGEST = 40
 """Characters of a name in a figure."""
 
@@ -87,6 +90,10 @@ def sweep(run: Run, chosen: Chosen) -> Figure:
     if len(lines) > MOST_LINES:
         problem = f"{counted(len(lines), 'line')} by {hue}, and up to {MOST_LINES} are drawn"
         raise InputError(problem, "give another --hue", source=run.path)
+    points = frame.groupby([*facets, *filter(None, [hue]), x], dropna=False).ngroups
+    if points > MOST_POINTS:
+        problem = f"{points:,} points, and up to {MOST_POINTS:,} are drawn"
+        raise InputError(problem, "give another --x, or take fewer rows", source=run.path)
     return _figure(run, groups, facets, x, y, hue, lines, chosen.log)
 
 
@@ -228,11 +235,12 @@ def _figure(
     figure, grid = panels(down, across, 3.0 if len(groups) == 1 else 2.3, squeeze=False, sharex=True, sharey=True)
     whole = [frame[x] for _, frame in groups]
     words = [] if _numeric(whole[0]) else list(dict.fromkeys(value for column in whole for value in _cells(column)))
-    several = False
+    several = barred = False
     for place, (axes, (values, frame)) in enumerate(zip(grid.flat, groups, strict=False)):
         for k, value in enumerate(lines or [None]):
             part = frame if not hue else frame[frame[hue].isna() if value != value else frame[hue] == value]
-            several |= _line(axes, part, x, y, words, k, f"{value}" if hue else "")
+            of_several, with_bars = _line(axes, part, (x, y), words, k, [f"{value}" for value in lines] or [""])
+            several, barred = several or of_several, barred or with_bars
         _finish(axes, words, log, _values(frame[x]))
         axes.set_title(_facet(facets, values))
         if place >= len(groups) - across:
@@ -247,7 +255,7 @@ def _figure(
     if hue:
         handles = _handles(grid.flat[: len(groups)])
         figure.legend(handles.values(), handles.keys(), title=_shown(hue), loc="outside right upper")
-    bars = "; points: means, bars: two standard errors" * several
+    bars = "; points: means" * several + "; bars: two standard errors" * barred
     figure.suptitle(f"{_shown(run.command or run.path.stem)}{bars}")
     return figure
 
@@ -271,20 +279,34 @@ def _handles(panels: Sequence[Axes]) -> dict[str, Any]:
     return found
 
 
-def _line(axes: Axes, part: pd.DataFrame, x: str, y: str, words: Sequence[str], k: int, name: str) -> bool:
-    """Means over rows with the same x; returns whether any is a mean of several."""
+def _aside(k: int, lines: int) -> float:
+    """How far beside a word the points of a line are."""
+    return 0.6 * (k - (lines - 1) / 2) / max(lines, 7)
+
+
+def _line(
+    axes: Axes, part: pd.DataFrame, columns: tuple[str, str], words: Sequence[str], k: int, names: Sequence[str]
+) -> tuple[bool, bool]:
+    """Means of the rows of line k with the same x; returns whether any is a mean of several rows, and
+    whether any has an error.
+    """
     from thesis_cli.base.figures import COLOURS
 
     if part.empty:
-        return False
+        return False, False
+    (x, y), lines = columns, len(names)
     groups = part.groupby(x, sort=not words, dropna=True)[y]
     means, counts = groups.mean(), groups.count()
-    errors = 2 * (groups.std() / counts**0.5).fillna(0.0)
-    places = [words.index(_cell(value)) + 0.08 * (k % 7 - 1) for value in means.index] if words else list(means.index)
+    errors = 2 * (groups.std() / counts**0.5)
+    if y in ("value", ABOVE) and "standard_error" in part and _numeric(part["standard_error"]):
+        alone = part.groupby(x, sort=not words, dropna=True)["standard_error"].mean()
+        errors = errors.where(counts > 1, 2 * alone)
+    errors = errors.fillna(0.0)
+    places = [words.index(_cell(value)) + _aside(k, lines) for value in means.index] if words else list(means.index)
     finite = [math.isfinite(mean) for mean in means]
     shown = [(p, m, e) for p, m, e, ok in zip(places, means, errors, finite, strict=True) if ok]
     if not shown:
-        return False
+        return False, False
     axes.errorbar(
         [p for p, _, _ in shown],
         [m for _, m, _ in shown],
@@ -293,9 +315,9 @@ def _line(axes: Axes, part: pd.DataFrame, x: str, y: str, words: Sequence[str], 
         color=COLOURS[k % len(COLOURS)],
         linestyle="none" if words else ("-", "--", ":")[k // len(COLOURS)],
         capsize=1.5,
-        label=_shown(name),
+        label=_shown(names[k]),
     )
-    return bool((counts > 1).any())
+    return bool((counts > 1).any()), any(e > 0 for _, _, e in shown)
 
 
 def _finish(axes: Axes, words: Sequence[str], log: str, places: Sequence[Any]) -> None:
