@@ -165,7 +165,7 @@ def _table(path: Path) -> pd.DataFrame:
         _check_heading(path, heading)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            table = pd.read_csv(path, index_col=False, low_memory=False, float_precision="round_trip")
+            table = pd.read_csv(path, index_col=False, low_memory=False)
     except UnicodeDecodeError:
         raise InputError("is no text in UTF-8", "give the CSV file of a run", source=path) from None
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, csv.Error) as error:
@@ -207,12 +207,19 @@ def _changed(path: Path, table: pd.DataFrame, record: Mapping[str, Any]) -> list
             same = hashlib.file_digest(file, "sha256").hexdigest() == digest
     elif isinstance(estimates, list) and "value" in table:
         kept = [row.get("value") for row in estimates if isinstance(row, dict)]
-        shown = [value if math.isfinite(value) else None for value in _floats(table["value"][: len(kept)])]
-        same = shown == kept
+        shown = _floats(table["value"][: len(kept)])
+        same = len(shown) == len(kept) and all(map(_same, kept, shown))
     else:
         return []
     fault = f"{path.name} is not the table that {path.with_suffix('.json').name} describes: it was changed afterwards"
     return [] if same else [fault]
+
+
+def _same(kept: object, shown: float) -> bool:
+    """Whether a number of a record, null if it is not finite, is that of a cell."""
+    if not isinstance(kept, int | float):
+        return not math.isfinite(shown)
+    return math.isclose(kept, shown, rel_tol=1e-12)
 
 
 def _floats(values: Any) -> list[float]:
