@@ -108,7 +108,7 @@ def _runs(tables: Sequence[Path], request: PlotRequest) -> list[Path]:
         figure = check_figure(table, request.out, request.overwrite)
         run = read_run(table)
         drawn = picture(run, chosen)
-        for fault in run.faults:
+        for fault in run.faults if run.record or not chosen.any else ():  # columns of the user need no record
             options.logger.warning("%s", fault)
         for path, change in write(figure, drawn).items():
             typer.echo(f"{output.short(path)} {change}")
