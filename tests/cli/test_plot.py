@@ -9,7 +9,7 @@ from tests.conftest import MODELS
 from tests.reproduction.plots.test_run import HEADING, ROW
 from thesis_cli.cli import viewer
 from thesis_cli.reproduction.plots.run import read_run
-from thesis_cli.reproduction.report.runs import page
+from thesis_cli.reproduction.report.runs import command_line, page
 
 
 @pytest.fixture
@@ -29,6 +29,8 @@ def test_from_a_run_to_its_figure(cli, tmp_path, monkeypatch):
     assert result.err == "warning: z.png is not shown: z.png has no viewer\n"
     table = tmp_path / "z.csv"
     assert read_run(table).faults == ()
+    line = f"thesis-cli estimate-z --trick=all --samples=9 --exact --seed=1 -- {MODELS / 'asia.uai'}"
+    assert command_line(read_run(table)) == line
     table.write_text(table.read_text().replace("gumbel", "gumbrl"))
     assert read_run(table).faults == ("z.csv is not the table that z.json describes: it was changed afterwards",)
 

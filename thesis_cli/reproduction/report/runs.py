@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import counted
+from thesis_cli.commands.core import registry
+from thesis_cli.commands.core.fields import plain
+from thesis_cli.reproduction.parameters import shell_words
 from thesis_cli.reproduction.plots.draw import picture
 from thesis_cli.reproduction.plots.run import SWEEP, Run
 from thesis_cli.reproduction.plots.sweeps import Chosen
@@ -130,6 +134,25 @@ def _origin(run: Run) -> str:
     return " ".join(filter(None, [run.command or "unknown command", model]))
 
 
+def command_line(run: Run) -> str:
+    """The command that gives the table again; empty if the record does not say what was asked for."""
+    asked = run.record.get("asked")
+    if not isinstance(asked, Mapping) or run.command not in registry.entries():
+        return ""
+    fields = registry.command_named(run.command).fields
+    kept = {
+        name: value
+        for name, value in {**asked, "seed": run.settings.get("seed")}.items()
+        if name in fields and fields[name].about.names != "output" and value not in (None, plain(fields[name].default))
+    }
+    seed = kept.pop("seed", None)
+    try:
+        words = shell_words(run.command, kept, seed if isinstance(seed, int) else None)
+    except InputError:
+        return ""
+    return shlex.join(["thesis-cli", *words])
+
+
 def _facts(run: Run) -> Mapping[str, str]:
     """Settings that were asked for, time, versions and machine."""
     record = run.record
@@ -139,6 +162,7 @@ def _facts(run: Run) -> Mapping[str, str]:
     machine = record.get("machine")
     seconds = record.get("seconds")
     return {
+        "command": command_line(run),
         **settings,
         "time": f"{seconds:.3g} s" if isinstance(seconds, int | float) and math.isfinite(seconds) else "",
         "versions": ", ".join(f"{name} {version}" for name, version in known if version),
