@@ -29,8 +29,7 @@ def intervals_figure(estimates: Sequence[Estimate], title: str = "") -> Figure:
     shown = [e for e in estimates if e.kind != "exact"] or list(estimates)
     figure, axes = panels(1, 1, height=1.2 + 0.3 * len(shown))
     for row, e in enumerate(shown):
-        marker = "<" if e.kind.startswith("upper") else ">" if e.kind.startswith("lower") else "o"
-        _interval(axes, e, row, marker, COLOURS[row % len(COLOURS)])
+        _interval(axes, e, row, bound_marker(e.kind) or "o", COLOURS[row % len(COLOURS)])
     for e in estimates:
         if e.kind == "exact":
             axes.axvline(e.value, color="black", linewidth=0.8)
@@ -39,11 +38,16 @@ def intervals_figure(estimates: Sequence[Estimate], title: str = "") -> Figure:
     axes.set_ylim(len(shown) - 0.5, -0.5)
     sampled = next((f"bars: {100 * e.confidence:g}% intervals" for e in shown if e.confidence < 1), "")
     line = "line: exact" if len(shown) < len(estimates) else ""
-    bounds = "arrow heads: bounds" if any(e.kind.startswith(("upper", "lower")) for e in shown) else ""
+    bounds = "arrow heads: bounds" if any(bound_marker(e.kind) for e in shown) else ""
     named = title.replace("$", r"\$")
     legend = "; ".join(text for text in (sampled, bounds, line) if text)
     label(axes, _axis(estimates[0]), "", "\n".join(text for text in (named, legend) if text))
     return figure
+
+
+def bound_marker(kind: str) -> str:
+    """An arrow head that points from a bound to where its target is; empty for what is no bound."""
+    return "<" if kind.startswith("upper") else ">" if kind.startswith("lower") else ""
 
 
 def _interval(axes: Axes, e: Estimate, row: int, marker: str, colour: str) -> None:

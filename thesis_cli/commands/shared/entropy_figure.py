@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.commands.shared.bounds_figure import bound_marker
 from thesis_cli.commands.shared.entropies import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from thesis_cli.perturbation.estimate import Estimate
 
 TICKS = {"0": 0.0, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0, r"$\infty$": math.inf}
 
@@ -46,11 +49,17 @@ def draw_estimates(rows: Sequence[Row], title: str) -> Figure:
         e, exact = row.estimate, row.estimate.map_calls == 0
         if not exact:
             axes.plot([e.low, e.high], [place, place], color=COLOURS[0])
-        axes.plot([e.value], [place], "D" if exact else "o", color="black" if exact else COLOURS[0], markersize=4)
-    axes.set_yticks(range(len(rows)), [f"{row.estimate.target}, {row.estimate.method}" for row in rows])
+        marker = bound_marker(e.kind) or ("D" if exact else "o")
+        axes.plot([e.value], [place], marker, color="black" if exact else COLOURS[0], markersize=4)
+    axes.set_yticks(range(len(rows)), [_named(row.estimate) for row in rows])
     axes.invert_yaxis()
     label(axes, "estimate, with its interval", "", title)
     return figure
+
+
+def _named(e: Estimate) -> str:
+    """Target and method, and what a bound is."""
+    return f"{e.target}, {e.method}" + f"\n{e.kind}" * bool(bound_marker(e.kind))
 
 
 def _places(rows: Sequence[Row]) -> list[float]:

@@ -14,6 +14,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core import registry
 from thesis_cli.commands.core.fields import plain
+from thesis_cli.commands.core.kept import NOT_SETTINGS
 from thesis_cli.reproduction.parameters import shell_words
 from thesis_cli.reproduction.plots.draw import picture
 from thesis_cli.reproduction.plots.run import SWEEP, Run
@@ -141,9 +142,12 @@ def command_line(run: Run) -> str:
         return ""
     fields = registry.command_named(run.command).fields
     kept = {
-        name: value
+        name: [math.inf if one is None else one for one in value] if isinstance(value, list) else value
         for name, value in {**asked, "seed": run.settings.get("seed")}.items()
-        if name in fields and fields[name].about.names != "output" and value not in (None, plain(fields[name].default))
+        if name in fields
+        and name not in NOT_SETTINGS
+        and fields[name].about.names != "output"
+        and value not in (None, plain(fields[name].default))
     }
     seed = kept.pop("seed", None)
     try:
