@@ -143,7 +143,7 @@ def test_a_ledger_sums_up_the_shares_of_its_limits(axes):
     ("command", "text", "problem"),
     [
         ("estimate-z", HEADING + "m,1,2.5\n", "row 1 has no kind or no method"),
-        ("sample", "x,y\n0,-5\n", "has a cell that is no state"),
+        ("sample", "x,y\n0,-5\n", "has a cell in column y that is no state"),
         ("sample", "x,y\n0,1000000\n", "1,000,001 states of a variable"),
         ("marginals", "variable,state,probability\n0,0,1\n999999,99999,1\n", "lacks most variables"),
         ("map", "variable,state\n0,1\n5,1\n", "lacks states"),

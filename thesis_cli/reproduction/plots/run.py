@@ -18,6 +18,8 @@ from thesis_cli.base.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from thesis_cli.base.arrays import Floats
+
 MOST_BYTES = 2**28
 """Largest table that is read; drawing takes some ten times its size in memory."""
 
@@ -89,6 +91,11 @@ class Run:
         return set(columns) <= set(self.table.columns)
 
     def numbers(self, column: str) -> list[float]:
+        """`floats` as plain numbers."""
+        found: list[float] = self.floats(column).tolist()
+        return found
+
+    def floats(self, column: str) -> Floats:
         """A column of numbers; empty cells are NaN.
 
         Raises
@@ -106,7 +113,7 @@ class Run:
             row = int(wrong.to_numpy().argmax())
             problem = f"{str(values.iloc[row])[:40]!r} in row {row + 1} of column {column} is no number"
             raise InputError(problem, "the table was changed by hand", source=self.path)
-        return [float(value) for value in found]
+        return found.to_numpy(dtype="float64")
 
     def texts(self, column: str) -> list[str]:
         """A column of words; empty cells, and all cells of a column that is missing, are empty."""

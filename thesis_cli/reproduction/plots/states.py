@@ -28,6 +28,9 @@ MOST_SITES = 10**6
 MOST_STATES = 64
 """States of a variable that a map has room for."""
 
+MOST_INDEX = 2**31
+"""States, and indices of vectors, are smaller."""
+
 RANKS = 1000
 """Indices of a vector that are drawn."""
 
@@ -39,12 +42,16 @@ def samples(run: Run) -> Figure:
     import numpy as np
 
     names = [str(name) for name in run.table.columns]
-    columns = [run.numbers(name) for name in names]
-    if any(not (math.isfinite(value) and value == int(value) >= -1) for column in columns for value in column):
-        raise InputError("has a cell that is no state", "sample writes numbers of states", source=run.path)
+    states = np.empty((len(run.table), len(names)), np.int32)
+    for k, name in enumerate(names):
+        column = run.floats(name)
+        if not ((column >= -1) & (column == np.floor(column)) & (column < MOST_INDEX)).all():
+            raise InputError(
+                f"has a cell in column {name[:40]} that is no state", "sample writes them", source=run.path
+            )
+        states[:, k] = column
     if names == ["index"]:
-        return _indices(run, columns[0])
-    states = np.array(columns, np.int64).T
+        return _indices(run, states[:, 0].tolist())
     title = f"{_model(run)}, {counted(len(states), 'draw')}"
     grid = grid_of(run, len(names))
     if grid is not None:
@@ -207,13 +214,13 @@ def _images(
     return figure
 
 
-def _indices(run: Run, column: Sequence[float]) -> Figure:
+def _indices(run: Run, column: Sequence[int]) -> Figure:
     """Shares of the indices of a vector, from the most frequent."""
     from collections import Counter
 
     from thesis_cli.base.figures import COLOURS, label, panels
 
-    counts = Counter(int(index) for index in column).most_common(RANKS)
+    counts = Counter(column).most_common(RANKS)
     ranks, total = range(1, len(counts) + 1), len(column)
     shares = [count / total for _, count in counts]
     figure, axes = panels(1, 1, height=3.0)
