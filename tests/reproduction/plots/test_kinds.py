@@ -139,6 +139,14 @@ def test_a_ledger_sums_up_the_shares_of_its_limits(axes):
     assert list(found.lines[0].get_ydata()) == [0.0, 0.25, 0.75]
 
 
+def test_an_audit_shows_what_is_claimed_and_what_is_proven(axes):
+    rows = "features,record,20,10,1.5\nlaplace,record,3,,0.5\n"
+    heading = "method,entry,epsilon,gdp_epsilon,clopper_pearson_epsilon\n"
+    (found,) = axes(heading + rows, {"command": "dp-audit"})
+    assert points(found)[0] == [[20.0, 0.0], [3.0, 1.0]]
+    assert points(found)[2] == [[1.5, 0.0], [0.5, 1.0]]
+
+
 @pytest.mark.parametrize(
     ("command", "text", "problem"),
     [

@@ -26,6 +26,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "dp-query": ("tables", "answers"),
     "kernel-eval": ("tables", "values"),
     "dp-ledger": ("tables", "ledger"),
+    "dp-audit": ("tables", "audited"),
     "synthesize": ("programs", "solved"),
     "explain": ("programs", "explained"),
 }

@@ -1,4 +1,4 @@
-"""Figures of private releases, of measurements, of answers to queries, and of ledgers."""
+"""Figures of private releases, of measurements, of answers to queries, of ledgers and of audits."""
 
 from __future__ import annotations
 
@@ -101,3 +101,23 @@ def ledger(run: Run) -> Figure:
     for table, total, limit in spent:
         shares.setdefault(table, []).append(total / limit if limit else math.nan)
     return spent_figure(shares)
+
+
+def audited(run: Run) -> Figure:
+    """Epsilon that each method claims, and what its releases prove that it spends at least."""
+    from thesis_cli.base.figures import COLOURS, label, panels
+
+    names = [", ".join(filter(None, pair)) for pair in zip(run.texts("method"), run.texts("entry"), strict=True)]
+    figure, axes = panels(1, 1, height=1.2 + 0.3 * len(names))
+    rows = range(len(names))
+    axes.plot(run.numbers("epsilon"), rows, "D", color="black", label="claimed")
+    bounds = (("gdp_epsilon", "proven, Gaussian"), ("clopper_pearson_epsilon", "proven, Clopper-Pearson"))
+    for k, (column, name) in enumerate(bounds):
+        if run.has(column):
+            axes.plot(run.numbers(column), rows, ">", color=COLOURS[k], label=name)
+    axes.set_yticks(rows, [name.replace("$", r"\$") for name in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlim(left=0)
+    label(axes, r"$\varepsilon$", "", "what the noise claims, and lower bounds that releases prove")
+    figure.legend(loc="outside right upper")
+    return figure
