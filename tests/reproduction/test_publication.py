@@ -2,11 +2,12 @@
 
 import dataclasses
 import json
+import subprocess
 
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction import publication
+from thesis_cli.reproduction import digests, publication
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Experiment, Tolerance
 from thesis_cli.reproduction.registry import Checkout
 from thesis_cli.reproduction.store import Stored
@@ -148,3 +149,33 @@ def test_as_json(publish):
     assert (found["verdict"], found["cells"], found["text"].split(" (")[0]) == ("differs", 1, "differs in 1 cell")
     assert found["largest"] == {"column": "x", "row": 2, "old": "0.25", "new": "0.26"}
     assert found["beside"].endswith("paper-0.csv")
+
+
+def test_a_record_has_the_digest_of_its_table(publish, csv):
+    publish(OLD)
+    assert not digests.was_changed(csv, record(csv))
+    csv.write_text(OLD.replace("0.26", "0.25").replace("0.5", "0.6"))
+    assert digests.was_changed(csv, record(csv))
+
+
+def test_only_tables_as_git_has_them_get_a_digest(csv):
+    csv.parent.mkdir()
+
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=csv.parent, check=True)
+
+    csv.write_text(OLD)
+    csv.with_suffix(".json").write_text('{"seed": 0, "when": "today"}')
+    git("init", "-q")
+    assert list(digests.complete(csv.parent).values()) == ["it is not as git has it"]
+    git("add", "-A")
+    git("commit", "-qm", "both")
+    csv.write_text(OTHER)
+    git("commit", "-qam", "the table alone")
+    assert list(digests.complete(csv.parent).values()) == ["the table was committed after the record"]
+    csv.with_suffix(".json").write_text('{"seed": 1, "when": "today"}')
+    git("commit", "-qam", "and its record")
+    assert list(digests.complete(csv.parent).values()) == [""]
+    assert list(record(csv)) == ["seed", "sha256", "when"]
+    assert not digests.was_changed(csv, record(csv))
+    assert digests.complete(csv.parent) == {}

@@ -15,6 +15,7 @@ from thesis_cli.base.files import describes, to_json, write_atomic
 from thesis_cli.base.provenance import provenance
 from thesis_cli.reproduction import comparison
 from thesis_cli.reproduction.comparison import DIFFERS, IDENTICAL, Comparison
+from thesis_cli.reproduction.digests import DIGEST, digest
 from thesis_cli.reproduction.experiment import Experiment
 from thesis_cli.reproduction.registry import Checkout
 from thesis_cli.reproduction.store import Stored
@@ -117,8 +118,8 @@ def publish(
     recorded = describes(record, {**what, "code": code} if replace else what)
     if not (found and found.verdict == IDENTICAL and recorded):
         seconds = round(sum(result.seconds for result in results), 1)
-        new = to_json({**what, "code": code, "task_seconds": seconds, **provenance(checkout.root)})
-        write_atomic({csv: merged, record: new})
+        of_table = {"task_seconds": seconds, DIGEST: digest(merged.encode())}
+        write_atomic({csv: merged, record: to_json({**what, "code": code, **of_table, **provenance(checkout.root)})})
     return Published(experiment.id, found, reason)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import re
 from collections import Counter
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.reproduction import coverage
+from thesis_cli.reproduction.digests import was_changed
 from thesis_cli.reproduction.registry import Checkout
 from thesis_cli.reproduction.report.sections import SECTIONS, Sections
 
@@ -21,9 +21,6 @@ VERDICTS = ("holds", "consistent", "not decided", "does not hold")
 
 LEAD, PLACE = 260, 60
 """Most characters of the first sentences of a finding, and of one that only names a place."""
-
-DIGEST = "sha256"
-"""Field of a record that says which table it describes."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +168,7 @@ def _result(name: str, folder: Path, sections: Sections, claims: Sequence[ClaimR
     table, figure = folder / f"{name}.csv", folder / f"{name}.png"
     if not table.is_file():
         faults.append(f"{table.name} is missing")
-    elif DIGEST in record and hashlib.sha256(table.read_bytes()).hexdigest() != record[DIGEST]:
+    elif was_changed(table, record):
         faults.append(f"{table.name} is not the table that {name}.json describes: it was changed afterwards")
     if not figure.is_file():
         faults.append(f"{figure.name} is missing")
