@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from thesis_cli.base.files import write_atomic
@@ -128,7 +128,7 @@ class Coverage:
         found = {}
         for entry in self.entries:
             named = (entry.source, entry.number)
-            listed = set[Row]().union(*(filter(partial(_matches, pattern), self.rows) for pattern in entry.rows))
+            listed = set[Row]().union(*(matching(pattern, self.rows) for pattern in entry.rows))
             found[entry] = [row for row in self.rows if row in listed or named in row.mentions]
         return found
 
@@ -169,7 +169,7 @@ class Coverage:
 
     def _faults_of(self, entry: Entry, known: set[tuple[str, str]]) -> Iterator[str]:
         for pattern in entry.rows:
-            if not any(_matches(pattern, row) for row in self.rows):
+            if not matching(pattern, self.rows):
                 yield f"no row {pattern!r}"
         for test in entry.tests:
             if not self._is_test(test):
@@ -185,6 +185,11 @@ class Coverage:
         path, _, name = test.partition("::")
         file = self.root / path
         return file.is_file() and re.search(rf"^def {re.escape(name)}\(", file.read_text(), re.MULTILINE) is not None
+
+
+def matching(pattern: str, rows: Iterable[Row]) -> list[Row]:
+    """The rows that an entry lists by `experiment` or `experiment: claim`."""
+    return [row for row in rows if _matches(pattern, row)]
 
 
 def _matches(pattern: str, row: Row) -> bool:

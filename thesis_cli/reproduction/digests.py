@@ -73,7 +73,8 @@ def _doubt(table: Path, record: Path) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+    """What git prints; nothing where it fails, as in a repository without commits."""
+    return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True).stdout.strip()
 
 
 def main() -> None:

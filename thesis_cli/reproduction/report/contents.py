@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,35 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from thesis_cli.base.wording import counted
 from thesis_cli.reproduction import coverage
-from thesis_cli.reproduction.digests import was_changed
+from thesis_cli.reproduction.claims import FAILS
 from thesis_cli.reproduction.registry import Checkout
+from thesis_cli.reproduction.report.files import read_files
 from thesis_cli.reproduction.report.sections import SECTIONS, Sections
-
-VERDICTS = ("holds", "consistent", "not decided", "does not hold")
-"""Verdicts, in the order in which they are counted."""
+from thesis_cli.reproduction.report.table_of_claims import VERDICTS, ClaimRow, not_run, read_claims
 
 LEAD, PLACE = 260, 60
 """Most characters of the first sentences of a finding, and of one that only names a place."""
-
-
-@dataclass(frozen=True)
-class ClaimRow:
-    """One row of the table of claims, as text; `section` is where the report counts it."""
-
-    experiment: str
-    claim: str
-    kind: str
-    source: str
-    statement: str
-    relation: str
-    published: str
-    reading: str
-    measured: str
-    error: str
-    verdict: str
-    finding: str
-    section: str
 
 
 @dataclass(frozen=True)
@@ -49,7 +28,7 @@ class Result:
     Attributes
     ----------
     record : the values of its JSON file; empty if it is missing or damaged.
-    figure : file of the picture; None if it is missing.
+    figure : file of the picture; None if it is missing or damaged.
     faults : what is missing or does not fit, one line each.
     """
 
@@ -98,6 +77,7 @@ class Contents:
     findings : in the order of the errata.
     numbers : for each source, what the coverage counts of its numbered statements.
     uncovered : numbered statements that neither a claim nor a test checks, with the reason.
+    general : what is missing or does not fit, apart from the files of single experiments.
     """
 
     results: tuple[Result, ...]
@@ -105,6 +85,7 @@ class Contents:
     findings: tuple[Finding, ...]
     numbers: tuple[Numbers, ...]
     uncovered: tuple[coverage.Entry, ...]
+    general: tuple[str, ...] = ()
 
     def counts(self, section: str | None = None) -> dict[str, int]:
         """Claims of a section, or of all, by verdict."""
@@ -114,7 +95,7 @@ class Contents:
     @property
     def faults(self) -> list[str]:
         """All that is missing or does not fit."""
-        return [fault for result in self.results for fault in result.faults]
+        return [*self.general, *(fault for result in self.results for fault in result.faults)]
 
 
 @dataclass(frozen=True)
@@ -138,71 +119,92 @@ def gather(checkout: Checkout, preset: str = "paper") -> Contents:
 
     Raises
     ------
-    InputError : there is no table of claims, or the files of the coverage are damaged.
+    InputError : there is no table of claims, or it is damaged.
     """
     folder = checkout.results(preset)
-    known = coverage.read(checkout.root)
+    known, general = _coverage(checkout.root)
     sections = Sections(known)
-    claims = tuple(_claims(folder / "claims.csv", sections))
-    results = [_result(name, folder, sections, claims) for name in checkout.files()]
+    table = read_claims(folder / "claims.csv", sections)
+    ids = list(checkout.files())
+    results = [_result(name, folder, sections, table.rows) for name in ids]
     order = list(SECTIONS)
     results.sort(key=lambda result: (order.index(result.section), _place(result)))
+    errata = checkout.root / "docs" / "errata.md"
+    findings = tuple(_findings(errata, table.rows))
+    general += [*table.faults, *_strangers(ids, table.rows), *_unexplained(errata, findings, table.rows)]
+    general += _without_row(known) if preset == "paper" else []
     return Contents(
         results=tuple(results),
-        claims=claims,
-        findings=tuple(_findings(checkout.root / "docs" / "errata.md", claims)),
+        claims=table.rows,
+        findings=findings,
         numbers=tuple(_numbers(known)),
         uncovered=tuple(e for e in known.entries if not (known.judges(e) or e.tests or e.same)),
+        general=tuple(general),
     )
 
 
-def _claims(path: Path, sections: Sections) -> Iterable[ClaimRow]:
-    with path.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            values = {name: line[name] for name in ClaimRow.__dataclass_fields__ if name != "section"}
-            yield ClaimRow(**values, section=sections.of(line["source"]))
+def _coverage(root: Path) -> tuple[coverage.Coverage, list[str]]:
+    """The coverage of the sources; without entries, and a fault, if its files cannot be read."""
+    try:
+        return coverage.read(root), []
+    except (OSError, ValueError, KeyError) as error:
+        return coverage.Coverage(root, {}, (), ()), [f"the coverage of the sources cannot be read ({error})"]
 
 
 def _result(name: str, folder: Path, sections: Sections, claims: Sequence[ClaimRow]) -> Result:
-    record, faults = _record(folder / f"{name}.json")
-    table, figure = folder / f"{name}.csv", folder / f"{name}.png"
-    if not table.is_file():
-        faults.append(f"{table.name} is missing")
-    elif was_changed(table, record):
-        faults.append(f"{table.name} is not the table that {name}.json describes: it was changed afterwards")
-    if not figure.is_file():
-        faults.append(f"{figure.name} is missing")
+    files = read_files(folder, name)
     own = tuple(claim for claim in claims if claim.experiment == name)
-    faults += [f"the claim '{claim.claim}' of {name} was not run" for claim in own if claim.verdict not in VERDICTS]
     return Result(
         id=name,
-        section=sections.of(re.sub("^beside ", "", str(record.get("source", "")))),
-        record=record,
-        figure=figure if figure.is_file() else None,
+        section=sections.of(re.sub("^beside ", "", str(files.record.get("source", "")))),
+        record=files.record,
+        figure=files.figure,
         claims=own,
-        faults=tuple(faults),
+        faults=(*files.faults, *(not_run(name, own) if files.table else [])),
     )
 
 
-def _record(path: Path) -> tuple[dict[str, Any], list[str]]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}, [f"{path.name} is missing"]
-    except (OSError, ValueError):
-        found = None
-    return (found, []) if isinstance(found, dict) else ({}, [f"{path.name} is damaged"])
+def _strangers(ids: Sequence[str], claims: Sequence[ClaimRow]) -> Iterable[str]:
+    """A line for each experiment that has claims and no file."""
+    rows = Counter(claim.experiment for claim in claims if claim.experiment not in ids)
+    return (
+        f"claims.csv has {counted(n, 'row')} of {name or 'no name'}, which is no experiment" for name, n in rows.items()
+    )
+
+
+def _unexplained(errata: Path, findings: Sequence[Finding], claims: Sequence[ClaimRow]) -> Iterable[str]:
+    """A line if there are no errata, and for each entry that claims name and they do not have."""
+    if not errata.is_file():
+        yield "docs/errata.md is missing: it says why statements do not hold"
+        return
+    headings = {finding.heading for finding in findings}
+    for heading in dict.fromkeys(c.finding for c in claims if c.finding and c.finding not in headings):
+        yield f"docs/errata.md has no entry '{heading}', which claims name"
+    for claim in claims:
+        if claim.verdict == FAILS and not claim.finding:
+            yield f"the claim '{claim.claim}' of {claim.experiment} does not hold, and docs/errata.md does not say why"
+
+
+def _without_row(known: coverage.Coverage) -> Iterable[str]:
+    """A line for each claim that the coverage names and the table of claims does not have."""
+    for entry in known.entries:
+        for pattern in entry.rows:
+            if not coverage.matching(pattern, known.rows):
+                experiment, _, claim = pattern.partition(": ")
+                what = f"the claim '{claim}' of {experiment}" if claim else f"the claims of {experiment}"
+                yield f"{what} on {entry.number} ({entry.source}) has no row in claims.csv"
 
 
 def _place(result: Result) -> tuple[object, ...]:
     """Order within a section: by the numbers that the source names, then by id."""
     source = str(result.record.get("source", ""))
-    numbers = re.findall(r"\d+", source)
+    numbers = re.findall(r"\d{1,9}", source)
     return (not source.startswith(("Thesis", "Hazan", "Vembu", "Scibior")), [int(n) for n in numbers], result.id)
 
 
 def _findings(path: Path, claims: Sequence[ClaimRow]) -> Iterable[Finding]:
-    parts = re.split(r"^## +(.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    text = path.read_bytes().decode(errors="replace") if path.is_file() else ""
+    parts = re.split(r"^## +(.+)$", text, flags=re.MULTILINE)[1:]
     for heading, text in zip(parts[::2], parts[1::2], strict=True):
         yield Finding(heading, text.strip(), tuple(claim for claim in claims if claim.finding == heading))
 

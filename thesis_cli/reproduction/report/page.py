@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.figures import nice
-from thesis_cli.reproduction.report.contents import VERDICTS, Contents, Result, slug
+from thesis_cli.reproduction.report.contents import Contents, Result, slug
 from thesis_cli.reproduction.report.sections import ORIGINS, SECTIONS
+from thesis_cli.reproduction.report.table_of_claims import VERDICTS
 
 COLOURS = 64
 """Colours of a picture in the page; figures have few, and most of the rest is antialiasing."""
