@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import math
 import warnings
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.reproduction.digests import DIGEST, was_changed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,9 +28,6 @@ SWEEP = "sweep"
 
 FORMATS = {"thesis-cli private release": "dp-release", "thesis-cli private measurement": "dp-measure"}
 """Commands by the formats of records that name none."""
-
-DIGEST = "sha256"
-"""Field of a record that says which table it describes."""
 
 
 @dataclass(frozen=True)
@@ -208,10 +205,9 @@ def _record(path: Path) -> tuple[dict[str, Any], list[str]]:
 
 def _changed(path: Path, table: pd.DataFrame, record: Mapping[str, Any]) -> list[str]:
     """A fault if the record describes another table: by its digest, or by its estimates."""
-    digest, estimates = record.get(DIGEST), record.get("estimates")
-    if isinstance(digest, str):
-        with path.open("rb") as file:
-            same = hashlib.file_digest(file, "sha256").hexdigest() == digest
+    estimates = record.get("estimates")
+    if DIGEST in record:
+        same = not was_changed(path, record)
     elif isinstance(estimates, list) and "value" in table:
         kept = [row.get("value") for row in estimates if isinstance(row, dict)]
         shown = _floats(table["value"][: len(kept)])
