@@ -1,0 +1,46 @@
+"""The page of `thesis-cli report --compare FOLDER`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from thesis_cli.reproduction.comparison import DIFFERS, EQUAL, IDENTICAL
+from thesis_cli.reproduction.report.compared import NOT_COMPARED, OUTCOMES, Compared, Pair
+from thesis_cli.reproduction.report.contents import slug
+from thesis_cli.reproduction.report.page import data_uri, number
+from thesis_cli.reproduction.report.table_of_claims import VERDICTS
+
+COLOURS = {IDENTICAL: "holds", EQUAL: "consistent", DIFFERS: "does-not-hold", NOT_COMPARED: "not-decided"}
+"""Outcomes in the colours of verdicts."""
+
+ORDER = (DIFFERS, NOT_COMPARED, EQUAL, IDENTICAL)
+"""Outcomes by what a reader looks for first."""
+
+HERE = Path(__file__).parent
+
+
+def page(compared: Compared) -> str:
+    """The page, with both figures wherever a reader could see a difference."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    old, new = compared.names
+    text = environment.get_template("compare.html.j2").render(
+        compared=compared,
+        pairs=sorted(compared.pairs, key=lambda pair: (not pair.changes, ORDER.index(pair.outcome))),
+        detailed={pair.id for pair in compared.pairs if _is_detailed(pair)},
+        old=old,
+        new=new,
+        outcomes=OUTCOMES,
+        classes={**{verdict: slug(verdict) for verdict in VERDICTS}, **COLOURS},
+        style=(HERE / "report.css").read_text(encoding="utf-8"),
+        picture=data_uri,
+        number=number,
+    )
+    return text.lstrip()
+
+
+def _is_detailed(pair: Pair) -> bool:
+    return bool(pair.shows_figures or pair.changes or pair.faults or pair.outcome in (DIFFERS, NOT_COMPARED))
