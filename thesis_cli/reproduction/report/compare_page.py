@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from thesis_cli.reproduction.comparison import DIFFERS, EQUAL, IDENTICAL
-from thesis_cli.reproduction.report.compared import NOT_COMPARED, OUTCOMES, Compared, Pair
+from thesis_cli.reproduction.report.compared import NOT_COMPARED, Compared, Pair
 from thesis_cli.reproduction.report.contents import slug
 from thesis_cli.reproduction.report.page import data_uri, number
 from thesis_cli.reproduction.report.table_of_claims import VERDICTS
@@ -29,11 +29,11 @@ def page(compared: Compared) -> str:
     old, new = compared.names
     text = environment.get_template("compare.html.j2").render(
         compared=compared,
-        pairs=sorted(compared.pairs, key=lambda pair: (not pair.changes, ORDER.index(pair.outcome))),
+        pairs=sorted(compared.pairs, key=lambda p: (not p.changes, ORDER.index(p.outcome), not p.seen)),
         detailed={pair.id for pair in compared.pairs if _is_detailed(pair)},
+        alike=[pair.id for pair in compared.pairs if pair.outcome == IDENTICAL and not _is_detailed(pair)],
         old=old,
         new=new,
-        outcomes=OUTCOMES,
         classes={**{verdict: slug(verdict) for verdict in VERDICTS}, **COLOURS},
         style=(HERE / "report.css").read_text(encoding="utf-8"),
         picture=data_uri,
@@ -43,4 +43,4 @@ def page(compared: Compared) -> str:
 
 
 def _is_detailed(pair: Pair) -> bool:
-    return bool(pair.shows_figures or pair.changes or pair.faults or pair.outcome in (DIFFERS, NOT_COMPARED))
+    return bool(pair.shows_figures or pair.changes or pair.faults or pair.outcome == DIFFERS)
