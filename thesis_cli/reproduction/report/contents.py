@@ -56,7 +56,7 @@ class Finding:
     @property
     def lead(self) -> str:
         """First sentences, without marks, up to `LEAD` characters; the place in the source is left out."""
-        sentences = re.split(r"(?<=[.:?])\s+(?=[A-Z])", re.sub(r"[`*]|\]\([^)]*\)|\[", "", " ".join(self.text.split())))
+        sentences = re.split(r"(?<=[.:?])\s+(?=[A-Z])", _plain(self.text))
         found = ""
         for sentence in sentences:
             if not found and re.match(r"[TLHVK]\b", sentence) and len(sentence) < PLACE:
@@ -112,6 +112,11 @@ class Numbers:
     @property
     def neither(self) -> int:
         return self.all - self.claimed - self.tested - self.same
+
+
+def _plain(text: str) -> str:
+    """A text in Markdown without its marks, on one line; of links their words stay."""
+    return re.sub(r"[`*]", "", re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(text.split())))
 
 
 def gather(checkout: Checkout, preset: str = "paper") -> Contents:
