@@ -6,28 +6,43 @@ import base64
 import io
 import os
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.figures import nice
-from thesis_cli.reproduction.report.contents import Contents, Result, slug
-from thesis_cli.reproduction.report.sections import ORIGINS, SECTIONS
-from thesis_cli.reproduction.report.table_of_claims import VERDICTS
+from thesis_cli.reproduction.claims import CONSISTENT, FAILS, HOLDS, UNDECIDED
+from thesis_cli.reproduction.coverage import Coverage, Entry
+from thesis_cli.reproduction.report.contents import Contents, Finding, Result, slug
+from thesis_cli.reproduction.report.sections import ORIGINS, SECTIONS, Sections
+from thesis_cli.reproduction.report.table_of_claims import VERDICTS, ClaimRow
 
 COLOURS = 64
 """Colours of a picture in the page; figures have few, and most of the rest is antialiasing."""
 
+MEANINGS: Mapping[str, str] = {
+    HOLDS: "the measurement agrees, and could have refuted it",
+    CONSISTENT: "a proven inequality, met within the error",
+    UNDECIDED: "the error is too large to tell",
+    FAILS: "off by more than the error, five standard errors",
+}
+"""What a verdict says, in a few words."""
+
+CHAPTERS = tuple(id for id in SECTIONS if id.startswith("chapter-"))
+"""Sections of the thesis."""
+
 HERE = Path(__file__).parent
 
 
-def page(contents: Contents, root: Path, out: Path) -> str:
+def page(contents: Contents, root: Path, out: Path, results: Path | None = None) -> str:
     """The page.
 
     Parameters
     ----------
     root : folder of the checkout, which links lead into.
     out : file of the page, from which links are counted.
+    results : folder of the tables and records; by default that of the committed ones.
     """
     import jinja2
     from markdown_it import MarkdownIt
@@ -43,21 +58,57 @@ def page(contents: Contents, root: Path, out: Path) -> str:
         found = markdown.render(text)
         return re.sub(r'href="(?!https?:|#)([^"]+)"', lambda m: f'href="{_joined(base, m[1])}"', found)
 
+    counts = {id: contents.counts(id) for id in SECTIONS}
+    places = {result.id: place for place, result in enumerate(contents.results)}
     return environment.get_template("report.html.j2").render(
         contents=contents,
         sections=SECTIONS,
-        origins=ORIGINS,
+        headings={id: ORIGINS[id][0].upper() + ORIGINS[id][1:] for id in SECTIONS},
         verdicts=VERDICTS,
+        meanings=MEANINGS,
         classes={verdict: slug(verdict) for verdict in VERDICTS},
+        thesis={verdict: sum(counts[id][verdict] for id in CHAPTERS) for verdict in VERDICTS},
+        uncovered=Counter(_section(entry, Sections(Coverage(root, {}, (), ()))) for entry in contents.uncovered),
+        refuted=refuted(contents.findings),
+        others=[finding for finding in contents.findings if not _first_refuted(finding)],
+        ordered=sorted(contents.claims, key=lambda claim: places.get(claim.experiment, -1)),
         style=(HERE / "report.css").read_text(encoding="utf-8"),
         script=(HERE / "report.js").read_text(encoding="utf-8"),
         picture=data_uri,
+        size=size,
         prose=prose,
+        inline=markdown.renderInline,
         number=number,
-        facts=facts,
+        facts_of=facts,
         slug=slug,
+        heading_anchor=heading_anchor,
         base=base,
+        folder=os.path.relpath(results or root / "results", root).replace(os.sep, "/"),
     )
+
+
+def refuted(findings: Iterable[Finding]) -> Mapping[str, Sequence[Finding]]:
+    """Findings with a claim that does not hold, by the section of the first such claim."""
+    found: dict[str, list[Finding]] = {id: [] for id in SECTIONS}
+    for finding in findings:
+        claim = _first_refuted(finding)
+        if claim:
+            found[claim.section].append(finding)
+    return {id: group for id, group in found.items() if group}
+
+
+def _first_refuted(finding: Finding) -> ClaimRow | None:
+    return next((claim for claim in finding.claims if claim.verdict == FAILS), None)
+
+
+def _section(entry: Entry, sections: Sections) -> str:
+    """Section that counts a numbered statement as not covered."""
+    return entry.source if entry.source in SECTIONS else sections.of(f"Thesis {entry.where}")
+
+
+def heading_anchor(heading: str) -> str:
+    """Name by which hosts of Markdown link to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _joined(base: str, link: str) -> str:
@@ -65,6 +116,14 @@ def _joined(base: str, link: str) -> str:
     path, mark, anchor = link.partition("#")
     found = os.path.normpath(f"{base}/docs/{path}").replace(os.sep, "/")
     return found + mark + anchor
+
+
+def size(figure: Path) -> tuple[int, int]:
+    """Width and height of a picture in pixels: a page that knows them does not move while it loads."""
+    from PIL import Image
+
+    with Image.open(figure) as picture:
+        return picture.width, picture.height
 
 
 def data_uri(figure: Path) -> str:

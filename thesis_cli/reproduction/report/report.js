@@ -27,16 +27,18 @@
     return cell.dataset.value === undefined ? cell.textContent.trim() : Number(cell.dataset.value);
   };
   const compare = (a, b) => {
-    if (typeof a === "number" && typeof b === "number") {
-      return (Number.isNaN(a) - Number.isNaN(b)) || a - b || 0;
-    }
-    return a.localeCompare(b, "en");
+    if (typeof a === "number" && typeof b === "number") return a - b;
+    return a.localeCompare(b, "en", { numeric: true });
   };
   const sort = (head, column) => {
-    const down = head.ariaSort === "ascending";
+    const down = head.getAttribute("aria-sort") === "ascending";
     [...head.parentElement.cells].forEach((each) => each.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const sorted = [...rows].sort((a, b) => compare(value(a, column), value(b, column)) * (down ? -1 : 1));
+    const sorted = [...rows].sort((a, b) => {
+      const [x, y] = [value(a, column), value(b, column)];
+      // what has no number comes last, whichever way the others run
+      return (Number.isNaN(x) - Number.isNaN(y)) || (Number.isNaN(x) ? 0 : compare(x, y) * (down ? -1 : 1));
+    });
     table.tBodies[0].append(...sorted);
   };
   [...table.tHead.rows[0].cells].forEach((head, column) => {
@@ -48,31 +50,51 @@
   });
 
   const reveal = () => {
-    const target = location.hash && document.getElementById(location.hash.slice(1));
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let each = target; each; each = each.parentElement) {
       if (each.tagName === "DETAILS") each.open = true;
     }
     if (target) target.scrollIntoView();
   };
-  document.querySelectorAll("[data-filter]").forEach((link) => {
-    link.addEventListener("click", () => { verdict.value = link.dataset.filter; filter(); });
+  document.querySelectorAll('a[href="#claims"][data-verdict]').forEach((link) => {
+    link.addEventListener("click", () => {
+      search.value = "";
+      verdict.value = link.dataset.verdict;
+      section.value = link.dataset.section || "";
+      filter();
+    });
   });
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const theme = document.createElement("button");
   const root = document.documentElement;
+  const other = () => ((root.dataset.theme || (dark.matches ? "dark" : "light")) === "dark" ? "light" : "dark");
+  const name = () => { theme.textContent = `${other() === "dark" ? "Dark" : "Light"} colours`; };
   theme.type = "button";
   theme.className = "theme";
-  const name = () => { theme.textContent = (root.dataset.theme || (dark.matches ? "dark" : "light")) === "dark" ? "Light" : "Dark"; };
-  theme.addEventListener("click", () => { root.dataset.theme = theme.textContent.toLowerCase(); name(); });
+  theme.addEventListener("click", () => { root.dataset.theme = other(); name(); });
+  dark.addEventListener("change", name);
   name();
   document.querySelector("header").prepend(theme);
+
+  // On paper nothing can be opened. Claims of single experiments stay closed: the last table has them all.
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details:not([open], .judged)")];
+    opened.forEach((each) => { each.open = true; });
+  });
+  addEventListener("afterprint", () => opened.forEach((each) => { each.open = false; }));
 
   form.hidden = false;
   form.addEventListener("input", filter);
   form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("reset", () => setTimeout(filter));
   addEventListener("hashchange", reveal);
-  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));
+  // a link to the place that is already in the address does not change it
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest('a[href^="#"]');
+    if (link && link.hash === location.hash) reveal();
+  });
   filter();
   reveal();
 })();
