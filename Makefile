@@ -1,5 +1,5 @@
 # Everything runs from .venv, which `make install` builds (again only when the pins change).
-#   make test | test-long | lint | reproduce-quick | reproduce-all     JOBS=2, UV=no and COMPILE=no are understood.
+#   make test | test-long | lint | reproduce-quick | reproduce-all | report     JOBS=2, UV=no and COMPILE=no are understood.
 #   make install EXTRAS=dev,nn    with PyTorch, to train the guide network; without it, tests of training are left out
 #   make test SEED=3    draws other examples than those that are always the same
 #   make reproduce-all ENGINE=slurm SLURM='--partition short --time 30 --array-limit 50'    see docs/cluster.md
@@ -13,7 +13,7 @@ COMPILED := .venv/compiled
 EXTRAS ?= dev
 INSTALL_ARGS := -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-long lint docs reproduce-quick reproduce-all tables cps1988 tasks picture prior published models families silhouettes held-out weights other-weights bench peers constraints wheel clean
+.PHONY: install test test-long lint docs reproduce-quick reproduce-all report tables cps1988 tasks picture prior published models families silhouettes held-out weights other-weights bench peers constraints wheel clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -67,6 +67,10 @@ reproduce-quick: install
 
 reproduce-all: install
 	$(BIN)/thesis-cli reproduce --preset paper --jobs $(JOBS) --engine $(ENGINE) $(SLURM)
+
+# The page of the committed results, after `make reproduce-all`.
+report: install
+	$(BIN)/thesis-cli report
 
 tables: install
 	$(BIN)/python -m thesis_cli.privacy.examples data/tables

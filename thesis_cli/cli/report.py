@@ -72,7 +72,7 @@ def report(request: ReportRequest, shared: Shared) -> None:
             f"{output.short(folder)} has no claims.csv", f"run thesis-cli reproduce --preset {request.preset}"
         )
     contents = gather(checkout, request.preset)
-    text = page(contents, checkout.root, out)
+    text = page(contents, checkout.root, out, folder)
     change = _change(out, text) if request.verify else ""
     size = len(text.encode()) if request.verify else pages.write_page(out, text)
     for fault in contents.faults:
