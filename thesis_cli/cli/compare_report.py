@@ -46,6 +46,7 @@ def report_comparison(preset: str, folder: Path, out: Path | None, as_json: bool
             typer.echo(f"{change.experiment:<{room}}{change.claim}: {change.old.verdict}, now {change.new.verdict}")
         typer.echo(f"page    {output.short(found)}, {size / 2**20:.1f} MiB")
         typer.echo(f"tables  {', '.join(f'{count} {outcome}' for outcome, count in counts.items())}")
-        typer.echo(f"claims  {len(changes)} of {counted(compared.claims, 'claim')} with another verdict")
+        single = f", {len(compared.single):,} with one in one folder only" * bool(compared.single)
+        typer.echo(f"claims  {len(changes)} of {counted(compared.claims, 'claim')} with another verdict{single}")
     if counts[DIFFERS]:
         raise typer.Exit(1)

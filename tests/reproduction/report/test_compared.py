@@ -61,12 +61,12 @@ def test_claims_with_another_verdict(toy, other):
     ]
     (other / "claims.csv").write_text("\n".join([HEADING, *changed, ""]))
     found = compare_folders(toy, "paper", other)
-    assert [(c.claim, c.old.verdict, c.new.verdict) for c in found.changes] == [
-        ("mean", "holds", "does not hold"),
+    assert [(c.claim, c.old.verdict, c.new.verdict) for c in found.changes] == [("mean", "holds", "does not hold")]
+    assert [(c.claim, c.old.verdict, c.new.verdict) for c in found.single] == [
         ("other", "does not hold", "none"),
         ("new", "none", "holds"),
     ]
-    assert found.claims == 4
+    assert found.claims == 2
     assert "the mean is 1" in page(found)
 
 
@@ -75,7 +75,11 @@ def test_without_a_table_of_claims_the_tables_are_judged(toy, other):
     (other / "claims.csv").write_text("damaged")
     found = compare_folders(toy, "paper", other)
     assert "claims.csv: the table has no column experiment; its claims are judged anew" in found.faults[0]
-    assert ("mean", "holds", "does not hold") in [(c.claim, c.old.verdict, c.new.verdict) for c in found.changes]
+    assert {("mean", "holds", "does not hold")} == {(c.claim, c.old.verdict, c.new.verdict) for c in found.changes}
+    (other / "two.csv").write_text("name,y\na,1\n")
+    found = compare_folders(toy, "paper", other)
+    assert f"{other}: the claim 'mean' of two failed (AttributeError: 'DataFrame' object has" in found.faults[-1]
+    assert [change.claim for change in found.single] == ["other", "mean"]
 
 
 def test_records_are_compared_field_by_field(toy, other):

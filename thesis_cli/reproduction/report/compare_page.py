@@ -6,9 +6,7 @@ from pathlib import Path
 
 from thesis_cli.reproduction.comparison import DIFFERS, EQUAL, IDENTICAL
 from thesis_cli.reproduction.report.compared import NOT_COMPARED, Compared, Pair
-from thesis_cli.reproduction.report.contents import slug
-from thesis_cli.reproduction.report.page import data_uri, number
-from thesis_cli.reproduction.report.table_of_claims import VERDICTS
+from thesis_cli.reproduction.report.page import data_uri, number, size
 
 COLOURS = {IDENTICAL: "holds", EQUAL: "consistent", DIFFERS: "does-not-hold", NOT_COMPARED: "not-decided"}
 """Outcomes in the colours of verdicts."""
@@ -34,13 +32,14 @@ def page(compared: Compared) -> str:
         alike=[pair.id for pair in compared.pairs if pair.outcome == IDENTICAL and not _is_detailed(pair)],
         old=old,
         new=new,
-        classes={**{verdict: slug(verdict) for verdict in VERDICTS}, **COLOURS},
+        classes=COLOURS,
         style=(HERE / "report.css").read_text(encoding="utf-8"),
         picture=data_uri,
+        size=size,
         number=number,
     )
     return text.lstrip()
 
 
 def _is_detailed(pair: Pair) -> bool:
-    return bool(pair.shows_figures or pair.changes or pair.faults or pair.outcome == DIFFERS)
+    return bool(pair.shows_figures or pair.changes or pair.single or pair.faults or pair.outcome == DIFFERS)

@@ -18,7 +18,7 @@ from thesis_cli.reproduction.experiment import Experiment
 from thesis_cli.reproduction.registry import Checkout, load
 from thesis_cli.reproduction.report.files import Files, read_files
 from thesis_cli.reproduction.report.sections import Sections
-from thesis_cli.reproduction.report.table_of_claims import read_claims
+from thesis_cli.reproduction.report.table_of_claims import VERDICTS, read_claims
 
 NOT_COMPARED = "not compared"
 
@@ -32,7 +32,7 @@ SHOWN = ("preset", "settings", "version", "seed", "tasks", "code", "python", "ve
 """Fields of records that are held against each other."""
 
 NONE = "none"
-"""Verdict on a claim that one folder does not have."""
+"""Stands for the verdict on a claim that one folder does not have."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,11 @@ class Change:
     new: Judged
 
     @property
+    def is_comparable(self) -> bool:
+        """Whether both folders have a verdict."""
+        return self.old.verdict in VERDICTS and self.new.verdict in VERDICTS
+
+    @property
     def known(self) -> Judged:
         """The one that has the words of the claim."""
         return self.old if self.old.statement else self.new
@@ -72,6 +77,7 @@ class Pair:
     seen : what a reader of the two figures sees changed; empty if nothing.
     records : fields of the records that differ, with both values.
     changes : claims with another verdict.
+    single : claims with a verdict in one of the folders only.
     faults : what is missing or does not fit, one line each.
     """
 
@@ -84,6 +90,7 @@ class Pair:
     seen: str
     records: tuple[tuple[str, str, str], ...]
     changes: tuple[Change, ...]
+    single: tuple[Change, ...]
     faults: tuple[str, ...]
 
     @property
@@ -99,7 +106,7 @@ class Compared:
     Attributes
     ----------
     names : of the two folders.
-    claims : number of claims that were held against each other.
+    claims : number of claims that both folders have.
     absent : experiments that neither folder has.
     """
 
@@ -119,6 +126,11 @@ class Compared:
     def changes(self) -> list[Change]:
         """All claims with another verdict."""
         return [change for pair in self.pairs for change in pair.changes]
+
+    @property
+    def single(self) -> list[Change]:
+        """All claims with a verdict in one of the folders only."""
+        return [change for pair in self.pairs for change in pair.single]
 
     @property
     def faults(self) -> list[str]:
@@ -150,13 +162,15 @@ def compare_folders(checkout: Checkout, preset: str, other: Path) -> Compared:
             absent.append(name)
             continue
         comparison, largest, text = _compare(path, names, files)
-        judged = [
-            found.get(name, {}) if found is not None else _judge(path, folder, each)
-            for (found, _), folder, each in zip(tables, folders, files, strict=True)
-        ]
         both = all(each.table for each in files)
-        claims += len(judged[0].keys() | judged[1].keys()) if both else 0
-        faults = (f"{label}: {f}" for label, each in zip(names, files, strict=True) if each.table for f in each.faults)
+        faults = [f"{label}: {f}" for label, each in zip(names, files, strict=True) if each.table for f in each.faults]
+        judged = list[Mapping[str, Judged]]()
+        for label, folder, (known, _) in zip(names, folders, tables, strict=True) if both else ():
+            verdicts, problem = (known.get(name, {}), "") if known is not None else _judge(path, folder)
+            judged.append(verdicts)
+            faults += [f"{label}: {problem}"] * bool(problem)
+        changes = list(_changes(name, *judged)) if both else []
+        claims += len(judged[0].keys() & judged[1].keys()) if both else 0
         pairs.append(
             Pair(
                 id=name,
@@ -167,7 +181,8 @@ def compare_folders(checkout: Checkout, preset: str, other: Path) -> Compared:
                 figures=(files[0].figure, files[1].figure),
                 seen=_seen(files) if both else "",
                 records=tuple(_records(files[0].record, files[1].record)) if both else (),
-                changes=tuple(_changes(name, *judged)) if both else (),
+                changes=tuple(change for change in changes if change.is_comparable),
+                single=tuple(change for change in changes if not change.is_comparable),
                 faults=tuple(faults),
             )
         )
@@ -301,15 +316,13 @@ def _verdicts(folder: Path) -> tuple[Verdicts | None, tuple[str, ...]]:
     return found, table.faults
 
 
-def _judge(path: Path, folder: Path, files: Files) -> Mapping[str, Judged]:
-    """The verdicts by a table itself."""
-    if files.table is None:
-        return {}
+def _judge(path: Path, folder: Path) -> tuple[Mapping[str, Judged], str]:
+    """The verdicts by a table itself; none, and why, if it has not got what the claims read."""
     try:
         found = judge(load(path), folder)
-    except (InputError, WorkFailed):
-        return {}
-    return {v.claim: Judged(v.statement, v.source, f"{v.measured:.6g}", v.verdict) for v in found}
+    except (InputError, WorkFailed) as error:
+        return {}, str(error).partition("; its CSV")[0]
+    return {v.claim: Judged(v.statement, v.source, f"{v.measured:.6g}", v.verdict) for v in found}, ""
 
 
 def _changes(name: str, old: Mapping[str, Judged], new: Mapping[str, Judged]) -> Iterable[Change]:
