@@ -13,7 +13,7 @@ COMPILED := .venv/compiled
 EXTRAS ?= dev
 INSTALL_ARGS := -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-long lint docs reproduce-quick reproduce-all report tables cps1988 tasks picture prior published models families silhouettes held-out weights other-weights bench peers constraints wheel clean
+.PHONY: install test test-long lint docs reproduce-quick reproduce-all report tables cps1988 tasks picture prior published models families silhouettes held-out weights other-weights bench peers constraints wheel axe clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -152,6 +152,15 @@ constraints:
 	echo 'torch==2.13.0' > build-constraints.txt
 	uv pip compile pyproject.toml -c build-constraints.txt --all-extras --universal --python-version 3.11 --upgrade \
 	  --no-header --no-annotate -o constraints.txt; status=$$?; rm build-constraints.txt; exit $$status
+
+# Finds what keeps people from reading a page; for the tests in a browser alone. Needs npm.
+AXE := axe-core-4.14.1
+axe: .venv/axe/package/axe.min.js
+.venv/axe/package/axe.min.js: | install
+	mkdir -p .venv/axe
+	cd .venv/axe && npm pack --silent $(subst axe-core-,axe-core@,$(AXE))
+	echo "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745  .venv/axe/$(AXE).tgz" | sha256sum --check --quiet
+	tar xzf .venv/axe/$(AXE).tgz -C .venv/axe --no-same-owner -m
 
 wheel: install
 	$(BIN)/python -m build --wheel
