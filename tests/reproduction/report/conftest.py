@@ -54,7 +54,7 @@ def write_results(folder, table=TABLE, ids=("one", "two"), **record):
         fields = {
             "experiment": name,
             "title": f"{name}, drawn",
-            "source": "Thesis 4.2, Figure 1" if name == "one" else "Hazan et al. Figure 2",
+            "source": "Thesis 4.2, Figure 1" if name == "two" else "Hazan et al. Figure 2",
             "preset": "paper",
             "settings": {"n": 2},
             "seed": 0,

@@ -15,8 +15,8 @@ from thesis_cli.reproduction.report.page import page
 def test_results_are_in_the_order_of_the_sections_with_claims_and_findings(toy):
     found = gather(toy)
     assert [(r.id, r.section, len(r.claims)) for r in found.results] == [
-        ("one", "chapter-4", 2),
-        ("two", "perturb-max", 1),
+        ("two", "chapter-4", 1),
+        ("one", "perturb-max", 2),
     ]
     assert found.faults == []
     assert found.counts() == {"holds": 2, "consistent": 0, "not decided": 0, "does not hold": 1}
