@@ -57,11 +57,13 @@ def test_two_folders_side_by_side(cli, tmp_path):
         (["run.csv", "--compare", "docs"], "--compare does not go with RUN.csv"),
         (["--out", "docs/errata.md"], "does not end in .html"),
         (["--out", "mine.html"], "mine.html exists, and is no page of report"),
+        (["--compare", "other", "--preset", "quick"], "results/quick has no table to compare with"),
         (["--preset", "quick"], "results/quick has no claims.csv"),
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(cli, tmp_path, arguments, fragment):
     (tmp_path / "mine.html").write_text("<p>mine</p>")
+    write_results(tmp_path / "other")
     result = cli("report", *arguments)
     assert (result.status, len(result.err.splitlines())) == (2, 1)
     assert fragment in result.err

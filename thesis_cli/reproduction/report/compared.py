@@ -147,10 +147,10 @@ def compare_folders(checkout: Checkout, preset: str, other: Path) -> Compared:
 
     Raises
     ------
-    InputError : `other` is no folder, has no table of an experiment, or is the checkout's own.
+    InputError : `other` is no folder, or the checkout's own; one of the two has no tables.
     """
     own = checkout.results(preset)
-    _check(own, other, checkout)
+    _check(own, other, checkout, preset)
     folders = (own, other)
     names = (_named(own, checkout.root), str(other))
     tables = [_verdicts(folder) for folder in folders]
@@ -193,19 +193,23 @@ def _named(folder: Path, root: Path) -> str:
     return folder.relative_to(root).as_posix()
 
 
-def _check(own: Path, other: Path, checkout: Checkout) -> None:
+def _check(own: Path, other: Path, checkout: Checkout, preset: str) -> None:
     if not other.is_dir():
         problem = "is no folder" if other.exists() else "does not exist"
         raise InputError(f"--compare {other} {problem}", "give a folder of results")
     if other.resolve() == own.resolve():
         raise InputError(f"--compare {other} is the folder of the results itself", "give that of another run")
-    names = checkout.files()
-    if not any((other / f"{name}.csv").is_file() for name in names):
+    if not _has_tables(other, checkout):
         inner = other / "results"
-        there = any((inner / f"{name}.csv").is_file() for name in names)
-        raise InputError(
-            f"--compare {other} has no table of an experiment", f"give {inner}" if there else "give a folder of results"
-        )
+        remedy = f"give {inner}" if _has_tables(inner, checkout) else "give a folder of results"
+        raise InputError(f"--compare {other} has no table of an experiment", remedy)
+    if not _has_tables(own, checkout):
+        problem = f"{_named(own, checkout.root)} has no table to compare with"
+        raise InputError(problem, f"run thesis-cli reproduce --preset {preset}")
+
+
+def _has_tables(folder: Path, checkout: Checkout) -> bool:
+    return any((folder / f"{name}.csv").is_file() for name in checkout.files())
 
 
 def _compare(

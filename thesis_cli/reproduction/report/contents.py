@@ -210,7 +210,8 @@ def _place(result: Result) -> tuple[object, ...]:
 def _findings(path: Path, claims: Sequence[ClaimRow]) -> Iterable[Finding]:
     text = path.read_bytes().decode(errors="replace") if path.is_file() else ""
     parts = re.split(r"^## +(.+)$", text, flags=re.MULTILINE)[1:]
-    for heading, text in zip(parts[::2], parts[1::2], strict=True):
+    for heading, part in zip(parts[::2], parts[1::2], strict=True):
+        text = re.split(r"^# ", part, maxsplit=1, flags=re.MULTILINE)[0]
         yield Finding(heading, text.strip(), tuple(claim for claim in claims if claim.finding == heading))
 
 
