@@ -33,9 +33,18 @@ ROWS = [
     CLAIM.format("one", "other", 3, "does not hold", '"2.3, the mean"'),
     CLAIM.format("two", "mean", 1, "holds", ""),
 ]
-ERRATA = (
-    "# Errata\n\n## 2.3, the mean\n\nT 2.3. The mean is 3, [see](terms.md). `<b>`\n\n## 4.1, a misprint\n\nOf a sign.\n"
-)
+ERRATA = """# Errata
+
+## 2.3, the mean
+
+T 2.3. The mean is 3, [see](terms.md). `<b>`
+
+## 4.1, a misprint
+
+Of a sign.
+
+# Left open
+"""
 
 
 def picture(colour, size=(40, 30)):

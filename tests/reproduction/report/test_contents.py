@@ -24,6 +24,7 @@ def test_results_are_in_the_order_of_the_sections_with_claims_and_findings(toy):
     assert found.counts("chapter-3")["holds"] == 0
     first, second = found.findings
     assert (first.heading, [c.claim for c in first.claims], second.claims) == ("2.3, the mean", ["other"], ())
+    assert second.text == "Of a sign."
     assert first.lead == "The mean is 3, see. <b>"
     assert (found.numbers[0].all, found.numbers[0].claimed, found.uncovered) == (1, 1, ())
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.base.figures import difference
+from thesis_cli.base.files import check_no_url
 from thesis_cli.reproduction.claims import judge
 from thesis_cli.reproduction.comparison import DIFFERS, EQUAL, IDENTICAL, Cell, Comparison, NoTable, compare, parse
 from thesis_cli.reproduction.coverage import Coverage
@@ -194,6 +195,7 @@ def _named(folder: Path, root: Path) -> str:
 
 
 def _check(own: Path, other: Path, checkout: Checkout, preset: str) -> None:
+    check_no_url("--compare", other)
     if not other.is_dir():
         problem = "is no folder" if other.exists() else "does not exist"
         raise InputError(f"--compare {other} {problem}", "give a folder of results")
