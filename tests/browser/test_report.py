@@ -68,10 +68,10 @@ def test_claims_are_filtered_by_words_verdict_and_source(opened):
     set_and_tell = "const e = document.getElementById(arguments[0]); e.value = arguments[1]; " + (
         "e.dispatchEvent(new Event('input', { bubbles: true }));"
     )
-    opened.run(set_and_tell, "search", "GUMBEL bias")
+    opened.run(set_and_tell, "search", "THESIS holds")
     texts = [text.lower() for text in opened.run(SEEN + ".map((row) => row.textContent)")]
     assert 0 < len(texts) < every
-    assert all("gumbel" in text and "bias" in text for text in texts)
+    assert all("thesis" in text and "holds" in text for text in texts)
     opened.run(set_and_tell, "search", "")
     opened.run(set_and_tell, "verdict", "does not hold")
     refuted = seen(opened)
