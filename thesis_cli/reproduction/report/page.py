@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup, escape
+
 from thesis_cli.base.figures import nice
 from thesis_cli.reproduction.claims import CONSISTENT, FAILS, HOLDS, UNDECIDED
 from thesis_cli.reproduction.coverage import Coverage, Entry
@@ -78,6 +80,7 @@ def page(contents: Contents, root: Path, out: Path, results: Path | None = None)
         size=size,
         prose=prose,
         inline=markdown.renderInline,
+        coded=coded,
         number=number,
         facts_of=facts,
         slug=slug,
@@ -109,6 +112,11 @@ def _section(entry: Entry, sections: Sections) -> str:
 def heading_anchor(heading: str) -> str:
     """Name by which hosts of Markdown link to a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def coded(text: str) -> Markup:
+    """Plain text as HTML; what stands between backticks is code."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _joined(base: str, link: str) -> str:
@@ -146,7 +154,7 @@ def facts(result: Result) -> Mapping[str, str]:
     """What a reader needs to run an experiment again: the command, its size, seed, versions and time."""
     record: Mapping[str, Any] = result.record
     if not record:
-        return {}
+        return {"command": f"thesis-cli reproduce {result.id}"}
     seconds = float(record.get("task_seconds", 0.0))
     time = f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
     versions = ", ".join(f"{name} {version}" for name, version in record.get("versions", {}).items())
