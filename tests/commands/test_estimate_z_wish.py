@@ -7,6 +7,7 @@ import thesis_cli as tc
 from tests.conftest import MODELS
 from thesis_cli.base.errors import InputError
 from thesis_cli.inference import parity_ends
+from thesis_cli.models.factor_graph import FactorGraph
 
 ASIA, ISING, ZIPF = (MODELS / n for n in ("asia.uai", "ising-4x4.uai", "zipf-1000.csv"))
 
@@ -24,6 +25,14 @@ def test_rows_say_what_each_number_is(cli):
 def test_few_samples_are_told_how_many_promise_a_factor_of_16():
     found = tc.estimate_z(ASIA, method="wish", samples=1, seed=1)
     assert found.meaning.endswith("; 23 samples promise a factor of 16 beforehand")
+
+
+def test_an_estimate_outside_of_its_interval_is_not_to_be_believed():
+    """Ranks are powers of 2, so that 12 configurations count as 16."""
+    found = tc.estimate_z(FactorGraph([2, 3, 2], []), method="wish", samples=100, seed=0)
+    assert found.estimate.value == pytest.approx(math.log(16))
+    assert found.estimate.high == pytest.approx(math.log(12))
+    assert found.meaning.endswith("; the estimate of Algorithm 1 is outside of it; believe the interval")
 
 
 def test_vectors_and_units():

@@ -76,6 +76,9 @@ def _wish(model: Model, options: RivalOptions, progress: Progress) -> Portfolio:
         meaning = f"ln Z >= {found[1].value:.6g} with probability {percent} at least; no more is known"
     elif options.samples < (enough := sufficient_samples(bits, options.confidence)):
         meaning += f"; {enough} samples promise a factor of 16 beforehand"
+    value, rounding = found[0].value, 1e-9 * max(1.0, abs(found[0].value))
+    if not found[0].low - rounding <= value <= found[0].high + rounding:
+        meaning += "; the estimate of Algorithm 1 is outside of it; believe the interval"
     return Portfolio(tuple(found), meaning, found[0].map_calls)
 
 
