@@ -17,7 +17,6 @@ import pytest
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.synthesis.batch import journal_beside, solve_batch
 from thesis_cli.synthesis.dsl import DEFAULT
-from thesis_cli.synthesis.guide import digest
 from thesis_cli.synthesis.program import parse
 from thesis_cli.synthesis.solver import Order, Solution
 from thesis_cli.synthesis.task import Example, Task
@@ -91,7 +90,7 @@ def test_a_journal_cut_anywhere_keeps_its_whole_lines_and_goes_on(tmp_path):
 
 def damaged(place, programs):
     """A line of a journal that does not belong there."""
-    row = {"place": place, "order": digest(ORDERS[1]), "solution": {**vars(FOUND[0]), "programs": programs}}
+    row = {"place": place, "order": list(ORDERS[1].probabilities), "solution": {**vars(FOUND[0]), "programs": programs}}
     return json.dumps(row).encode()
 
 
@@ -127,6 +126,12 @@ def test_a_solution_by_another_order_is_left_out(tmp_path):
     interrupted(tmp_path)
     others = [ORDERS[0], Order((0.25,) * 33 + (0.75,)), *ORDERS[2:]]
     assert interrupted(tmp_path, orders=others) == {0: FOUND[0], 2: FOUND[2]}
+
+
+def test_an_order_that_threads_round_otherwise_is_the_same(tmp_path):
+    interrupted(tmp_path)
+    others = [ORDERS[0], Order((0.25 * (1 + 1e-5),) * 34), *ORDERS[2:]]
+    assert interrupted(tmp_path, orders=others) == dict(enumerate(FOUND))
 
 
 @pytest.mark.parametrize(

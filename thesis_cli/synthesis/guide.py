@@ -121,10 +121,8 @@ def orders_of(guide: Guide, tasks: Sequence[Task], prior: Order | None = None) -
 
 
 def digest(order: Order) -> str:
-    """A short name of the probabilities of an order, but for the last digits: those that a network
-    computes depend on where its arrays lie in memory.
-    """
-    return _hash([f"{p:.9g}" for p in order.probabilities])
+    """A short name of the probabilities of an order."""
+    return _hash([float(p) for p in order.probabilities])
 
 
 def _hash(value: object) -> str:
