@@ -127,6 +127,7 @@ def test_rows_of_a_wrong_width_or_with_wrong_numbers_are_refused(small):
         (("hypercube", 0), "must have at least 1"),
         (("hypercube", 3, "linear", [-1, 0, 0]), "has no parents"),
         (("cycles", 2), "must have at least 3"),
+        (("cycles", 4.0), "cycles of 4.0 elements; must be a whole number"),
         (("subtrees", 2), "needs the parents"),
         (("subtrees", 3, None, [-1, 0]), "3 nodes have 2 parents"),
         (("subtrees", 2, None, [0, 0]), "node 0 has the parent 0"),

@@ -79,7 +79,8 @@ def space(name: str, elements: int, features: str | None = None, parents: Sequen
 
     Raises
     ------
-    InputError : a name is unknown, there are too few elements, or the parents make no tree.
+    InputError : a name is unknown, there are too few elements or no whole number of them,
+        or the parents make no tree.
     ModelTooLarge : there are more than 100,000 elements or 2^22 features.
     """
     kinds = _entries(name)
@@ -87,6 +88,8 @@ def space(name: str, elements: int, features: str | None = None, parents: Sequen
     if features not in kinds:
         raise InputError(f"{name} has no features {features!r}", f"must be one of: {', '.join(kinds)}")
     entry = kinds[features]
+    if not isinstance(elements, int):
+        raise InputError(f"{name} of {elements!r} elements", "must be a whole number")
     if elements < entry.least:
         raise InputError(f"{name} of {elements} elements", f"must have at least {entry.least}")
     if elements > MOST_ELEMENTS:

@@ -26,7 +26,7 @@ from thesis_cli.perturbation.wish import estimates, wish
 Side = Literal["upper", "lower", "neither"]
 
 CONFIDENCE = 0.95
-"""Of intervals, and of bounds that hold with a probability."""
+"""Confidence level of intervals, and of bounds that hold with a probability."""
 
 ENUMERABLE = 2**20
 """Most configurations for methods that enumerate them."""
