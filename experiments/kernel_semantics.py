@@ -6,22 +6,30 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.embeddings.kernels import KERNELS, median_distance
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.kinds import bound, identity, observed
 from thesis_cli.reproduction.measuring import furthest
 from thesis_cli.studies.semantics.evaluations import Judge, Way, released
 from thesis_cli.studies.semantics.expansions import distance_from_zero, growth, positive, vanishing_steps
+from thesis_cli.studies.semantics.figures import (
+    CHOSEN,
+    CONDITIONS,
+    EQUAL,
+    RANDOM,
+    REDUCTIONS,
+    SAMPLES,
+    SUM,
+    plot,
+    reduced,
+)
 from thesis_cli.studies.semantics.laws import CONDITIONED, EXAMPLES, PAIRS
 from thesis_cli.studies.semantics.operators import largest_ratio, scaling
 from thesis_cli.studies.semantics.rates import dense, log_slope, mean_errors
 
-SAMPLES, REDUCTIONS, RANDOM = "samples", "reductions", "random reductions"
-CONDITIONS, RELEASE, INFINITE = "conditioning", "release", "infinite expansions"
+RELEASE, INFINITE = "release", "infinite expansions"
 RELEASES = Path(__file__).parents[1] / "data" / "releases"
-EQUAL, CHOSEN, QUANTILES = "equal", "chosen", "quantiles"
-SUM, DEEP, SUMS = "X + Y", "deep sum", ("sum", "deep sum")
+QUANTILES, DEEP, SUMS = "quantiles", "deep sum", ("sum", "deep sum")
 SMOOTH = {"tanh(x)": np.tanh, "x / 2": lambda x: x / 2}
 STEPS, ORDERS, DIVISORS = [1, 10, 100, 10_000], [2, 4, 6, 8, 10], [1, 2, 4, 10]
 ACCURACY = ["error", "standard_error", "bound", "distance", "distance_bound"]
@@ -96,123 +104,6 @@ def _infinite(kernel, subject, method, size):
     return distance_from_zero(kernel, steps if method == "x" else steps.map(positive))
 
 
-def plot(frame):
-    figure, axes = panels(2, 3, height=2.7)
-    _theorem_1(axes[0, 0], frame)
-    _theorem_2(axes[0, 1], frame)
-    _sizes(axes[0, 2], frame)
-    _costs(axes[1, 0], frame)
-    _bounds(axes[1, 1], frame)
-    _conditioning(axes[1, 2], frame)
-    for ax in axes.flat:
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-    for ax, place in ((axes[0, 0], "lower left"), (axes[0, 1], "lower right"), (axes[0, 2], "lower left")):
-        ax.legend(loc=place, fontsize=5.5)
-    for ax in axes[1, 1:]:
-        ax.legend(fontsize=5.5)
-    for ax, part in ((axes[0, 0], SAMPLES), (axes[0, 2], RANDOM), (axes[1, 0], RANDOM), (axes[1, 2], RANDOM)):
-        _ticks(ax.xaxis, sorted(frame[frame.part == part]["size"].unique()))
-    _ticks(axes[0, 1].xaxis, (0.1, 0.2, 0.5, 1))
-    for ax in axes[0, :2]:
-        _ticks(ax.yaxis, (0.01, 0.02, 0.05, 0.1, 0.2, 0.5))
-    for ax, ends in zip(axes[0], ((0.006, 0.2), (0.006, 0.6), (1e-6, 0.5)), strict=True):
-        ax.set_ylim(*ends)
-    return figure
-
-
-def _ticks(axis, places):
-    axis.set_ticks(places, [f"{place:g}" for place in places])
-    axis.set_ticks([], minor=True)
-
-
-def _guide(ax, x, y, power):
-    x = np.array([min(x), max(x)], float)
-    ax.plot(x, y * (x / x[0]) ** power, ":", color="black", label=f"slope {power:g}")
-
-
-def _lines(ax, rows, x, styles):
-    """Mean errors with two standard errors, a line for each style, which is a format, colour and name."""
-    for (fmt, colour, name), (_, line) in zip(styles, rows, strict=False):
-        ax.errorbar(line[x], line.error, 2 * line.standard_error, fmt=fmt, color=colour, label=name)
-
-
-def _theorem_1(ax, frame):
-    part = frame[(frame.part == SAMPLES) & (frame.method == EQUAL)]
-    for kernel, fmt in zip(KERNELS, ("o-", "s--"), strict=True):
-        rows = part[part.kernel == kernel]
-        names = [name if kernel == "gaussian" else None for name in rows.subject.unique()]
-        styles = [(fmt, colour, name) for colour, name in zip(COLOURS, names, strict=False)]
-        _lines(ax, rows.groupby("subject", sort=False), "size", styles)
-    _guide(ax, part["size"], 0.5 * part.error.max(), -0.5)
-    label(ax, "samples $m$ of each variable", "mean RKHS error", "(a) Theorem 1")
-
-
-def _theorem_2(ax, frame):
-    part = frame[(frame.part == SAMPLES) & (frame.subject == SUM) & (frame.kernel == "gaussian")]
-    names = ["chosen by the samples" if weights == CHOSEN else weights for weights in part.method.unique()]
-    styles = [("o-", colour, name) for colour, name in zip(COLOURS, names, strict=False)]
-    _lines(ax, part.groupby("method", sort=False), "rate", styles)
-    _guide(ax, part.rate, 0.4 * part.rate.min(), 1)
-    rate = r"$\sqrt{\sum_i \alpha_i^2} + \sqrt{\sum_j \beta_j^2}$"
-    label(ax, rate, "mean RKHS error", "(b) Theorem 2, $X + Y$")
-
-
-def _reduced(frame):
-    """Rows of expressions that take reductions, at every size."""
-    part = frame[frame.part == REDUCTIONS]
-    return part[part.reductions > 0]
-
-
-def _sizes(ax, frame):
-    for colour, (method, rows) in zip(COLOURS, _reduced(frame).groupby("method", sort=False), strict=False):
-        mean = rows.groupby("size").error.apply(lambda x: np.exp(np.log(x).mean()))
-        ax.plot(mean.index, mean, "o-", color=colour, label=method)
-    rows = frame[frame.part == RANDOM]
-    ax.errorbar(
-        rows["size"],
-        rows.error,
-        2 * rows.standard_error,
-        fmt="s--",
-        color=COLOURS[6],
-        label="random draws too, deep sum",
-    )
-    label(ax, "size of the expansions", "RKHS error, geometric mean", "(c) reductions")
-
-
-def _ratios(rows):
-    """Errors over those of Monte Carlo with as many evaluations, and in as many seconds."""
-    values = rows.error / rows.monte_carlo
-    return values, values * np.sqrt(rows.seconds / rows.monte_carlo_seconds)
-
-
-def _costs(ax, frame):
-    for colour, (method, rows) in zip(COLOURS, _reduced(frame).groupby("method", sort=False), strict=False):
-        for style, ratio, name in zip(("o-", "x:"), _ratios(rows), (method, None), strict=True):
-            mean = np.exp(np.log(ratio).groupby(rows["size"]).mean())
-            ax.plot(mean.index, mean, style, color=colour, label=name)
-    ax.axhline(1, color="black", linewidth=0.8)
-    label(ax, "size of the expansions", "error over that of Monte Carlo", "(d) same work, dotted: time")
-
-
-def _bounds(ax, frame):
-    part = frame[frame.part == REDUCTIONS]
-    ax.plot(part.error, part.bound, "o", fillstyle="none", color=COLOURS[0], label="RKHS distance")
-    width = part.distance / part.distance_bound
-    shown = width.notna()
-    ax.plot(part.distance[shown], part.distance_bound[shown], "x", color=COLOURS[1], label="$W_1$")
-    ends = np.array([part.error.min(), max(1.0, part.distance[shown].max())])
-    ax.plot(ends, ends, color="black", linewidth=0.8)
-    label(ax, "distance from the exact law", "bound of the program", "(e) bounds")
-
-
-def _conditioning(ax, frame):
-    part = frame[frame.part == CONDITIONS]
-    for colour, (name, rows) in zip(COLOURS, part.groupby("subject", sort=False), strict=False):
-        ax.plot(rows["size"], rows.error, "o-", color=colour, label=name)
-    label(ax, "size of the expansions", "RKHS error", "(f) conditioning")
-
-
 def _slopes(rows, x):
     found = [log_slope(*(g[c].to_numpy(float) for c in (x, "error", "standard_error"))) for _, g in rows]
     return [s.value for s in found], [s.standard_error for s in found]
@@ -285,7 +176,7 @@ def _against_monte_carlo(method):
     """Geometric mean over expressions, at the largest size, of the error over that of Monte Carlo."""
 
     def measure(frame):
-        part = _reduced(frame)
+        part = reduced(frame)
         part = part[(part.method == method) & (part["size"] == part["size"].max())]
         return None if part.empty else Measurement(np.exp(np.log(part.error / part.monte_carlo).mean()))
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.structured.lattice import Lattice, Level, Subsets
+from thesis_cli.structured.lattice_space import LatticeSpace
 from thesis_cli.structured.local_search import best_cycle
 from thesis_cli.structured.pairs import as_matrices, pair_table
 from thesis_cli.structured.permutations import added
-from thesis_cli.structured.space import Maxima, Space
+from thesis_cli.structured.space import Maxima
 
 LARGEST_CYCLE = 18
 """Vertices for which sums and maxima are exact."""
@@ -111,7 +112,7 @@ def canonical(cycles: Ints) -> Ints:
     return found
 
 
-class CycleSets(Space):
+class CycleSets(LatticeSpace):
     """Cycles over any three or more of d vertices; the features are their edges, as `pair_table`
     numbers pairs.
 
@@ -124,6 +125,7 @@ class CycleSets(Space):
 
     name = "cycle-sets"
     every_vertex = False
+    paths = 2  # the directions of a cycle
 
     def __init__(self, elements: int) -> None:
         self.elements = self.width = elements
@@ -170,41 +172,27 @@ class CycleSets(Space):
         while block := list(itertools.islice(everyone, rows)):
             yield np.array(block, dtype=np.int64)
 
-    def log_partition(self, weights: Floats) -> Floats:
-        weights = self.checked(weights)
-        lattice = self._lattice()
-        parts = [lattice.log_partition(weights[part]) for part in lattice.parts(len(weights))]
-        found: Floats = np.concatenate([np.empty(0), *parts]) - math.log(2)  # each cycle has two directions
-        return found
-
-    def mean_features(self, weights: Floats) -> Floats:
-        weights = self.checked(weights)
-        lattice = self._lattice()
-        parts = [lattice.mean_labels(weights[part]) for part in lattice.parts(len(weights))]
-        return np.concatenate([np.empty((0, self.dimension)), *parts])
-
     def maximise(self, weights: Floats) -> Maxima:
         """A best cycle: exact up to 18 vertices, beyond that the best of a local search."""
         weights = self.checked(weights)
-        values, best = np.empty(len(weights)), np.full((len(weights), self.width), -1)
         if self.elements > LARGEST_CYCLE:
+            values, best = np.empty(len(weights)), np.full((len(weights), self.width), -1)
             for row, matrix in enumerate(as_matrices(weights, self.elements)):
                 cycle = best_cycle(matrix, self.every_vertex)
                 best[row, : len(cycle)] = cycle
                 values[row] = self.scores(best[row : row + 1], weights[row])[0]
             return Maxima(values, canonical(best), exact=False)
-        lattice = self._lattice()
-        for part in lattice.parts(len(weights)):
-            values[part], sets = lattice.best_paths(weights[part])
-            best[part] = self._decoded(sets)
-        return Maxima(values, best, exact=True)
-
-    def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
-        return self._decoded(self._lattice().draws(self.checked(weights[None])[0], count, rng))
+        return self._best_paths(weights)
 
     def _lattice(self) -> CycleLattice:
         self.check_exact(LARGEST_CYCLE, "vertices")
         return cycle_lattice(self.elements, self.every_vertex)
+
+    def _labelled(self, weights: Floats) -> Floats:
+        return weights
+
+    def _unlabelled(self, masses: Floats) -> Floats:
+        return masses
 
     def _sizes(self) -> dict[int, int]:
         """Number of cycles by their number of vertices."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import lru_cache
 
 from thesis_cli.base.arrays import Ints
@@ -30,8 +31,9 @@ class _SubsetLattice(Lattice):
         found: Ints = self.subsets.numbers[nodes]
         return found
 
+    @abstractmethod
     def _labels(self, size: int, before: Ints, added: Ints) -> Ints:
-        raise NotImplementedError
+        """Labels of the edges into the sets of a size, from the sets `before` by the elements `added`."""
 
 
 class Assignments(_SubsetLattice):

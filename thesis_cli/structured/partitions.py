@@ -9,9 +9,10 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.structured.lattice import Lattice, Level, Subsets
+from thesis_cli.structured.lattice_space import LatticeSpace
 from thesis_cli.structured.local_search import best_partition
 from thesis_cli.structured.pairs import as_matrices, bit_rows, inner_masses, inner_sums
-from thesis_cli.structured.space import Maxima, Space
+from thesis_cli.structured.space import Maxima
 
 LARGEST_PARTITION = 14
 """Elements for which sums and maxima are exact."""
@@ -58,7 +59,7 @@ def canonical(labels: Ints) -> Ints:
     return found
 
 
-class Partitions(Space):
+class Partitions(LatticeSpace):
     """Restricted growth strings with the features 1 if i and j share a block, i < j, in the order of
     `pair_table`.
 
@@ -119,38 +120,16 @@ class Partitions(Space):
         if block:
             yield np.array(block, dtype=np.int64)
 
-    def log_partition(self, weights: Floats) -> Floats:
-        weights = self.checked(weights)
-        lattice = self._lattice()
-        parts = [lattice.log_partition(self._labelled(weights[part])) for part in lattice.parts(len(weights))]
-        return np.concatenate([np.empty(0), *parts])
-
-    def mean_features(self, weights: Floats) -> Floats:
-        weights = self.checked(weights)
-        lattice = self._lattice()
-        found = np.empty((len(weights), self.dimension))
-        for part in lattice.parts(len(weights)):
-            found[part] = inner_masses(lattice.mean_labels(self._labelled(weights[part])))
-        return found
-
     def maximise(self, weights: Floats) -> Maxima:
         """A best partition: exact up to 14 elements, beyond that the best of a local search."""
         weights = self.checked(weights)
-        values, best = np.empty(len(weights)), np.empty((len(weights), self.width), np.int64)
         if self.elements > LARGEST_PARTITION:
+            values, best = np.empty(len(weights)), np.empty((len(weights), self.width), np.int64)
             for row, matrix in enumerate(as_matrices(weights, self.elements)):
                 best[row] = canonical(best_partition(matrix)[None])[0]
                 values[row] = self.scores(best[row : row + 1], weights[row])[0]
             return Maxima(values, best, exact=False)
-        lattice = self._lattice()
-        for part in lattice.parts(len(weights)):
-            values[part], sets = lattice.best_paths(self._labelled(weights[part]))
-            best[part] = self._decoded(sets)
-        return Maxima(values, best, exact=True)
-
-    def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
-        scores = self._labelled(self.checked(weights[None]))[0]
-        return self._decoded(self._lattice().draws(scores, count, rng))
+        return self._best_paths(weights)
 
     def _lattice(self) -> BlockLattice:
         self.check_exact(LARGEST_PARTITION, "elements")
@@ -158,6 +137,9 @@ class Partitions(Space):
 
     def _labelled(self, weights: Floats) -> Floats:
         return inner_sums(as_matrices(weights, self.elements))
+
+    def _unlabelled(self, masses: Floats) -> Floats:
+        return inner_masses(masses)
 
     def _decoded(self, sets: Ints) -> Ints:
         """Restricted growth strings of what paths cover: an element's block is the first step that

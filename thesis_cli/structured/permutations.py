@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from abc import abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,10 +11,11 @@ from scipy.optimize import linear_sum_assignment
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.structured.lattice import Lattice
+from thesis_cli.structured.lattice_space import LatticeSpace
 from thesis_cli.structured.local_search import best_order
 from thesis_cli.structured.orderings import assignments, orders
 from thesis_cli.structured.pairs import as_matrices, member_sums, pair_table, subset_sums
-from thesis_cli.structured.space import Maxima, Space
+from thesis_cli.structured.space import Maxima
 
 LARGEST_PERMANENT = 22
 """Items for which permanents are summed exactly."""
@@ -24,7 +24,7 @@ LARGEST_ORDER = 18
 """Items for which sums and maxima over orders are exact."""
 
 
-class Permutations(Space):
+class Permutations(LatticeSpace):
     """Permutations whose features are those of a subclass.
 
     Parameters
@@ -53,36 +53,6 @@ class Permutations(Space):
         everyone = itertools.permutations(range(self.elements))
         while block := list(itertools.islice(everyone, rows)):
             yield np.array(block, dtype=np.int64)
-
-    def log_partition(self, weights: Floats) -> Floats:
-        weights = self.checked(weights)
-        lattice = self._lattice()
-        parts = [lattice.log_partition(self._labelled(weights[part])) for part in lattice.parts(len(weights))]
-        return np.concatenate([np.empty(0), *parts])
-
-    def mean_features(self, weights: Floats) -> Floats:
-        weights = self.checked(weights)
-        lattice = self._lattice()
-        found = np.empty((len(weights), self.dimension))
-        for part in lattice.parts(len(weights)):
-            found[part] = self._unlabelled(lattice.mean_labels(self._labelled(weights[part])))
-        return found
-
-    def draw(self, weights: Floats, count: int, rng: np.random.Generator) -> Ints:
-        scores = self._labelled(self.checked(weights[None]))[0]
-        return self._decoded(self._lattice().draws(scores, count, rng))
-
-    @abstractmethod
-    def _lattice(self) -> Lattice:
-        """The lattice of the features, if it is not too large."""
-
-    @abstractmethod
-    def _labelled(self, weights: Floats) -> Floats:
-        """Scores of the labels of the lattice, shape (n, labels)."""
-
-    @abstractmethod
-    def _unlabelled(self, masses: Floats) -> Floats:
-        """Features of masses of labels, shape (n, dimension); the adjoint of `_labelled`."""
 
     def _decoded(self, sets: Ints) -> Ints:
         """Which element each level of a path adds: positions of items 0, 1, ..."""
@@ -185,12 +155,7 @@ class OrderPermutations(Permutations):
             best = best.reshape(-1, self.width)
             found = [self.scores(row[None], vector)[0] for row, vector in zip(best, weights, strict=True)]
             return Maxima(np.array(found), best, exact=False)
-        lattice = self._lattice()
-        values, best = np.empty(len(weights)), np.empty((len(weights), self.width), np.int64)
-        for part in lattice.parts(len(weights)):
-            values[part], sets = lattice.best_paths(self._labelled(weights[part]))
-            best[part] = self._decoded(sets)
-        return Maxima(values, best, exact=True)
+        return self._best_paths(weights)
 
     def _lattice(self) -> Lattice:
         self.check_exact(LARGEST_ORDER, "items")
