@@ -112,8 +112,8 @@ def test_alphas_share_their_map_calls(cli, tmp_path):
 def test_the_work_is_the_number_of_problems_that_the_solver_gets(monkeypatch, options):
     solved, map_solver = [], choose.map_solver
 
-    def counting(*arguments):
-        solver, why = map_solver(*arguments)
+    def counting(*arguments, **options):
+        solver, why = map_solver(*arguments, **options)
         maximise = solver.maximise
         monkeypatch.setattr(solver, "maximise", lambda noise: solved.append(len(noise)) or maximise(noise))
         return solver, why

@@ -93,6 +93,7 @@ def test_a_grid_too_wide_for_elimination_is_sampled_by_grid_transfer(monkeypatch
         raise ModelTooLarge("too wide", "narrow it")
 
     monkeypatch.setattr(marginals, "Elimination", refuse)
+    monkeypatch.setattr(marginals, "small_elimination", lambda *_: None)
     graph = ising(3, 3, 0.5, np.random.default_rng(0)).condition({4: 1})
     states, method = exact_samples(graph, 20, np.random.default_rng(0), max_configurations=1)
     assert method == "grid transfer"

@@ -8,15 +8,18 @@ since each literal compiles them once more (`ZERO` is none). Arrays are copied i
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
+from contextvars import ContextVar
+from functools import cache
+from types import ModuleType
 from typing import Any, TypeVar
 
-import numba
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_njit: Any = numba.njit  # its stubs lack options
+_interpreting = ContextVar("interpreting", default=False)
 
 ZERO: Any = np.int64(0)
 ONE: Any = np.int64(1)
@@ -25,15 +28,35 @@ ONE: Any = np.int64(1)
 
 def kernel(**options: Any) -> Callable[[Function], Function]:
     """Compile a function that Python calls; `options` are further ones of `numba.njit`."""
-    decorator: Callable[[Function], Function] = _njit(
-        cache=True, nogil=True, no_cfunc_wrapper=True, error_model="numpy", **options
-    )
-    return decorator
+    return _decorator(cache=True, nogil=True, no_cfunc_wrapper=True, error_model="numpy", **options)
 
 
 def helper(**options: Any) -> Callable[[Function], Function]:
     """Compile a function that only kernels call; cached if kernels of several files do."""
-    decorator: Callable[[Function], Function] = _njit(
-        no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", **options
-    )
+    return _decorator(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", **options)
+
+
+def _decorator(**options: Any) -> Callable[[Function], Function]:
+    if _interpreting.get():
+        return lambda function: function
+    from numba import njit
+
+    decorator: Callable[[Function], Function] = njit(**options)
     return decorator
+
+
+@cache
+def interpreted(module: str) -> ModuleType:
+    """A copy of a module of kernels that Python interprets, for inputs so small that compilation
+    takes longer than the work. Its helpers must be its own.
+    """
+    spec = importlib.util.find_spec(module)
+    assert spec
+    assert spec.loader
+    copy = importlib.util.module_from_spec(spec)
+    token = _interpreting.set(True)
+    try:
+        spec.loader.exec_module(copy)
+    finally:
+        _interpreting.reset(token)
+    return copy

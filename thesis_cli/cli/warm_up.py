@@ -39,7 +39,10 @@ class Part(NamedTuple):
     modules: tuple[str, ...] = ()
 
 
-GRID, ATTRACTIVE, COLOURS = "{folder}/grid.uai", "{folder}/attractive.uai", "{folder}/colours.uai"
+GRID, ATTRACTIVE = "{folder}/grid.uai", "{folder}/attractive.uai"
+LONG, COLOURS = "{folder}/long.uai", "{folder}/colours.uai"
+"""Too many variables for elimination without compiled code."""
+
 PEOPLE = "{folder}/people.csv"
 _RELEASE: Mapping[str, object] = {"table": PEOPLE, "schema": "{folder}/people.toml", "epsilon": 1}
 _RELEASED = "{folder}/release.csv"
@@ -58,12 +61,12 @@ PARTS = (
         (
             ("spin-glass", {"published": "1", "samples": 4}),
             ("spin-glass", {"size": "5x5", "samples": 200}),
-            ("map", {"model": GRID}),
+            ("map", {"model": LONG}),
             ("map", {"model": GRID, "solver": "grid-strips"}),
             ("map", {"model": GRID, "solver": "trw-s"}),
             ("map", {"model": GRID, "solver": "qpbo"}),
             ("map", {"model": ATTRACTIVE, "solver": "graph-cut"}),
-            ("estimate-z", {"model": GRID, "method": "exact"}),
+            ("estimate-z", {"model": LONG, "method": "exact"}),
             ("estimate-z", {"model": GRID, "method": "expanded", "copies": 4}),
             ("estimate-z", {"model": GRID, "method": "wish", "samples": 2, "max_configurations": 4}),
         ),
@@ -120,7 +123,7 @@ PARTS = (
         "marginals",
         (
             ("marginals", {"model": GRID, "method": "bethe"}),
-            ("marginals", {"model": GRID, "method": "exact"}),
+            ("marginals", {"model": LONG, "method": "exact"}),
             ("marginals", {"model": GRID, "method": "sample", "samples": 4}),
         ),
         ("thesis_cli.inference.sparse_elimination",),
@@ -144,13 +147,15 @@ def write_inputs(folder: Path) -> None:
     glass = SpinGlass(rng.normal(size=(4, 4)), rng.normal(size=(4, 3)), rng.normal(size=(3, 4)))
     # Smaller grids are cut as other networks are.
     attractive = SpinGlass(rng.normal(size=(16, 16)), np.ones((16, 15)), np.ones((15, 16)))
-    edges = [(3 * i + j, 3 * i + j + 1) for i in range(3) for j in range(2)]
-    edges += [(i, i + 3) for i in range(6)]
+    long = SpinGlass(rng.normal(size=(3, 14)), rng.normal(size=(3, 13)), rng.normal(size=(2, 14)))
+    edges = [(3 * i + j, 3 * i + j + 1) for i in range(14) for j in range(2)]
+    edges += [(i, i + 3) for i in range(39)]
     factors = [Factor(edge, rng.normal(size=(3, 3))) for edge in edges]
     texts = {
         "grid.uai": uai.write(glass.graph()),
         "attractive.uai": uai.write(attractive.graph()),
-        "colours.uai": uai.write(FactorGraph([3] * 9, factors)),
+        "long.uai": uai.write(long.graph()),
+        "colours.uai": uai.write(FactorGraph([3] * 42, factors)),
         "states.uai": "MARKOV 1 300 1 1 0 300" + " 1" * 299 + " 2",  # their numbers exceed a byte
         "vector.csv": "log_potential\n" + "".join(f"{-0.1 * i}\n" for i in range(50)),
         "line.csv": "x,y\n" + "".join(f"{i - 2},{2 * i - 3.5}\n" for i in range(5)),

@@ -20,6 +20,7 @@ from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.elimination_entropy import IMPOSSIBLE, weighted_expm1
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.inference.exact import exact_log_partition_function
+from thesis_cli.inference.small_elimination import small_elimination
 from thesis_cli.models.factor_graph import FactorGraph, Model
 
 AS_INFINITE = 2.0**54
@@ -147,7 +148,7 @@ def _by_structure(graph: FactorGraph, orders: Floats, memory: int) -> tuple[Floa
         methods.append(method)
     for a in np.flatnonzero(~near):
         if orders[a] == math.inf:
-            solver, _ = map_solver(graph, memory=memory, exact=True)
+            solver, _ = map_solver(graph, memory=memory, exact=True, calls=1)
             best = float(solver.maximise(np.zeros((1, sum(graph.cardinalities))))[0][0])
             found[a], method = difference(log_z, best), solver.name
         else:
@@ -163,7 +164,7 @@ def _by_tempering(graph: FactorGraph, order: float, log_z: float, memory: int) -
 
 def _about_one(graph: FactorGraph, orders: Floats, log_z: float, memory: int) -> tuple[Floats, str]:
     try:
-        elimination = Elimination(graph, memory)
+        elimination = small_elimination(graph, memory) or Elimination(graph, memory)
         return np.array([elimination.renyi_entropy(order)[1] for order in orders]), elimination.name
     except ModelTooLarge:
         inside = np.abs(orders - 1) < STEP

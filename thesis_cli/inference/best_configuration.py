@@ -18,6 +18,7 @@ from thesis_cli.inference.choose import exact_solvers, map_solver
 from thesis_cli.inference.cost_function_search import PACKAGE, CostFunctionSearch
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.inference.names import SolverName
+from thesis_cli.inference.small_elimination import small_elimination
 from thesis_cli.inference.solver import Guarantee, MapSolver
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 
@@ -123,6 +124,8 @@ class _Auto:
 
     def result(self) -> MapResult:
         original = self._original
+        if small := small_elimination(original, self._memory):
+            return _result(original, _solved(small), "")
         if not original.has_zeros:
             return _result(original, self._answer(), "; ".join(self._why))
         from thesis_cli.inference.reduction import reduced

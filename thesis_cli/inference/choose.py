@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.names import SolverName
+from thesis_cli.inference.small_elimination import small_elimination
 from thesis_cli.inference.solver import MapSolver
 from thesis_cli.models.factor_graph import FactorGraph
 
@@ -32,6 +34,10 @@ each problem after that if it solved this one and if not. Seconds in their place
 depend on the machine."""
 
 
+FEW = 2.0**24
+"""Entries of the tables of all MAP problems up to which NumPy takes a fraction of a second."""
+
+
 def map_solver(
     graph: FactorGraph,
     name: SolverName = "auto",
@@ -39,6 +45,7 @@ def map_solver(
     *,
     exact: bool = False,
     time_limit: float = 60.0,
+    calls: float = math.inf,
 ) -> tuple[MapSolver, str]:
     """Prepare a solver for a model.
 
@@ -53,6 +60,8 @@ def map_solver(
     exact : refuse the model instead of approximating; the `guarantee` of a solver that was tried
         says afterwards whether it has solved every problem.
     time_limit : seconds for each MAP problem that toulbar2 solves by name.
+    calls : number of MAP problems, if it is known. With `auto`, few problems of a small model go to
+        NumPy, which takes less time than compilation.
 
     Returns
     -------
@@ -66,6 +75,8 @@ def map_solver(
     """
     if name != "auto":
         return _make(name, graph, memory, time_limit), ""
+    if math.isfinite(calls) and (small := small_elimination(graph, memory)) and calls * small.entries <= FEW:
+        return small, ""
     why: list[str] = []
     slow: MapSolver | None = None
     for solver, seconds in exact_solvers(graph, memory, why):

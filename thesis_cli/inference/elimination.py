@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from thesis_cli.inference.elimination_segments import Segments, segments
 from thesis_cli.inference.elimination_slices import prepared
 from thesis_cli.inference.elimination_sum import Held, Maxima, Sum
 from thesis_cli.inference.solver import Guarantee
-from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.models.factor_graph import FactorGraph, squeezed
 
 
 class Elimination:
@@ -52,7 +52,7 @@ class Elimination:
 
     def __init__(self, graph: FactorGraph, memory: int = DEFAULT_MEMORY, *, jobs: int = 1) -> None:
         self.graph, self._memory, self._jobs = graph, memory, jobs
-        self._factors = [_squeezed(f, graph.cardinalities) for f in graph.factors]
+        self._factors = [squeezed(f, graph.cardinalities) for f in graph.factors]
         found = prepared(graph.cardinalities, [f.scope for f in self._factors], memory)
         self._plan, self._held, self.slices = found.plan, found.held, found.slices
         self.width, self.cost = found.width, found.cost
@@ -271,9 +271,3 @@ class Elimination:
                 states[better, i] = state
             states[np.flatnonzero(better)[:, np.newaxis], self._plan.order] = own[better]
         return values + rest, states
-
-
-def _squeezed(factor: Factor, cardinalities: Sequence[int]) -> Factor:
-    """A factor without its variables of one state."""
-    scope = tuple(i for i in factor.scope if cardinalities[i] > 1)
-    return Factor(scope, factor.table.reshape([cardinalities[i] for i in scope]))

@@ -7,10 +7,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.compiled import interpreted
 
 Clique = tuple[int, ...]
 
@@ -75,6 +77,30 @@ def best_order(
     largest : log2 of the entries that a table may have.
     effort : neighbours that the search for one order may scan.
     """
+    from thesis_cli.inference.order_kernels import greedy_order
+
+    found = _ordering(cardinalities, scopes, greedy_order, largest=largest, effort=effort)
+    assert found
+    return found
+
+
+def small_order(cardinalities: Sequence[int], scopes: Sequence[Clique], most: float) -> Ordering | None:
+    """The order of `best_order`, found without compiled code, for few variables; None if log2 of the
+    number of entries of all tables of the first greedy order exceeds `most`.
+    """
+    greedy_order = interpreted("thesis_cli.inference.order_kernels").greedy_order
+    return _ordering(cardinalities, scopes, greedy_order, most=most)
+
+
+def _ordering(
+    cardinalities: Sequence[int],
+    scopes: Sequence[Clique],
+    greedy_order: Any,
+    *,
+    largest: float = math.inf,
+    effort: float = EFFORT,
+    most: float = math.inf,
+) -> Ordering | None:
     pairs = _pairs(scopes)
     used = np.zeros(len(cardinalities), np.bool_)
     used[pairs.reshape(-1)] = True
@@ -85,7 +111,11 @@ def best_order(
     number = np.cumsum(used) - 1
     states = np.array([cardinalities[int(i)] for i in members], np.float64)
     bits: Floats = np.round(np.log2(states) * GRAIN) / GRAIN
-    order, total, width = _search(*_adjacency(members.size, number[pairs]), bits, (largest, effort))
+    adjacency = _adjacency(members.size, number[pairs])
+    found = _search(greedy_order, adjacency, bits, (largest, effort), most)
+    if found is None:
+        return None
+    order, total, width = found
     return Ordering([*free.tolist(), *members[order].tolist()], width, float(np.logaddexp2(total, alone)))
 
 
@@ -127,17 +157,19 @@ def _adjacency(n: int, pairs: Ints) -> tuple[Ints, Ints]:
     return first, keys % n
 
 
-def _search(first: Ints, adjacent: Ints, bits: Floats, limits: tuple[float, float]) -> tuple[Ints, float, int]:
+def _search(
+    greedy_order: Any, adjacency: tuple[Ints, Ints], bits: Floats, limits: tuple[float, float], first_most: float
+) -> tuple[Ints, float, int] | None:
     """The best order of a graph, log2 of its tables' sum, its width; `limits` are those of the
-    largest table and of the effort.
+    largest table and of the effort. None if the sum of the first order exceeds `first_most`.
     """
-    from thesis_cli.inference.order_kernels import greedy_order
-
-    n, (most, effort) = bits.size, limits
+    (first, adjacent), n, (most, effort) = adjacency, bits.size, limits
     quiet = np.zeros(n)
     best, (total, largest), width, work = greedy_order(
-        first, adjacent, bits, quiet, np.array([0.0, 1.0]), np.array([np.inf, effort])
+        first, adjacent, bits, quiet, np.array([0.0, 1.0]), np.array([first_most, effort])
     )
+    if best.size < n or total > first_most:
+        return None
     spent = 0
 
     def score(total: float, largest: float) -> float:

@@ -1,6 +1,7 @@
 """Exact ln Z by the cheapest algorithm that takes the model.
 
-What is predicted to take seconds at most is done at once: grid transfer, elimination, enumeration.
+What is predicted to take seconds at most is done at once: elimination of a small model in NumPy,
+grid transfer, elimination, enumeration.
 For other models, algorithms that use zeros run beside the elimination, each in a process of its
 own, and the first answer counts.
 """
@@ -22,6 +23,7 @@ from thesis_cli.base.rounding import log_of_sum
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, log_partition_function
 from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.small_elimination import SmallElimination, small_elimination
 from thesis_cli.models.factor_graph import FactorGraph, Model
 
 INSTANT = 0.2
@@ -120,6 +122,8 @@ def exact_plan(
     seconds : time for all attempts together.
     jobs : threads that share the tables of one algorithm.
     """
+    if (small := small_elimination(graph, memory)) and small.cost.seconds <= INSTANT:
+        return ExactPlan(_Route(small, small.cost.seconds).run)
     refusals: list[ModelTooLarge] = []
     routes: list[_Route] = []
     for route in (_transfer, partial(_elimination, refusals=refusals)):
@@ -168,7 +172,7 @@ class _Route:
     constant : nats.
     """
 
-    solver: GridTransfer | Elimination
+    solver: GridTransfer | Elimination | SmallElimination
     seconds: float
     constant: float = 0.0
 

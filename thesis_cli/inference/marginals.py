@@ -15,6 +15,7 @@ from thesis_cli.base.progress import Tick
 from thesis_cli.inference.elimination import Elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.small_elimination import SmallElimination, small_elimination
 from thesis_cli.models.factor_graph import FactorGraph
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ FEW = 2**22
 
 MOST_SECONDS = 60.0
 """Time for sparse elimination, whose cost is not known beforehand."""
+
+
+_NONE = ModelTooLarge("no exact marginals", "use a method that approximates")
 
 
 class Marginals(NamedTuple):
@@ -102,7 +106,7 @@ class BackwardRoute(NamedTuple):
     reduction : if the solver is for the model that zeros leave.
     """
 
-    solver: Elimination | GridTransfer
+    solver: SmallElimination | Elimination | GridTransfer
     seconds: float
     reduction: Reduction | None = None
 
@@ -114,8 +118,10 @@ def backward_routes(graph: FactorGraph, memory: int) -> tuple[list[BackwardRoute
     ------
     NoConfiguration : the zeros leave no configuration.
     """
+    if small := small_elimination(graph, memory):
+        return [BackwardRoute(small, small.cost.seconds)], _NONE
     found: list[BackwardRoute] = []
-    refusal = ModelTooLarge("no exact marginals", "use a method that approximates")
+    refusal = _NONE
     try:
         solver = Elimination(graph, memory)
         found.append(BackwardRoute(solver, solver.cost.seconds))
@@ -126,10 +132,10 @@ def backward_routes(graph: FactorGraph, memory: int) -> tuple[list[BackwardRoute
     if not any(route.seconds <= INSTANT for route in found) and graph.has_zeros:
         from thesis_cli.inference.reduction import reduced
 
-        small = reduced(graph)
+        reduction = reduced(graph)
         try:
-            solver = Elimination(small.graph, memory)
-            found.append(BackwardRoute(solver, solver.cost.seconds, small))
+            solver = Elimination(reduction.graph, memory)
+            found.append(BackwardRoute(solver, solver.cost.seconds, reduction))
         except ModelTooLarge as error:
             refusal = error
     return sorted(found, key=lambda route: route.seconds), refusal

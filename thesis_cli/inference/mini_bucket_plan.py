@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.models.factor_graph import Factor, FactorGraph, squeezed
 
 Scope = tuple[int, ...]
 
@@ -117,7 +117,7 @@ class Planner:
     def __init__(self, graph: FactorGraph) -> None:
         self._states = graph.cardinalities
         self._constant = float(sum(f.table.item() for f in graph.factors if f.table.size == 1))
-        self._factors = [_squeezed(f, self._states) for f in graph.factors if f.table.size > 1]
+        self._factors = [squeezed(f, self._states) for f in graph.factors if f.table.size > 1]
         named = {i for f in self._factors for i in f.scope}
         self._constant += sum(math.log(k) for i, k in enumerate(self._states) if i not in named)
         self._variables = sorted(named)
@@ -237,12 +237,6 @@ class _Cut:
 
     def _size(self, variables: Iterable[int]) -> float:
         return sum(self._logs[i] for i in variables)
-
-
-def _squeezed(factor: Factor, states: Sequence[int]) -> Factor:
-    """A factor without its variables of one state."""
-    scope = tuple(i for i in factor.scope if states[i] > 1)
-    return Factor(scope, factor.table.reshape([states[i] for i in scope]))
 
 
 def _sorted(factor: Factor, at: dict[int, int]) -> Factor:

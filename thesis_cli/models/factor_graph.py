@@ -323,3 +323,9 @@ def _count(size: int) -> str:
 
 
 _MANY = Context(prec=40, Emax=MAX_EMAX)
+
+
+def squeezed(factor: Factor, cardinalities: Sequence[int]) -> Factor:
+    """A factor without its variables of one state."""
+    scope = tuple(i for i in factor.scope if cardinalities[i] > 1)
+    return Factor(scope, factor.table.reshape([cardinalities[i] for i in scope]))

@@ -318,7 +318,7 @@ def _solver_maker(settings: EntropySettings) -> Callable[[FactorGraph], MapSolve
     from thesis_cli.inference.choose import map_solver
 
     def make(graph: FactorGraph) -> MapSolver:
-        solver, why = map_solver(graph, settings.solver, settings.memory)
+        solver, why = map_solver(graph, settings.solver, settings.memory, calls=settings.samples)
         logger.debug("MAP by %s%s", solver.name, f" ({why})" if why else "")
         if solver.guarantee == "approximate":
             logger.warning("MAP by %s is approximate, so bounds may fail", solver.name)

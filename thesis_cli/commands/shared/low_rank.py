@@ -332,7 +332,7 @@ def _solver(graph: FactorGraph, options: BoundOptions) -> MapSolver:
     """The MAP solver that was named or chosen; a message says which."""
     from thesis_cli.inference.choose import map_solver
 
-    solver, why = map_solver(graph, options.solver, options.memory)
+    solver, why = map_solver(graph, options.solver, options.memory, calls=options.samples)
     logger.debug("MAP by %s%s", solver.name, f" ({why})" if why else "")
     if solver.guarantee == "approximate":
         logger.warning("MAP by %s is approximate, so upper bounds may fail", solver.name)
