@@ -124,7 +124,7 @@ PARTS = (
         (
             ("marginals", {"model": GRID, "method": "bethe"}),
             ("marginals", {"model": LONG, "method": "exact"}),
-            ("marginals", {"model": GRID, "method": "sample", "samples": 4}),
+            ("marginals", {"model": LONG, "method": "sample", "samples": 4}),
         ),
         ("thesis_cli.inference.sparse_elimination",),
     ),
