@@ -5,6 +5,7 @@ The long tier takes z3 to 3 lines.
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -123,8 +124,9 @@ def semantics(draw: st.DrawFn, widest: int) -> Semantics:
 
 
 @st.composite
-def cases(draw: st.DrawFn, length: int = 3, widest: int = 100) -> Case:
-    """Tasks of a program of up to `length` lines, of a longer one, or with outputs at random.
+def cases(draw: st.DrawFn, length: int = 3, widest: int = 100, degenerate: bool = False) -> Case:
+    """Tasks of a program of up to `length` lines, of a longer one, or with outputs at random; if
+    `degenerate`, most of their examples have empty lists, one number, equal ones, extremes, or 20.
 
     The values are evenly random: tasks of those that hypothesis prefers, such as 0, mostly take one
     line.
@@ -133,7 +135,11 @@ def cases(draw: st.DrawFn, length: int = 3, widest: int = 100) -> Case:
     limits = Limits(length, count=draw(st.sampled_from([1, 2, 7])))
     rng = Random(repr((draw(st.integers(0, 2**32)), meaning, limits)))
     program = random_program(rng, rng.choice(SIGNATURES), rng.choice([1, 2, *[length] * 4, length + 1, length + 2]))
-    rows = [tuple(random_value(rng, kind, meaning) for kind in program.inputs) for _ in range(20)]
+    value = degenerate_value if degenerate else random_value
+    rows = [tuple(value(rng, kind, meaning) for kind in program.inputs) for _ in range(20)]
+    if degenerate:
+        rows = [row if rng.random() < 0.7 else emptied(row) for row in rows]
+        rows[rng.randrange(2)] = rows[2]
     outputs = [run(program, row, meaning) for row in rows]
     if len(set(outputs)) == 1 or rng.random() < 0.1:
         outputs = [random_value(rng, program.output, meaning) for _ in rows]
@@ -163,6 +169,49 @@ def random_value(rng: Random, kind: Type, meaning: Semantics) -> Value:
     small = (min(max(rng.randint(-8, 9), low), high) for _ in range(rng.randint(0, 8) if kind is LIST else 1))
     numbers = tuple(x if rng.random() < 0.97 else rng.randint(low, high) for x in small)
     return numbers if kind is LIST else numbers[0]
+
+
+def degenerate_value(rng: Random, kind: Type, meaning: Semantics) -> Value:
+    """Equal numbers, extremes, or a random value; of 20, one or no number."""
+    usual = random_value(rng, kind, meaning)
+    one = rng.choice([0, 1, -1, meaning.low, meaning.high])
+    if isinstance(usual, int):
+        return rng.choice([usual, min(max(one, meaning.low), meaning.high)])
+    size = rng.choice([0, 1, 1, 2, 20])
+    ends = tuple(rng.choice([meaning.low, meaning.high]) for _ in range(size))
+    return rng.choice([usual, usual[:1], (one,) * size, ends])
+
+
+def emptied(row: tuple[Value, ...]) -> tuple[Value, ...]:
+    """The row with every list empty."""
+    return tuple(value if isinstance(value, int) else () for value in row)
+
+
+@cases_of(25)
+@given(cases(widest=WIDEST, degenerate=True), st.randoms(use_true_random=False))
+def test_neither_degenerate_examples_nor_their_order_matter(case: Case, random: Random) -> None:
+    shuffled = random.sample(case.task.examples, len(case.task.examples))
+    turned = replace(case, task=replace(case.task, examples=tuple(shuffled)))
+    for solver in (DepthFirst(), BottomUp(), Auto()):
+        case.solve_wholly(solver)
+        turned.solve_wholly(solver)
+    for each in (case, turned):
+        one = replace(each, limits=Limits(case.limits.max_length))
+        assert one.solve(MeetInTheMiddle()).stopped == ""
+        assert (one.solve(SortAndAdd()).program is None) == (case.least is None)
+
+
+@cases_of(3)
+@given(cases(2, degenerate=True), st.randoms(use_true_random=False))
+def test_slow_solvers_heed_degenerate_examples_in_any_order(case: Case, random: Random) -> None:
+    shuffled = random.sample(case.task.examples, len(case.task.examples))
+    turned = replace(case, task=replace(case.task, examples=tuple(shuffled)))
+    slow: list[Solver] = [Deductive()]
+    if importlib.util.find_spec("z3"):
+        slow.append(Smt())
+    for solver in slow:
+        case.solve_wholly(solver)
+        turned.solve_wholly(solver)
 
 
 @cases_of(25)

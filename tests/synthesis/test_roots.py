@@ -8,18 +8,21 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.synthesis.test_fuzz import cases_of, random_value
 from thesis_cli.synthesis import roots
+from thesis_cli.synthesis.auto import MeetInTheMiddle
 from thesis_cli.synthesis.bottom_up import Bank
 from thesis_cli.synthesis.depth_first import Clock
 from thesis_cli.synthesis.dsl import BY_NAME, INT, LIST, OPERATIONS, Operation, Semantics, Type, Value
+from thesis_cli.synthesis.program import parse, run
 from thesis_cli.synthesis.root_chains import ROOTS
 from thesis_cli.synthesis.roots import Roots
 from thesis_cli.synthesis.solver import Limits, Order
-from thesis_cli.synthesis.task import Example, Task
+from thesis_cli.synthesis.task import Example, Task, check
 from thesis_cli.synthesis.trees import Tree
 
 Values = tuple[Value, ...]
@@ -151,3 +154,27 @@ def test_all_pairs_below_a_root_are_found(drawn: tuple[Task, Semantics]) -> None
     ]
     fitting = {shape_of(tree) for tree in trees if value_of(tree, rows, meaning) == target}
     assert fitting <= {shape_of(tree) for tree in hits}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a <- [int]\nb <- int\nc <- MAP (/3) a\nd <- SCANL1 (*) c\ne <- MAP (/2) d\nf <- COUNT (<0) e",
+        "a <- int\nb <- [int]\nc <- REVERSE b\nd <- FILTER (%2==0) c\ne <- SORT c\nf <- ZIPWITH (-) e d",
+        "a <- [int]\nb <- [int]\nc <- MAP (/4) a\nd <- COUNT (%2==1) a\ne <- SCANL1 MIN c\nf <- TAKE d e",
+    ],
+)
+def test_an_example_without_items_may_stand_anywhere(text):
+    program, meaning, rng = parse(text), Semantics(), Random(2)
+    rows = [tuple(random_value(rng, kind, meaning) for kind in program.inputs) for _ in range(30)]
+    rows[2] = tuple(value if isinstance(value, int) else () for value in rows[2])
+    examples = [Example(row, y) for row in rows if (y := run(program, row, meaning)) is not None][:5]
+    assert any(all(x == () for x in e.inputs if not isinstance(x, int)) for e in examples)
+    lengths = set()
+    for turn in range(5):
+        task = Task("turned", tuple(examples[turn:] + examples[:turn]))
+        found = MeetInTheMiddle().solve(task, Order.uniform(), Limits(4), meaning).program
+        assert found is not None
+        assert check(found, task, meaning)
+        lengths.add(len(found))
+    assert len(lengths) == 1

@@ -126,6 +126,7 @@ class Chains:
         M = len(task.examples)
         places = [range(M * WIDTH, M * WIDTH + M), *(range(m * WIDTH, m * WIDTH + n) for m, n in enumerate(longest))]
         self.columns: Ints = np.array(list(chain(*places)), dtype=np.int64)
+        self._single = WIDTH * np.arange(M)  # where numbers are; a list may have no first item
         self._firsts = [M + sum(longest[:m]) for m in range(M)]
         self.least = [len(y) if isinstance(y, tuple) else 0 for y in self._outputs]
 
@@ -171,7 +172,7 @@ class Chains:
         operation = operations[-1]
         longest = np.array([rules.longest for rules in self._needs])
         rows = rows_of(self._bank, size, True)
-        k = self._bank.rows.pool[rows][:, self.columns[self._firsts]].astype(np.int64)
+        k = self._bank.rows.pool[rows][:, self._single].astype(np.int64)
         if operation.function.name == "ACCESS":
             possible, same = (k >= 0) & (k < longest), k
         else:
