@@ -6,7 +6,7 @@ import pytest
 
 from thesis_cli.commands.core.registry import command_named, entries
 from thesis_cli.reproduction import fingerprint as module
-from thesis_cli.reproduction.fingerprint import digests, fingerprint
+from thesis_cli.reproduction.fingerprint import files, fingerprint
 from thesis_cli.synthesis.solvers import SOLVERS
 
 BASE = '''
@@ -147,11 +147,9 @@ def package(tmp_path, monkeypatch):
 def test_what_counts_of_a_command(package, file, old, new, same):
     """Help, printing and drawing do not; defaults, `run` and all that it computes do."""
     path = package / f"{file}.py"
-    module._module.cache_clear()
     before = fingerprint(package / "toy.py")
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
-    module._module.cache_clear()
     assert (fingerprint(package / "toy.py") == before) is same
 
 
@@ -168,19 +166,77 @@ def test_a_changed_helper_at_any_depth_counts(tmp_path, monkeypatch):
     path.write_text("from thesis_cli.one import f\ndef run(seed):\n    return f()\n")
     before = fingerprint(path)
     (package / "deep" / "two.py").write_text("def g():\n    return 2\n")
-    module._module.cache_clear()
     assert fingerprint(path) != before
 
 
 @pytest.mark.parametrize("name", entries())
 def test_results_of_a_command_depend_on_its_file_and_on_no_front_end(name):
     file = command_named(name).file
-    found = {str(path.relative_to(module.PACKAGE)) for path in digests(file)}
+    found = {str(path.relative_to(module.PACKAGE)) for path in files(file)}
     assert f"commands/{file.name}" in found
     assert not [f for f in found if f.startswith(("cli/", "reproduction/")) or "figure" in f or "documents" in f]
     assert "commands/core/command.py" not in found
 
 
 def test_results_of_searches_depend_on_every_solver():
-    files = {file.name for file in digests(Path("experiments/search_space.py"))}
-    assert files >= {f"{entry.module}.py" for entry in SOLVERS.values()}
+    found = {file.name for file in files(Path("experiments/search_space.py"))}
+    assert found >= {f"{entry.module}.py" for entry in SOLVERS.values()}
+
+
+def test_code_may_move(tmp_path, monkeypatch):
+    """To another module, into a larger one, and from a function's import to the head of the file."""
+    package = tmp_path / "thesis_cli"
+    package.mkdir()
+    monkeypatch.setattr(module, "PACKAGE", package)
+    path = tmp_path / "e.py"
+    path.write_text("from thesis_cli.one import f as g\ndef run(seed):\n    return g()\n")
+    (package / "one.py").write_text("from thesis_cli import two\nK = 'thesis_cli.two'\ndef f():\n    return two.h(K)\n")
+    (package / "two.py").write_text(
+        "import numpy as np\nSIZE = 1\nnp.seterr(all='raise')\ndef h(x):\n    return SIZE\n"
+    )
+    before = fingerprint(path)
+    assert {file.name for file in files(path)} == {"e.py", "one.py", "two.py"}
+
+    (package / "deep").mkdir()
+    (package / "deep" / "two.py").write_text((package / "two.py").read_text() + "def other():\n    return 3\n")
+    (package / "two.py").unlink()
+    (package / "one.py").unlink()
+    (package / "large.py").write_text(
+        "def unused():\n    return 2\nK = 'thesis_cli.deep.two'\n"
+        "def f():\n    from thesis_cli.deep import two\n    return two.h(K)\n"
+    )
+    path.write_text("from thesis_cli.large import f as g\ndef run(seed):\n    return g()\n")
+    assert fingerprint(path) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("from thesis_cli.one import f, g", "from thesis_cli.one import f as g, g as f"),
+        ("f() - g()", "g() - f()"),
+        ("f() - g()", "getattr(one, 'h')()"),
+    ],
+)
+def test_names_that_are_exchanged_count(tmp_path, monkeypatch, old, new):
+    package = tmp_path / "thesis_cli"
+    package.mkdir()
+    monkeypatch.setattr(module, "PACKAGE", package)
+    (package / "one.py").write_text("def f():\n    return 1\ndef g():\n    return 2\ndef h():\n    return 3\n")
+    path = tmp_path / "e.py"
+    text = "from thesis_cli import one\nfrom thesis_cli.one import f, g\ndef run(seed):\n    return f() - g()\n"
+    path.write_text(text)
+    before = fingerprint(path)
+    path.write_text(text.replace(old, new))
+    assert fingerprint(path) != before
+
+
+def test_a_module_that_is_passed_on_counts_whole(tmp_path, monkeypatch):
+    package = tmp_path / "thesis_cli"
+    package.mkdir()
+    monkeypatch.setattr(module, "PACKAGE", package)
+    path, other = tmp_path / "e.py", package / "one.py"
+    path.write_text("from thesis_cli import one\ndef run(seed):\n    return getattr(one, 'f')()\n")
+    other.write_text("def f():\n    return 1\n")
+    before = fingerprint(path)
+    other.write_text("def f():\n    return 2\n")
+    assert fingerprint(path) != before

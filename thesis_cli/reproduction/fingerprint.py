@@ -1,14 +1,21 @@
-"""A digest of the code that computes results, for tasks of experiments and of commands."""
+"""A digest of the code that computes results, for tasks of experiments and of commands.
+
+It follows names, not files: a function keeps its digest where it stands alone, in a larger file, or
+in another folder, so that to move code computes nothing anew.
+"""
 
 from __future__ import annotations
 
 import ast
+import copy
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 PACKAGE = Path(__file__).resolve().parents[1]
 REPORTING = (
@@ -22,40 +29,193 @@ TEXTS = {"help", "metavar", "default_text"}
 """Keyword arguments that are only shown."""
 HELP_PLACE = {"option": 1, "argument": 0}
 """Functions that take a help text by position, and the position."""
+NAMESPACES = {"globals", "locals", "vars"}
+"""Functions through which a statement may use any name of its module."""
 
 
 def fingerprint(path: Path, function: str = "run") -> str:
-    """Digest of a function, what it uses in its file, and the modules of the package it imports.
+    """Digest of a function and of all statements of this package that its results depend on.
 
-    These do not count: comments, layout, docstrings and help texts; functions that are marked as
-    presentation; modules whose name ends in `figure` or `figures`; statements of the file that the
-    function does not reach, such as plots and claims.
+    A statement counts if it binds a name that one that counts uses, in its own module or by an
+    import; statements that bind no name count with their module. These do not count: where a
+    statement stands; comments, layout, docstrings and help texts; functions that are marked as
+    presentation; modules whose name ends in `figure` or `figures`.
     """
-    return hashlib.sha256("".join(sorted(digests(path, function).values())).encode()).hexdigest()[:16]
+    edges = {edge for edge, _ in _reached(path, function)}
+    return hashlib.sha256("".join(sorted(edges)).encode()).hexdigest()[:16]
 
 
-def digests(path: Path, function: str = "run") -> dict[Path, str]:
-    """Digest of each file that a function's results depend on."""
-    statements = _reachable(_parsed(path), function)
-    found = {path: _digest(statements)}
-    queue = _imports(statements)
+def files(path: Path, function: str = "run") -> set[Path]:
+    """Files that hold a statement that counts."""
+    return {statement.file for _, statement in _reached(path, function)}
+
+
+class Name(NamedTuple):
+    """A name in a module of this package; all of the module if `name` is empty."""
+
+    file: Path
+    name: str
+
+
+@dataclass(eq=False)
+class Statement:
+    """A statement of a module that is not inside another one.
+
+    Attributes
+    ----------
+    file : where it stands.
+    digest : of its text, without what does not count.
+    uses : what it uses of this package, each with the text that stands for it.
+    """
+
+    file: Path
+    digest: str
+    uses: list[tuple[str, Name]]
+
+
+@dataclass(frozen=True)
+class Module:
+    """The statements of a file.
+
+    Attributes
+    ----------
+    binders : statements by the names that they bind.
+    imports : names in other modules of this package by the names that they have here.
+    effects : statements that bind no name.
+    """
+
+    binders: dict[str, list[Statement]]
+    imports: dict[str, Name]
+    effects: list[Statement]
+
+    def statements(self, name: str) -> list[Statement]:
+        """Those that bind a name; all if it is empty, or if only the module knows what it is."""
+        if name in self.binders:
+            return self.binders[name]
+        return [] if name in self.imports else list(chain(*self.binders.values()))
+
+
+def _reached(path: Path, function: str) -> Iterator[tuple[str, Statement]]:
+    """Every statement that counts, once for each use, with a text that names user and use by their
+    digests."""
+    queue = [("", "", Name(path, function))]
+    modules: set[Path] = set()
+    done: set[Statement] = set()
     while queue:
-        file = queue.pop()
-        if file not in found:
-            found[file], imports = _module(file)
-            queue += imports
-    return found
+        user, text, target = queue.pop()
+        module = _module(target.file)
+        found = [(user, text, statement) for statement in module.statements(target.name)]
+        if target.name in module.imports:
+            queue.append((user, text, module.imports[target.name]))
+        if target.file not in modules:
+            modules.add(target.file)
+            found += [("", "", statement) for statement in module.effects]
+        for by, how, statement in found:
+            yield f"{by} {how} {statement.digest}\n", statement
+            if statement not in done:
+                done.add(statement)
+                queue += ((statement.digest, own, name) for own, name in statement.uses)
 
 
-def _parsed(path: Path) -> list[ast.stmt]:
-    """The statements of a file without what does not count."""
-    tree = _Bare().visit(ast.parse(path.read_text(encoding="utf-8")))
-    assert isinstance(tree, ast.Module)
-    return tree.body
+def _module(file: Path) -> Module:
+    return _parsed(file, file.read_text(encoding="utf-8"))
+
+
+@cache
+def _parsed(file: Path, text: str) -> Module:
+    body = _Bare().visit(ast.parse(text)).body
+    nodes = [(names, node) for each in body for names, node in _parts(each)]
+    bound = {name for names, _ in nodes for name in names}
+    imports = dict(pair for node in body for pair in _imports(node))
+    binders: dict[str, list[Statement]] = {}
+    effects = []
+    for names, node in nodes:
+        uses = sorted(set(_uses(node, file, bound, imports)))
+        statement = Statement(file, hashlib.sha256(ast.dump(_Placeless().visit(node)).encode()).hexdigest(), uses)
+        for name in names:
+            binders.setdefault(name, []).append(statement)
+        if not names:
+            effects.append(statement)
+    return Module(binders, imports, effects)
+
+
+def _parts(statement: ast.stmt) -> Iterator[tuple[list[str], ast.stmt]]:
+    """A statement with the names that it binds; an import of other packages name by name, and none of
+    this one."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        for alias in statement.names:
+            one = copy.copy(statement)
+            one.names = [alias]
+            if not _is_own(one):
+                yield [(alias.asname or alias.name).split(".")[0]], one
+        return
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        yield [statement.name], statement
+        return
+    roots: list[ast.AST] = [statement]
+    if isinstance(statement, ast.Assign):
+        roots = list(statement.targets)
+    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
+        roots = [statement.target]
+    names = (node for root in roots for node in ast.walk(root) if isinstance(node, ast.Name))
+    yield [name.id for name in names if isinstance(name.ctx, ast.Store)], statement
+
+
+def _uses(node: ast.stmt, file: Path, bound: set[str], outside: dict[str, Name]) -> Iterator[tuple[str, Name]]:
+    """What a statement uses of this package: by names of its module, by imports, and as attributes of
+    modules."""
+    imports = {**outside, **dict(pair for inner in ast.walk(node) for pair in _imports(inner))}
+    attributes = {id(inner.value): inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name):
+            name = inner.id
+            if name in NAMESPACES:
+                yield name, Name(file, "")
+            elif name in imports:
+                target, attribute = imports[name], attributes.get(id(inner), "")
+                if target.name or not attribute:
+                    yield name, target
+                else:
+                    yield f"{name}.{attribute}", Name(target.file, attribute)
+            elif name in bound:
+                yield name, Name(file, name)
+
+
+def _imports(node: ast.AST) -> Iterator[tuple[str, Name]]:
+    """Names of this package that compute results, by the names that an import gives them."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if file := _file_of(alias.name):
+                yield alias.asname or alias.name.split(".")[0], Name(file, "")
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        for alias in node.names:
+            local = alias.asname or alias.name
+            if file := _file_of(f"{node.module}.{alias.name}"):
+                yield local, Name(file, "")
+            elif file := _file_of(node.module):
+                yield local, Name(file, alias.name)
+
+
+def _is_own(node: ast.Import | ast.ImportFrom) -> bool:
+    name = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
+    return name.split(".")[0] == PACKAGE.name
+
+
+def _file_of(module: str) -> Path | None:
+    """The file of a module of this package on which results may depend, by its name."""
+    root, *parts = module.split(".")
+    own = ".".join(parts)
+    if root != PACKAGE.name or any(f"{own}.".startswith(f"{name}.") for name in REPORTING):
+        return None
+    if re.search(r"(^|[._])figures?(\.|$)", own):
+        return None
+    base = PACKAGE.joinpath(*parts)
+    return next((file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()), None)
 
 
 class _Bare(ast.NodeTransformer):
-    """Removes docstrings, help texts and functions that are marked as presentation."""
+    """Removes docstrings, help texts, functions that are marked as presentation, and what only a type
+    checker reads."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
         names = (getattr(d, "id", getattr(d, "attr", None)) for d in node.decorator_list)
@@ -67,6 +227,10 @@ class _Bare(ast.NodeTransformer):
     def visit_Module(self, node: ast.Module) -> ast.AST:
         return self._body(node)
 
+    def visit_If(self, node: ast.If) -> Any:
+        self.generic_visit(node)
+        return node.orelse if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" else node
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         node.keywords = [k for k in node.keywords if k.arg not in TEXTS]
         place = HELP_PLACE.get(getattr(node.func, "id", getattr(node.func, "attr", "")))
@@ -75,74 +239,29 @@ class _Bare(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def _body(self, node: Any) -> ast.AST:
-        first = node.body[0] if node.body else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-            del node.body[0]
+        node.body = [
+            each for each in node.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+        ]
         self.generic_visit(node)
         node.body = node.body or [ast.Pass()]
         return node  # type: ignore[no-any-return]
 
 
-def _reachable(body: list[ast.stmt], name: str) -> list[ast.stmt]:
-    """The top-level statements that bind `name`, or names that those use, and so on."""
-    binders: dict[str, list[ast.stmt]] = {}
-    for statement in body:
-        for bound in _bound(statement):
-            binders.setdefault(bound, []).append(statement)
-    found: list[ast.stmt] = []
-    queue = [name]
-    while queue:
-        for statement in binders.pop(queue.pop(), ()):
-            found.append(statement)
-            queue += [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
-    return [statement for statement in body if statement in found]
+class _Placeless(ast.NodeTransformer):
+    """Removes what says where other code of this package stands: imports, also inside functions."""
 
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        if getattr(node, "body", None) == []:
+            node.body = [ast.Pass()]  # type: ignore[attr-defined]
+        return node
 
-def _bound(statement: ast.stmt) -> Iterable[str]:
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return [statement.name]
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return [(alias.asname or alias.name).split(".")[0] for alias in statement.names]
-    roots: list[ast.AST] = [statement]
-    if isinstance(statement, ast.Assign):
-        roots = list(statement.targets)
-    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
-        roots = [statement.target]
-    names = (node for root in roots for node in ast.walk(root) if isinstance(node, ast.Name))
-    return [name.id for name in names if isinstance(name.ctx, ast.Store)]
+    def visit_Import(self, node: ast.Import) -> ast.AST | None:
+        return None if _is_own(node) else node
 
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        return None if _is_own(node) else node
 
-@cache
-def _module(path: Path) -> tuple[str, tuple[Path, ...]]:
-    body = _parsed(path)
-    return _digest(body), tuple(_imports(body))
-
-
-def _digest(statements: list[ast.stmt]) -> str:
-    return hashlib.sha256(ast.dump(ast.Module(statements, [])).encode()).hexdigest()
-
-
-def _imports(statements: list[ast.stmt]) -> list[Path]:
-    names: list[str] = []
-    for node in (inner for statement in statements for inner in ast.walk(statement)):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    own = [name.partition(".")[2] for name in names if name.split(".")[0] == PACKAGE.name]
-    return [file for file in map(_file_of, filter(_computes, own)) if file]
-
-
-def _computes(module: str) -> bool:
-    """Whether results may depend on a module, by its name inside this package."""
-    if not module or any(f"{module}.".startswith(f"{name}.") for name in REPORTING):
-        return False
-    return not re.search(r"(^|[._])figures?(\.|$)", module)
-
-
-def _file_of(module: str) -> Path | None:
-    base = PACKAGE.joinpath(*module.split("."))
-    for file in (base.with_suffix(".py"), base / "__init__.py"):
-        if file.is_file():
-            return file
-    return None
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        is_place = isinstance(node.value, str) and node.value.startswith(f"{PACKAGE.name}.")
+        return ast.Constant(PACKAGE.name) if is_place else node
