@@ -1,32 +1,37 @@
 # Everything runs from .venv, which `make install` builds (again only when the pins change).
-#   make test | test-long | lint | reproduce-quick | reproduce-all | report     JOBS=2, UV=no and COMPILE=no are understood.
+#   make test | test-nn | test-long | lint | reproduce-quick | reproduce-all | report     JOBS=2, UV=no and COMPILE=no are understood.
 #   make install EXTRAS=dev,nn    with PyTorch, to train the guide network; without it, tests of training are left out
-#   make test SEED=3    draws other examples than those that are always the same
+#   make test SEED=3    draws other examples than those that are always the same, and shuffles the order of the tests
 #   make reproduce-all ENGINE=slurm SLURM='--partition short --time 30 --array-limit 50'    see docs/cluster.md
 PYTHON ?= python3
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())')
 ENGINE ?= local
 UV ?= $(shell command -v uv 2>/dev/null)
 BIN := .venv/bin
-STAMP := .venv/installed
-COMPILED := .venv/compiled
 EXTRAS ?= dev
+COMMA := ,
+STAMP := .venv/installed-$(subst $(COMMA),-,$(EXTRAS))
+COMPILED := .venv/compiled
 INSTALL_ARGS := -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-long lint docs reproduce-quick reproduce-all report tables cps1988 tasks picture prior published models families silhouettes held-out weights other-weights bench peers constraints wheel axe clean
+.PHONY: install test test-nn test-long lint docs reproduce-quick reproduce-all report tables cps1988 tasks picture prior published models families silhouettes held-out weights other-weights bench peers constraints wheel axe clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
-# uv where it is there and works; otherwise (or with UV=no) the standard library's venv and pip.
-$(STAMP): pyproject.toml constraints.txt
+# uv where it is there and works; otherwise (or with UV=no) the standard library's venv and pip. More extras are added to
+# the environment that stands; other pins make it anew.
+.venv/made: pyproject.toml constraints.txt
 	rm -rf .venv
-	if [ -n "$(UV)" ] && [ "$(UV)" != no ] \
-	  && "$(UV)" venv -q --python "$$(command -v $(PYTHON))" .venv \
-	  && "$(UV)" pip install -q --python $(BIN)/python $(INSTALL_ARGS); then \
+	{ [ -n "$(UV)" ] && [ "$(UV)" != no ] && "$(UV)" venv -q --python "$$(command -v $(PYTHON))" .venv; } \
+	  || $(PYTHON) -m venv --clear .venv
+	touch $@
+
+$(STAMP): .venv/made
+	if [ -n "$(UV)" ] && [ "$(UV)" != no ] && "$(UV)" pip install -q --python $(BIN)/python $(INSTALL_ARGS); then \
 	    echo "installed with uv"; \
 	else \
-	    rm -rf .venv && $(PYTHON) -m venv .venv \
-	    && $(BIN)/python -m pip install -q --disable-pip-version-check $(INSTALL_ARGS) \
+	    { [ -x $(BIN)/pip ] || $(PYTHON) -m venv --clear .venv; } \
+	    && $(BIN)/python -m pip install -q --disable-pip-version-check $(INSTALL_ARGS) && touch .venv/made \
 	    && echo "installed with pip"; \
 	fi
 	touch $@
@@ -38,12 +43,17 @@ $(COMPILED): $(STAMP)
 	touch $@
 
 # Byte code is kept even where the environment forbids it: many tests start processes. Each of these has one thread for
-# linear algebra, because threads that wait for each other take the cores from other tests.
+# linear algebra, because threads that wait for each other take the cores from other tests. SEED also shuffles the order.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
-	$(if $(SEED),--hypothesis-seed=$(SEED))
+	$(if $(SEED),--hypothesis-seed=$(SEED) --randomly-seed=$(SEED) --randomly-dont-reset-seed,-p no:randomly)
 
 test: install
 	$(PYTEST)
+
+# The tests that `make test` leaves out where PyTorch is not installed; adds it to .venv, and so for good.
+test-nn:
+	$(MAKE) install EXTRAS=dev,nn
+	$(PYTEST) -m torch
 
 # All cases, also those that take longer (fuzzed files, comparisons with other readers, Slurm at
 # length), and many more examples of each property: an hour and more.

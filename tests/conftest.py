@@ -7,7 +7,10 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -27,11 +30,7 @@ settings.load_profile("quick")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """With `--hypothesis-seed` the seed decides what is drawn, as it does in the profile `long`.
-
-    Fonts of type 3 take a third of the time of PDFs; `test_figures.py` has those that users get.
-    """
-    STYLE["pdf.fonttype"] = 3
+    """With `--hypothesis-seed` the seed decides what is drawn, as it does in the profile `long`."""
     if config.getoption("--hypothesis-seed", None) is not None:
         settings.load_profile("seeded")
 
@@ -47,6 +46,34 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test of training is left out where PyTorch is not installed."""
+    if item.get_closest_marker("torch") and not find_spec("torch"):
+        pytest.skip("PyTorch is not installed: make install EXTRAS=dev,nn")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_fonts() -> Iterator[None]:
+    """Fonts of type 3 take a third of the time of PDFs; `test_figures.py` has those that users get."""
+    with mock.patch.dict(STYLE, {"pdf.fonttype": 3}):
+        yield
+
+
+@pytest.fixture
+def uncached() -> Iterator[Callable[..., None]]:
+    """Makes cached functions forget what they know, now and after a test that changes what they depend
+    on."""
+    forgetful: list[Any] = []
+
+    def forget(*functions: Any) -> None:
+        forgetful.extend(functions)
+        for function in functions:
+            function.cache_clear()
+
+    yield forget
+    forget(*forgetful)
 
 
 @st.composite

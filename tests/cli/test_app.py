@@ -155,7 +155,12 @@ def data_files():
     return sorted(path for path in (ROOT / "data").rglob("*") if "__pycache__" not in path.parts)
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "reproduce"])
+NEEDS = {"train-guide": pytest.mark.torch}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=NEEDS.get(name, ())) for name in COMMANDS if name != "reproduce"]
+)
 def test_the_examples_of_the_help_run_one_after_another(cli, checkout, name):
     """They leave nothing among the data. A search may find no answer in time, which is status 1."""
     before = data_files()

@@ -20,12 +20,12 @@ def test_without_pytorch_one_line_says_what_to_install(cli, monkeypatch):
 @pytest.fixture
 def corpus(cli):
     """A corpus so small that examples are held back, not programs."""
-    pytest.importorskip("torch")
     arguments = ("--length", 1, "--count", 20, "--examples", 10, "--seed", 1, "--out", "small.corpus", "--quiet")
     assert cli("make-corpus", *arguments).status == 0
     return "small.corpus"
 
 
+@pytest.mark.torch
 def test_weights_card_curve_and_figure(cli, tmp_path, corpus):
     arguments = ("--corpus", corpus, "--programs-seen", 1024, "--embedding", 2, "--out", "g.safetensors")
     result = cli("train-guide", *arguments, "--figure", "g.png", "--quiet")
@@ -47,6 +47,7 @@ def test_weights_card_curve_and_figure(cli, tmp_path, corpus):
     assert "--overwrite" in refused.err
 
 
+@pytest.mark.torch
 def test_bad_input_is_one_line(cli, tmp_path, corpus):
     arguments = ("train-guide", "--corpus", corpus, "--programs-seen", 256, "--embedding", 2, "--out", "g.safetensors")
     (tmp_path / "g.checkpoint").write_bytes(b"PK\x03\x04 and then nothing")
@@ -65,8 +66,8 @@ def test_bad_input_is_one_line(cli, tmp_path, corpus):
     assert cli(*arguments, "--overwrite", "--quiet").status == 0
 
 
+@pytest.mark.torch
 def test_a_corpus_of_another_range_makes_a_network_for_that_range():
-    pytest.importorskip("torch")
     made = tc.make_corpus(length=1, count=20, seed=1, range=(-9, 20), examples=10).corpus
     found = tc.train_guide(corpus=made, programs_seen=256, embedding=2)
     assert found.arrays["embedding"].shape == (31, 2)

@@ -110,11 +110,12 @@ def test_weights_by_length_add_up_to_the_programs_of_each():
     assert made.weights[made.lengths == 3].sum() > 8000
 
 
-def test_programs_that_are_drawn_stand_for_all_that_are_well_typed(monkeypatch):
+def test_programs_that_are_drawn_stand_for_all_that_are_well_typed(monkeypatch, uncached):
     """With what is enumerated cut to 1 line, so that programs of 2 lines are drawn."""
     whole = make_corpus(CorpusPlan(2, 10**4, shorter=True, signatures=[(LIST,)]), np.random.default_rng(0))
     for module in ("behaviours", "balance", "balance_fit", "corpus_maker"):
         monkeypatch.setattr(f"thesis_cli.synthesis.{module}.ENUMERATED", 1)
+    uncached(behaviours._enumerated, proposal)
     plan = CorpusPlan(2, 40, shorter=True, signatures=[(LIST,)], balance=("length",))
     made = make_corpus(plan, np.random.default_rng(0))
     estimate = made.weights[made.lengths == 2]

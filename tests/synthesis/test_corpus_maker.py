@@ -140,10 +140,11 @@ def test_a_corpus_goes_on_from_its_first_parts(monkeypatch, done):
     assert len({(p.inputs, p.output, behaviour(p, DEFAULT)) for p in programs}) == len(programs)
 
 
-def test_all_shorter_programs_can_be_gone_through(monkeypatch):
+def test_all_shorter_programs_can_be_gone_through(monkeypatch, uncached):
     """With what is enumerated cut to 1 line, so that programs of 3 lines are in the place of those
     of 5."""
     monkeypatch.setattr(behaviours, "ENUMERATED", 1)
+    uncached(behaviours._enumerated)
     for exhaustive in (False, True):
         made = make_corpus(CorpusPlan(3, 200, signatures=[(LIST,)], exhaustive=exhaustive), rng())
         known = behaviours_of_short_programs() & {(p.output, behaviour(p, DEFAULT)) for p in made.programs()}

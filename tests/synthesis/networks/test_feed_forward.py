@@ -52,8 +52,10 @@ def test_logits_are_those_of_the_definition(sizes: dict[str, int], tmp_path: Pat
     np.testing.assert_allclose(found, by_loops(weights, encoded), rtol=ULPS, atol=10 * ULPS)
 
 
+@pytest.mark.torch
 def test_logits_are_those_of_torch(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     weights = load(random_weights(tmp_path / "a.safetensors", embedding=20, layers=3, units=256))
     encoded = encode(TASKS)
     arrays = {name: torch.from_numpy(array.copy()) for name, array in weights.arrays.items()}

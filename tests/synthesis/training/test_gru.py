@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 from tests.synthesis.networks.test_feed_forward import TASKS, ULPS  # noqa: E402
 from thesis_cli.base.errors import InputError  # noqa: E402

@@ -12,6 +12,7 @@ from thesis_cli.synthesis.networks.next_line import PRUNING, NextLine, Sizes
 from thesis_cli.synthesis.training.corpora import held_out
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 from thesis_cli.synthesis.corpus import Corpus  # noqa: E402
 from thesis_cli.synthesis.training.data import TrainingData  # noqa: E402

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 import thesis_cli as tc  # noqa: E402
 from thesis_cli.base.errors import InputError  # noqa: E402

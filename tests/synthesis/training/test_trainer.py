@@ -14,6 +14,7 @@ from thesis_cli.synthesis.training.corpora import held_out, training_corpus
 from thesis_cli.synthesis.training.data import Stream, TrainingData
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 from thesis_cli.synthesis.training.checkpoints import Checkpoints  # noqa: E402
 from thesis_cli.synthesis.training.feed_forward import FeedForwardLearner  # noqa: E402
