@@ -10,7 +10,7 @@ import pytest
 from thesis_cli.base.errors import InputError
 from thesis_cli.embeddings.closed_forms import Laws
 from thesis_cli.embeddings.expansion import Expansion, push_forward, wasserstein
-from thesis_cli.semantics.denotation import Settings, Table
+from thesis_cli.semantics.denotation import POOL, Settings, Table
 from thesis_cli.semantics.evaluate import evaluate
 from thesis_cli.semantics.parser import parse
 
@@ -109,6 +109,22 @@ def test_the_bound_of_a_sum_holds_in_closed_form(method):
     assert error <= found.rkhs_error < 8 * error + 1e-3
     assert len(found.expansion) <= 20
     assert [step.after <= 20 < step.before for step in found.steps] == [True, True]
+
+
+@pytest.mark.parametrize("size", [511, 512, 513, 700, 1000, 1001])
+def test_what_is_sampled_has_no_bound(size):
+    """Up to 512 points, all combinations fit into the pool; from 1,001 on, no law has a closed form."""
+    assert POOL == 512**2
+    for text, law in (
+        ("normal(0, 1) + normal(0, 1)", Laws.normal(0, math.sqrt(2))),
+        ("3 * (normal(0, 1) - normal(1, 2))", Laws.normal(-3, math.sqrt(45))),
+    ):
+        found = evaluate(parse(text), Settings(size=size))
+        assert law.distance(found.expansion, found.kernel) <= found.rkhs_error
+        assert math.isfinite(found.rkhs_error) == (size <= 512)
+        if size > 512:
+            assert "are sampled" in found.error.reason
+    assert math.isfinite(evaluate(parse("2 * normal(0, 1)"), Settings(size=size)).rkhs_error)
 
 
 def test_a_multiple_is_measured_with_the_kernel_that_fits():

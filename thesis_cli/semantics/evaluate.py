@@ -175,11 +175,9 @@ class Evaluator:
                 return self.settled(bound(self, node, worlds), node, kernel)
         wanted = kernels_of_arguments(node, kernel)
         parts = [self.value(part, worlds, one) for part, one in zip(node.arguments, wanted, strict=True)]
-        rule = self._function if node.name in FUNCTIONS else self._distribution
-        batch = rule(node, parts)
-        if kernel is not None and batch.closed:
-            batch = replace(batch, embedded=composed(node, parts, kernel))
-        return self.settled(batch, node, kernel)
+        if node.name in FUNCTIONS:
+            return self.settled(self._function(node, parts, kernel), node, kernel)
+        return self.settled(self._distribution(node, parts), node, kernel)
 
     def settled(self, batch: Batch, node: Expression, kernel: Kernel | None = None) -> Batch:
         """A batch that no variable matters to, its equal points merged and, if there are more than
@@ -230,8 +228,10 @@ class Evaluator:
         """The combinations of the points of some expressions."""
         return combined(parts, self.pool, self.rng, self.settings.draws == "cells")
 
-    def _function(self, node: Call, parts: list[Batch]) -> Batch:
-        """f(e1, ..., en): sum_ij a_i b_j Phi(f(x_i, y_j))."""
+    def _function(self, node: Call, parts: list[Batch], kernel: Kernel | None) -> Batch:
+        """f(e1, ..., en): sum_ij a_i b_j Phi(f(x_i, y_j)), with a bound of the error that `kernel` measures
+        unless a sample stands for the sum.
+        """
         function = FUNCTIONS[node.name]
         found = self.together(parts)
         with np.errstate(all="ignore"):
@@ -250,7 +250,10 @@ class Evaluator:
             error = error + Limit.of(
                 math.inf, f"combinations of the arguments of {node.name} at {node.place} are sampled"
             )
-        return Batch(values, found.weights, error, function.ranging([p.operand for p in parts]), slopes, undefined)
+        batch = Batch(values, found.weights, error, function.ranging([p.operand for p in parts]), slopes, undefined)
+        if kernel is None or found.sampled or not batch.closed:
+            return batch
+        return replace(batch, embedded=composed(node, parts, kernel))
 
     def _distribution(self, node: Call, parts: list[Batch]) -> Batch:
         """D(e1, ..., en): sum_ij a_i b_j mu(D(x_i, y_j))."""

@@ -18,7 +18,7 @@ SIZES = {"annealing": [2, 2], "thermodynamic": [2, 2]}
 def test_every_method_answers(name):
     found, seconds = answers(name, ISING, SIZES.get(name, [2]), np.random.SeedSequence(0))
     assert found
-    assert seconds > 0
+    assert seconds >= 0
     log_z = exact_log_partition_function(ISING)[0]
     for answer in found:
         assert math.isfinite(answer.value)

@@ -52,4 +52,4 @@ def test_a_task_of_the_experiment_has_all_guides_in_turn() -> None:
     assert (found.call[found.guide == PRIOR] == 0).all()
     called = run(None, **call)
     assert called.task.tolist() == [2]
-    assert called.seconds[0] > 0
+    assert called.seconds[0] >= 0

@@ -64,7 +64,7 @@ def test_every_solver_is_timed(name):
     began = time.process_time()
     solution, seconds = timed(name, task, Order.uniform(), Limits(2))
     assert check(solution.program, task)
-    assert 0 < seconds <= time.process_time() - began
+    assert 0 <= seconds <= time.process_time() - began
 
 
 def test_a_solver_has_answered_before_it_is_timed(monkeypatch):
