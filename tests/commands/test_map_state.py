@@ -76,6 +76,10 @@ def test_the_best_configurations_in_order(cli, tmp_path):
     third = {row["name"]: row["label"] for row in rows if row["rank"] == "3"}
     assert third == dict(zip(ASIA, ["no", "no", "yes", "yes", "no", "yes", "yes", "yes"], strict=True))
     assert (tmp_path / "best.MPE").read_text() == "MPE\n8 1 1 0 0 0 0 0 0\n"
+    named = json.loads(cli("map", MODELS / "asia.bif", "--best", 2, "--json").out)
+    assert [own["assignment"]["smoke"] for own in named["ranking"]] == [
+        ("yes", "no")[own["states"][2]] for own in named["ranking"]
+    ]
     record = json.loads(cli("map", NETWORK, "--best", 3, "--json").out)
     assert len({tuple(found["states"]) for found in record["ranking"]}) == 3
 

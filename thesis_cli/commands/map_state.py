@@ -124,17 +124,21 @@ class MapStateResult(Result):
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """The configuration and its certificate."""
-        named = {}
-        columns = self.columns
+        columns, size = self.columns, self.found.states.size
+        labels: list[Any] = []
         if "name" in columns:
             labels = list(columns["label"] if "label" in columns else columns["state"].tolist())
-            size = self.found.states.size
-            named = {"assignment": dict(zip(columns["name"][:size], labels[:size], strict=True))}
+
+        def assignment(rank: int) -> dict[str, Any]:
+            """The states of a configuration by name, if the model has names."""
+            own = labels[rank * size : (rank + 1) * size]
+            return {"assignment": dict(zip(columns["name"][:size], own, strict=True))} if own else {}
+
         ranked = {}
         if self.ranking:
-            found = zip(self.ranking.values.tolist(), self.ranking.states.tolist(), strict=True)
-            ranked = {"ranking": [{"value": value, "states": states} for value, states in found]}
-        return {**vars(self.found), "states": self.found.states.tolist(), **named, **ranked}
+            found = enumerate(zip(self.ranking.values.tolist(), self.ranking.states.tolist(), strict=True))
+            ranked = {"ranking": [{"value": value, "states": states, **assignment(k)} for k, (value, states) in found]}
+        return {**vars(self.found), "states": self.found.states.tolist(), **assignment(0), **ranked}
 
 
 def run(request: MapRequest, progress: Progress) -> MapStateResult:

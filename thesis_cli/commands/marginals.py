@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -29,7 +29,7 @@ from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
 from thesis_cli.commands.shared.uai_file import check_uai, uai_option, write_uai
-from thesis_cli.commands.shared.variables import naming_columns
+from thesis_cli.commands.shared.variables import distribution_lines, naming_columns, state_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from thesis_cli.models.factor_graph import FactorGraph
 
 MethodName = Literal["exact", "bethe", "trw", "sample"]
-
-SHOWN, SHOWN_STATES = 16, 8
-"""Variables, and states of each, that the summary lists; the table has all."""
 
 logger = logging.getLogger("thesis_cli")
 
@@ -68,6 +65,8 @@ class MarginalsResult(Result):
     ----------
     table : a row for each state of each variable: variable, state and probability; their names, if
         the model has them; for samples the standard error.
+    states : for each variable, by its name or as x0, x1, ..., the names of its states, else their
+        numbers.
     marginals : one array for each variable, the probabilities of its states as they are numbered
         without evidence.
     log_z : ln Z, exact, bounded or approximate as the marginals are; None for samples.
@@ -75,6 +74,7 @@ class MarginalsResult(Result):
     description : size of the model.
     """
 
+    states: Mapping[str, Sequence[str]]
     marginals: list[Floats]
     log_z: float | None
     algorithm: str
@@ -83,27 +83,21 @@ class MarginalsResult(Result):
     @presentation
     def lines(self) -> list[tuple[str, str]]:
         """Model, method, and a line for each of the first variables."""
-        columns, n = self.columns, len(self.marginals)
-        lines = [("model", f"{self.settings['model']}: {self.description}"), ("marginals", self.algorithm)]
-        labels, start = columns["label" if "label" in columns else "state"], 0
-        for i, probabilities in enumerate(self.marginals[:SHOWN]):
-            size = probabilities.size
-            pairs = zip(labels[start : start + size][:SHOWN_STATES], probabilities, strict=False)
-            more = f" ... ({size} states)" * (size > SHOWN_STATES)
-            lines.append(
-                (columns["name"][start] if "name" in columns else f"x{i}", ", ".join(map(_pair, pairs)) + more)
-            )
-            start += size
-        if n > SHOWN:
-            lines.append(("...", f"{n} variables in all"))
-        return lines
+        return [
+            ("model", f"{self.settings['model']}: {self.description}"),
+            ("marginals", self.algorithm),
+            *distribution_lines(self.states, self.marginals),
+        ]
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """How the marginals were found, and they themselves in the order of the variables."""
-        names = {"names": list(dict.fromkeys(self.columns["name"]))} if "name" in self.columns else {}
-        found = {"algorithm": self.algorithm, "log_z": self.log_z, **names}
-        return {**found, "marginals": [table.tolist() for table in self.marginals]}
+        return {
+            "algorithm": self.algorithm,
+            "log_z": self.log_z,
+            "states": self.states,
+            "marginals": [table.tolist() for table in self.marginals],
+        }
 
 
 @dataclass(frozen=True)
@@ -141,6 +135,7 @@ def run(request: MarginalsRequest, progress: Progress) -> MarginalsResult:
         columns=_columns(model, tables, found.standard_errors),
         request=request,
         settings=settings_of(request, method=method, seed=seed),
+        states=state_names(model),
         marginals=tables,
         log_z=found.log_z,
         algorithm=found.algorithm,
@@ -245,11 +240,6 @@ def _columns(graph: FactorGraph, tables: list[Floats], errors: Floats | None) ->
         whole = [np.zeros(k) if i in graph.observed else left[i] for i, k in enumerate(graph.unobserved)]
         columns["standard_error"] = np.concatenate(whole)
     return Columns(columns)
-
-
-@presentation
-def _pair(pair: tuple[object, float]) -> str:
-    return f"{pair[0]} {pair[1]:.4g}"
 
 
 COMMAND = Command(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli.base.columns import Columns
@@ -32,15 +31,12 @@ from thesis_cli.commands.core.fields import option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
-from thesis_cli.commands.shared.variables import column_names
+from thesis_cli.commands.shared.variables import column_names, distribution_lines, state_names
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
+    from thesis_cli.base.arrays import Floats, Ints
     from thesis_cli.inference.solver import MapSolver
     from thesis_cli.models.factor_graph import FactorGraph, Model
-
-SHOWN = 16
-"""Variables whose mean state the summary lists."""
 
 logger = logging.getLogger("thesis_cli")
 
@@ -77,18 +73,23 @@ class SampleResult(Result):
     algorithm : how the configurations were drawn.
     distribution : the distribution that they follow.
     search : costs of `sequential`: attempts, acceptance, clipped steps, U(alpha) and MAP calls.
+    states : for each variable, by its name or as x0, x1, ..., the names of its states, else their
+        numbers; empty for a vector.
+    frequencies : one array for each of these variables: the share of the draws in each state.
     description : size of the model.
     """
 
     algorithm: str
     distribution: str
     search: Mapping[str, Any] = field(default_factory=dict)
+    states: Mapping[str, Sequence[str]]
+    frequencies: list[Floats]
     description: str
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
-        """Model, how the draws were made, and the mean state of the first variables."""
-        n, search = len(self.columns), self.search
+        """Model, how the draws were made, and how often the first variables had each state."""
+        search = self.search
         lines = [
             ("model", f"{self.settings['model']}: {self.description}"),
             ("draws", f"{self.columns.count:,} by {self.algorithm}: {self.distribution}"),
@@ -101,13 +102,18 @@ class SampleResult(Result):
                     f"steps, {search['map_calls']:,} MAP calls",
                 )
             )
-        named = [f"{name} {states.mean():.3f}" for name, states in islice(self.columns.items(), SHOWN)]
-        return [*lines, ("mean state", ", ".join(named) + f" ... ({n} variables in all)" * (n > SHOWN))]
+        return [*lines, *distribution_lines(self.states, self.frequencies)]
 
     @presentation
     def facts(self) -> Mapping[str, Any]:
-        """How the draws were made, and what they cost."""
-        return {"algorithm": self.algorithm, "distribution": self.distribution, **self.search}
+        """How the draws were made, what they cost, and the frequencies of the states."""
+        return {
+            "algorithm": self.algorithm,
+            "distribution": self.distribution,
+            **self.search,
+            "states": self.states,
+            "frequencies": [shares.tolist() for shares in self.frequencies],
+        }
 
 
 @dataclass(frozen=True)
@@ -122,6 +128,8 @@ class _Draws:
 
 def run(request: SampleRequest, progress: Progress) -> SampleResult:
     """Draw by the method asked for."""
+    import numpy as np
+
     from thesis_cli.models.factor_graph import FactorGraph
 
     model = open_model(request.model, request.format, request.evidence, request.probabilities)
@@ -134,6 +142,8 @@ def run(request: SampleRequest, progress: Progress) -> SampleResult:
         else:
             draw = _perturbed if request.method == "perturb" else _sequential
             draws = draw(model, request, seed, progress)
+    states = state_names(model) if isinstance(model, FactorGraph) else {}
+    pairs = zip(states.values(), draws.states.T, strict=False)
     return SampleResult(
         columns=Columns(dict(zip(column_names(model), draws.states.T, strict=True))),
         request=request,
@@ -141,6 +151,8 @@ def run(request: SampleRequest, progress: Progress) -> SampleResult:
         algorithm=draws.algorithm,
         distribution=draws.distribution,
         search=draws.search,
+        states=states,
+        frequencies=[np.bincount(drawn, minlength=len(own)) / request.count for own, drawn in pairs],
         description=model.describe(),
     )
 

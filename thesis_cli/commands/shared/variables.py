@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.commands.core.result import presentation
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Ints
+    from thesis_cli.base.arrays import Floats, Ints
     from thesis_cli.base.columns import Columns
-    from thesis_cli.models.factor_graph import Model
+    from thesis_cli.models.factor_graph import FactorGraph, Model
+
+SHOWN, SHOWN_STATES = 16, 8
+"""Variables, and states of each, that a summary lists."""
 
 
 def naming_columns(model: Model, variables: Ints, states: Ints) -> dict[str, Any]:
@@ -51,3 +56,32 @@ def texts(columns: Columns, count: int) -> list[str]:
     if "name" not in columns:
         return states
     return [f"{name}={state}" for name, state in zip(columns["name"], states, strict=False)]
+
+
+def state_names(graph: FactorGraph) -> dict[str, tuple[str, ...]]:
+    """The states of each variable, as they are numbered without evidence: names, else numbers."""
+    names = graph.names
+    return {
+        column: tuple(names.state(i, k) if names else str(k) for k in range(graph.unobserved[i]))
+        for i, column in enumerate(column_names(graph))
+    }
+
+
+@presentation
+def distribution_lines(
+    states: Mapping[str, Sequence[str]], probabilities: Sequence[Floats]
+) -> list[tuple[str, str]]:
+    """A line for each of the first variables, with the probabilities of its first states.
+
+    Parameters
+    ----------
+    states : as `state_names` gives them.
+    probabilities : for each variable one for each state.
+    """
+    lines = []
+    for (name, own), p in islice(zip(states.items(), probabilities, strict=True), SHOWN):
+        pairs = ", ".join(f"{state} {value:.4g}" for state, value in islice(zip(own, p, strict=True), SHOWN_STATES))
+        lines.append((name, pairs + f" ... ({len(own)} states)" * (len(own) > SHOWN_STATES)))
+    if len(states) > SHOWN:
+        lines.append(("...", f"{len(states)} variables in all"))
+    return lines
