@@ -67,10 +67,11 @@ lint: install
 	$(BIN)/lint-imports
 
 # The tables of options in docs/ and the types of the Python functions, from thesis_cli/commands; and
-# docs/coverage.md, from data/coverage/ and results/claims.csv.
+# docs/coverage.md, from data/coverage/ and results/claims.csv; and hours in docs/reproduce.md, from the records.
 docs: install
 	$(BIN)/python -m thesis_cli.commands.core.documents
 	$(BIN)/python -m thesis_cli.reproduction.coverage
+	$(BIN)/python -m thesis_cli.reproduction.costs
 
 reproduce-quick: install
 	$(BIN)/thesis-cli reproduce --preset quick --jobs $(JOBS)

@@ -11,6 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from thesis_cli.base.files import write_atomic
+from thesis_cli.cli import build
+from thesis_cli.commands.core.command import Command
+from thesis_cli.reproduction import costs
+from thesis_cli.reproduction.registry import Checkout
+from thesis_cli.studies.learning import silhouettes
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTEBOOK = ROOT / "docs" / "tour.ipynb"
@@ -34,20 +40,42 @@ def test_links_lead_somewhere(document):
         assert (document.parent / target).exists(), target
 
 
-def commands(document: Path) -> list[str]:
-    """Lines of `console` blocks that start with `$ thesis-cli`."""
-    blocks = re.findall(r"```console\n(.*?)```", document.read_text(), re.DOTALL)
-    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ thesis-cli ")]
+def blocks(document: Path, *kinds: str) -> list[tuple[str, str]]:
+    """The blocks of these kinds, each with its kind."""
+    found = re.findall(r"^```(\w+)\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE)
+    return [(kind, text) for kind, text in found if kind in kinds]
 
 
-@pytest.mark.parametrize(("document", "command"), [(d, c) for d in DOCUMENTS for c in commands(d)])
-def test_examples_of_the_shell_run_and_print_what_they_show(document, command, cli, checkout):
-    """What is shown must be printed to the letter, but for times, and for the ends of intervals from
-    simulated releases: their fits amplify the rounding of a processor.
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+def test_blocks_say_what_they_are(document):
+    opened = re.findall(r"^```(\w*)\n.*?^```$", document.read_text(), re.DOTALL | re.MULTILINE)
+    assert set(opened) <= {"console", "python", "sh", "text", "toml"}
+
+
+def commands(text: str) -> list[str]:
+    """Lines of a block that start the program, without prompt and without what a comment says."""
+    joined = text.replace("\\\n", " ").splitlines()
+    lines = [line.removeprefix("$ ") for line in joined if line.removeprefix("$ ").startswith("thesis-cli ")]
+    return [re.sub(r" +# .*", "", line) for line in lines]
+
+
+def shown_after(command: str, text: str) -> str:
+    """What a block shows below a command."""
+    found = re.search(re.escape(f"$ {command}\n") + r"((?:(?!\$ ).*\n)*)", text)
+    return found[1] if found else ""
+
+
+CONSOLE = [(d, text, c) for d in DOCUMENTS for _, text in blocks(d, "console") for c in commands(text)]
+
+
+@pytest.mark.parametrize(("text", "command"), [c[1:] for c in CONSOLE], ids=[f"{d.name}: {c}" for d, _, c in CONSOLE])
+def test_examples_of_the_shell_run_and_print_what_they_show(text, command, cli, checkout):
+    """What a block `console` shows must be printed to the letter, but for times, and for the ends of
+    intervals from simulated releases: their fits amplify the rounding of a processor.
     """
     result = cli(*shlex.split(command)[1:])
     assert result.status == 0, result.err
-    shown = re.search(re.escape(f"$ {command}\n") + r"((?:(?!\$ |```).*\n)*)", document.read_text())[1]
+    shown = shown_after(command, text)
     assert shown.strip(), "the example shows no answer"
     printed = without_ends(without_seconds(result.out))
     for line in shown.splitlines():
@@ -56,6 +84,104 @@ def test_examples_of_the_shell_run_and_print_what_they_show(document, command, c
     for found, expected in zip(ends(result.out), ends(shown), strict=False):
         error = 5 * (expected[1] - expected[0]) / 2 * (2 / (2 * REPLICATES)) ** 0.5  # of two standard deviations
         assert found == pytest.approx(expected, rel=0, abs=error)
+
+
+ONLY_PARSED = {
+    "postgresql://": "a database",
+    "visits.csv": "a table of the reader",
+    "cps1988": "a table from another package",
+    "wages.csv": "its release",
+    "slurm": "a cluster",
+    " glasses.toml": "a sweep of the reader",
+    "SLURM_ARRAY_TASK_ID": "a job of a cluster",
+    "dp-test.csv": "a run of the reader",
+    "grey.png": "an image of the reader",
+    "small.png": "an image of the reader",
+    "men/test/clean/man-0.png": "an example of an error",
+    "other-clone": "another checkout",
+    "thesis-cli report": "the results of `make reproduce-all`",
+    "thesis-cli reproduce": "minutes",
+    "thesis-cli compile": "a minute",
+    "dp-audit": "minutes",
+    "tasks.jsonl --solver dfs": "a thousand tasks",
+    "train-guide": "PyTorch",
+    "my-guide": "PyTorch",
+    "mine.corpus": "PyTorch",
+}
+"""Parts of commands in blocks `sh` and `text` that no test runs, with what they need."""
+
+PAGES = [d for d in DOCUMENTS if any(commands(text) for _, text in blocks(d, "sh", "text"))]
+LONG = {"denoise.md"}  # several networks learn to denoise
+
+
+@pytest.mark.parametrize(
+    "document", [pytest.param(d, id=d.name, marks=[pytest.mark.long] * (d.name in LONG)) for d in PAGES]
+)
+def test_the_steps_of_a_page_run_one_after_another(document, cli, checkout):
+    """Blocks `sh` and `text`: numbers of the latter may depend on the machine in their last digits."""
+    for _, text in blocks(document, "sh", "text"):
+        if "make silhouettes" in text:
+            write_atomic({Path("men") / path: data for path, data in silhouettes.files(silhouettes.SEED).items()})
+        for command in commands(text):
+            if any(part in command for part in ONLY_PARSED):
+                continue
+            result = cli(*shlex.split(command)[1:])
+            assert result.status == 0, (command, result.err)
+            printed = without_seconds(result.out).splitlines()
+            for line in without_seconds(shown_after(command, text)).splitlines():
+                assert line in ("", "...") or any(alike(line, other) for other in printed), (line, result.out)
+
+
+class Parsed(Exception):
+    """The arguments of a command were understood."""
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda p: p.name)
+def test_arguments_of_commands_that_are_not_run_are_understood(document, cli, checkout, monkeypatch):
+    def stop(*_: object, **__: object) -> None:
+        raise Parsed
+
+    (checkout / "glasses.toml").symlink_to(ROOT / "data" / "sweeps" / "glasses.toml")
+    monkeypatch.setattr(Command, "execute", stop)
+    monkeypatch.setattr(build, "Shared", stop)
+    for _, text in blocks(document, "sh", "text"):
+        for command in commands(text):
+            arguments = shlex.split(command.replace("$SLURM_ARRAY_TASK_ID", "0"))
+            with pytest.raises(Parsed):
+                pytest.fail(f"{command}: {cli(*arguments[1:]).err}")
+
+
+def test_targets_of_make_exist():
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for document in DOCUMENTS:
+        for _, text in blocks(document, "sh"):
+            assert set(re.findall(r"^make ([\w-]+)", text, re.MULTILINE)) <= targets
+
+
+def test_hours_are_those_of_the_records():
+    path, text = costs.page(Checkout(ROOT))
+    assert path.read_text() == text, "run make docs"
+
+
+def alike(shown: str, printed: str) -> bool:
+    """Whether two lines differ in the last digits of their numbers at most."""
+    words = [" ".join(NUMBER.sub("0", line).split()) for line in (shown, printed)]
+    if words[0] != words[1]:
+        return False
+    numbers = [[float(x.replace(",", "")) for x in NUMBER.findall(line)] for line in (shown, printed)]
+    return numbers[1] == pytest.approx(numbers[0], rel=0.1)
+
+
+PYTHON = [d for d in DOCUMENTS if any(">>> " not in text for _, text in blocks(d, "python"))]
+
+
+@pytest.mark.parametrize("document", PYTHON, ids=lambda p: p.name)
+def test_listings_of_python_run(document, checkout):
+    """Blocks `python` without prompts, one after another."""
+    names: dict[str, object] = {}
+    for _, text in blocks(document, "python"):
+        if ">>> " not in text:
+            exec(compile(text, document.name, "exec"), names)
 
 
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if ">>> " in d.read_text()], ids=lambda p: p.name)
@@ -96,6 +222,9 @@ def value_of(source: str, names: dict[str, object]) -> object:
 REPLICATES = 30
 """Simulated releases of an interval."""
 INTERVAL = re.compile(r"\((-?[\d.e-]+) to (-?[\d.e-]+)\)")
+
+
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 
 
 def ends(text: str) -> list[tuple[float, float]]:

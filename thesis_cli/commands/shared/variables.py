@@ -68,9 +68,7 @@ def state_names(graph: FactorGraph) -> dict[str, tuple[str, ...]]:
 
 
 @presentation
-def distribution_lines(
-    states: Mapping[str, Sequence[str]], probabilities: Sequence[Floats]
-) -> list[tuple[str, str]]:
+def distribution_lines(states: Mapping[str, Sequence[str]], probabilities: Sequence[Floats]) -> list[tuple[str, str]]:
     """A line for each of the first variables, with the probabilities of its first states.
 
     Parameters
