@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import sys
@@ -18,7 +19,7 @@ BEGIN, END = "<!-- costs -->", "<!-- end of costs -->"
 
 
 def paragraph(checkout: Checkout) -> str:
-    """Hours of the tasks of the paper preset, from the records, and experiments with columns that no
+    """Hours of the tasks of the paper preset, from the records, and experiments with cells that no
     second run repeats."""
     seconds, timed = 0.0, []
     for name, path in checkout.files().items():
@@ -26,11 +27,13 @@ def paragraph(checkout: Checkout) -> str:
         if not experiment.shares:  # its tasks are another one's
             record = checkout.results("paper") / f"{name}.json"
             seconds += json.loads(record.read_text(encoding="utf-8"))["task_seconds"]
-        if any(tolerance.relative == math.inf for tolerance in experiment.tolerances.values()):
+        with (checkout.results("paper") / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            declared = [*experiment.tolerances.values(), *map(experiment.rows, csv.DictReader(file))]
+        if any(tolerance and tolerance.relative == math.inf for tolerance in declared):
             timed.append(f"`{name}`")
     return (
         f"The tasks of the committed results took {seconds / 3600:.1f} hours of one core. {len(timed)} experiments "
-        f"have columns that no second run repeats, most of them times: {', '.join(timed)}."
+        f"have columns or rows that no second run repeats, most of them times: {', '.join(timed)}."
     )
 
 
