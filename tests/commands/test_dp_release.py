@@ -207,11 +207,6 @@ def test_a_query_of_a_database(cli, people):
     assert len(read(people / "results/runs/dp-release-base.csv")) == 30
 
 
-def test_a_delta_of_one_row_is_warned_of(cli, people):
-    arguments = "people.csv", "--schema", "schema.toml", "--epsilon", 1, "--delta", 0.005, "--size", 40, "--rows", 30
-    assert cli("dp-release", *arguments).err.startswith("warning: delta 0.005 is 1/N or more")
-
-
 @pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), MemoryError(), KeyboardInterrupt()])
 def test_a_release_that_fails_once_it_has_spent_says_so(cli, people, monkeypatch, failure):
     def fail(files):

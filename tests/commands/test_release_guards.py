@@ -144,10 +144,42 @@ def test_a_record_is_never_replaced_and_other_files_are_if_asked(cli, people):  
 
 def test_what_a_promise_is_worth_is_reported_before_it_is_spent(cli, people):  # noqa: F811
     arguments = "dp-release", "people.csv", "--schema", "schema.toml", "--epsilon", 0.1, "--rows", 5, "--quiet"
-    result = cli(*arguments, "--delta", 0.005, "--size", 100)
+    result = cli(*arguments, "--delta", 0.001, "--size", 100)
     assert result.status == 0
-    assert result.err.startswith("warning: delta 0.005 is 1/N or more, for N = 200")
     assert re.search(r"warning: the noise has norm [\d.]+ and drowns the signal", result.err)
+
+
+ROW = "is 1/N or more, for {}: such a promise allows publishing a row as it is; give a smaller one; --accept-delta"
+
+
+@pytest.mark.parametrize("command", [("dp-release", "--rows", 9), ("dp-measure", "mean(years)")])
+def test_a_delta_of_one_row_is_refused_before_anything_is_spent(cli, people, command):  # noqa: F811
+    name, *words = command
+    arguments = name, "people.csv", *words, "--schema", "schema.toml", "--epsilon", 1, "--out", "r.csv"
+    arguments += "--ledger", "l.json", "--limit", 2, 0.1
+    refusal = f"error: --delta 0.005 {ROW.format('N = 200')}"
+    result = cli(*arguments, "--delta", 0.005)
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith(refusal)
+    assert not {path.name for path in people.iterdir()} & {"l.json", "r.csv", "r.json"}
+    dry = cli(*arguments, "--delta", 0.005, "--dry-run")
+    assert dry.status != 0
+    assert "is 1/N or more" in dry.out + dry.err
+    assert cli(*arguments, "--delta", 0.0049).status == 0
+    assert cli(*arguments[:-5], "--out", "s.csv", "--delta", 0.005, "--accept-delta").status == 0
+
+
+@pytest.mark.parametrize("rows", [100, 200, 5000])
+def test_a_refusal_of_delta_does_not_tell_a_secret_number_of_rows(cli, people, rows):  # noqa: F811
+    table = pd.read_csv(people / "people.csv")
+    pd.concat([table] * 25).head(rows).to_csv(people / "t.csv", index=False)
+    arguments = "dp-release", "t.csv", "--schema", "schema.toml", "--epsilon", 1, "--neighbours", "add-remove"
+    said = cli(*arguments, "--delta", 0.001, "--rows", 9).err
+    secret = "a table of 1,000 rows, as the number of rows is secret"
+    assert said == f"error: --delta 0.001 {ROW.format(secret)} releases all the same\n"
+    result = cli(*arguments, "--delta", 0.0009, "--rows", 9, "--quiet")
+    assert result.status == 0
+    assert ("warning: delta 0.0009 is 1/N or more, for N, of which the estimate is" in result.err) == (rows == 5000)
 
 
 def test_the_record_of_a_measurement_makes_no_rows(cli, people):  # noqa: F811
@@ -164,11 +196,10 @@ def test_noise_of_every_method_is_reported(cli, people, method, monkeypatch):  #
     columns = [f"[columns.{name}]\ntype = 'category'\nlevels = ['0', '1']" for name in "ab"]
     (people / "small.toml").write_text("\n".join(columns))
     plan = "small.csv", "--schema", "small.toml", "--method", method, "--epsilon", 0.001
-    plan += () if method == "exponential" else ("--delta", 0.005)
+    plan += () if method == "exponential" else ("--delta", 0.001)
     dry = cli("dp-release", *plan, "--dry-run")
     assert "drowns the signal" in dry.out
     assert "errors" in dry.out
-    assert ("delta 0.005 is 1/N or more" in dry.out) == (method != "exponential")
     spent = []
 
     def stop(*given, **options):
@@ -180,7 +211,6 @@ def test_noise_of_every_method_is_reported(cli, people, method, monkeypatch):  #
     monkeypatch.setattr("thesis_cli.privacy.marginals.opendp_marginals", lambda *given: given[-1]())
     result = cli("dp-release", *plan, "--quiet")
     assert "drowns the signal" in result.err
-    assert ("delta 0.005 is 1/N or more" in result.err) == (method != "exponential")
     assert len(spent) == 1
 
 

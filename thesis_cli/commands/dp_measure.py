@@ -21,7 +21,7 @@ from thesis_cli.commands.core.kept import holds_release, unfinished
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 from thesis_cli.commands.shared.release_budget import Spending, table_name
-from thesis_cli.commands.shared.release_guards import check_apart, claimed, logger
+from thesis_cli.commands.shared.release_guards import check_apart, check_delta, claimed
 from thesis_cli.commands.shared.tables import TableSource, check_delimiter, delimiter_option
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class MeasureRequest(Request):
     delta: float = option(
         0.0, "Privacy budget delta; 0 takes Laplace noise, a delta well below 1/N Gaussian noise.", least=0, below=1
     )
+    accept_delta: bool = option(False, "Measure with a delta of 1/N or more, which allows publishing a row as it is.")
     define: tuple[str, ...] | None = option(
         None, "Definition of another column, 'name = expression'.", metavar="DEFINITION"
     )
@@ -242,9 +243,7 @@ def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> Measur
     spending.check(plan.budget)
     table = open_table(request.table, request.query, names=plan.schema.names, delimiter=request.delimiter or "")
     count = _count(table)
-    if plan.budget.delta * count >= 1:
-        delta = plan.budget.delta
-        logger.warning("delta %g is 1/N or more, for N = %d: it allows publishing a row as it is", delta, count)
+    check_delta(plan.budget.delta, count, request.accept_delta)
     if request.dry_run:
         errors = expected(plan, count)
         return _result(request, plan, Columns([asdict(error) for error in errors]), errors=errors)

@@ -73,9 +73,14 @@ class ReleaseRequest(Request):
     epsilon: float | None = option(None, "Privacy budget epsilon that this release spends.", above=0)
     delta: float = option(
         0.0,
-        "Privacy budget delta; Gaussian noise needs one well below 1/N.",
+        "Privacy budget delta; Gaussian noise needs one, well below 1/N.",
         least=0,
         below=1,
+        methods=("copula", "features", "marginals", "subspace"),
+    )
+    accept_delta: bool = option(
+        False,
+        "Release with a delta of 1/N or more, which allows publishing a row as it is.",
         methods=("copula", "features", "marginals", "subspace"),
     )
     person: str | None = option(

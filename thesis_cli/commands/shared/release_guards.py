@@ -35,6 +35,9 @@ logger.setLevel(logging.WARNING)  # --quiet does not silence what a promise is w
 MOST_NOISE = 1e50
 """Squares of more overflow when rows are made."""
 
+SECRET = 1000
+"""Rows of a table whose number of rows is secret, to compare delta with before anything is spent."""
+
 
 def check_apart(request: ReleaseRequest | MeasureRequest) -> None:
     """Refuse to write the result or the ledger over a file that is read, or one over the other.
@@ -179,6 +182,29 @@ def check_public(request: ReleaseRequest, plan: Plan, table: Table) -> None:
         raise InputError(f"{shared}, more than chance makes likely", remedy)
 
 
+def check_delta(delta: float, count: int | None, accepted: bool) -> None:
+    """Refuse a delta of 1/N or more, unless it is accepted.
+
+    Parameters
+    ----------
+    count : number N of rows; None if it is secret, which takes the delta for that of `SECRET` rows.
+    """
+    if accepted or delta * (count or SECRET) < 1:
+        return
+    table = f"N = {count:,}" if count else f"a table of {SECRET:,} rows, as the number of rows is secret"
+    raise InputError(
+        f"--delta {delta:g} is 1/N or more, for {table}: such a promise allows publishing a row as it is",
+        "give a smaller one; --accept-delta releases all the same",
+    )
+
+
+def warn_of_delta(record: Record) -> None:
+    """Compare delta with a secret number of rows, as far as it is published with noise."""
+    if record.counted and record.promise.delta * record.counted.rows >= 1:
+        estimate = f"N, of which the estimate is {record.counted.rows:,.0f}"
+        logger.warning("delta %g is 1/N or more, for %s: a smaller one promises more", record.promise.delta, estimate)
+
+
 def warn_of_noise(plan: Plan, count: int) -> None:
     """Report what `drowned` finds, before anything is spent.
 
@@ -198,13 +224,10 @@ def warn_of_noise(plan: Plan, count: int) -> None:
 
 
 def drowned(plan: Plan, count: int, stages: Iterable[ExpectedStage]) -> list[str]:
-    """Warnings of a delta that allows publishing a row, and of noise that drowns the signal."""
+    """Warnings of noise that drowns the signal."""
     from thesis_cli.privacy.release import SIZES
 
     found = []
-    if plan.budget.delta * count >= 1:
-        delta = f"delta {plan.budget.delta:g} is 1/N or more, for N = {count:,}"
-        found.append(f"{delta}: such a promise allows publishing a row as it is")
     less = "a larger --epsilon or a smaller --size has" if plan.method in SIZES else "a larger --epsilon has"
     for stage in stages:
         if stage.drowned:

@@ -11,7 +11,7 @@ from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core.fields import settings_of
 from thesis_cli.commands.shared.release_budget import Spending
-from thesis_cli.commands.shared.release_guards import check_public, check_unpaid, drowned
+from thesis_cli.commands.shared.release_guards import check_delta, check_public, check_unpaid, drowned
 from thesis_cli.commands.shared.release_result import Preview, ReleaseResult
 from thesis_cli.commands.shared.release_run import private_rows
 
@@ -52,6 +52,8 @@ def preview(request: ReleaseRequest, plan: Plan, spending: Spending) -> ReleaseR
         if count != found.rows:
             lines.append(("persons", f"{count:,} rows count, at most {request.most} for each person"))
         _collect(problems, lambda: check_public(request, plan, table))
+    if count:
+        _collect(problems, lambda: check_delta(plan.budget.delta, count, request.accept_delta))
     if request.out is not None:
         out = request.out
         _collect(problems, lambda: check_unpaid(out, request.overwrite))

@@ -15,7 +15,7 @@ from thesis_cli.base.files import write_atomic
 from thesis_cli.base.progress import COUNTED, Progress
 from thesis_cli.commands.core.fields import settings_of
 from thesis_cli.commands.shared.release_budget import Spending
-from thesis_cli.commands.shared.release_guards import check_public, warn_of_noise
+from thesis_cli.commands.shared.release_guards import check_delta, check_public, warn_of_delta, warn_of_noise
 from thesis_cli.commands.shared.release_result import ReleaseResult, release_files
 from thesis_cli.commands.shared.tables import read_rows
 
@@ -101,6 +101,7 @@ def measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: 
     blocks, count = private_rows(request, plan, table)
     if not (count or plan.unit.secret):
         raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
+    check_delta(plan.budget.delta, None if plan.unit.secret else count, request.accept_delta)
     check_public(request, plan, table)
 
     def spend(budget: Budget, rho: float | None) -> None:
@@ -113,6 +114,8 @@ def measured(request: ReleaseRequest, plan: Plan, spending: Spending, progress: 
         record = private_record(blocks, public, plan, spend, jobs=jobs, progress=tick)
     if spending.record is not None:
         write_atomic({spending.record: record.to_json()})
+    if not request.accept_delta:
+        warn_of_delta(record)
     return record
 
 
