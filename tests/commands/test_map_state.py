@@ -173,12 +173,11 @@ def test_hard_constraints_that_trw_s_does_not_meet_go_to_the_complete_search(cli
 
 def test_without_the_complete_search_an_error_says_what_to_install(cli, tmp_path, monkeypatch):
     (tmp_path / "m.uai").write_text(uai.write(random_3_sat(60, 240, np.random.default_rng(1))))
-    monkeypatch.setattr(cost_function_search, "find_spec", lambda name: None)
+    monkeypatch.setattr(cost_function_search, "is_installed", lambda name: False)
     result = cli("map", "m.uai", "--memory", 0.001)
     assert (result.status, result.out) == (1, "")
     assert result.err == (
-        "error: the solver found no possible configuration; a complete search may: "
-        "run pip install 'thesis-cli[solvers]'\n"
+        "error: the solver found no possible configuration; a complete search may: run pip install pytoulbar2\n"
     )
 
 

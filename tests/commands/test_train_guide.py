@@ -14,7 +14,10 @@ def test_without_pytorch_one_line_says_what_to_install(cli, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     result = cli("train-guide", "--length", 1, "--no-out")
     assert result.status == 2
-    assert result.err == "error: PyTorch is not installed; run pip install 'thesis-cli[nn]'\n"
+    assert (
+        result.err
+        == "error: torch is not installed; run pip install torch, or make install EXTRAS=dev,nn in a checkout\n"
+    )
 
 
 @pytest.fixture

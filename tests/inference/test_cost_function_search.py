@@ -112,8 +112,8 @@ def test_what_it_cannot_take_is_one_line(monkeypatch):
     graph = FactorGraph([2] * 6, [Factor(tuple(range(6)), np.zeros((2,) * 6))])
     with pytest.raises(ModelTooLarge, match="toulbar2 needs"):
         CostFunctionSearch(graph, memory=1000)
-    monkeypatch.setattr(cost_function_search, "PACKAGE", "no_such_package")
-    with pytest.raises(UnsuitableModel, match="needs the package no_such_package; run pip install"):
+    monkeypatch.setattr(cost_function_search, "is_installed", lambda name: False)
+    with pytest.raises(UnsuitableModel, match="needs the package pytoulbar2; run pip install pytoulbar2"):
         CostFunctionSearch(graph)
 
 

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.extras import how_to_install
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.schema import Boolean, Category, Date, DateTime, Integer, Real, Schema
 from thesis_cli.privacy.table import encoded_rows, open_table
@@ -454,7 +455,7 @@ def test_missing_packages_are_named(missing, source, tmp_path, monkeypatch):
 
     monkeypatch.setattr(importlib, "import_module", without)
     told = problem_of(source, None if missing == "pyarrow" else "select 1")
-    assert told == f"{missing} is not installed; install it by pip install 'thesis-cli[db]'"
+    assert told == f"{missing} is not installed; {how_to_install(missing)}"
 
 
 def test_reading_a_csv_file_needs_no_library(tmp_path):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.extras import extra
 from thesis_cli.base.progress import COUNTED, Progress
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import option, settings_of
@@ -206,10 +207,7 @@ def run(request: TrainGuideRequest, progress: Progress) -> TrainGuideResult:
     """Make or read the corpus, and train."""
     import numpy as np
 
-    try:
-        import torch
-    except ModuleNotFoundError:
-        raise InputError("PyTorch is not installed", "run pip install 'thesis-cli[nn]'") from None
+    torch = extra("torch")
     from thesis_cli.synthesis.networks.weights import config_of
     from thesis_cli.synthesis.training.checkpoints import Checkpoints
     from thesis_cli.synthesis.training.data import TrainingData

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel, WorkFailed
+from thesis_cli.base.extras import how_to_install
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.choose import exact_solvers, map_solver
@@ -240,7 +241,8 @@ def _result(graph: FactorGraph, found: _Answer, why: str) -> MapResult:
             raise NoConfiguration()
         if found.method == "toulbar2":
             raise OutOfTime("no possible configuration was found in time; raise --time-limit")
-        missing = "; a complete search may: run pip install 'thesis-cli[solvers]'" if PACKAGE in why else ""
+        install = how_to_install(PACKAGE)
+        missing = f"; a complete search may: {install}" * (install in why)
         raise WorkFailed(f"the solver found no possible configuration{missing}")
     states = graph.original_states(found.states[None])[0]
     guarantee: Guarantee = "exact" if found.proven else "approximate"

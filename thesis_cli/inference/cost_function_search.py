@@ -7,7 +7,6 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable
-from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.child import Child
 from thesis_cli.base.errors import ModelTooLarge, OutOfTime, UnsuitableModel, WorkFailed
+from thesis_cli.base.extras import how_to_install, is_installed
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.inference.belief_propagation import perturbed_values
 from thesis_cli.inference.cost_function_process import Found, Problem, entries, searches
@@ -98,8 +98,8 @@ class CostFunctionSearch:
         backtracks: int | None = None,
         memory: int = DEFAULT_MEMORY,
     ) -> None:
-        if find_spec(PACKAGE) is None:
-            raise UnsuitableModel(f"toulbar2 needs the package {PACKAGE}", "run pip install 'thesis-cli[solvers]'")
+        if not is_installed(PACKAGE):
+            raise UnsuitableModel(f"toulbar2 needs the package {PACKAGE}", how_to_install(PACKAGE))
         small, wide = entries(graph.cardinalities, graph.factors)
         needed = ENTRY_BYTES * small + WIDE_ENTRY_BYTES * wide
         if needed > memory:

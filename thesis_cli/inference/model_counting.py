@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import time
-from importlib.util import find_spec
 
 import numpy as np
 
 from thesis_cli.base.child import call
 from thesis_cli.base.errors import UnsuitableModel, WorkFailed
+from thesis_cli.base.extras import how_to_install, is_installed
 from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.inference.counting_process import Job, count
 from thesis_cli.inference.weighted_cnf import WeightedFormula, weighted_formula
@@ -51,8 +51,8 @@ class ModelCounter:
     """
 
     def __init__(self, graph: FactorGraph, memory: int = DEFAULT_MEMORY) -> None:
-        if find_spec("pyganak") is None:
-            raise UnsuitableModel("model counting needs the package pyganak", "run pip install 'thesis-cli[solvers]'")
+        if not is_installed("pyganak"):
+            raise UnsuitableModel("model counting needs the package pyganak", how_to_install("pyganak"))
         self._memory = memory
         self.formula = weighted_formula(graph)
         self._whole = all(np.isneginf(f.table[f.table != 0]).all() for f in graph.factors)

