@@ -134,13 +134,13 @@ def test_cells_of_negative_shares_are_never_drawn():
     assert set(found[:, 0]) == {0, 2}
 
 
-def test_a_missing_package_is_one_line_that_names_the_extra(monkeypatch):
+def test_a_missing_package_is_one_line_that_says_what_to_install(monkeypatch):
     def missing(name, *given, **options):
         raise ImportError(f"No module named {name!r}", name=name)
 
     monkeypatch.setattr(importlib, "import_module", missing)
     spent = []
-    with pytest.raises(InputError, match=r"is not installed; .*thesis-cli\[marginals\]"):
+    with pytest.raises(InputError, match=r"is not installed; run pip install 'opendp\[mbi\]'"):
         private_record([table(MIXED, 5, 0)], 5, ASKED, lambda *given: spent.append(given))
     assert spent == []
 

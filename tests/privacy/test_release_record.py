@@ -1,10 +1,16 @@
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.conftest import ROOT
+from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.mechanism import Calibration
+from thesis_cli.privacy.release_files import read_record
 from thesis_cli.privacy.release_record import (
     FORMAT,
     KernelRecord,
@@ -13,8 +19,10 @@ from thesis_cli.privacy.release_record import (
     Selection,
     SmallTable,
 )
+from thesis_cli.privacy.release_rows import synthetic
 from thesis_cli.privacy.schema import Boolean, Real, Schema
 
+RELEASES = ROOT / "data" / "releases"
 SCHEMA = Schema((Real("x", 0, 1), Boolean("é")))
 NOISE = Calibration(mechanism="none", scale=1, granularity=0.0, epsilon=1.0, delta=1e-6, sensitivity=0.5)
 CHOICE = Selection(1, 2, 3, "best", 1.0, 1.0, 0.0, 0.5)
@@ -35,7 +43,9 @@ WRITTEN = """\
   "gamma": [
    8.0
   ],
-  "rho": []
+  "rho": [
+   0.5
+  ]
  },
  "schema": "[columns.x]\\ntype = \\"real\\"\\nlow = 0\\nhigh = 1\\n\\n[columns.\\"é\\"]\\ntype = \\"boolean\\"\\n",
  "public": [
@@ -59,7 +69,8 @@ WRITTEN = """\
  "vector": [
   0.25,
   -1e-300
- ]
+ ],
+ "sha256": "1342a2a128700a870af5897c3e328202f2195fa1af6c7812deb00f60bf029d5a"
 }
 """
 
@@ -72,7 +83,7 @@ def record_of(schema, **changes):
         size=len(changes.get("vector", "ab") or "abc"),
         basis="random features",
         entropy=2**128 - 1,
-        kernel=KernelRecord((8.0,), ()),
+        kernel=KernelRecord((8.0,) * schema.reals, (0.5,) * len(schema.cardinalities)),
         schema_text=schema.to_toml(),
         public=("all",),
         versions={"numpy": "2"},
@@ -123,19 +134,27 @@ BAD = [
     ((), ("versions", "numpy"), 2, "versions.numpy is 2"),
     ((), ("vector",), [0.5, "x"], r"vector\[1\] is"),
     ((), ("vector",), [0.5, float("inf")], r"vector\[1\] is Infinity"),
-    ((), ("vector",), [0.5], "vector has 1 numbers; .* size = 2"),
+    ((), ("vector",), [0.5], "vector has 1 numbers; it must have 2 of them"),
+    ((), ("vector",), [0.5, 1e99], r"vector\[\] is 1e\+99"),
+    ((), ("promise", "rows"), 0, "promise.rows is 0; it must be above 0"),
+    ((), ("mechanism", "scale"), -1, "mechanism.scale is -1; it must be above 0"),
+    ((), ("mechanism", "delta"), 1, "mechanism.delta is 1; it must be below 1"),
+    ((), ("kernel", "gamma"), [], "kernel.gamma has 0 numbers; it must have 1"),
     ((), ("vector",), None, "by features has vector|vector and no rows"),
     ((), ("more",), 1, "more is an unknown key"),
     ((), ("mechanism", "sccale"), 1, "mechanism.sccale is an unknown key; 'scale'"),
     ((), ("method",), "exponential", "method 'exponential'"),
     ("chosen", ("rows", "codes"), [[0]], "rows do not fit"),
     ("chosen", ("rows", "reals"), [[0.5, 0.5]] * 2, "rows do not fit"),
+    ("chosen", ("rows", "codes"), [[0], [2]], "rows has a code"),
+    ("chosen", ("rows", "reals"), [[0.5], [2]], "rows has a coordinate"),
 ]
 
 
 @pytest.mark.parametrize(("which", "path", "value", "message"), BAD, ids=[".".join(p) + str(v) for _, p, v, _ in BAD])
 def test_what_is_wrong_is_one_line_that_names_file_and_key(which, path, value, message):
     content = json.loads((chosen() if which else record_of(SCHEMA)).to_json())
+    del content["sha256"]
     inner = content
     for key in path[:-1]:
         inner = inner[key]
@@ -147,6 +166,67 @@ def test_what_is_wrong_is_one_line_that_names_file_and_key(which, path, value, m
         Record.from_json(json.dumps(content), "r.json")
     assert str(caught.value).startswith("r.json: ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["people", "people-features"])
+def test_a_record_that_was_changed_is_refused_by_its_digest(name):
+    text = read_record(RELEASES / f"{name}.json").to_json()
+    content = json.loads(text)
+    vector = content["stages"][0]["vector"] if "stages" in content else content["vector"]
+    vector[0] += 1e-9
+    with pytest.raises(InputError, match=r"^r.json: its content is not that of its sha256"):
+        Record.from_json(json.dumps(content), "r.json")
+    content = json.loads(text)
+    Record.from_json(json.dumps(content))  # the layout does not matter
+    del content["sha256"]
+    Record.from_json(json.dumps(content))  # nor does the digest of a record of an earlier version
+
+
+EDITS = ["delete", None, "x", 0, 10**9, 1e300, [1.0], [], "negative", "shorter", "twice"]
+
+
+@settings(max_examples=examples(40))
+@given(st.sampled_from(["people", "people-features"]), st.data())
+def test_what_reads_an_edited_record_succeeds_or_says_what_is_wrong(name, data):
+    """Here without a digest, so that every edit reaches the checks of the content."""
+    content = json.loads((RELEASES / f"{name}.json").read_text())
+    content.pop("sha256", None)
+    inner, key = content, data.draw(st.sampled_from(sorted(content)))
+    while isinstance(inner[key], dict | list) and inner[key] and data.draw(st.booleans()):
+        inner = inner[key]
+        key = data.draw(st.sampled_from(sorted(inner)) if isinstance(inner, dict) else st.integers(0, len(inner) - 1))
+    match data.draw(st.sampled_from(EDITS)):
+        case "delete":
+            del inner[key]
+        case "negative":
+            inner[key] = -inner[key] if isinstance(inner[key], int | float) else -1
+        case "shorter":
+            inner[key] = inner[key][:-1] if isinstance(inner[key], list) else []
+        case "twice":
+            inner[key] = inner[key] * 2 if isinstance(inner[key], list) else [1, 1]
+        case edit:
+            inner[key] = edit
+    with suppress(InputError):
+        record = Record.from_json(json.dumps(content))
+        assert len(synthetic(record, 5).points) == 5
+
+
+@pytest.mark.parametrize("edit", ["shorter", "longer", "empty", "gone", "renamed", "more"])
+def test_stages_have_the_shapes_that_schema_and_budget_give_them(edit):
+    content = json.loads((RELEASES / "people.json").read_text())
+    content.pop("sha256", None)
+    for stage in (0, 1):
+        changed = json.loads(json.dumps(content))
+        stages = changed["stages"]
+        vector = stages[stage]["vector"]
+        if edit in ("shorter", "longer", "empty"):
+            stages[stage]["vector"] = {"shorter": vector[:-1], "longer": [*vector, 0.0], "empty": []}[edit]
+        elif edit == "renamed":
+            stages[stage]["name"] = "x"
+        else:
+            changed["stages"] = stages[stage:][:1] if edit == "gone" else [*stages, stages[stage]]
+        with pytest.raises(InputError, match=r"stages"):
+            Record.from_json(json.dumps(changed))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", '{"format": "other"}', "[" * 100_000])

@@ -190,7 +190,7 @@ def test_too_little_memory_is_reported() -> None:
     assert (found.programs, found.stopped) == ((), "memory")
 
 
-def test_without_z3_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_z3_its_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "z3", None)
     task = Task("sort", (Example(((2, 1),), (1, 2)),))
     with pytest.raises(InputError, match="z3 is not installed; run pip install z3-solver"):

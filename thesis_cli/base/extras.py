@@ -10,6 +10,7 @@ from thesis_cli.base.errors import InputError
 
 REQUIREMENTS = {
     "mbi": "'opendp[mbi]'",
+    "opendp": "'opendp[mbi]'",
     "polars": "'opendp[mbi]'",
     "psycopg": "'psycopg[binary]'",
     "torch": "torch, or make install EXTRAS=dev,nn in a checkout",

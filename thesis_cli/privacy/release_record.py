@@ -7,6 +7,7 @@ file is checked field by field, and an error names the file and the key.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from thesis_cli.privacy.record_json import read, written
 from thesis_cli.privacy.schema import Schema
 
 FORMAT = "thesis-cli private release 1"
+CHANGED = "its content is not that of its sha256", "take the file as dp-release wrote it"
 NOT_A_RECORD = "it is not the record of a release", "it must be a file that dp-release wrote"
 
 Method = Literal["copula", "features", "marginals", "subspace", "exponential"]
@@ -290,8 +292,9 @@ class Record:
         return self.vector, self.mechanism
 
     def to_json(self) -> str:
-        """Text of the record's file."""
-        return json.dumps({"format": FORMAT, **written(self)}, indent=1, ensure_ascii=False) + "\n"
+        """Text of the record's file, whose key `sha256` is the digest of all others."""
+        content = {"format": FORMAT, **written(self)}
+        return json.dumps({**content, "sha256": _digest(content)}, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str, source: str | Path = "the record") -> Record:
@@ -303,40 +306,28 @@ class Record:
 
         Raises
         ------
-        InputError : the text is no record; names the key that is wrong, unknown or missing.
+        InputError : the text is no record, or was changed; names the key that is wrong, unknown or
+            missing. Records of earlier versions of this program have no digest.
         """
+        from thesis_cli.privacy.release_checks import check
+
         try:
             content = json.loads(text)
         except (ValueError, RecursionError):
             raise InputError(*NOT_A_RECORD, source=source) from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise InputError(*NOT_A_RECORD, source=source)
+        digest = content.pop("sha256", None)
+        if digest not in (None, _digest(content)):
+            raise InputError(*CHANGED, source=source)
         try:
             record: Record = read(cls, {key: value for key, value in content.items() if key != "format"}, "")
-            record._check()
+            check(record)
         except InputError as error:
             raise InputError(error.problem, error.remedy, source=source) from None
         return record
 
-    def _check(self) -> None:
-        try:
-            schema = self.schema
-        except InputError as error:
-            raise InputError(f"schema: {error.problem}", error.remedy) from None
-        if (self.promise.rows is None) == (self.counted is None):
-            raise InputError(
-                "the number of rows is both public and noisy, or neither", "promise.rows or counted has it"
-            )
-        kind, held = CONTENTS[self.method]
-        if not isinstance(self.mechanism, kind):
-            raise InputError(f"mechanism does not belong to method {self.method!r}", "both must be of one release")
-        for key in ("vector", "stages", "marginals", "rows"):
-            if (getattr(self, key) is None) == (key == held):
-                other = "" if key == held else f" and no {key}"
-                raise InputError(f"a release by {self.method} has {held}{other}", "both must be of one release")
-        if self.method == "features" and self.vector is not None and len(self.vector) != self.size:
-            raise InputError(f"vector has {len(self.vector)} numbers", f"it must have size = {self.size} of them")
-        if self.rows is not None:
-            widths = {(len(r), len(c)) for r, c in zip(self.rows.reals, self.rows.codes, strict=False)}
-            if len(self.rows.reals) != len(self.rows.codes) or widths != {(schema.reals, len(schema.cardinalities))}:
-                raise InputError("rows do not fit the schema", "each must have all coordinates of the schema")
+
+def _digest(content: Mapping[str, object]) -> str:
+    """SHA-256 of the content of a record, whatever its layout."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -96,6 +96,8 @@ def _made(record: Record, count: int, weights: Weights, most: float, public: Row
     vector = np.array(values)
     if record.method == "subspace":
         space = Subspace.of(schema.kernel(), _public_points(record, public))
+        if len(vector) != space.count:
+            raise InputError(f"vector has {len(vector):,} numbers", f"it must have {space.count:,} of them")
         constraint = "simplex" if weights == "uniform" else weights
         found = reweighted(space.kernel, space.points, space.basis, vector, constraint, most)
         if weights == "uniform":
