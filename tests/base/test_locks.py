@@ -1,5 +1,6 @@
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -159,3 +160,13 @@ def test_a_removed_lock_file_is_noticed(tmp_path):
             assert other.visible
             assert not lock.visible
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("umask", "private", "mode"), [(0o027, False, 0o640), (0o002, False, 0o664), (0, True, 0o600)])
+def test_the_mode_of_a_lock_file(tmp_path, umask, private, mode):
+    before = os.umask(umask)
+    try:
+        with locked(tmp_path / "t", private=private) as lock:
+            assert stat.S_IMODE(lock.file.stat().st_mode) == mode
+    finally:
+        os.umask(before)

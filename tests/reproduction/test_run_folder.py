@@ -212,3 +212,33 @@ def test_no_process_has_started():
     time.sleep(0.02)
     assert started == run_folder._started(os.getpid())
     assert Driver(run_folder.socket.gethostname(), process.pid, started, 1).alive is False
+
+
+DRIVING = """
+import sys
+from pathlib import Path
+from thesis_cli.base.errors import InputError
+from thesis_cli.reproduction.run_folder import driving
+print("ready", flush=True)
+input()
+try:
+    with driving(Path(sys.argv[1]), 1):
+        print("drives", flush=True)
+        input()
+except InputError:
+    print("refused", flush=True)
+"""
+
+
+def test_of_several_processes_that_start_at_once_one_drives(tasks):
+    (tasks.parent / ".tasks.driver.killed").write_text("of a process that was killed while it wrote")
+    command = [sys.executable, "-c", DRIVING, tasks]
+    others = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(6)]
+    assert [other.stdout.readline() for other in others] == ["ready\n"] * 6
+    for other in others:
+        other.stdin.write("\n")
+        other.stdin.flush()
+    assert sorted(other.stdout.readline() for other in others) == ["drives\n"] + ["refused\n"] * 5
+    for other in others:
+        other.communicate("\n")
+    assert list(tasks.parent.iterdir()) == []

@@ -118,8 +118,8 @@ def test_of_many_results_some_tell(tmp_path, monkeypatch):
     looked = []
     scandir = os.scandir
     monkeypatch.setattr(survey, "FEW", 100)
-    monkeypatch.setattr(os, "scandir", lambda path: looked.append(path) or scandir(path))
     with driving(tasks.path, 1):
+        monkeypatch.setattr(os, "scandir", lambda path: looked.append(path) or scandir(path))
         left = survey.survey(tasks, {}).seconds_left
     folders = len({key[:2] for key in tasks.keys[:500]})
     assert len(looked) == 1 + -(-folders // 6)

@@ -142,7 +142,8 @@ class Ledger:
         OSError : the file cannot be written; it is unchanged.
         """
         charge = _Charge(table, _spend(budget, rho, note), limit, file, named)
-        with locked(self.path, "run the command again when that process has ended", wait=self.wait) as lock:
+        remedy = "run the command again when that process has ended"
+        with locked(self.path, remedy, wait=self.wait, private=True) as lock:
             book, total = self._after(self.book(), charge)
             self._write(book, lock)
         return total

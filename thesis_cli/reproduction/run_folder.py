@@ -13,9 +13,13 @@ from pathlib import Path
 from thesis_cli import __version__
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import to_json, write_atomic
+from thesis_cli.base.locks import locked
 
 LAYOUT = 1
 """Version of the files in the folder; raise it if they change."""
+
+WAIT = 60.0
+"""Most seconds that another process may take to record itself."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,8 @@ class Driver:
 def driving(file: Path, jobs: int) -> Iterator[None]:
     """Be the only driver of a task file, recorded in `tasks.driver` beside it.
 
-    A lock of the kernel would not do: drivers run on several machines that share the folder.
+    A lock alone would not do: drivers run on several machines that share the folder. It keeps two
+    of one machine from recording themselves at once.
 
     Raises
     ------
@@ -119,8 +124,12 @@ def driving(file: Path, jobs: int) -> Iterator[None]:
     """
     place = file.with_suffix(".driver")
     me = Driver(socket.gethostname(), os.getpid(), _started(os.getpid()), jobs)
-    check_free(file)
-    write_atomic({place: to_json(asdict(me))})
+    with locked(place, wait=WAIT):
+        check_free(file)
+        for stale in place.parent.glob(f".{place.name}.*"):  # of killed processes
+            if not stale.name.endswith(".lock"):
+                stale.unlink(missing_ok=True)
+        write_atomic({place: to_json(asdict(me))})
     try:
         yield
     finally:

@@ -102,7 +102,7 @@ def claimed(out: Path | None, overwrite: bool = False) -> Iterator[None]:
     record = out.with_suffix(".json")
     check_unpaid(out, overwrite)
     made = [folder for folder in record.absolute().parents if not folder.exists()]
-    with _removed(made), locked(record, "wait until that release has ended, or give another --out"):
+    with _removed(made), locked(record, "wait until that release has ended, or give another --out", private=True):
         check_unpaid(out, overwrite)  # another may just have ended
         if unfinished(record):
             logger.warning("%s: a release was killed before this file was complete, maybe after it had spent", record)
