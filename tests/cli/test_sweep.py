@@ -693,3 +693,23 @@ def test_a_damaged_run_hides_no_other(cli, here):
     assert result.status == 0
     assert result.out.splitlines()[1].split()[:2] == ["two", "8"]
     assert re.fullmatch(r"warning: results/runs/one/run.json: damaged [^\n]*\n", result.err)
+
+
+def test_two_sweeps_of_one_name_do_not_share_results(cli, here):
+    """The second is refused, until it is told to overwrite or where else to write."""
+    for folder, model in (("one", MODEL), ("two", OTHER)):
+        (here / folder).mkdir()
+        (here / folder / "m.uai").write_text(model)
+        (here / folder / "s.toml").write_text('command = "map"\n[grid]\nmodel = ["m.uai"]\n')
+    assert cli("sweep", "one/s.toml").status == 0
+    first = (here / "results/runs/s.csv").read_bytes()
+    for command in ("sweep", "collect"):
+        refused = cli(command, "two/s.toml")
+        assert refused.status == 2
+        assert f"has the results of {here / 'one' / 's.toml'}; give another --out, or --overwrite" in refused.err
+        assert (here / "results/runs/s.csv").read_bytes() == first
+    assert cli("sweep", "one/s.toml").status == 0
+    assert cli("sweep", "two/s.toml", "--out", "results/runs/two.csv").status == 0
+    assert cli("sweep", "two/s.toml", "--overwrite").status == 0
+    found = (here / "results/runs/s.csv").read_bytes()
+    assert found == (here / "results/runs/two.csv").read_bytes() != first

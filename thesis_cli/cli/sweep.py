@@ -99,10 +99,10 @@ def sweep(request: SweepRequest, shared: Shared) -> None:
         raise InputError(f"{len(found):,} tasks", "give --yes to run so many", source=request.file)
     engine = cluster.engine(request, job_settings)
     check_free(folder.tasks)
-    folder.save()
+    refresh = folder.save(request.overwrite) or request.refresh
     tasks = tasks_of(folder, found)
     bar = options.task_bars(shared.quiet)
-    outcome = complete(tasks, engine, refresh=request.refresh, bar=bar, name=request.file.stem)
+    outcome = complete(tasks, engine, refresh=refresh, bar=bar, name=request.file.stem)
     _finish(folder, tasks, outcome, shared)
 
 
@@ -162,8 +162,11 @@ def folder_of(run: Path) -> RunFolder:
     if run.suffix == ".toml":
         from thesis_cli.reproduction.sweep_file import read_sweep
 
-        place = _folder(read_sweep(run), None, 1).path
-        if not place.exists():
+        own = _folder(read_sweep(run), None, 1)
+        place = own.path
+        if place.exists():
+            own.check_sweep()
+        else:
             raise InputError("has not been run", f"run thesis-cli sweep {run}, or name its folder", source=run)
     folder = RunFolder.load(place)
     if not folder.tasks.is_file():
@@ -176,7 +179,7 @@ def _folder(found: Sweep, out: Path | None, cores: int) -> RunFolder:
 
     table = out or found.out or Path("results/runs") / f"{found.path.stem}.csv"
     table = table.absolute()
-    return RunFolder(table.with_suffix(""), found.command, found.folder, table, cores)
+    return RunFolder(table.with_suffix(""), found.command, found.folder, table, cores, str(found.path.resolve()))
 
 
 def tasks_of(folder: RunFolder, found: Sweep | None = None) -> TaskFile:

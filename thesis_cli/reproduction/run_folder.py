@@ -33,6 +33,7 @@ class RunFolder:
     base : folder that relative paths among parameters start from.
     table : file of the merged table.
     cores : cores that each task uses.
+    sweep : file of the sweep; empty in records of earlier versions.
     """
 
     path: Path
@@ -40,25 +41,50 @@ class RunFolder:
     base: Path
     table: Path
     cores: int = 1
+    sweep: str = ""
 
     @property
     def tasks(self) -> Path:
         return self.path / "tasks.json"
 
-    def save(self) -> None:
-        """Create the folder, or take over one of the same layout.
+    def save(self, overwrite: bool = False) -> bool:
+        """Create the folder, or take over one of the same layout and sweep; of any, to overwrite it.
+
+        Returns
+        -------
+        Whether it has the results of another sweep.
 
         Raises
         ------
         InputError : something else has that name.
         """
+        other = False
         if (self.path / "run.json").exists():
-            RunFolder.load(self.path)
+            other = not self._is_of(RunFolder.load(self.path))
+            if other and not overwrite:
+                self.check_sweep()
         elif self.path.exists() and not (self.path.is_dir() and all(n.startswith(".") for n in os.listdir(self.path))):
             raise InputError("exists, and is no folder of a sweep", "give another --out", source=self.path)
         what = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
         del what["path"]
         write_atomic({self.path / "run.json": to_json({"layout": LAYOUT, "version": __version__, **what})})
+        return other
+
+    def _is_of(self, found: RunFolder) -> bool:
+        """Whether a folder is of the same sweep."""
+        return found.sweep == self.sweep if found.sweep else found.base == self.base
+
+    def check_sweep(self) -> None:
+        """Refuse the results of another sweep's file.
+
+        Raises
+        ------
+        InputError : naming that file, or its folder.
+        """
+        found = RunFolder.load(self.path)
+        if not self._is_of(found):
+            whose = found.sweep or f"a sweep in {found.base}"
+            raise InputError(f"has the results of {whose}", "give another --out, or --overwrite", source=self.path)
 
     @classmethod
     def load(cls, path: Path) -> RunFolder:
@@ -78,7 +104,8 @@ class RunFolder:
                     "use that version, or give another --out",
                     source=path,
                 )
-            return cls(path.absolute(), what["command"], Path(what["base"]), Path(what["table"]), int(what["cores"]))
+            base, table, cores = Path(what["base"]), Path(what["table"]), int(what["cores"])
+            return cls(path.absolute(), what["command"], base, table, cores, str(what.get("sweep", "")))
         except InputError:
             raise
         except (FileNotFoundError, NotADirectoryError):
