@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.synthesis.test_fuzz import cases_of, random_value
@@ -116,7 +116,12 @@ def tasks(draw: st.DrawFn) -> tuple[Task, Semantics]:
     return Task("drawn", tuple(found[: rng.choice([1, 2, 4])])), meaning
 
 
+EMPTY = Task("empty", (Example((-3, (-2, -6), (1, -8)), ()), Example((-5, (7, 6), (-6, 0, -3, 1, 3, -7, 2)), ())))
+"""TAKE of all but the last 3 or 5 items gives the outputs, even of lists that are shorter."""
+
+
 @cases_of(6)
+@example((EMPTY, Semantics("floor", -256, 255)))
 @given(tasks())
 def test_all_pairs_below_a_root_are_found(drawn: tuple[Task, Semantics]) -> None:
     task, meaning = drawn

@@ -178,7 +178,7 @@ class Chains:
         else:
             n = np.array([len(y) for y in self._outputs if isinstance(y, tuple)])
             if operation.function.name == "TAKE":  # of the first n items, of all n, or of all but -k
-                possible = np.where(k < 0, n - k <= longest, n <= k)
+                possible = np.where(k < 0, (n == 0) | (n - k <= longest), n <= k)
                 same = np.where(k < 0, np.where(n == 0, np.maximum(k, -longest), k), np.minimum(k, n + 1))
             else:
                 possible = np.where(k < 0, n <= -k, (n == 0) | (n + k <= longest))
