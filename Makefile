@@ -69,7 +69,7 @@ lint: install
 # The tables of options in docs/ and the types of the Python functions, from thesis_cli/commands; and
 # docs/coverage.md, from data/coverage/ and results/claims.csv; and hours in docs/reproduce.md, from the records.
 docs: install
-	$(BIN)/python -m thesis_cli.commands.core.documents
+	$(BIN)/python -m thesis_cli.reproduction.documents
 	$(BIN)/python -m thesis_cli.reproduction.coverage
 	$(BIN)/python -m thesis_cli.reproduction.costs
 

@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from thesis_cli.cli.app import OWN
 from thesis_cli.commands.core import registry
+from thesis_cli.reproduction.commands import OWN
 
 RUNS = int(os.environ.get("RUNS", "7"))
 DATA = Path(__file__).resolve().parents[1] / "data"

@@ -12,8 +12,7 @@ import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.base.files import write_atomic
-from thesis_cli.cli import build
-from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.command import Command, Definition
 from thesis_cli.reproduction import costs
 from thesis_cli.reproduction.registry import Checkout
 from thesis_cli.studies.learning import silhouettes
@@ -143,7 +142,7 @@ def test_arguments_of_commands_that_are_not_run_are_understood(document, cli, ch
 
     (checkout / "glasses.toml").symlink_to(ROOT / "data" / "sweeps" / "glasses.toml")
     monkeypatch.setattr(Command, "execute", stop)
-    monkeypatch.setattr(build, "Shared", stop)
+    monkeypatch.setattr(Definition, "execute", stop)
     for _, text in blocks(document, "sh", "text"):
         for command in commands(text):
             arguments = shlex.split(command.replace("$SLURM_ARRAY_TASK_ID", "0"))

@@ -10,24 +10,38 @@ them: each is loaded when it is first used.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-__version__ = "0.1.0"
+from thesis_cli.base.errors import InputError as InputError
+from thesis_cli.base.errors import WorkFailed as WorkFailed
+from thesis_cli.base.version import VERSION
+
+__version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:
     from thesis_cli.commands.core.command import python_function
-    from thesis_cli.commands.core.registry import command_named, entries
+    from thesis_cli.commands.core.registry import command_named
 
-    for entry in entries().values():
-        if entry.function == name:
-            found = python_function(name, command_named(entry.shell))
-            globals()[name] = found
-            return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    shell = _functions().get(name)
+    if shell is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+    from thesis_cli.reproduction.commands import OWN
+
+    found = python_function(name, OWN[shell].command(shell) if shell in OWN else command_named(shell))
+    globals()[name] = found
+    return found
+
+
+def _functions() -> dict[str, str]:
+    """Names of the functions, and of their commands in the shell."""
+    from thesis_cli.commands.core.registry import entries
+    from thesis_cli.reproduction.commands import OWN
+
+    found = {entry.function: entry.shell for entry in entries().values()}
+    return found | {own.function: shell for shell, own in OWN.items() if own.function}
 
 
 def __dir__() -> list[str]:
-    from thesis_cli.commands.core.registry import entries
-
-    return sorted([*globals(), *(entry.function for entry in entries().values())])
+    return sorted([*globals(), *_functions()])

@@ -1,6 +1,5 @@
 """The program as a whole: start-up, help, usage errors, how it ends."""
 
-import importlib
 import os
 import re
 import shlex
@@ -16,9 +15,10 @@ import pytest
 from tests.conftest import MODELS, ROOT
 from thesis_cli.cli import app
 from thesis_cli.commands.core.registry import command_named, entries
+from thesis_cli.reproduction.commands import OWN
 
 HEAVY = ("numba", "pgmpy", "matplotlib", "scipy", "pandas", "numpy", "joblib", "tqdm", "opendp", "pydantic")
-COMMANDS = (*entries(), *app.OWN)
+COMMANDS = (*entries(), *OWN)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,28 @@ def test_every_command_has_help_with_examples(cli, command):
     assert "Examples" in result.out
     for option in ("--quiet", "--verbose", "--debug"):
         assert option in result.out
+
+
+def test_a_misspelt_command_gets_a_suggestion(cli):
+    assert cli("estimatez").err == "error: no command estimatez; 'estimate-z' is nearest\n"
+    assert cli("structured", "lnz").err == "error: no command structured lnz; 'ln-z' is nearest\n"
+
+
+def test_the_help_cuts_no_sentence(cli):
+    shown = re.sub(r"\s", "", cli("--help").out)
+    for name, entry in {**entries(), **OWN}.items():
+        assert entry.help.endswith(".")
+        assert re.sub(r"\s", "", name + entry.help) in shown
+    assert entries()["renyi"].help.endswith("with errors or bounds.")
+
+
+def test_a_folder_that_is_made_for_a_result_is_named(cli, tmp_path):
+    for out, made in (("a/b/c.csv", True), ("a/b/d.csv", False), (None, False)):
+        words = ["--out", out] if out else []
+        result = cli("map", MODELS / "asia.bif", *words)
+        assert ("making the folder a/b\n" in result.err) == made
+        assert result.status == 0
+    assert (tmp_path / "a/b/c.csv").is_file()
 
 
 def test_no_arguments_show_the_help(cli):
@@ -125,7 +147,7 @@ def examples(name):
     """Command lines of the help."""
     if name in entries():
         return command_named(name).examples
-    return importlib.import_module(f"thesis_cli.cli.{app.OWN[name].module}").COMMANDS[name].examples
+    return OWN[name].command(name).examples
 
 
 SMALLER = {
@@ -251,4 +273,4 @@ def test_commands_of_two_words_form_a_group(cli, monkeypatch):
     assert cli("runs").out == cli("runs", "--help").out
     assert "Usage: thesis-cli runs two" in cli("runs", "two", "--help").out
     assert cli("runs", "two").err == "error: FACTORS is missing; see --help\n"
-    assert cli("runs", "three").err == "error: No such command 'three'; see thesis-cli runs --help\n"
+    assert cli("runs", "three").err == "error: no command runs three; the commands are 'one', 'two'\n"

@@ -207,14 +207,6 @@ def test_longer_lists_are_taken_on_demand(cli, tmp_path):
     assert cli("synthesize", "t.json", "--max-list", 32).status == 2
 
 
-def test_a_table_goes_into_a_folder_that_exists(cli, tmp_path):
-    refused = cli("synthesize", TASKS / "mirror.json", "--out", "my runs/m.csv")
-    assert (refused.status, "mkdir -p 'my runs'" in refused.err) == (2, True)
-    assert not (tmp_path / "my runs").exists()
-    (tmp_path / "my runs").mkdir()
-    assert cli("synthesize", TASKS / "mirror.json", "--out", "my runs/m.csv").status == 0
-
-
 def test_what_no_length_can_do_is_an_answer(cli, tmp_path, monkeypatch):
     few_lines(tmp_path / "b.jsonl")
 

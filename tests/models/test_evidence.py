@@ -30,6 +30,13 @@ def test_files_and_names_mix(tmp_path):
     assert condition(graph("x", "y"), [str(tmp_path / "e=e.evid"), "y=2"]).observed == {0: 1, 1: 2}
 
 
+def test_several_observations_stand_between_commas():
+    assert condition(graph("x", "y"), ["x=b, y=2"]).observed == {0: 1, 1: 2}
+    assert condition(graph("x=1,y", "y"), ["x=1,y=b", "y=2"]).observed == {0: 1, 1: 2}
+    with pytest.raises(InputError, match="evidence z=2: there is no variable 'z'"):
+        condition(graph("x", "y"), ["x=b,z=2"])
+
+
 def test_a_file_of_windows_is_read(tmp_path):
     """Its first bytes say that it is UTF-8, and its lines end in two characters."""
     (tmp_path / "e.evid").write_bytes(b"\xef\xbb\xbf1\r\n1 1 2\r\n\r\n")

@@ -73,6 +73,15 @@ def test_values_never_decide(file):
         assert list(open_table(file("a,b,c\n" + rows)).columns) == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize(
+    ("content", "delimiter", "fault"), [("a,b\n1,2\n", ";", "',' and no ';'"), ("a\tb\n", ",", "a tab and no ','")]
+)
+def test_another_delimiter_than_that_of_the_file(content, delimiter, fault, file):
+    with pytest.raises(InputError, match=rf"a\.csv:1: the header has {fault}; give another --delimiter"):
+        open_table(file(content), delimiter=delimiter)
+    assert list(open_table(file("a,b\n1\n"), names=("a,b",), delimiter=";").columns) == ["a,b"]
+
+
 @pytest.mark.parametrize("delimiter", [";;", "a", '"', "\n", "\0"])
 def test_no_delimiter(delimiter, file):
     with pytest.raises(InputError, match="--delimiter is"):

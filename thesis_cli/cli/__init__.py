@@ -2,6 +2,5 @@
 
 `app.py` finds commands and turns exceptions into one-line errors; `build.py` makes Typer options
 from the fields of a request; `output.py` chooses and checks files and prints summaries;
-`options.py` holds what all commands share. `sweep.py`, `status.py`, `cluster.py` and
-`experiments.py` are the commands that run experiments and sweeps.
+`options.py` holds what all commands share.
 """

@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from thesis_cli import __version__
 from thesis_cli.base.errors import InputError, WorkFailed, describe
-from thesis_cli.base.wording import censored
+from thesis_cli.base.version import VERSION
+from thesis_cli.base.wording import censored, nearest
 from thesis_cli.commands.core import registry
-
-
-class Own(NamedTuple):
-    """A command that only the shell has: its module in `thesis_cli.cli`, and one line of help."""
-
-    module: str
-    help: str
-
-
-OWN = {
-    "sweep": Own("sweep", "Run a command over a grid of its options, here or on a cluster, into one table."),
-    "status": Own("status", "Count the finished and unfinished tasks of sweeps and experiments."),
-    "collect": Own("sweep", "Merge the finished tasks of a sweep into its table."),
-    "run-task": Own("sweep", "Run tasks of a task file, as a job of any batch system does."),
-    "reproduce": Own("experiments", "Run experiments, draw their figures and check the claims."),
-    "plot": Own("plot", "Draw figures of experiments and of your own runs from their CSV files alone."),
-    "claims": Own("experiments", "Compare the statements of the sources with the results."),
-    "report": Own("report", "Write one page of HTML with every figure, claim and verdict."),
-    "compile": Own("compile", "Compile the code of all commands, so that none compiles at its first use."),
-    "list": Own("experiments", "List the experiments of this checkout."),
-}
+from thesis_cli.reproduction.commands import OWN
 
 
 class Commands(TyperGroup):
@@ -50,6 +29,14 @@ class Commands(TyperGroup):
         if cmd_name in self.list_commands(ctx):
             return _command(cmd_name)
         return _group(cmd_name) if _members(cmd_name) else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names; says which is nearest if there is none."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            where = f"{self.name} " if isinstance(self, Group) else ""
+            raise InputError(f"no command {where}{name}", nearest(name, self.list_commands(ctx), "the commands are"))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         rows = [(entry.shell, entry.help) for entry in registry.entries().values()]
@@ -103,7 +90,7 @@ def _command(name: str) -> Any:
 
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     if name in OWN:
-        own = importlib.import_module(f"thesis_cli.cli.{OWN[name].module}").COMMANDS[name]
+        own = OWN[name].command(name)
         alone.command(name, epilog=epilog(own))(own_command(name, own))
     else:
         found = registry.command_named(name)
@@ -152,7 +139,7 @@ RESUMED = ("reproduce", "sweep", "compile", "train-guide", "train-denoiser")
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"thesis-cli {__version__}")
+        typer.echo(f"thesis-cli {VERSION}")
         raise typer.Exit
 
 

@@ -13,9 +13,10 @@ import typer
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.cli import options, output
-from thesis_cli.cli.own import OwnCommand, Shared
-from thesis_cli.commands.core.command import Command, default_text
-from thesis_cli.commands.core.fields import OptionField
+from thesis_cli.commands.core.command import Command, Definition, default_text
+from thesis_cli.commands.core.fields import OptionField, fields_of
+from thesis_cli.commands.core.request import Request
+from thesis_cli.reproduction.commands.own import OwnCommand
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
@@ -54,6 +55,7 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
         if (text := values.get("figure")) and "figure" not in command.fields:
             figure = Path(text)
         output.check_others(request, table, figure, overwrite)
+        output.announce_folders([table, figure, *_outputs(request)])
         result = command.execute(request, options.bars_unless(values["quiet"]))
         if not command.saves:  # its work stands, whatever becomes of the figure
             output.show(result, table, values["as_json"])
@@ -71,19 +73,33 @@ def shell_command(name: str, command: Command) -> Callable[..., None]:
 
 
 def own_command(name: str, own: OwnCommand) -> Callable[..., None]:
-    """The same for a command that only the shell has."""
+    """The same for a command that runs, judges or shows experiments and sweeps."""
 
     def call(**values: Any) -> None:
         options.set_messages(values["quiet"], values["verbose"])
         request = own.request(**_set(own.fields, values))
-        own.call(request, Shared(values.get("as_json", False), values["quiet"], values["debug"]))
+        output.announce_folders(_outputs(request))
+        found = own.execute(request, options.bars_unless(values["quiet"]))
+        if values.get("as_json"):
+            output.print_json(found.to_dict())
+        elif text := found.summary(values["debug"]):
+            typer.echo(text)
+        for failure in found.failures(values["debug"]):
+            options.logger.error("error: %s", failure)
+        if found.status:
+            raise typer.Exit(found.status)
 
     parameters = [*map(_parameter, own.fields.values()), *_shared(own.json)]
     return _with_signature(call, name, own, parameters)
 
 
+def _outputs(request: Request) -> list[Path | None]:
+    """The files to write that a request names."""
+    return [getattr(request, name) for name, field in fields_of(type(request)).items() if field.about.names == "output"]
+
+
 def _with_signature(
-    call: Callable[..., None], name: str, command: Command | OwnCommand, parameters: list[inspect.Parameter]
+    call: Callable[..., None], name: str, command: Definition, parameters: list[inspect.Parameter]
 ) -> Callable[..., None]:
     """A function with the name, help and signature that Typer reads."""
     call.__name__ = name.replace("-", "_").replace(" ", "_")
@@ -100,7 +116,7 @@ def _shared(json: bool) -> list[inspect.Parameter]:
     return [_flag(name, hint) for name, hint in flags]
 
 
-def epilog(command: Command | OwnCommand) -> str:
+def epilog(command: Definition) -> str:
     """The examples, as the help shows them."""
     lines = ["Examples, in a checkout:", *(f"  thesis-cli {line}" for line in command.examples)]
     more = command.more if isinstance(command, OwnCommand) else ""

@@ -8,22 +8,25 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import WorkFailed
 from thesis_cli.base.files import to_json, write_atomic
 from thesis_cli.base.pool import answers
-from thesis_cli.cli import options, output, warm_up
-from thesis_cli.cli.own import OwnCommand, Shared
+from thesis_cli.base.progress import Progress
+from thesis_cli.cli import warm_up
 from thesis_cli.cli.warm_up import PARTS, Part
 from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import Summary
+from thesis_cli.reproduction.commands.own import OwnCommand, task_bars
 
 PACKAGE = Path(__file__).resolve().parents[1]
 LIBRARIES = ("numba", "llvmlite", "numpy")
@@ -79,33 +82,60 @@ class Compiled:
         write_atomic({self.path: to_json(record)})
 
 
-def run(request: CompileRequest, shared: Shared) -> None:
-    """Compile what is not compiled yet, and print what was done."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CompileResult(Summary):
+    """What was compiled.
+
+    Attributes
+    ----------
+    compiled, kept : number of parts that were compiled now and before.
+    errors : why the others are not, a line each.
+    folder : folder of the compiled code.
+    """
+
+    compiled: int
+    kept: int
+    errors: Sequence[str]
+    folder: Path
+    seconds: float
+
+    def failures(self, full: bool = False) -> Sequence[str]:
+        failed = f"{len(self.errors)} of {len(PARTS)} parts are not compiled"
+        return [f"{failed}: {self.errors[0]}"] if self.errors else ()
+
+    def facts(self) -> Mapping[str, Any]:
+        found = {"compiled": self.compiled, "kept": self.kept, "errors": self.errors, "folder": str(self.folder)}
+        return {**found, "seconds": round(self.seconds, 3)}
+
+    def lines(self) -> list[tuple[str, str]]:
+        kept = f", {self.kept} were compiled before" if self.kept else ""
+        done = ("parts", f"{self.compiled} compiled{kept}")
+        return [done, ("folder", str(self.folder)), ("cost", f"{self.seconds:.1f} s")]
+
+
+def run(request: CompileRequest, progress: Progress) -> CompileResult:
+    """Compile what is not compiled yet."""
     began = time.perf_counter()
     folder = cache_folder()
     compiled = Compiled.read(folder / RECORD, digest())
     missing = [part for part in PARTS if part.name not in compiled.parts]
     errors = []
-    progress = options.task_bars(shared.quiet)
     if missing:
-        with progress(len(missing), "compiling") as tick:
+        with task_bars(progress)(len(missing), "compiling") as tick:
             for part, folders, error in compile_parts(missing, jobs_or_all(request.jobs), folder):
                 if error is None:
                     compiled.add(part, folders)
                 else:
                     errors.append(error)
                 tick(1)
-    done = len(missing) - len(errors)
-    seconds = time.perf_counter() - began
-    if shared.as_json:
-        found = {"compiled": done, "kept": len(PARTS) - len(missing), "errors": errors, "folder": str(folder)}
-        output.print_json({**found, "seconds": round(seconds, 3)})
-    else:
-        kept = f", {len(PARTS) - len(missing)} were compiled before" if len(missing) < len(PARTS) else ""
-        lines = [("parts", f"{done} compiled{kept}"), ("folder", str(folder)), ("cost", f"{seconds:.1f} s")]
-        output.print_table(lines)
-    if errors:
-        raise WorkFailed(f"{len(errors)} of {len(PARTS)} parts are not compiled: {errors[0]}")
+    return CompileResult(
+        request=request,
+        compiled=len(missing) - len(errors),
+        kept=len(PARTS) - len(missing),
+        errors=errors,
+        folder=folder,
+        seconds=time.perf_counter() - began,
+    )
 
 
 def cache_folder() -> Path:

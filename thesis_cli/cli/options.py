@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Annotated
 
 import typer
 
-from thesis_cli.base.progress import Progress, Tick, bars, silent
+from thesis_cli.base.progress import Progress, bars, silent
 from thesis_cli.base.wording import censored
 
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
@@ -41,10 +39,3 @@ def bars_unless(quiet: bool) -> Progress:
     Even a hidden bar would create a lock, which a killed process leaves behind.
     """
     return silent if quiet or not sys.stderr.isatty() else bars
-
-
-def task_bars(quiet: bool) -> Callable[[int, str], AbstractContextManager[Tick]]:
-    """Progress bars of tasks, made from their number and the name of the run."""
-    if bars_unless(quiet) is silent:
-        return silent
-    return lambda total, name: bars(total, "task", name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import typer
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, finite
 from thesis_cli.base.wording import without_secrets
+from thesis_cli.cli import options
 from thesis_cli.commands.core.common import RUNS
 from thesis_cli.commands.core.fields import fields_of, files_named, settings_of
 from thesis_cli.commands.core.kept import (
@@ -24,7 +25,7 @@ from thesis_cli.commands.core.kept import (
     written_by,
 )
 from thesis_cli.commands.core.request import Request
-from thesis_cli.commands.core.result import Result
+from thesis_cli.commands.core.result import Result, aligned
 
 CHECKED = ("ledger", "out", "init_schema", "model_out")
 """Fields whose files the commands check, or keep and add to."""
@@ -33,21 +34,6 @@ CHECKED = ("ledger", "out", "init_schema", "model_out")
 def print_json(summary: Mapping[str, object]) -> None:
     """Print one JSON object."""
     typer.echo(json.dumps(finite(summary), ensure_ascii=False))
-
-
-def print_table(lines: Sequence[tuple[str, str]]) -> None:
-    """Print two aligned columns."""
-    width = max((len(name) for name, _ in lines), default=0)
-    for name, text in lines:
-        typer.echo(f"{name:<{width}}  {text}".rstrip())
-
-
-def short(path: Path) -> str:
-    """A path relative to the working folder, if it is below it."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
 
 
 def choose(
@@ -112,6 +98,13 @@ def check_others(request: Request, table: Path | None, figure: Path | None, over
                 check_overwritten(field.shell_name, path, overwrite)
 
 
+def announce_folders(paths: Iterable[Path | None]) -> None:
+    """Say which folders will be made for results, but for the one of results without a name."""
+    for folder in dict.fromkeys(path.parent for path in paths if path is not None):
+        if folder != RUNS and not folder.exists():
+            options.logger.info("making the folder %s", folder)
+
+
 def _stem(inputs: Sequence[Path]) -> str:
     """Name of the first input, without folder, suffix, and parameters of a URL."""
     first = next((without_secrets(str(path)).partition("?")[0] for path in inputs), "")
@@ -129,4 +122,4 @@ def show(result: Result, out: Path | None, as_json: bool) -> None:
             cost += f", compilation {result.compilation:.1f} s"
         seed = result.settings.get("seed")
         lines = [*result.lines(), ("cost", f"seed {seed}, {cost}" if seed is not None else cost)]
-        print_table(lines)
+        typer.echo(aligned(lines))

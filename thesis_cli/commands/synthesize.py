@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -11,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from thesis_cli import __version__
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.compilation import Stopwatch
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError, about
 from thesis_cli.base.progress import Progress
+from thesis_cli.base.version import VERSION
 from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.common import RUNS, jobs_option
+from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
@@ -123,17 +122,14 @@ class SynthesizeRequest(Request):
     )
 
     def check(self) -> None:
-        """Refuse bounds in the wrong order, a table that is no CSV file or is in no folder, and
-        --all of a solver that leaves programs out."""
+        """Refuse bounds in the wrong order, a table that is no CSV file, and --all of a solver that
+        leaves programs out."""
         check_range(self.range)
         if self.all and not SOLVERS[self.solver].lists_all:
             names = ", ".join(name for name, entry in SOLVERS.items() if entry.lists_all)
             raise InputError(f"--all does not go with --solver {self.solver}", f"it is for {names}")
         if self.out is not None and self.out.suffix.lower() != ".csv":
             raise InputError(f"--out {self.out}", "it must end in .csv")
-        if self.out is not None and self.out.parent != RUNS and not self.out.parent.exists():
-            problem = f"--out {self.out}: the folder {self.out.parent} does not exist"
-            raise InputError(problem, f"make it with: mkdir -p {shlex.quote(str(self.out.parent))}")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -210,7 +206,7 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
         journal = None
         if request.out is not None and len(tasks) > 1:
             key = {name: value for name, value in settings.items() if name not in ("tasks", "jobs", "out")}
-            key |= {**names, "version": __version__}
+            key |= {**names, "version": VERSION}
             journal = stack.enter_context(journal_beside(request.out, tasks, orders, key, semantics))
         tick = stack.enter_context(progress(len(tasks), "tasks"))
         solve = partial(_solve, search, limits, semantics)

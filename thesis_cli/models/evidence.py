@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from thesis_cli.base.errors import InputError
@@ -14,7 +15,7 @@ from thesis_cli.models.reading import decode, read_whole, unreadable
 MAX_BYTES = 2**24
 """Size of the largest evidence file that is read."""
 
-FORMS = "give NAME=STATE, or the name of a UAI evidence file"
+FORMS = "give NAME=STATE, several with commas between them, or the name of a UAI evidence file"
 
 
 def condition(graph: FactorGraph, entries: Sequence[str | Path]) -> FactorGraph:
@@ -22,8 +23,8 @@ def condition(graph: FactorGraph, entries: Sequence[str | Path]) -> FactorGraph:
 
     Parameters
     ----------
-    entries : each is `NAME=STATE`, with names or numbers (`xray=yes`, `6=0`), or a UAI evidence
-        file, whose variables and states are numbers.
+    entries : each is `NAME=STATE`, with names or numbers (`xray=yes`, `6=0`), several of these with
+        commas between them, or a UAI evidence file, whose variables and states are numbers.
 
     Raises
     ------
@@ -31,7 +32,7 @@ def condition(graph: FactorGraph, entries: Sequence[str | Path]) -> FactorGraph:
         forbids the evidence.
     """
     observed: dict[int, int] = {}
-    for entry in entries:
+    for entry in chain.from_iterable(_parts(graph, whole) for whole in entries):
         for i, state in _observations(graph, entry).items():
             if i in observed or i in graph.observed:
                 raise InputError(
@@ -40,6 +41,19 @@ def condition(graph: FactorGraph, entries: Sequence[str | Path]) -> FactorGraph:
                 )
             observed[i] = state
     return graph.condition(observed)
+
+
+def _parts(graph: FactorGraph, entry: str | Path) -> Sequence[str | Path]:
+    """The entries that stand between the commas of one; itself if it is an observation or a file, since
+    names may hold commas."""
+    parts = str(entry).split(",")
+    if len(parts) == 1 or not all("=" in part for part in parts):
+        return [entry]
+    try:
+        _observations(graph, entry)
+    except InputError:
+        return parts
+    return [entry]
 
 
 def _observations(graph: FactorGraph, entry: str | Path) -> dict[int, int]:

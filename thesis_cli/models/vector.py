@@ -98,7 +98,7 @@ def parse_csv(text: str, source: str, probabilities: bool = False) -> LogPotenti
     """
     lines = text.split("\n")
     filled = [i for i, line in enumerate(lines) if line.strip()]
-    if filled and not is_number(lines[filled[0]].split(",")[0]):
+    if len(filled) > 1 and not is_number(lines[filled[0]].split(",")[0]):
         filled = filled[1:]
     if not filled:
         raise InputError("has no numbers", "give one number a line", source=source)
@@ -110,7 +110,7 @@ def parse_csv(text: str, source: str, probabilities: bool = False) -> LogPotenti
         bad = next(k for k, word in enumerate(words) if not is_number(word))
         raise InputError(
             f"'{words[bad].strip()[:40]}' is not a number",
-            "give one number a line",
+            "give one number a line, or commas between them",
             source=source,
             line=(first if len(filled) == 1 else filled[bad]) + 1,
         ) from None

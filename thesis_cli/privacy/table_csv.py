@@ -66,7 +66,11 @@ class CsvTable(Table):
         self._delimiter = given_delimiter(delimiter) or _detected(first, names, source)
         with self._reader() as reader:
             header: list[str] = next(filter(None, reader), [])
-        if any(map(_is_number, header)) and not (names and set(names) <= set(header)):
+        known = bool(names) and set(names) <= set(header)
+        if delimiter and not known and self._delimiter not in first and (others := _delimiters(first)):
+            problem = f"the header has {_listed(others)} and no {_listed([self._delimiter])}"
+            raise InputError(problem, "give another --delimiter, or leave it out", source=source, line=1)
+        if any(map(_is_number, header)) and not known:
             raise InputError(
                 "the header has a number in it",
                 "the first line must be column names; names that are numbers must be those of the schema",
@@ -145,15 +149,23 @@ def _detected(first: str, names: Sequence[str], source: str) -> str:
     """Delimiter of the line of names: the one that gives the schema's names, or the only one in
     it.
     """
-    unquoted = re.sub(r'"(?:[^"]|"")*"', "", first)
-    found = [character for character in DELIMITERS if character in unquoted] or [","]
+    found = _delimiters(first) or [","]
     for character in dict.fromkeys([",", *found]) if names else ():
         if set(names) <= set(_cells(first, character)):
             return character
     if len(found) > 1:
-        shown = " and ".join("a tab" if character == "\t" else repr(character) for character in found)
-        raise InputError(f"the header has {shown}", "give --delimiter", source=source, line=1)
+        raise InputError(f"the header has {_listed(found)}", "give --delimiter", source=source, line=1)
     return found[0]
+
+
+def _delimiters(first: str) -> list[str]:
+    """The characters of a line of names, outside of quotation marks, that may be its delimiter."""
+    unquoted = re.sub(r'"(?:[^"]|"")*"', "", first)
+    return [character for character in DELIMITERS if character in unquoted]
+
+
+def _listed(characters: Sequence[str]) -> str:
+    return " and ".join("a tab" if character == "\t" else repr(character) for character in characters)
 
 
 def _cells(first: str, delimiter: str) -> list[str]:

@@ -7,6 +7,8 @@
 * `engines.py`, `arrays.py`, `job_arrays.py`, `slurm.py`, `worker.py`: where tasks run.
 * `runner.py`, `fingerprint.py`, `survey.py`: what to run, and how far it has come.
 * `table.py`, `claims.py`, `figures.py`: what is made of results.
+* `commands/`: `sweep`, `status`, `reproduce`, `report` and the like, each also a function of Python.
+* `documents.py`, `coverage.py`, `costs.py`: what `make docs` writes.
 
 Start with `runner.reproduce` for experiments, or with `runner.complete` for any file of tasks.
 """

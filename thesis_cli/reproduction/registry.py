@@ -22,6 +22,11 @@ class Checkout:
     root: Path
 
     @property
+    def is_here(self) -> bool:
+        """Whether the working folder is in it: only then do commands write into it."""
+        return Path.cwd().resolve().is_relative_to(self.root)
+
+    @property
     def experiments(self) -> Path:
         return self.root / "experiments"
 
@@ -64,6 +69,19 @@ def find_checkout(start: Path | None = None) -> Checkout:
         if (folder / "experiments").is_dir() and (folder / "thesis_cli").is_dir():
             return Checkout(folder)
     raise InputError("there are no experiments here", "run this in a checkout of the project")
+
+
+def checkout_here() -> Checkout:
+    """The checkout that contains the working folder, for commands that write into it.
+
+    Raises
+    ------
+    InputError : there is none; names the one that this package comes from.
+    """
+    found = find_checkout()
+    if not found.is_here:
+        raise InputError("this folder is in no checkout of the project", f"run the command in {found.root}")
+    return found
 
 
 @lru_cache

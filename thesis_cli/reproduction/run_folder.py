@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from thesis_cli import __version__
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import to_json, write_atomic
 from thesis_cli.base.locks import locked
+from thesis_cli.base.version import VERSION
 
 LAYOUT = 1
 """Version of the files in the folder; raise it if they change."""
@@ -67,7 +67,7 @@ class RunFolder:
             raise InputError("exists, and is no folder of a sweep", "give another --out", source=self.path)
         what = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
         del what["path"]
-        write_atomic({self.path / "run.json": to_json({"layout": LAYOUT, "version": __version__, **what})})
+        write_atomic({self.path / "run.json": to_json({"layout": LAYOUT, "version": VERSION, **what})})
         return other
 
     def _is_of(self, found: RunFolder) -> bool:

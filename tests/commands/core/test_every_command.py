@@ -14,7 +14,8 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import OptionField
 from thesis_cli.commands.core.registry import command_named, entries
-from thesis_cli.commands.core.result import Result
+from thesis_cli.commands.core.result import Summary
+from thesis_cli.reproduction.documents import hint_text, own_functions
 
 NAMES = list(entries())
 
@@ -94,10 +95,13 @@ def test_each_option_alone_is_the_same_in_the_shell_and_in_python(name, cli, ask
             assert result.status == 2, result.err
 
 
-def test_python_has_the_options_of_the_shell_with_their_defaults(name):
-    entry = entries()[name]
-    signature = inspect.signature(getattr(thesis_cli, entry.function))
-    fields = {f.name: f for f in dataclasses.fields(command_named(name).request)}
+FUNCTIONS = {entry.function: command_named(name) for name, entry in entries().items()} | own_functions()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_python_has_the_options_of_the_shell_with_their_defaults(function):
+    signature = inspect.signature(getattr(thesis_cli, function))
+    fields = {f.name: f for f in dataclasses.fields(FUNCTIONS[function].request)}
     assert set(signature.parameters) == {*fields, "progress"}
     for key, field in fields.items():
         default = signature.parameters[key].default
@@ -105,8 +109,42 @@ def test_python_has_the_options_of_the_shell_with_their_defaults(name):
         assert default is inspect.Parameter.empty if missing else default == field.default
 
 
-def test_a_result_shows_its_summary(name):
-    assert command_named(name).result.__repr__ is Result.__repr__, "its dataclass needs repr=False"
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_result_shows_its_summary(function):
+    assert FUNCTIONS[function].result.__repr__ is Summary.__repr__, "its dataclass needs repr=False"
+
+
+def test_signatures_say_what_may_be_passed():
+    """`help` shows the types that type checkers read in the stub."""
+    parameters = inspect.signature(thesis_cli.estimate_z).parameters
+    texts = {name: hint_text(parameter.annotation) for name, parameter in parameters.items()}
+    assert texts["model"] == "Any"
+    assert texts["evidence"] == "Sequence[str] | str | SupportsItems | None"
+    assert texts["uai"] == "str | Path | None"
+    assert texts["time_limit"] == "float | None"
+
+
+def test_a_misspelt_argument_gets_a_suggestion():
+    with pytest.raises(
+        TypeError, match=r"estimate_z\(\) got an unexpected keyword argument 'sampels'; 'samples' is near"
+    ):
+        thesis_cli.estimate_z("a.uai", sampels=3)
+    with pytest.raises(TypeError, match=r"estimate_z\(\): missing a required argument: 'model'"):
+        thesis_cli.estimate_z()
+
+
+def test_a_mapping_and_a_series_stand_for_names_and_values(asked):
+    import pandas as pd
+
+    for evidence in ({"xray": "yes", 3: 0}, pd.Series({"xray": "yes", 3: 0})):
+        with pytest.raises(InputError, match="carried out"):
+            thesis_cli.map_state("a.bif", evidence=evidence)
+        assert asked[-1].evidence == ("xray=yes", "3=0")
+
+
+def test_errors_are_names_of_the_package():
+    assert thesis_cli.InputError is InputError
+    assert issubclass(thesis_cli.WorkFailed, RuntimeError)
 
 
 def test_help_begins_with_the_thing_itself(name):

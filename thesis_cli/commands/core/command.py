@@ -11,21 +11,52 @@ from typing import Any, get_type_hints
 
 from thesis_cli.base.compilation import Stopwatch, announced
 from thesis_cli.base.progress import Progress, bars, silent
+from thesis_cli.base.wording import nearest
 from thesis_cli.commands.core.fields import OptionField, fields_of
 from thesis_cli.commands.core.request import Request
-from thesis_cli.commands.core.result import Result
+from thesis_cli.commands.core.result import Result, Summary
 
 
 @dataclass(frozen=True)
-class Command:
-    """One command, as its file declares it.
+class Definition:
+    """What is known of every command.
 
     Attributes
     ----------
     request : its request's class; the docstring is the help of the command.
-    run : (request, progress) -> result.
+    run : (request, progress) -> what it returns.
     examples : command lines that run as they stand in a checkout, each after `thesis-cli `.
     notes : further paragraphs of the help.
+    """
+
+    request: type[Request]
+    run: Callable[[Any, Progress], Summary]
+    examples: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> dict[str, OptionField]:
+        return fields_of(self.request)
+
+    @property
+    def result(self) -> type[Summary]:
+        """Class of what it returns."""
+        found = get_type_hints(self.run)["return"]
+        assert isinstance(found, type)
+        assert issubclass(found, Summary)
+        return found
+
+    def execute(self, request: Request, progress: Progress = silent) -> Summary:
+        """Carry out a request."""
+        return self.run(request, progress)
+
+
+@dataclass(frozen=True)
+class Command(Definition):
+    """A command that computes something, as its file declares it.
+
+    Attributes
+    ----------
     saves : whether there is a file, by default under results/runs. The shell calls `Result.save`;
         if the request has a field `out`, it fills in the name, and the command writes the file
         itself.
@@ -34,31 +65,16 @@ class Command:
     not_swept : why the command cannot be swept; empty if it can.
     """
 
-    request: type[Request]
     run: Callable[[Any, Progress], Result]
-    examples: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
     saves: bool = True
     suffix: str = ".csv"
     default_out: Callable[[Any], Path | None] | None = None
     not_swept: str = ""
 
     @property
-    def fields(self) -> dict[str, OptionField]:
-        return fields_of(self.request)
-
-    @property
-    def result(self) -> type[Result]:
-        """Class of what it returns."""
-        found = get_type_hints(self.run)["return"]
-        assert isinstance(found, type)
-        assert issubclass(found, Result)
-        return found
-
-    @property
     def draws(self) -> bool:
         """Whether its result may have a figure."""
-        return self.result.draw is not Result.draw
+        return issubclass(self.result, Result) and self.result.draw is not Result.draw
 
     @property
     def file(self) -> Path:
@@ -74,7 +90,7 @@ class Command:
         return dataclasses.replace(result, seconds=seconds, compilation=compilation)
 
 
-def python_function(name: str, command: Command) -> Callable[..., Result]:
+def python_function(name: str, command: Definition) -> Callable[..., Summary]:
     """The command as a function of Python: arguments of the command line come first, all else by
     name.
     """
@@ -84,26 +100,33 @@ def python_function(name: str, command: Command) -> Callable[..., Result]:
             field.name,
             kinds.POSITIONAL_OR_KEYWORD if field.about.positional else kinds.KEYWORD_ONLY,
             default=kinds.empty if field.required else field.default,
-            annotation=hint,
+            annotation=field.annotation,
         )
-        for field, hint in ((field, get_type_hints(command.request)[name]) for name, field in command.fields.items())
+        for field in command.fields.values()
     ]
     parameters.sort(key=lambda p: p.kind)
     parameters.append(kinds("progress", kinds.KEYWORD_ONLY, default=False, annotation=bool))
     signature = inspect.Signature(parameters, return_annotation=command.result)
 
-    def call(*args: Any, **kwargs: Any) -> Result:
-        bound = signature.bind(*args, **kwargs).arguments
+    def call(*args: Any, **kwargs: Any) -> Summary:
+        for unknown in kwargs.keys() - signature.parameters:
+            known = nearest(unknown, signature.parameters, "its arguments are")
+            raise TypeError(f"{name}() got an unexpected keyword argument {unknown!r}; {known}")
+        try:
+            bound = signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise TypeError(f"{name}(): {error}") from None
         progress = bars if bound.pop("progress", False) else silent
         return command.execute(command.request(**bound), progress)
 
     call.__name__ = call.__qualname__ = name
+    call.__module__ = "thesis_cli"
     call.__doc__ = documentation(command)
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
 
-def documentation(command: Command) -> str:
+def documentation(command: Definition) -> str:
     """A docstring of the command as a function."""
     lines = [inspect.getdoc(command.request) or "", *command.notes, "", "Parameters", "----------"]
     for field in command.fields.values():

@@ -28,7 +28,8 @@ def evidence_option() -> Any:
     """Evidence; its type is `tuple[str, ...] | None`."""
     return option(
         None,
-        "Observed variable, as in xray=yes or 6=0, or a UAI evidence file: a count, then pairs of variable and state.",
+        "Observed variables, as in xray=yes or 6=0,4=1; or a UAI evidence file: a count, then pairs of variable and"
+        " state.",
         metavar="NAME=STATE|FILE",
         names="file",
     )

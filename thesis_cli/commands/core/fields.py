@@ -10,11 +10,11 @@ import operator
 import re
 import sys
 import types
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Protocol, Union, cast, get_args, get_origin, get_type_hints
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_no_url
@@ -24,6 +24,13 @@ from thesis_cli.base.wording import without_secrets
 Names = Literal["", "file", "release", "object", "output"]
 """What a field's text names: nothing, a file to read, a CSV file of a release with its record
 beside it, a Python object (`module:object`), a file to write."""
+
+
+class SupportsItems(Protocol):
+    """Values by name: a mapping, or a Series of pandas."""
+
+    def items(self) -> Iterable[tuple[Any, Any]]: ...
+
 
 _KEY = "option"
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE | re.ASCII)
@@ -155,10 +162,27 @@ class OptionField:
             return "a finite number"
         return kind + " and".join(parts)
 
+    @property
+    @presentation
+    def annotation(self) -> Any:
+        """The type that a Python caller may pass: sequences for tuples, text for paths."""
+        if self.about.objects:
+            return Any
+        kind: Any = str | Path if self.kind is Path else self.kind
+        if self.choices:
+            kind = Literal[self.choices]
+        if self.many == 0:
+            kind = Union[Sequence[kind], kind]  # noqa: UP007  of types that are values
+        elif self.many > 1:
+            kind = types.GenericAlias(tuple, (kind,) * self.many)
+        if self.takes_mapping:
+            kind = Union[kind, SupportsItems]  # noqa: UP007
+        return Union[kind, None] if self.optional else kind  # noqa: UP007
+
     def coerce(self, value: Any) -> Any:
         """A value of the field's type, from text, from TOML or from Python.
 
-        A mapping stands for `NAME=VALUE` where the metavar has that form.
+        A mapping, or a Series of pandas, stands for `NAME=VALUE` where the metavar has that form.
 
         Raises
         ------
@@ -168,7 +192,7 @@ class OptionField:
             return None
         if self.many == 1:
             return self._one(value)
-        if isinstance(value, Mapping) and self.takes_mapping:
+        if self.takes_mapping and hasattr(value, "items"):
             value = [f"{name}={one}" for name, one in value.items()]
         values = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else _listed(value)
         if self.many > 1 and len(values) != self.many:

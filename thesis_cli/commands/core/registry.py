@@ -1,7 +1,7 @@
 """The commands there are: each file of `thesis_cli/commands/` is one, found by its name.
 
-The first line of the file reads `\"\"\"`thesis-cli NAME`: what it does.\"\"\"`, where NAME is a word, or
-a group and a word. Listing the commands reads these lines and imports nothing.
+The first sentence of the file reads `\"\"\"`thesis-cli NAME`: what it does.\"\"\"`, where NAME is a word, or
+a group and a word. Listing the commands reads these sentences and imports nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from thesis_cli.base.wording import nearest
 from thesis_cli.commands.core.command import Command
 
 FOLDER = Path(__file__).resolve().parents[1]
+HEAD = 400
+"""Characters of a file in which its first sentence ends."""
 FIRST = (
     *("estimate-z", "bound", "posterior", "race", "marginals", "map", "sample", "spin-glass", "renyi"),
     *(
@@ -56,11 +58,11 @@ def entries() -> dict[str, Entry]:
     """All commands by their names in the shell, in the order of the help."""
     found = []
     for file in sorted(FOLDER.glob("[a-z]*.py")):
-        with open(file, encoding="utf-8") as lines:
-            head = lines.readline()
-        match = re.fullmatch(r'"""`thesis-cli (\S+(?: \S+)?)`: (.+?)(?:""")?\s*', head)
+        with open(file, encoding="utf-8") as text:
+            head = " ".join(text.read(HEAD).split())
+        match = re.match(r'"""`thesis-cli (\S+(?: \S+)?)`: (.+?\.)["\s]', head)
         if match is None:
-            raise InputError(f"{file.name} begins with no line that names its command", source=file)
+            raise InputError("the file begins with no sentence that names its command", source=file)
         found.append(Entry(match[1], file.stem, match[2][0].upper() + match[2][1:]))
     found.sort(key=lambda e: FIRST.index(e.shell) if e.shell in FIRST else len(FIRST))
     return {entry.shell: entry for entry in found}

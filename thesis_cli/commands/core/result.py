@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,35 +23,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Result:
-    """What a command found. Each command has a subclass with fields of its own, a dataclass with
-    `repr=False`.
+class Summary:
+    """What a command returns, as text and as JSON. Each command has a subclass with fields of its own, a
+    dataclass with `repr=False`.
 
     Attributes
     ----------
-    columns : the table as plain columns, one observation a row; `save` writes it as CSV.
-    table : the same as a DataFrame, made when it is asked for.
     request : what was asked for.
-    settings : the request as it was carried out, plain values: the seed that was drawn, the method
-        that was chosen.
-    seconds : the time that the work took, without compilation.
-    compilation : seconds of compilation; 0 if all code was compiled before.
     """
 
-    columns: Columns
     request: Request
-    settings: Mapping[str, Any]
-    seconds: float = 0.0
-    compilation: float = 0.0
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        return self.columns.frame()
 
     @property
     def status(self) -> int:
-        """Exit status: 0, or 1 if the work gave no answer."""
-        return 0
+        """Exit status: 0, or 1 if the work failed or gave no answer."""
+        return int(bool(self.failures()))
+
+    @presentation
+    def failures(self, full: bool = False) -> Sequence[str]:
+        """What failed, a line each; with `full`, the whole traceback of each."""
+        return ()
 
     @presentation
     def lines(self) -> list[tuple[str, str]]:
@@ -62,6 +53,66 @@ class Result:
     def facts(self) -> Mapping[str, Any]:
         """What the JSON summary holds beside the settings."""
         return {}
+
+    @presentation
+    def summary(self, full: bool = False) -> str:
+        """The summary as text, two aligned columns; with `full`, tracebacks are whole."""
+        return aligned(self.lines())
+
+    @presentation
+    def to_dict(self) -> dict[str, Any]:
+        """The facts, for JSON: inf and nan become None."""
+        found = finite(self.facts())
+        assert isinstance(found, dict)
+        return found
+
+    @presentation
+    def __repr__(self) -> str:
+        """The summary, so that an interactive session shows it."""
+        return self.summary()
+
+    @presentation
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        import html
+
+        rows = "".join(
+            f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+            f'<td style="text-align:left">{html.escape(text)}</td></tr>'
+            for name, text in self.lines()
+        )
+        return f"<table>{rows}</table>" if rows else f"<pre>{html.escape(self.summary())}</pre>"
+
+
+@presentation
+def aligned(lines: Sequence[tuple[str, str]]) -> str:
+    """Names and what they say, in two columns."""
+    width = max((len(name) for name, _ in lines), default=0)
+    return "\n".join(f"{name:<{width}}  {text}".rstrip() for name, text in lines)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Result(Summary):
+    """What a command found: a table, and its summary.
+
+    Attributes
+    ----------
+    columns : the table as plain columns, one observation a row; `save` writes it as CSV.
+    table : the same as a DataFrame, made when it is asked for.
+    settings : the request as it was carried out, plain values: the seed that was drawn, the method
+        that was chosen.
+    seconds : the time that the work took, without compilation.
+    compilation : seconds of compilation; 0 if all code was compiled before.
+    """
+
+    columns: Columns
+    settings: Mapping[str, Any]
+    seconds: float = 0.0
+    compilation: float = 0.0
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        return self.columns.frame()
 
     @presentation
     def figure(self) -> Figure | None:
@@ -75,13 +126,6 @@ class Result:
     def draw(self) -> Figure | None:
         """What `figure` draws: for commands that have a figure."""
         return None
-
-    @presentation
-    def summary(self) -> str:
-        """The summary as text, two aligned columns."""
-        lines = self.lines()
-        width = max((len(name) for name, _ in lines), default=0)
-        return "\n".join(f"{name:<{width}}  {text}".rstrip() for name, text in lines)
 
     @presentation
     def to_dict(self) -> dict[str, Any]:
@@ -146,20 +190,3 @@ class Result:
         if figure is None:
             raise InputError("--figure has nothing to draw", "this result has no figure")
         return figure
-
-    @presentation
-    def __repr__(self) -> str:
-        """The summary, so that an interactive session shows it."""
-        return self.summary()
-
-    @presentation
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        import html
-
-        rows = "".join(
-            f'<tr><th style="text-align:left">{html.escape(name)}</th>'
-            f'<td style="text-align:left">{html.escape(text)}</td></tr>'
-            for name, text in self.lines()
-        )
-        return f"<table>{rows}</table>"

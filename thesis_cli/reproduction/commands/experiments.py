@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from thesis_cli.base.progress import Progress
 from thesis_cli.base.wording import counted
-from thesis_cli.cli import cluster, options, output
-from thesis_cli.cli.cluster import EngineRequest
-from thesis_cli.cli.own import OwnCommand, Shared
 from thesis_cli.commands.core.fields import argument, option
 from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import Summary
+from thesis_cli.reproduction.commands import cluster
+from thesis_cli.reproduction.commands.cluster import EngineRequest
+from thesis_cli.reproduction.commands.own import OwnCommand, short, task_bars
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pandas as pd
+
     from thesis_cli.reproduction.claims import Verdict
     from thesis_cli.reproduction.publication import Published
     from thesis_cli.reproduction.registry import Checkout
+
+logger = logging.getLogger(__name__)
 
 
 def _ids() -> Any:
@@ -64,16 +70,78 @@ class ListRequest(Request):
     """List the experiments of this checkout."""
 
 
-def reproduce(request: ReproduceRequest, shared: Shared) -> None:
-    """Run what is missing, judge the claims, and say how the tables compare."""
-    from thesis_cli.reproduction.registry import find_checkout
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ClaimsResult(Summary):
+    """Verdicts on claims.
+
+    Attributes
+    ----------
+    preset : sizes of the results.
+    verdicts : on each claim.
+    """
+
+    preset: str
+    verdicts: Sequence[Verdict]
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One claim a row."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(v) for v in self.verdicts])
+
+    @property
+    def status(self) -> int:
+        return int(bool(self.failures()) or any(v.unexplained for v in self.verdicts))
+
+    def facts(self) -> Mapping[str, Any]:
+        return {"preset": self.preset, "claims": [asdict(v) for v in self.verdicts]}
+
+    def summary(self, full: bool = False) -> str:
+        return "\n".join(_claims(self.verdicts, self.preset))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReproduceResult(ClaimsResult):
+    """What became of experiments.
+
+    Attributes
+    ----------
+    experiments : number of experiments.
+    failed : tasks that failed.
+    tables : how the tables that are complete compare with those that stood.
+    """
+
+    experiments: int
+    failed: int
+    tables: Sequence[Published]
+
+    def failures(self, full: bool = False) -> Sequence[str]:
+        failed = [f"{counted(self.failed, 'task')} failed; the same command runs them again"] * bool(self.failed)
+        return failed + [
+            f"{table.experiment} differs from the table that stands; compare it with {short(table.beside)}, and"
+            " raise the experiment's version, or give --replace, if the change is right"
+            for table in self.tables
+            if table.beside
+        ]
+
+    def facts(self) -> Mapping[str, Any]:
+        return {**super().facts(), "tables": [table.to_dict() for table in self.tables]}
+
+    def summary(self, full: bool = False) -> str:
+        return "\n".join([super().summary(), "", *_tables(self.tables, self.preset, self.experiments)])
+
+
+def reproduce(request: ReproduceRequest, progress: Progress) -> ReproduceResult:
+    """Run what is missing, judge the claims, and compare the tables."""
+    from thesis_cli.reproduction.registry import checkout_here
     from thesis_cli.reproduction.runner import reproduce as run
 
-    checkout = find_checkout()
+    checkout = checkout_here()
     job_settings = cluster.settings({}, request)
     engine = cluster.engine(request, job_settings)
-    bar = options.task_bars(shared.quiet)
-    how: dict[str, Any] = {"seed": request.seed, "refresh": request.refresh, "replace": request.replace, "bar": bar}
+    how: dict[str, Any] = {"seed": request.seed, "refresh": request.refresh, "replace": request.replace}
+    how["bar"] = task_bars(progress)
     failed = waiting = 0
     tables: list[Published] = []
     chosen = checkout.select(list(request.ids or ()))
@@ -85,55 +153,67 @@ def reproduce(request: ReproduceRequest, shared: Shared) -> None:
     for name, path in chosen.items():
         done = run(path, request.preset, checkout, engine, **how)
         for parameters, error in done.errors:
-            options.logger.error("%s failed at %s: %s", name, parameters, error)
+            logger.error("%s failed at %s: %s", name, parameters, error)
         failed += len(done.errors)
         waiting += done.waiting
         tables += [done.published] if done.published else []
-        options.logger.info("%-22s %4d tasks run, %4d kept, %6.1f s", name, done.computed, done.kept, done.seconds)
+        logger.info("%-22s %4d tasks run, %4d kept, %6.1f s", name, done.computed, done.kept, done.seconds)
     if waiting:
         same = "the same command without --detach or --engine none waits for them"
-        options.logger.info("%s without a result yet; %s", counted(waiting, "task"), same)
-    verdicts = _judge(checkout, request.preset, chosen)
-    if shared.as_json:
-        _print_json(request.preset, verdicts, tables=[table.to_dict() for table in tables])
-    else:
-        _print_claims(verdicts, request.preset)
-        typer.echo("")
-        _print_tables(tables, request.preset, len(chosen))
-    if failed:
-        options.logger.error("error: %s failed; the same command runs them again", counted(failed, "task"))
-    held = [table for table in tables if table.beside]
-    for table in held:
-        options.logger.error(
-            "error: %s differs from the table that stands; compare it with %s, and raise the experiment's version, or "
-            "give --replace, if the change is right",
-            table.experiment,
-            output.short(cast("Path", table.beside)),
-        )
-    if failed or held or any(v.unexplained for v in verdicts):
-        raise typer.Exit(1)
+        logger.info("%s without a result yet; %s", counted(waiting, "task"), same)
+    return ReproduceResult(
+        request=request,
+        preset=request.preset,
+        verdicts=_judge(checkout, request.preset, chosen),
+        experiments=len(chosen),
+        failed=failed,
+        tables=tables,
+    )
 
 
-def claims(request: ClaimsRequest, shared: Shared) -> None:
-    """Judge the claims from the CSV files and print the verdicts."""
+def claims(request: ClaimsRequest, progress: Progress) -> ClaimsResult:
+    """Judge the claims from the CSV files."""
     from thesis_cli.reproduction.registry import find_checkout
 
     checkout = find_checkout()
     verdicts = _judge(checkout, request.preset, checkout.select(list(request.ids or ())))
-    if shared.as_json:
-        _print_json(request.preset, verdicts)
-    else:
-        _print_claims(verdicts, request.preset)
-    if any(v.unexplained for v in verdicts):
-        raise typer.Exit(1)
+    return ClaimsResult(request=request, preset=request.preset, verdicts=verdicts)
 
 
-def list_experiments(request: ListRequest, shared: Shared) -> None:
-    """Print ids, titles, sources and which results there are."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ListResult(Summary):
+    """The experiments of a checkout.
+
+    Attributes
+    ----------
+    experiments : id, title, source, number of claims, presets, and the presets that have results.
+    """
+
+    experiments: Sequence[Mapping[str, Any]]
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One experiment a row."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.experiments))
+
+    def facts(self) -> Mapping[str, Any]:
+        return {"experiments": self.experiments}
+
+    def summary(self, full: bool = False) -> str:
+        return "\n".join(
+            f"{row['id']:<22} {row['title']} ({row['source']}; results: {', '.join(row['results']) or 'none'})"
+            for row in self.experiments
+        )
+
+
+def list_experiments(request: ListRequest, progress: Progress) -> ListResult:
+    """Ids, titles, sources and which results there are."""
     from thesis_cli.reproduction.registry import find_checkout, load
 
     checkout = find_checkout()
-    rows: list[dict[str, object]] = []
+    rows = []
     for path in checkout.files().values():
         experiment = load(path)
         done = [p for p in experiment.presets if (checkout.results(p) / f"{experiment.id}.csv").is_file()]
@@ -147,15 +227,12 @@ def list_experiments(request: ListRequest, shared: Shared) -> None:
                 "results": done,
             }
         )
-        if not shared.as_json:
-            state = f"results: {', '.join(done) or 'none'}"
-            typer.echo(f"{experiment.id:<22} {experiment.title} ({experiment.source}; {state})")
-    if shared.as_json:
-        output.print_json({"experiments": rows})
+    return ListResult(request=request, experiments=rows)
 
 
 def _judge(checkout: Checkout, preset: str, chosen: Mapping[str, Path]) -> list[Verdict]:
-    """The verdicts on the claims of some experiments; their rows of claims.csv are rewritten."""
+    """The verdicts on the claims of some experiments; their rows of claims.csv are rewritten, if the
+    working folder is in the checkout."""
     from thesis_cli.reproduction.claims import NOT_RUN, judge, write_csv
     from thesis_cli.reproduction.registry import load
 
@@ -164,58 +241,54 @@ def _judge(checkout: Checkout, preset: str, chosen: Mapping[str, Path]) -> list[
     for experiment in experiments:
         experiment.settings(preset)
     verdicts = [v for experiment in experiments for v in judge(experiment, folder)]
-    if any(v.verdict != NOT_RUN for v in verdicts):
+    if checkout.is_here and any(v.verdict != NOT_RUN for v in verdicts):
         write_csv(verdicts, folder / "claims.csv", keep=[name for name in checkout.files() if name not in chosen])
     return verdicts
 
 
-def _print_json(preset: str, verdicts: Sequence[Verdict], **more: object) -> None:
-    output.print_json({"preset": preset, **more, "claims": [asdict(v) for v in verdicts]})
-
-
-def _print_claims(verdicts: Sequence[Verdict], preset: str) -> None:
+def _claims(verdicts: Sequence[Verdict], preset: str) -> list[str]:
+    """Lines of text on each claim, and how many have each verdict."""
     from thesis_cli.base.figures import nice
     from thesis_cli.reproduction.claims import CONSISTENT, FAILS, HOLDS, NOT_RUN, UNDECIDED, VERDICTS
 
     room = _width() - 52
-    if verdicts:
-        typer.echo(f"{'statement':<{room}} {'published':>11} {'measured':>11} {'detects':>10}  verdict")
+    found = [f"{'statement':<{room}} {'published':>11} {'measured':>11} {'detects':>10}  verdict"] * bool(verdicts)
     for experiment in dict.fromkeys(v.experiment for v in verdicts):
-        typer.echo(f"\n{experiment}")
+        found.append(f"\n{experiment}")
         for v in (v for v in verdicts if v.experiment == experiment):
             text = f"{v.statement} ({'; '.join(filter(None, [v.source, v.reading]))})"
-            lines = textwrap.wrap(text, room - 2)
+            first, *others = textwrap.wrap(text, room - 2)
             published = ("" if v.relation == "=" else f"{v.relation} ") + nice(v.published)
-            typer.echo(
-                f"  {lines[0]:<{room - 2}} {published:>11} {nice(v.measured):>11} {nice(v.detects):>10}  {v.verdict}"
-            )
-            for line in lines[1:]:
-                typer.echo(f"  {line}")
+            numbers = f"{published:>11} {nice(v.measured):>11} {nice(v.detects):>10}"
+            found.append(f"  {first:<{room - 2}} {numbers}  {v.verdict}")
+            found += [f"  {line}" for line in others]
             if v.finding:
-                typer.echo(f"    see docs/errata.md, {v.finding}")
+                found.append(f"    see docs/errata.md, {v.finding}")
     count = {verdict: sum(v.verdict == verdict for v in verdicts) for verdict in VERDICTS}
     findings = count[FAILS] - sum(v.unexplained for v in verdicts)
-    typer.echo(
+    found.append(
         ("\n" if verdicts else "") + f"{counted(len(verdicts), 'claim')} at preset {preset}: {count[HOLDS]} hold, "
         f"{count[CONSISTENT]} consistent, {count[UNDECIDED]} not decided, {count[FAILS]} do not hold "
         f"({findings} of them findings of docs/errata.md), {count[NOT_RUN]} not run"
     )
+    return found
 
 
-def _print_tables(tables: Sequence[Published], preset: str, chosen: int) -> None:
-    """How each table compares with the one that stood, and how many do so."""
+def _tables(tables: Sequence[Published], preset: str, chosen: int) -> list[str]:
+    """Lines of text on how each table compares with the one that stood, and how many do so."""
     from thesis_cli.reproduction.comparison import DIFFERS, EQUAL, IDENTICAL
     from thesis_cli.reproduction.publication import NEW
 
     room = max((len(table.experiment) for table in tables), default=0) + 2
+    found = []
     for table in tables:
-        lines = textwrap.wrap(str(table), max(_width() - room, 30), break_on_hyphens=False)
-        typer.echo(f"{table.experiment:<{room}}{lines[0]}")
-        for line in lines[1:]:
-            typer.echo(f"{'':<{room + 2}}{line}")
+        first, *others = textwrap.wrap(str(table), max(_width() - room, 30), break_on_hyphens=False)
+        found.append(f"{table.experiment:<{room}}{first}")
+        found += [f"{'':<{room + 2}}{line}" for line in others]
     count = {kind: sum(table.verdict == kind for table in tables) for kind in (IDENTICAL, EQUAL, DIFFERS, NEW)}
     parts = [f"{number} {kind}" for kind, number in {**count, "incomplete": chosen - len(tables)}.items() if number]
-    typer.echo(("\n" if tables else "") + f"{counted(chosen, 'table')} at preset {preset}: {', '.join(parts)}")
+    found.append(("\n" if tables else "") + f"{counted(chosen, 'table')} at preset {preset}: {', '.join(parts)}")
+    return found
 
 
 def _width() -> int:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
-
-import typer
+from typing import Any, Literal
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.cli import options, output, viewer
-from thesis_cli.cli.own import OwnCommand, Shared
+from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.fields import argument, given, option
 from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import Summary
+from thesis_cli.reproduction.commands import viewer
+from thesis_cli.reproduction.commands.own import OwnCommand, short
+
+logger = logging.getLogger(__name__)
 
 OF_RUNS = ("out", "x", "y", "hue", "log", "overwrite")
 """Fields that are for tables, not for experiments."""
@@ -65,55 +68,66 @@ def is_run(name: str) -> bool:
     return name.lower().endswith(".csv") or Path(name).is_file()
 
 
-def plot(request: PlotRequest, shared: Shared) -> None:
-    """Draw figures, and print their files and what changed."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PlotResult(Summary):
+    """The figures that were drawn.
+
+    Attributes
+    ----------
+    figures : each file, PNG and PDF, and whether it is new, changed or the same.
+    """
+
+    figures: Mapping[Path, str]
+
+    def facts(self) -> Mapping[str, Any]:
+        return {"figures": {str(path): change for path, change in self.figures.items()}}
+
+    def summary(self, full: bool = False) -> str:
+        return "\n".join(f"{short(path)} {change}" for path, change in self.figures.items())
+
+
+def plot(request: PlotRequest, progress: Progress) -> PlotResult:
+    """Draw figures, and show them if that was asked for."""
     names = request.names or ()
-    drawn = _runs([Path(name) for name in names if is_run(name)], request)
+    drawn = dict(_runs([Path(name) for name in names if is_run(name)], request))
     ids = [name for name in names if not is_run(name)]
     if ids or not names:
-        drawn += _experiments(ids, request.preset)
+        drawn |= _experiments(ids, request.preset)
     for picture in (path for path in drawn if request.show and path.suffix == ".png"):
         if problem := viewer.open_file(picture):
-            options.logger.warning("%s is not shown: %s", output.short(picture), problem)
+            logger.warning("%s is not shown: %s", short(picture), problem)
             break
+    return PlotResult(request=request, figures=drawn)
 
 
-def _experiments(ids: Sequence[str], preset: str) -> list[Path]:
+def _experiments(ids: Sequence[str], preset: str) -> Iterator[tuple[Path, str]]:
     from thesis_cli.reproduction.figures import draw
-    from thesis_cli.reproduction.registry import find_checkout, load
+    from thesis_cli.reproduction.registry import checkout_here, load
 
-    checkout = find_checkout()
+    checkout = checkout_here()
     folder = checkout.results(preset)
-    found: list[Path] = []
     for name, path in checkout.select(list(ids)).items():
         experiment = load(path)
         experiment.settings(preset)
         if not ids and not (folder / f"{name}.csv").is_file():
-            options.logger.warning("%s has no result at preset %s", name, preset)
+            logger.warning("%s has no result at preset %s", name, preset)
             continue
-        for figure, change in draw(experiment, folder).items():
-            typer.echo(f"{output.short(figure)} {change}")
-            found.append(figure)
-    return found
+        yield from draw(experiment, folder).items()
 
 
-def _runs(tables: Sequence[Path], request: PlotRequest) -> list[Path]:
+def _runs(tables: Sequence[Path], request: PlotRequest) -> Iterator[tuple[Path, str]]:
     from thesis_cli.reproduction.plots.draw import check_figure, picture, write
     from thesis_cli.reproduction.plots.run import read_run
     from thesis_cli.reproduction.plots.sweeps import Chosen
 
     chosen = Chosen(request.x, request.y, request.hue, request.log or "")
-    found: list[Path] = []
     for table in tables:
         figure = check_figure(table, request.out, request.overwrite)
         run = read_run(table)
         drawn = picture(run, chosen)
         for fault in run.faults if run.record or not chosen.any else ():  # columns of the user need no record
-            options.logger.warning("%s", fault)
-        for path, change in write(figure, drawn).items():
-            typer.echo(f"{output.short(path)} {change}")
-            found.append(path)
-    return found
+            logger.warning("%s", fault)
+        yield from write(figure, drawn).items()
 
 
 COMMANDS = {
@@ -122,6 +136,5 @@ COMMANDS = {
         plot,
         examples=("plot fig-2-1", "plot"),
         more="Your own runs:\n  thesis-cli plot results/runs/glasses.csv --x coupling --hue method --show",
-        json=False,
     ),
 }

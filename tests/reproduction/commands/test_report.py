@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.reproduction.report.conftest import TABLE, toy, write_results  # noqa: F401
+from thesis_cli.reproduction import registry
 
 
 @pytest.mark.usefixtures("toy")
@@ -43,7 +44,7 @@ def test_two_folders_side_by_side(cli, tmp_path):
     write_results(tmp_path / "other", TABLE.replace("0.5", "0.7"), ["two"])
     result = cli("report", "--compare", "other", "--out", "both.html")
     assert (result.status, result.err) == (1, "")
-    assert result.out.startswith("two  differs in 1 cell (largest: x, row 1: 0.5, now 0.7)\npage    both.html, ")
+    assert result.out.startswith("two     differs in 1 cell (largest: x, row 1: 0.5, now 0.7)\npage    both.html, ")
     summary = json.loads(cli("report", "--compare", "other", "--json").out)
     assert [table["verdict"] for table in summary["tables"]] == ["identical", "differs"]
 
@@ -69,3 +70,23 @@ def test_bad_input_is_one_line_and_writes_nothing(cli, tmp_path, arguments, frag
     assert fragment in result.err
     assert (tmp_path / "mine.html").read_text() == "<p>mine</p>"
     assert not (tmp_path / "results/report.html").exists()
+
+
+@pytest.mark.usefixtures("toy")
+def test_outside_of_a_checkout_nothing_is_written_into_it(cli, tmp_path, monkeypatch):
+    outside = tmp_path.with_name(f"{tmp_path.name}-outside")
+    outside.mkdir()
+    monkeypatch.chdir(outside)
+    monkeypatch.setattr(registry, "__file__", str(tmp_path / "thesis_cli/reproduction/registry.py"))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert cli("report").status == 0
+    assert cli("claims").status == 0
+    assert cli("report", "--compare", tmp_path / "results").status == 0
+    for command in ("reproduce", "plot"):
+        refused = f"error: this folder is in no checkout of the project; run the command in {tmp_path}\n"
+        assert cli(command).err == refused
+    assert sorted(str(path.relative_to(outside)) for path in outside.rglob("*.*")) == [
+        "report.html",
+        "results/runs/comparison.html",
+    ]
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

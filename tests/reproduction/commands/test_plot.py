@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import MODELS
 from tests.reproduction.plots.test_run import HEADING, ROW
-from thesis_cli.cli import viewer
+from thesis_cli.reproduction.commands import viewer
 from thesis_cli.reproduction.plots.run import read_run
 from thesis_cli.reproduction.report.runs import command_line, page
 

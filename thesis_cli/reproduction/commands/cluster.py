@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from thesis_cli.base.cores import jobs_or_all
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
-from thesis_cli.cli import options
 from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.core.request import Request
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from thesis_cli.reproduction.engines import Engine
     from thesis_cli.reproduction.job_arrays import Queue
     from thesis_cli.reproduction.slurm import JobRequest
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -177,5 +179,5 @@ def queue() -> Queue:
 
     found = ask()
     if found is None:
-        options.logger.warning("Slurm does not answer; which tasks run is unknown")
+        logger.warning("Slurm does not answer; which tasks run is unknown")
     return found or {}

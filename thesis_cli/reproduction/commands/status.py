@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.cli import cluster, options, output, sweep
-from thesis_cli.cli.own import OwnCommand, Shared
+from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.fields import argument, option
 from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import Summary
+from thesis_cli.reproduction.commands import cluster, sweep
+from thesis_cli.reproduction.commands.own import OwnCommand
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from thesis_cli.reproduction.survey import Survey
     from thesis_cli.reproduction.task_file import TaskFile
+
+logger = logging.getLogger(__name__)
 
 LINES = 5
 """Lines of an error that are printed."""
@@ -40,8 +46,50 @@ class StatusRequest(Request):
     failed: bool = option(False, "List the tasks that failed, with the last lines of their errors.")
 
 
-def status(request: StatusRequest, shared: Shared) -> None:
-    """Survey runs and print the counts."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class StatusResult(Summary):
+    """How far some runs have come.
+
+    Attributes
+    ----------
+    surveys : name of each run, and the counts of its tasks.
+    errors : name of each run, and its tasks that failed; empty unless they were asked for.
+    """
+
+    surveys: Sequence[tuple[str, Survey]]
+    errors: Sequence[tuple[str, Sequence[Mapping[str, object]]]] = ()
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The counts, one run a row."""
+        import pandas as pd
+
+        return pd.DataFrame([{"run": name, **asdict(counts)} for name, counts in self.surveys])
+
+    def facts(self) -> Mapping[str, Any]:
+        rows: list[dict[str, object]] = [{"run": name, **asdict(counts)} for name, counts in self.surveys]
+        for row, (_, wrong) in zip(rows, self.errors, strict=False):
+            row["errors"] = wrong
+        return {"runs": rows}
+
+    def summary(self, full: bool = False) -> str:
+        if not self.surveys:
+            return "nothing was run here: no results/runs/*/tasks.json, and no experiment was begun"
+        width = max(3, *(len(name) for name, _ in self.surveys))
+        found = [f"{'run':<{width}} {'tasks':>9}" + "".join(f" {name:>9}" for name in COLUMNS) + "  time left"]
+        for name, s in self.surveys:
+            counts = "".join(f" {getattr(s, column):>9,}" for column in COLUMNS)
+            found.append(f"{name:<{width}} {s.tasks:>9,}{counts}  {_duration(s)}")
+        for name, wrong in self.errors:
+            for error in wrong:
+                found.append(f"\n{name}, task {error['task']}: {error['parameters']}, seed {error['seed']}")
+                lines = str(error["error"]).rstrip().splitlines()
+                found += [f"    {line}" for line in lines[0 if full else -LINES :]]
+        return "\n".join(found)
+
+
+def status(request: StatusRequest, progress: Progress) -> StatusResult:
+    """Survey runs."""
     from thesis_cli.reproduction.job_arrays import arrays_of
     from thesis_cli.reproduction.survey import survey
 
@@ -49,29 +97,7 @@ def status(request: StatusRequest, shared: Shared) -> None:
     queue = cluster.queue() if any(arrays_of(tasks) for _, tasks in found) else {}
     surveys = [(name, survey(tasks, queue)) for name, tasks in found]
     errors = [(name, _errors(tasks)) for name, tasks in found] if request.failed else []
-    if shared.as_json:
-        rows: list[dict[str, object]] = [{"run": name, **asdict(s)} for name, s in surveys]
-        for row, (_, wrong) in zip(rows, errors, strict=False):
-            row["errors"] = wrong
-        output.print_json({"runs": rows})
-        return
-    if not surveys:
-        typer.echo("nothing was run here: no results/runs/*/tasks.json, and no experiment was begun")
-        return
-    _print(surveys)
-    for name, wrong in errors:
-        for error in wrong:
-            typer.echo(f"\n{name}, task {error['task']}: {error['parameters']}, seed {error['seed']}")
-            lines = str(error["error"]).rstrip().splitlines()
-            typer.echo("\n".join(f"    {line}" for line in lines[0 if shared.debug else -LINES :]))
-
-
-def _print(surveys: list[tuple[str, Survey]]) -> None:
-    width = max(3, *(len(name) for name, _ in surveys))
-    typer.echo(f"{'run':<{width}} {'tasks':>9}" + "".join(f" {name:>9}" for name in COLUMNS) + "  time left")
-    for name, s in surveys:
-        counts = "".join(f" {getattr(s, column):>9,}" for column in COLUMNS)
-        typer.echo(f"{name:<{width}} {s.tasks:>9,}{counts}  {_duration(s)}")
+    return StatusResult(request=request, surveys=surveys, errors=errors)
 
 
 def _duration(s: Survey) -> str:
@@ -123,7 +149,7 @@ def _all() -> Iterator[tuple[str, TaskFile]]:
         try:
             yield from _read(run)
         except InputError as error:
-            options.logger.warning("%s", error)
+            logger.warning("%s", error)
 
 
 def _read(run: str) -> list[tuple[str, TaskFile]]:

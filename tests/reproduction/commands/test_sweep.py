@@ -13,10 +13,10 @@ import time
 import pytest
 
 from tests.conftest import MODELS, ROOT
-from thesis_cli.cli import sweep as module
 from thesis_cli.cli.app import main
 from thesis_cli.commands import map_state
 from thesis_cli.reproduction import registry, run_folder
+from thesis_cli.reproduction.commands import sweep as module
 
 MODEL, OTHER = (f"MARKOV\n1\n2\n1\n1 0\n2\n{values}\n" for values in ("1 2", "2 1"))
 """Of one variable, whose state is 1 or 0."""
@@ -242,7 +242,7 @@ def test_a_task_that_fails_stops_no_other(cli, here):
     assert result.status == 1
     assert "8 in results/runs/s/tasks.json: 6 run now, 0 kept, 2 failed\n" in result.out
     first, last = result.err.splitlines()
-    assert first.startswith(f'task {{"model": "b.uai", "solver": "auto"}} failed: {here}/b.uai:')
+    assert first.startswith(f'error: task {{"model": "b.uai", "solver": "auto"}} failed: {here}/b.uai:')
     assert first.endswith(f"; cd {here} && thesis-cli map --solver=auto -- b.uai")
     assert last.startswith("error: 2 of 8 tasks failed; thesis-cli status results/runs/s --failed")
     assert [row["model"][0] for row in rows(here / "results/runs/s.csv")] == list("aaccdd")
@@ -458,7 +458,7 @@ def test_a_task_that_fails_by_itself(cli, here):
     assert result.status == 1
     *failures, last = result.err.splitlines()
     assert last == "error: 2 of 3 tasks failed"
-    assert [line.split(":")[0] for line in failures] == ["task 2 failed", "task 3 failed"]
+    assert [line.split(":")[1] for line in failures] == [" task 2 failed", " task 3 failed"]
     assert cli("collect", "s.toml").err == "error: 7 of 8 tasks have no result\n"
     assert cli("status").out.splitlines()[1].split()[:7] == ["s", "8", "1", "0", "0", "2", "5"]
 
@@ -613,7 +613,7 @@ def test_bad_sweep_files(cli, here):
 def test_a_folder_of_another_version_is_refused_by_all(cli, here):
     cli("sweep", "s.toml", "--engine", "none")
     file = here / "results/runs/s/run.json"
-    file.write_text(file.read_text().replace('"layout": 1', '"layout": 2').replace(run_folder.__version__, "9.9"))
+    file.write_text(file.read_text().replace('"layout": 1', '"layout": 2').replace(run_folder.VERSION, "9.9"))
     before = state(here)
     place, layouts = "results/runs/s: ", "(2, not 1)"
     for command in (["sweep", "s.toml"], ["collect", "s.toml"], ["status", "s.toml"]):

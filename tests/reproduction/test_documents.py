@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.commands.core import documents
 from thesis_cli.commands.core.registry import entries
+from thesis_cli.reproduction import documents
 
 
 @pytest.mark.parametrize("name", entries())

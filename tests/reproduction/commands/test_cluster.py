@@ -7,10 +7,11 @@ import pytest
 
 from tests.conftest import MODELS
 from thesis_cli.base.errors import InputError
-from thesis_cli.cli import cluster
-from thesis_cli.cli.cluster import EngineRequest, Settings, settings
 from thesis_cli.reproduction import slurm
+from thesis_cli.reproduction.commands import cluster
+from thesis_cli.reproduction.commands.cluster import EngineRequest, Settings, settings
 from thesis_cli.reproduction.engines import LocalEngine, NoEngine
+from thesis_cli.reproduction.registry import Checkout
 
 
 def test_defaults():
@@ -150,6 +151,7 @@ def test_a_dry_run_prints_the_line_of_sbatch_also_where_there_is_no_slurm(cli, f
 @pytest.mark.parametrize("command", [["sweep", "s.toml"], ["reproduce", "fig-2-1"]])
 def test_without_slurm_the_error_names_what_is_missing(cli, file, monkeypatch, command):
     monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(Checkout, "is_here", True)
     result = cli(*command, "--engine", "slurm")
     assert (result.status, result.out) == (2, "")
     assert result.err.startswith("error: no Slurm on this host (sbatch, squeue, srun, scontrol not found)")

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from thesis_cli.base.errors import InputError, WorkFailed
+from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, describes
-from thesis_cli.cli import cluster, options, output
-from thesis_cli.cli.cluster import EngineRequest
-from thesis_cli.cli.own import OwnCommand, Shared
+from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.fields import argument, option
 from thesis_cli.commands.core.kept import check_overwritten
 from thesis_cli.commands.core.request import Request
+from thesis_cli.commands.core.result import Summary
+from thesis_cli.reproduction.commands import cluster
+from thesis_cli.reproduction.commands.cluster import EngineRequest
+from thesis_cli.reproduction.commands.own import OwnCommand, short, task_bars
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from thesis_cli.reproduction.run_folder import RunFolder
-    from thesis_cli.reproduction.runner import Outcome
     from thesis_cli.reproduction.sweep_file import Sweep
     from thesis_cli.reproduction.task_file import TaskFile, Work
+
+logger = logging.getLogger(__name__)
 
 MANY = 10**6
 """Larger sweeps need --yes."""
@@ -77,11 +82,75 @@ class RunTaskRequest(Request):
     cores: int = option(1, "Cores that a task may use.", least=1)
 
 
-def sweep(request: SweepRequest, shared: Shared) -> None:
-    """Run what is missing of a sweep, or print what would be run."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SweepResult(Summary):
+    """What became of the tasks of a sweep.
+
+    Attributes
+    ----------
+    tasks : number of tasks.
+    counts : how many of them ran now, were kept, failed or have no result.
+    rows : rows of the merged table.
+    path : file of the table.
+    task_file : file of the tasks.
+    errors : parameters and error of each task that failed now.
+    plan : what a dry run would do, in words.
+    """
+
+    tasks: int
+    counts: Mapping[str, int]
+    rows: int
+    path: Path
+    task_file: Path
+    errors: Sequence[tuple[str, str]] = ()
+    plan: str = ""
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The merged table, read from its file.
+
+        Raises
+        ------
+        InputError : no task has a result yet.
+        """
+        import pandas as pd
+
+        if not self.rows:
+            raise InputError("the sweep has no table", "no task has a result")
+        return pd.read_csv(self.path)
+
+    def failures(self, full: bool = False) -> Sequence[str]:
+        if self.errors:
+            parameters, error = self.errors[0]
+            how = f"thesis-cli status {shlex.quote(short(self.path.with_suffix('')))} --failed"
+            return [
+                f"task {parameters} failed: {error if full else _brief(error)}",
+                f"{len(self.errors):,} of {self.tasks:,} tasks failed; {how} shows why",
+            ]
+        if isinstance(self.request, CollectRequest) and (missing := self.counts["without result"]):
+            return [f"{missing:,} of {self.tasks:,} tasks have no result"]
+        return ()
+
+    def facts(self) -> Mapping[str, Any]:
+        named = {name.replace(" ", "_"): count for name, count in self.counts.items()}
+        table = {"rows": self.rows, "table": str(self.path) if self.rows else None, "task_file": str(self.task_file)}
+        return {"tasks": self.tasks, **named, **table}
+
+    def lines(self) -> list[tuple[str, str]]:
+        parts = [f"{count:,} {name}" for name, count in self.counts.items() if count or name in ("run now", "kept")]
+        lines = [("tasks", f"{self.tasks:,} in {short(self.task_file)}: {', '.join(parts)}")]
+        return lines + [("table", f"{short(self.path)}: {self.rows:,} rows")] * bool(self.rows)
+
+    def summary(self, full: bool = False) -> str:
+        return self.plan or super().summary(full)
+
+
+def sweep(request: SweepRequest, progress: Progress) -> SweepResult:
+    """Run what is missing of a sweep, or plan it."""
     from thesis_cli.reproduction.run_folder import check_free
     from thesis_cli.reproduction.runner import complete
     from thesis_cli.reproduction.sweep_file import read_sweep
+    from thesis_cli.reproduction.table import publish
 
     found = read_sweep(request.file)
     try:
@@ -93,20 +162,31 @@ def sweep(request: SweepRequest, shared: Shared) -> None:
     _check_apart(found, folder.table)
     _check_table(folder, request.overwrite)
     if request.dry_run:
-        _show(found, folder, job_settings, request.engine)
-        return
+        counts = {"planned": len(found)}
+        plan = _plan(found, folder, job_settings, request.engine)
+        return _result(request, folder, len(found), 0, counts, plan=plan)
     if len(found) > MANY and not request.yes:
         raise InputError(f"{len(found):,} tasks", "give --yes to run so many", source=request.file)
     engine = cluster.engine(request, job_settings)
     check_free(folder.tasks)
     refresh = folder.save(request.overwrite) or request.refresh
     tasks = tasks_of(folder, found)
-    bar = options.task_bars(shared.quiet)
-    outcome = complete(tasks, engine, refresh=refresh, bar=bar, name=request.file.stem)
-    _finish(folder, tasks, outcome, shared)
+    outcome = complete(tasks, engine, refresh=refresh, bar=task_bars(progress), name=request.file.stem)
+    rows = publish(tasks, folder.table)[1]
+    failed = len(outcome.errors)
+    counts = {"run now": outcome.computed, "kept": outcome.kept, "failed": failed, "without result": outcome.waiting}
+    return _result(request, folder, len(tasks), rows, counts, errors=outcome.errors)
 
 
-def collect(request: CollectRequest, shared: Shared) -> None:
+def _result(
+    request: Request, folder: RunFolder, tasks: int, rows: int, counts: Mapping[str, int], **more: Any
+) -> SweepResult:
+    return SweepResult(
+        request=request, tasks=tasks, counts=counts, rows=rows, path=folder.table, task_file=folder.tasks, **more
+    )
+
+
+def collect(request: CollectRequest, progress: Progress) -> SweepResult:
     """Merge what is finished."""
     from thesis_cli.reproduction.table import publish
 
@@ -114,13 +194,28 @@ def collect(request: CollectRequest, shared: Shared) -> None:
     _check_table(folder, request.overwrite)
     tasks = tasks_of(folder)
     done, rows = publish(tasks, folder.table)
-    missing = len(tasks) - done
-    _report(folder, tasks, rows, {"kept": done, "without result": missing}, shared.as_json)
-    if missing:
-        raise WorkFailed(f"{missing:,} of {len(tasks):,} tasks have no result")
+    return _result(request, folder, len(tasks), rows, {"kept": done, "without result": len(tasks) - done})
 
 
-def run_task(request: RunTaskRequest, shared: Shared) -> None:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RunTaskResult(Summary):
+    """What became of the tasks at some places.
+
+    Attributes
+    ----------
+    tasks : number of tasks.
+    errors : place and error of each task that failed.
+    """
+
+    tasks: int
+    errors: Mapping[int, str]
+
+    def failures(self, full: bool = False) -> Sequence[str]:
+        lines = [f"task {place} failed: {error if full else _brief(error)}" for place, error in self.errors.items()]
+        return lines + [f"{len(self.errors)} of {self.tasks} tasks failed"] * bool(lines)
+
+
+def run_task(request: RunTaskRequest, progress: Progress) -> RunTaskResult:
     """Run tasks by their places."""
     from thesis_cli.reproduction import store
     from thesis_cli.reproduction.task_file import head, read_tasks
@@ -135,18 +230,16 @@ def run_task(request: RunTaskRequest, shared: Shared) -> None:
             raise InputError(f"no task {index}", f"places go from 0 to {(of or total) - 1}", source=file)
     places = {place for index in request.index for place in range(index, total, of or total)}
     work = _work(file, command, request.cores)
-    failed = 0
+    errors = {}
     for place, task in zip(sorted(places), read_tasks(file, work, places, file.absolute().parent), strict=True):
         if task.command != command:
             problem = f"task {place} belongs to {task.command}, the first task to {command}"
             raise InputError(problem, "all tasks must be of one command", source=file)
         if store.read(task.file):
-            options.logger.info("task %d has a result", place)
+            logger.info("task %d has a result", place)
         elif error := run(task, work):
-            failed += 1
-            options.logger.error("task %d failed: %s", place, error if shared.debug else _brief(error))
-    if failed:
-        raise WorkFailed(f"{failed} of {len(places)} tasks failed")
+            errors[place] = error
+    return RunTaskResult(request=request, tasks=len(places), errors=errors)
 
 
 def folder_of(run: Path) -> RunFolder:
@@ -206,38 +299,6 @@ def _work(file: Path, command: str, cores: int) -> Work:
     return ExperimentWork(find_checkout(folder).select([command])[command])
 
 
-def _finish(folder: RunFolder, tasks: TaskFile, outcome: Outcome, shared: Shared) -> None:
-    """Merge the results and print the summary.
-
-    Raises
-    ------
-    WorkFailed : tasks failed.
-    """
-    from thesis_cli.reproduction.table import publish
-
-    failed = len(outcome.errors)
-    rows = publish(tasks, folder.table)[1]
-    counts = {"run now": outcome.computed, "kept": outcome.kept, "failed": failed, "without result": outcome.waiting}
-    _report(folder, tasks, rows, counts, shared.as_json)
-    if failed:
-        parameters, error = outcome.errors[0]
-        options.logger.error("task %s failed: %s", parameters, error if shared.debug else _brief(error))
-        how = f"thesis-cli status {shlex.quote(output.short(folder.path))} --failed"
-        raise WorkFailed(f"{failed:,} of {len(tasks):,} tasks failed; {how} shows why")
-
-
-def _report(folder: RunFolder, tasks: TaskFile, rows: int, counts: Mapping[str, int], as_json: bool) -> None:
-    """Print how many tasks have a result, and where the table is."""
-    if as_json:
-        named = {name.replace(" ", "_"): count for name, count in counts.items()}
-        table = {"rows": rows, "table": str(folder.table) if rows else None, "task_file": str(folder.tasks)}
-        output.print_json({"tasks": len(tasks), **named, **table})
-        return
-    parts = [f"{count:,} {name}" for name, count in counts.items() if count or name in ("run now", "kept")]
-    lines = [("tasks", f"{len(tasks):,} in {output.short(folder.tasks)}: {', '.join(parts)}")]
-    output.print_table(lines + [("table", f"{output.short(folder.table)}: {rows:,} rows")] * bool(rows))
-
-
 def _brief(error: str) -> str:
     """The last two lines of a task's error: what went wrong, and the command that repeats it."""
     return "; ".join(error.strip().splitlines()[-2:])
@@ -264,25 +325,25 @@ def _check_table(folder: RunFolder, overwrite: bool) -> None:
         check_overwritten("", record, overwrite)
 
 
-def _show(found: Sweep, folder: RunFolder, job_settings: cluster.Settings, engine: str) -> None:
-    """Print what would be run."""
+def _plan(found: Sweep, folder: RunFolder, job_settings: cluster.Settings, engine: str) -> str:
+    """What would be run, in words."""
     from thesis_cli.reproduction.parameters import shell_words
 
-    typer.echo(f"{len(found):,} tasks, run in {output.short(found.folder)}:")
+    lines = [f"{len(found):,} tasks, run in {short(found.folder)}:"]
     for place, entry in enumerate(islice(found.entries(), SHOWN)):
-        typer.echo(f"{place:6}  {shlex.join(['thesis-cli', *shell_words(*entry)])}")
+        lines.append(f"{place:6}  {shlex.join(['thesis-cli', *shell_words(*entry)])}")
     if len(found) > SHOWN:
-        typer.echo(f"   ...  and {len(found) - SHOWN:,} more")
-    typer.echo(f"table {output.short(folder.table)}")
+        lines.append(f"   ...  and {len(found) - SHOWN:,} more")
+    lines.append(f"table {short(folder.table)}")
     if engine == "slurm":
         from thesis_cli.reproduction.arrays import first_jobs
 
         jobs = first_jobs(len(found))
-        typer.echo(job_settings.request.line(jobs, job_settings.array_limit))
+        lines.append(job_settings.request.line(jobs, job_settings.array_limit))
         if jobs < len(found):
-            typer.echo(
-                f"{jobs} tasks run first; their times group the rest into jobs of {job_settings.target_minutes:g} min"
-            )
+            minutes = f"{job_settings.target_minutes:g} min"
+            lines.append(f"{jobs} tasks run first; their times group the rest into jobs of {minutes}")
+    return "\n".join(lines)
 
 
 COMMANDS = {
