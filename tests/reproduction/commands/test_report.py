@@ -75,18 +75,16 @@ def test_bad_input_is_one_line_and_writes_nothing(cli, tmp_path, arguments, frag
 @pytest.mark.usefixtures("toy")
 def test_outside_of_a_checkout_nothing_is_written_into_it(cli, tmp_path, monkeypatch):
     outside = tmp_path.with_name(f"{tmp_path.name}-outside")
-    outside.mkdir()
+    write_results(outside / "other")
     monkeypatch.chdir(outside)
     monkeypatch.setattr(registry, "__file__", str(tmp_path / "thesis_cli/reproduction/registry.py"))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert cli("report").status == 0
     assert cli("claims").status == 0
-    assert cli("report", "--compare", tmp_path / "results").status == 0
+    assert cli("report", "--compare", "other").status == 0
     for command in ("reproduce", "plot"):
         refused = f"error: this folder is in no checkout of the project; run the command in {tmp_path}\n"
         assert cli(command).err == refused
-    assert sorted(str(path.relative_to(outside)) for path in outside.rglob("*.*")) == [
-        "report.html",
-        "results/runs/comparison.html",
-    ]
+    assert (outside / "report.html").is_file()
+    assert (outside / "results/runs/comparison.html").is_file()
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
