@@ -220,7 +220,7 @@ def _orders():
 
 
 def not_repeatable(row):
-    """A timeout ended the search."""
+    """A timeout ended the search: only `smt` has one."""
     return NOT_REPEATABLE if row["stopped"] == "timeout" else None
 
 

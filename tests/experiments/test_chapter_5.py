@@ -67,9 +67,9 @@ def test_programs_of_the_appendix_are_found(name):
 @pytest.mark.parametrize(
     ("name", "trained", "length", "search", "solver"),
     [
-        ("table-5-1", 3, 3, "dfs, source", DepthFirst(NONE, 20_000)),
-        ("table-5-1", 3, 3, "sort-and-add", SortAndAdd(ALL, 20_000)),
-        ("fig-5-3a", 4, 5, "dfs", DepthFirst(ALL, 20_000)),
+        ("table-5-1", 3, 3, "dfs, source", DepthFirst(NONE)),
+        ("table-5-1", 3, 3, "sort-and-add", SortAndAdd(ALL)),
+        ("fig-5-3a", 4, 5, "dfs", DepthFirst(ALL)),
     ],
 )
 def test_guided_searches_are_those_of_the_solvers(name, trained, length, search, solver):
@@ -80,7 +80,7 @@ def test_guided_searches_are_those_of_the_solvers(name, trained, length, search,
         orders = [incidence(trained)] * 3 if guide == "prior" else network_guide(f"lines-{trained}").orders(tasks)
         assert found.task.tolist() == [1, 2, 3]
         for row, task, order in zip(found.itertuples(), tasks, orders, strict=True):
-            solution = solver.solve(task, order, Limits(length))
+            solution = solver.solve(task, order, Limits(length, nodes=20_000))
             assert row.nodes == solution.nodes
             assert (row.answer == len(solution.program)) if solution.program else math.isnan(row.answer)
             assert (row.stopped == "nodes") == (solution.program is None)
@@ -95,10 +95,10 @@ def test_figures_of_the_same_searches_share_their_runs():
 
 def test_figure_5_3b_has_the_programs_until_a_fifth_is_solved():
     found = run("fig-5-3b", search="sort-and-add, source", trained=1, length=2, count=10, nodes=100_000).iloc[0]
-    tasks, solver = tasks_of(2, 10), SortAndAdd(NONE, 100_000, again=True)
+    tasks, solver = tasks_of(2, 10), SortAndAdd(NONE, again=True)
     nodes = {}
     for guide, orders in (("prior", [incidence(1)] * 10), ("network", network_guide("lines-1").orders(tasks))):
-        solutions = [solver.solve(*pair, Limits(2)) for pair in zip(tasks, orders, strict=True)]
+        solutions = [solver.solve(*pair, Limits(2, nodes=100_000)) for pair in zip(tasks, orders, strict=True)]
         nodes[guide] = sorted(s.nodes for s in solutions if s.program)[1]
         assert (found[guide], found[f"{guide}_exact"]) == (nodes[guide], 1)
     assert found.log10 == pytest.approx(math.log10(nodes["prior"] / nodes["network"]))

@@ -116,7 +116,7 @@ def test_several_programs_each_once():
 class Ticks:
     """A clock that is up after some looks at it."""
 
-    seconds = 0.5
+    seconds, nodes, stop = 0.5, 0, "timeout"
 
     def __init__(self, looks: int) -> None:
         self.looks = looks
@@ -131,7 +131,7 @@ class Ticks:
 def test_the_clock_is_looked_at_before_each_part(looks, monkeypatch):
     listed = []
     monkeypatch.setattr(beam_search.moves, "moves", lambda pool: listed.append(len(pool)) or moves(pool))
-    monkeypatch.setattr("thesis_cli.synthesis.depth_first.Clock", lambda timeout: Ticks(looks))
+    monkeypatch.setattr("thesis_cli.synthesis.depth_first.Clock", lambda limits: Ticks(looks))
     monkeypatch.setattr(beam_search, "PART", 4)
     found = Beam().solve(UNFIT, Order.uniform(), Limits(3, timeout=1))
     assert (found.stopped, len(listed)) == ("timeout", looks)

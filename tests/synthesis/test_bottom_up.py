@@ -69,7 +69,7 @@ def test_the_bank_holds_each_value_once_at_its_lowest_level(
     task = Task("bank", tuple(Example((n, xs), (7, -77)) for n, xs in [(1, (3, 1, -2)), (2, (0, 5)), (1, (4, 4, 9))]))
     bank = Bank(task, UNIFORM, Limits(3), DEFAULT, costs)
     for _ in range(last):
-        assert bank.make(Clock(None)) == ""
+        assert bank.make(Clock()) == ""
     starts, pool, kinds = bank._starts, bank._pool, bank._kinds
     used = (WIDTH + 1) * len(task.examples)
     for size, level in enumerate(grown(task, last, costs)):
@@ -222,7 +222,7 @@ def test_a_bank_takes_what_the_system_gives() -> None:
     bank = Bank(shared(), UNIFORM, Limits(2, memory=MOST_MEMORY), DEFAULT)  # beyond any address space
     while len(bank._pool) <= bottom_up.SECOND:
         assert bank.enlarge()
-    assert bank.make(Clock(None)) == ""
+    assert bank.make(Clock()) == ""
 
 
 def test_the_clock_is_read_between_few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,13 +230,14 @@ def test_the_clock_is_read_between_few_trees(monkeypatch: pytest.MonkeyPatch) ->
     task, seen = shared(), [0]
     bank = Bank(task, UNIFORM, Limits(2), DEFAULT)
 
-    def is_up(_: Clock) -> bool:
-        seen.append(int(bank._state[5]))
+    def is_up(clock: Clock) -> bool:
+        seen.append(clock.nodes)
         return False
 
     monkeypatch.setattr(bottom_up, "SLICE", 40)
     monkeypatch.setattr(Clock, "is_up", property(is_up))
-    assert (bank.make(Clock(None)), bank.make(Clock(None))) == ("", "")
+    clock = Clock()
+    assert (bank.make(clock), bank.make(clock)) == ("", "")
     assert 0 < np.diff(seen).max() <= 40 // len(task.examples)
     assert np.diff(seen).min() == 0
 

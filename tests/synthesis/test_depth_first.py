@@ -232,10 +232,10 @@ def test_sort_and_add_may_start_anew_with_each_set() -> None:
 def test_a_search_stops_after_some_programs(kind: type[DepthFirst | SortAndAdd]) -> None:
     """It goes on to the end of a slice, and finds what a longer search finds within as many."""
     task = impossible((LIST, LIST))
-    few = kind(NONE, 100_000).solve(task, UNIFORM, Limits(3))
+    few = kind(NONE).solve(task, UNIFORM, Limits(3, nodes=100_000))
     assert (few.program, few.stopped) == (None, "nodes")
     assert 100_000 <= few.nodes <= 100_000 + 2 * SLICE
-    enough = kind(NONE, 10**7).solve(task, UNIFORM, Limits(2))
+    enough = kind(NONE).solve(task, UNIFORM, Limits(2, nodes=10**7))
     assert (enough.stopped, enough.exhausted) == ("", 2)
 
 

@@ -121,7 +121,7 @@ def drawn(draw: st.DrawFn, many: bool = False) -> Drawn:
     rows = [tuple(value(kind) for kind in kinds) for _ in range(examples)]
     task = Task("drawn", tuple(Example(row, (999,)) for row in rows))
     bank = Bank(task, Order.uniform(), Limits(9), meaning)
-    bank.make(Clock(None))
+    bank.make(Clock())
     return Drawn(rng, bank, meaning, rows)
 
 
@@ -305,7 +305,7 @@ def trees_of(case: Drawn, task: Task) -> list[Tree]:
             search.grow()
             while search.next < np.inf:
                 search.advance(run)
-            bank.size or bank.make(Clock(None))
+            bank.size or bank.make(Clock())
     assert run.nodes > 0
     return list(found)
 

@@ -138,7 +138,7 @@ def test_all_pairs_below_a_root_are_found(drawn: tuple[Task, Semantics]) -> None
                     more, found = search._search(c, i, j, state)
                     hits += found
             search._steps.clear()
-            bank.size or bank.make(Clock(None))
+            bank.size or bank.make(Clock())
     rows = values_of(bank, len(task.examples))
     target = tuple(example.output for example in task.examples)
     assert all(value_of(tree, rows, meaning) == target for tree in hits)

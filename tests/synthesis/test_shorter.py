@@ -28,7 +28,7 @@ def bank_of(rng: Random) -> tuple[Bank, Task]:
     rows = [tuple(random_value(rng, LIST, DEFAULT) for _ in range(2)) for _ in range(2)]
     task = Task("drawn", tuple(Example(row, (0,)) for row in rows))
     bank = Bank(task, Order.uniform(), Limits(9), DEFAULT)
-    bank.make(Clock(None))
+    bank.make(Clock())
     return bank, task
 
 

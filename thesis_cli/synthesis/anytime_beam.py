@@ -166,7 +166,7 @@ class Beam:
             if whole:
                 self._run.exhausted = max(self._run.exhausted, length)
             if self._run.clock.is_up:
-                return "timeout"
+                return self._run.clock.stop
         self.complete = whole
         self._width *= 2
         return ""
@@ -184,7 +184,7 @@ class Beam:
             if short or self._run.complete:
                 return short
             if self._run.clock.is_up:
-                return "timeout"
+                return self._run.clock.stop
         return ""
 
     def _next_lines(self, layer: _Layer) -> tuple[Moves, npt.NDArray[np.float64]]:
@@ -197,7 +197,7 @@ class Beam:
         chosen = _best(scores, BRANCHING * self._width)
         parents, lines = listed.parents[chosen], listed.lines[chosen]
         pool = execution.step(layer.pool, lines, parents)
-        self._run.nodes += len(pool)
+        self._run.clock.nodes += len(pool)
         solved = np.flatnonzero(pool.solved)[:MOST_PROGRAMS].tolist()
         self._run.add([tails.without_unused(pool.program(row)) for row in solved])
         longer = layer.longer(pool, lines, parents, scores[chosen], self._multipliers, self._inputs)

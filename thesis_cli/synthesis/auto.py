@@ -86,13 +86,14 @@ class Auto:
             while (run.exhausted < run.shortest - 1) if self.prove else not run.complete:
                 best = run.shortest
                 if led and not run.complete and led.spent + led.next <= turns.spent - led.after:
-                    name, short = "guided", led.take()
+                    name = "guided"
+                    led.take()
                 else:
-                    name, short = turns.take(self.prove)
+                    name = turns.take(self.prove)
                 if run.shortest < best:
                     run.name = name
-                if short == "timeout" or run.clock.is_up:
-                    return run.solution("memory, then timeout" if turns.full else "timeout")
+                if run.clock.is_up:
+                    return run.solution(run.cut_short(turns.full))
                 if not name:
                     break
         except KeyboardInterrupt:
@@ -133,13 +134,13 @@ class Turns:
         """Expected nanoseconds of all turns so far."""
         return sum(self._spent)
 
-    def take(self, prove: bool) -> tuple[str, Stop]:
+    def take(self, prove: bool) -> str:
         """Take the next turn, of the side that will then have cost less: depth-first search, or the
         bank and its joins.
 
         Returns
         -------
-        The search, empty if none is left, and what stopped it.
+        The search; empty if none is left.
         """
         run, growing = self._run, not self.full and self._bank.size < self._limits.max_length
         joins = min(self._joins, key=lambda joins: joins.next)
@@ -149,24 +150,25 @@ class Turns:
             costs |= {"bottom-up": PLAN + tree * self._trees.next if growing else np.inf, "join": joins.next}
         name = min(costs, key=lambda name: costs[name] + self._spent[name == "dfs"])
         if costs[name] == np.inf:
-            return "", ""
+            return ""
         self._spent[name == "dfs"] += costs[name]
         before = run.nodes
         if name == "join":
-            return name, joins.advance(run)
+            joins.advance(run)
+            return name
         if name == "bottom-up":
             short = self._bank.grow(run)
             self.full = "memory" if short == "memory" else self.full
             self._trees.add(run.nodes - before)
             for joins in self._joins:
                 joins.grow()
-            return name, short
+            return name
         length = run.exhausted + 1
         in_time = all(run.shortest == length or run.examine(length, space, 1) for space in bands(self._order, length))
         self._lines.add(run.nodes - before)
         if in_time and run.shortest > length:
             run.exhausted = length
-        return name, "" if in_time else "timeout"
+        return name
 
 
 class _Led:
@@ -179,7 +181,7 @@ class _Led:
         self._run, self._given = run, (task, order, limits, semantics)
         self._beam: Beam | None = None
 
-    def take(self) -> Stop:
+    def take(self) -> None:
         """Search with the next beam."""
         from thesis_cli.synthesis.anytime_beam import Beam, policy_of, prepare
 
@@ -189,7 +191,6 @@ class _Led:
         self.spent += self._beam.next
         short = self._beam.widen()
         self.next = np.inf if self._beam.complete or short == "memory" else self._beam.next
-        return "" if short == "memory" else short
 
 
 class _Effort:

@@ -176,10 +176,10 @@ class _Search:
                 for length in lengths:
                     cut = self._search(length, min(width, self._room(length)))
                     if cut is None:
-                        stopped = "timeout"
+                        stopped = self._run.clock.stop
                     elif not cut:
                         whole.add(length)
-                    if stopped == "timeout" or self._run.complete or length >= self._last:
+                    if cut is None or self._run.complete or length >= self._last:
                         break
                 width *= 2
         except KeyboardInterrupt:
@@ -222,7 +222,7 @@ class _Search:
             cut |= chosen.cut
             pool, total = step(pool, chosen.lines, chosen.parents), chosen.scores
             states = np.concatenate(after)[chosen.parents]
-        self._run.nodes += len(pool)
+        self._run.clock.nodes += len(pool)
         fitting = [pool.program(row) for row in np.flatnonzero(pool.solved).tolist()]
         self._run.add([program for program in fitting if program not in self._reported])
         self._reported.update(fitting)

@@ -85,7 +85,7 @@ class BottomUp:
         try:
             while bank.size < bank.last and not (short or run.complete):
                 short = bank.grow(run)
-            if short == "timeout" or not self.prove:
+            if short not in ("", "memory") or not self.prove:
                 return run.solution(short)
             return run.by_length(order, run.exhausted + 1, run.shortest - 1, short)
         except KeyboardInterrupt:
@@ -118,7 +118,7 @@ def prepare() -> None:
     """Compile the growth of a bank, or load it, before any clock runs."""
     task = Task("any", (Example(((0,),), 0),))
     bank = Bank(task, Order.uniform(), Limits(1), DEFAULT)
-    bank.make(Clock(None))
+    bank.make(Clock())
     bank.enlarge()
 
 
@@ -209,9 +209,8 @@ class Bank:
         try:
             short = self.make(run.clock)
         finally:
-            run.nodes += self.take_nodes()
             run.add(self.programs())
-        if short != "timeout" and not self._hit:
+        if short in ("", "memory") and not self._hit:
             run.exhausted = max(run.exhausted, self.covered)
         return short
 
@@ -241,13 +240,16 @@ class Bank:
             level = Level(
                 self._starts, self.size, keep, self._bounds, self._task.output is INT, self._order, self._costs
             )
-            reason = grow(self.rows, level, budget, self._state, self._found)
+            try:
+                reason = grow(self.rows, level, budget, self._state, self._found)
+            finally:
+                clock.nodes += self._take_nodes()
             if reason == FULL and not self.enlarge():
                 keep, short = False, "memory"
             if reason == ENOUGH and self._collect():
                 break
             if clock.is_up:
-                return "timeout"
+                return clock.stop
         self._starts[self.size + 1] = self._state[4]
         return short
 
@@ -280,7 +282,7 @@ class Bank:
             return True
         return False
 
-    def take_nodes(self) -> int:
+    def _take_nodes(self) -> int:
         """Expressions examined since the last call."""
         nodes, self._state[5] = int(self._state[5]), 0
         return nodes

@@ -157,5 +157,5 @@ class _Search(LengthByLength):
         return all(rules.admits(goal, x) for rules, goal, x in zip(self.rules, goals, values, strict=True))
 
     def _tick(self) -> None:
-        self.nodes += 1
+        self.clock.nodes += 1
         self.look()

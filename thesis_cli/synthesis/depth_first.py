@@ -33,18 +33,28 @@ ROOM = 2**8
 
 
 class Clock(Stopwatch):
-    """A stopwatch with a timeout; it starts when it is made, and stands still while code is
-    compiled.
+    """A stopwatch and a counter of work, each with a limit; it starts when it is made, and stands still
+    while code is compiled.
+
+    Attributes
+    ----------
+    nodes : programs examined so far, which searches add to.
     """
 
-    def __init__(self, timeout: float | None) -> None:
+    def __init__(self, limits: Limits | None = None) -> None:
         super().__init__()
-        self._timeout = timeout
+        self.nodes = 0
+        self._timeout, self._most = (limits.timeout, limits.nodes) if limits else (None, None)
 
     @property
     def is_up(self) -> bool:
-        """Whether the timeout has passed."""
-        return self._timeout is not None and self.seconds >= self._timeout
+        """Whether a limit is reached."""
+        return self.stop == "nodes" or (self._timeout is not None and self.seconds >= self._timeout)
+
+    @property
+    def stop(self) -> Stop:
+        """Which limit it is that is reached, if one is."""
+        return "nodes" if self._most is not None and self.nodes >= self._most else "timeout"
 
 
 @cache
@@ -204,7 +214,6 @@ class DepthFirst:
     """
 
     pruning: Pruning = ALL
-    nodes: int | None = None
     name: str = "dfs"
 
     def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
@@ -212,7 +221,6 @@ class DepthFirst:
         if self.pruning & Pruning.UNFIT and (found := refutation(self.name, task, limits, semantics)):
             return found
         run = Run(self.name, task, limits, semantics, self.pruning)
-        run.most = self.nodes
         return run.by_length(order, 1, limits.max_length)
 
 
@@ -223,9 +231,7 @@ class Run:
     ----------
     name : name of the solver, for the solution.
     clock : started with the search.
-    most : programs after which it stops; None for no limit.
     programs : those found, in order; all fit.
-    nodes : programs examined.
     exhausted : every program of at most this length was examined, or could be left out.
     found_after, first_after : seconds after which the shortest program was found, and the first
         one; None if there is none.
@@ -242,14 +248,17 @@ class Run:
         self._semantics, self._pruning = semantics, pruning
         if limits.distinct and not limits.shortest:  # a shorter program fits where a line repeats a value
             self._pruning &= ~Pruning.REPEATED
-        self.clock = Clock(limits.timeout)
-        self.most: int | None = None
+        self.clock = Clock(limits)
         self._kept = Kept(task.inputs, semantics, limits.distinct)
         self.programs = self._kept.programs
-        self.nodes = 0
         self.exhausted = 0
         self.found_after: float | None = None
         self.first_after: float | None = None
+
+    @property
+    def nodes(self) -> int:
+        """Programs examined."""
+        return self.clock.nodes
 
     def by_length(self, order: Order, first: int, last: int, stopped: Stop = "") -> Solution:
         """Search depth first, length by length from the first to the last one."""
@@ -270,9 +279,8 @@ class Run:
         try:
             for length, spaces in parts:
                 for space in spaces:
-                    if self._is_over(0) or not self.examine(length, space, enough - len(self.programs)):
-                        limit: Stop = "timeout" if self.clock.is_up else "nodes"
-                        return self.solution("memory, then timeout" if stopped == "memory" else limit)
+                    if self.clock.is_up or not self.examine(length, space, enough - len(self.programs)):
+                        return self.solution(self.cut_short(stopped))
                     if len(self.programs) >= enough:
                         return self.solution(stopped)
                 if len(spaces[0].operations) == len(OPERATIONS):
@@ -299,6 +307,11 @@ class Run:
         """Length of the longest program that is still worth finding: any, or, if one program is
         enough, less than that of the shortest one found."""
         return self.shortest - 1 if self._limits.count == 1 else self._limits.max_length
+
+    def cut_short(self, before: Stop) -> Stop:
+        """What stopped the search, after what had stopped a part of it."""
+        limit = self.clock.stop
+        return "memory, then timeout" if (before, limit) == ("memory", "timeout") else limit
 
     def solution(self, stopped: Stop) -> Solution:
         """What was found: the shortest programs, as many as the limits allow."""
@@ -333,19 +346,17 @@ class Run:
         room = ROOM if self._limits.distinct else count
         examination = Examination(self._task, self._semantics, length, space, room, self._pruning)
         enough = len(self.programs) + count
+        before = self.nodes
         try:
             while examination.advance() or examination.full:
+                self.clock.nodes = before + examination.nodes
                 if examination.full:
                     self.add(examination.take())
                     if len(self.programs) >= enough:
                         break
-                if self._is_over(examination.nodes):
+                if self.clock.is_up:
                     return False
         finally:
-            self.nodes += examination.nodes
+            self.clock.nodes = before + examination.nodes
             self.add(examination.take())
         return True
-
-    def _is_over(self, nodes: int) -> bool:
-        """Whether a limit is reached, with `nodes` programs that are not counted yet."""
-        return self.clock.is_up or (self.most is not None and self.nodes + nodes >= self.most)

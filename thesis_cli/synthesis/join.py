@@ -112,13 +112,13 @@ class Join:
             state, outer = np.zeros(2, dtype=np.int64), np.zeros(4, dtype=np.int64)
             search = Search(goals.numbers, outside, bounds, self._found, state, outer)
             (join if step.outside is None else join_twice)(lists.view, search, first, min(first + slice_, last))
-            run.nodes += int(state[1])
+            run.clock.nodes += int(state[1])
             hits = self._found[: state[0]].tolist()
             self._bank.report(run, (tree for hit in hits for tree in self._trees(step, lists, others, hit)))
             if run.complete:
                 return ""
             if run.clock.is_up:
-                return "timeout"
+                return run.clock.stop
         return ""
 
     def grow(self) -> None:

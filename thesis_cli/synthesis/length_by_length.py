@@ -37,14 +37,12 @@ class LengthByLength(ABC):
 
     Attributes
     ----------
-    clock : started with the search.
-    nodes : what `Solution.nodes` counts.
+    clock : started with the search; it counts what `Solution.nodes` is.
     """
 
     def __init__(self, task: Task, limits: Limits, semantics: Semantics) -> None:
         self.task, self.limits, self.semantics = task, limits, semantics
-        self.clock = Clock(limits.timeout)
-        self.nodes = 0
+        self.clock = Clock(limits)
 
     @abstractmethod
     def programs(self, length: int, active: Sequence[int], fresh: frozenset[int]) -> Iterator[Program]:
@@ -55,7 +53,7 @@ class LengthByLength(ABC):
 
         Raises
         ------
-        TimeoutError : the time is up.
+        TimeoutError : a limit of the clock is reached.
         MemoryError : the memory is used up.
         KeyboardInterrupt : the user has stopped it.
         """
@@ -82,20 +80,20 @@ class LengthByLength(ABC):
                 if self.limits.shortest and kept.programs:
                     break
         except TimeoutError:
-            stopped = "timeout"
+            stopped = self.clock.stop
         except MemoryError:
             stopped = "memory"
         except KeyboardInterrupt:
             stopped = "interrupted"
         programs, seconds = tuple(kept.programs), self.clock.seconds
-        return Solution(programs, name, self.nodes, seconds, exhausted, stopped, found_after, tuple(kept.same))
+        return Solution(programs, name, self.clock.nodes, seconds, exhausted, stopped, found_after, tuple(kept.same))
 
     def look(self) -> None:
         """Look at the clock.
 
         Raises
         ------
-        TimeoutError : the time is up.
+        TimeoutError : a limit is reached.
         """
         if self.clock.is_up:
             raise TimeoutError

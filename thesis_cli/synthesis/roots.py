@@ -53,7 +53,7 @@ def prepare() -> None:
     """Compile the search, or load it, before any clock runs."""
     task, limits = Task("any", (Example(((1, 2),), 5),)), Limits(2)
     bank = Bank(task, Order.uniform(), limits, DEFAULT)
-    bank.make(Clock(None))
+    bank.make(Clock())
     roots = Roots(bank, task, limits, DEFAULT)
     roots.grow()
     roots.advance(Run("join", task, limits, DEFAULT))
@@ -111,10 +111,10 @@ class Roots:
         state = np.zeros(8, dtype=np.int64)
         while more:
             more, trees = self._search(c, i, j, state)
-            run.nodes += int(state[7])
+            run.clock.nodes += int(state[7])
             self._bank.report(run, trees)
             if run.clock.is_up:
-                return "timeout"
+                return run.clock.stop
             more = more and not run.complete
         return ""
 

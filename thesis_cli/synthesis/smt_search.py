@@ -61,7 +61,7 @@ class _Search(LengthByLength):
         for example in self.seen:
             sketch.add(example)
         while program := sketch.propose():
-            self.nodes += 1
+            self.clock.nodes += 1
             failed = [e for e in self.task.examples if run(program, e.inputs, self.semantics) != e.output]
             unseen = [example for example in failed if example not in self.seen]
             if unseen:

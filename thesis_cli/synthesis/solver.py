@@ -33,6 +33,9 @@ class Limits:
     distinct : whether a program that does the same as one found before is counted, not returned;
         depth-first search then leaves out nothing that may differ off the examples.
     shortest : whether to find programs of the shortest length alone.
+    nodes : programs examined, as `Solution.nodes` counts them, after which a search stops when it next
+        looks; None for no limit. It stops in the same place on every machine, but for `smt`, whose
+        proposals take any time.
 
     Raises
     ------
@@ -45,10 +48,12 @@ class Limits:
     count: int = 1
     distinct: bool = False
     shortest: bool = False
+    nodes: int | None = None
 
     def __post_init__(self) -> None:
-        for name, what in (("max_length", "longest length"), ("count", "number of programs")):
-            if getattr(self, name) < 1:
+        whole = ("max_length", "longest length"), ("count", "number of programs"), ("nodes", "most nodes")
+        for name, what in whole:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InputError(f"the {what} is {getattr(self, name)}", "it must be at least 1")
         for name, unit in (("timeout", "seconds"), ("memory", "GiB")):
             limit = getattr(self, name)

@@ -23,13 +23,11 @@ class SortAndAdd:
     Parameters
     ----------
     pruning : what it leaves out besides.
-    nodes : programs after which it stops, as for `DepthFirst`.
     again : whether the search over a larger set starts anew, and examines the programs over the
         earlier ones again, as that of section 5.4.4 does.
     """
 
     pruning: Pruning = ALL
-    nodes: int | None = None
     again: bool = False
     name: str = "sort-and-add"
 
@@ -38,7 +36,6 @@ class SortAndAdd:
         if self.pruning & Pruning.UNFIT and (found := refutation(self.name, task, limits, semantics)):
             return found
         run = Run(self.name, task, limits, semantics, self.pruning)
-        run.most = self.nodes
         sets = active_sets(order)
         known = [(), *([()] * len(sets) if self.again else sets)]
         new = [Space(now, tuple(id not in old for id in now)) for old, now in zip(known, sets, strict=False)]

@@ -82,12 +82,14 @@ class Tails:
                 break
             examination = self._examination(length)
             examination.begin(pool.lines[row, :lines], pool.values[row, :used], pool.types[row, :used] == INTS)
-            nodes = -examination.nodes
-            while examination.advance():
-                if run.clock.is_up:
-                    return "timeout"
-            nodes += examination.nodes
-            run.nodes += nodes
+            begun, offset = run.nodes, run.nodes - examination.nodes
+            more = True
+            while more:
+                more = examination.advance()
+                run.clock.nodes = offset + examination.nodes
+                if more and run.clock.is_up:
+                    return run.clock.stop
+            nodes = run.nodes - begun
             budget -= BEGIN + LINE * nodes
             expected, before = BEGIN + LINE * nodes**2 / max(before, 1), nodes
             if found := examination.found:
@@ -111,14 +113,11 @@ class Tails:
         limits = Limits(self._run.longest - len(beginning), memory=self._limits.memory)
         run = _Rest(self, part, limits, self._run, beginning)
         turns = Turns(run, part, self._order, limits, self._semantics, close=0)
-        try:
-            while turns.spent < budget and not self._run.complete:
-                name, _ = turns.take(prove=False)
-                if not name or self._run.clock.is_up:
-                    break
-        finally:
-            self._run.nodes += run.nodes
-        return "timeout" if self._run.clock.is_up else ""
+        while turns.spent < budget and not self._run.complete:
+            name = turns.take(prove=False)
+            if not name or self._run.clock.is_up:
+                break
+        return self._run.clock.stop if self._run.clock.is_up else ""
 
     def _lines(self, pool: Pool, row: int) -> tuple[Line, ...]:
         return pool.program(row).lines if pool.lines[row, 0, 0] >= 0 else ()

@@ -203,7 +203,7 @@ def test_a_search_with_a_guide_that_knows_the_program_is_short(oracle):
 def test_a_growing_limit_finds_the_same_quantile():
     tasks = tasks_of(3, 0, 19)
     given = [incidence(3)] * len(tasks)
-    every = np.array([solver("dfs, source", None).solve(task, incidence(3), Limits(3)).nodes for task in tasks], float)
+    every = np.array([solver("dfs, source").solve(task, incidence(3), Limits(3)).nodes for task in tasks], float)
     found = until_share("dfs, source", given, tasks, 3, 0.2, 10**7)
     some = np.array([float(solution.nodes) for solution in found])
     solved = np.array([bool(solution.program) for solution in found])

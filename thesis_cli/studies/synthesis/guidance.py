@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, orders, solver, tasks_of
+from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, limits_of, orders, solver, tasks_of
 from thesis_cli.studies.synthesis.predictions import version
 from thesis_cli.studies.synthesis.timing import solution_of, until_found
 from thesis_cli.synthesis.networks.network_guide import network_guide
@@ -83,7 +83,7 @@ def run(seed: Any, search: str, guides: Sequence[str], first: int, last: int, **
     search : name of the search, as `guided_searches.solver` takes it, or `CALL`.
     guides : as `plan` writes them.
     first, last : numbers of the held-out tasks.
-    given : `length` T, and the limits `nodes` and `timeout` (seconds), either of which may be None.
+    given : `length` T, and the limits `nodes` and `timeout` (seconds), as for `limits_of`.
 
     Returns
     -------
@@ -115,13 +115,14 @@ def _searched(
     names = [guide.split(":")[0] for guide in guides]
     made = [orders(PRIOR if name == PRIOR else NETWORK, WEIGHTS, TRAINED, tasks) for name in names]
     rows = []
+    limits = limits_of(search, length, nodes, timeout)
     for place, task in enumerate(tasks):
         for name, (given, calls) in zip(names, made, strict=True):
-            by, order = _ready(search, name, nodes), given[place]
+            by, order = _ready(search, name), given[place]
             if name == STATE:
                 order = LineOrder(order.probabilities, STATE_WEIGHTS)
             began = time.process_time()
-            solution = solution_of(by, task, order, Limits(length, timeout))
+            solution = solution_of(by, task, order, limits)
             seconds = time.process_time() - began
             answer = len(solution.program) if solution.program else None
             found = _rounded(until_found(solution, seconds)) if answer else None
@@ -131,9 +132,9 @@ def _searched(
 
 
 @cache
-def _ready(search: str, guide: str, nodes: int | None) -> Solver:
+def _ready(search: str, guide: str) -> Solver:
     """A search that has answered once: everything is compiled and loaded."""
-    by = solver(search, nodes)
+    by = solver(search)
     if guide == STATE:
         from thesis_cli.synthesis.anytime_beam import network, prepare
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from thesis_cli.studies.synthesis import timing
 from thesis_cli.studies.synthesis.incidence import incidence
-from thesis_cli.synthesis.depth_first import ALL, NONE, DepthFirst
+from thesis_cli.synthesis.depth_first import NONE, DepthFirst
 from thesis_cli.synthesis.guide import Guide
 from thesis_cli.synthesis.networks.network_guide import network_guide
 from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
@@ -44,21 +44,12 @@ FACTOR = 8
 """By which the limit of `until_share` grows."""
 
 
-def solver(name: str, nodes: int | None) -> Solver:
-    """A search by name.
-
-    Parameters
-    ----------
-    nodes : programs after which depth-first search and Sort-and-add stop; None for no limit.
-    """
+def solver(name: str) -> Solver:
+    """A search by name: the source's, or today's."""
     if name == "dfs, source":
-        return DepthFirst(NONE, nodes)
+        return DepthFirst(NONE)
     if name == "sort-and-add, source":
-        return SortAndAdd(NONE, nodes, again=True)
-    if name == "dfs":
-        return DepthFirst(ALL, nodes)
-    if name == "sort-and-add":
-        return SortAndAdd(ALL, nodes)
+        return SortAndAdd(NONE, again=True)
     return timing.solver(name)
 
 
@@ -120,7 +111,8 @@ def run(
     guide: str,
     first: int,
     last: int,
-    **limits: Any,
+    nodes: int | None = None,
+    timeout: float | None = None,
 ) -> pd.DataFrame:
     """A row for each of some held-out tasks.
 
@@ -132,7 +124,7 @@ def run(
     search : name of the search, as `solver` takes it.
     guide : `PRIOR` or `NETWORK`.
     first, last : numbers of the tasks.
-    limits : `nodes` and `timeout` (seconds), either of which may be None.
+    nodes, timeout : as for `limits_of`.
 
     Returns
     -------
@@ -143,17 +135,23 @@ def run(
 
     tasks = tasks_of(length, first, last)
     given, calls = orders(guide, WEIGHTS.get(search, f"lines-{trained}"), trained, tasks)
-    by = solver(search, limits["nodes"])
+    by = solver(search)
     by.solve(Task("any", (Example(((0,),), 0),)), Order.uniform(), Limits(1))  # everything is loaded
+    limits = limits_of(search, length, nodes, timeout)
     rows = []
     for place, (task, order, call) in enumerate(zip(tasks, given, calls, strict=True), first):
         began = time.process_time()
-        found = timing.solution_of(by, task, order, Limits(length, limits["timeout"]))
+        found = timing.solution_of(by, task, order, limits)
         seconds = time.process_time() - began
         answer = len(found.program) if found.program else None
         what = (search, guide, trained, length, place, found.nodes)
         rows.append((*what, _rounded(seconds), _rounded(call), answer, found.stopped))
     return pd.DataFrame(rows, columns=COLUMNS).astype({"answer": "Int64"})
+
+
+def limits_of(search: str, length: int, nodes: int | None, timeout: float | None) -> Limits:
+    """Limits of a search: a number of programs, or what `timing.within` makes of seconds."""
+    return Limits(length, nodes=nodes) if nodes is not None else timing.within(search, length, timeout)
 
 
 def until_share(
@@ -173,10 +171,9 @@ def until_share(
     The solution of each task under the last limit that was tried. Those that are not solved cost
     more than the share needs, unless that is not solved at all.
     """
-    limit = min(nodes, 2**16)
+    limit, by = min(nodes, 2**16), solver(search)
     while True:
-        by = solver(search, limit)
-        found = [timing.solution_of(by, *task, Limits(length)) for task in zip(tasks, given, strict=True)]
+        found = [timing.solution_of(by, *task, Limits(length, nodes=limit)) for task in zip(tasks, given, strict=True)]
         if sum(bool(solution.program) for solution in found) >= share * len(tasks) or limit >= nodes:
             return found
         limit = min(nodes, FACTOR * limit)
