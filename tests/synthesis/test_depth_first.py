@@ -111,7 +111,7 @@ def test_all_programs_are_found_in_order(task: Task, order: Order) -> None:
 @settings(max_examples=examples(20))
 @given(tasks(), ORDERS)
 def test_pruning_keeps_the_first_program(task: Task, order: Order) -> None:
-    limits = Limits(3, timeout=5)
+    limits = Limits(3)
     plain = DepthFirst(NONE).solve(task, order, limits)
     for pruning in (ALL, *Pruning):
         pruned = DepthFirst(pruning).solve(task, order, limits)

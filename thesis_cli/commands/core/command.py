@@ -109,7 +109,7 @@ def python_function(name: str, command: Definition) -> Callable[..., Summary]:
     signature = inspect.Signature(parameters, return_annotation=command.result)
 
     def call(*args: Any, **kwargs: Any) -> Summary:
-        for unknown in kwargs.keys() - signature.parameters:
+        for unknown in (argument for argument in kwargs if argument not in signature.parameters):
             known = nearest(unknown, signature.parameters, "its arguments are")
             raise TypeError(f"{name}() got an unexpected keyword argument {unknown!r}; {known}")
         try:
