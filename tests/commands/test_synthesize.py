@@ -24,6 +24,9 @@ SHORT = "paintings", "league", "exam", "trees", "mirror", "candy"
 
 TIMES = dict.fromkeys(("found_after", "seconds"), "")
 
+NESTED = []
+NESTED.append(NESTED)
+
 
 def rows(path):
     with open(path) as file:
@@ -190,8 +193,9 @@ def test_bad_tasks_are_skipped_and_named(cli, tmp_path):
     assert cli("synthesize", "b.jsonl", "--skip-bad").status == 2
 
 
-def test_a_bad_task_of_python_is_skipped():
-    good, bad = {"examples": [[[[3, 1]], [1, 3]]]}, {"name": "far", "examples": [[[[300]], 1]]}
+@pytest.mark.parametrize("numbers", [[300], [10**5000], NESTED])
+def test_a_bad_task_of_python_is_skipped(numbers):
+    good, bad = {"examples": [[[[3, 1]], [1, 3]]]}, {"name": "far", "examples": [[[numbers], 1]]}
     found = tc.synthesize([bad, good], skip_bad=True, jobs=1)
     assert (found.status, [task.name for task in found.tasks]) == (1, ["task-2"])
     assert found.bad[0].reason.source == "task-1"
@@ -380,6 +384,8 @@ def test_a_prior_of_python(tmp_path):
         ([(([1], [2]), 3.5)], "3.5"),
         ([Task("far", (Example(((999,),), 0),))], "far: example 1"),
         (7, "7"),
+        ([([[10**5000]], 1)], "example 1, input 1, number 1 is out of range: a number of too many digits"),
+        ([([NESTED], 1)], "nested too deeply"),
     ],
 )
 def test_what_is_no_task_of_python_is_refused(tasks, message):

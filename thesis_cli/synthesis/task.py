@@ -229,11 +229,23 @@ def _task(content: object, name: str, semantics: Semantics) -> Task:
 
 def plain(content: object) -> object:
     """The same in the types of JSON: lists for tuples and arrays, numbers of Python for those of
-    NumPy."""
+    NumPy.
+
+    Raises
+    ------
+    InputError : lists are nested too deeply, or hold themselves.
+    """
+    try:
+        return _plain(content)
+    except RecursionError:
+        raise InputError("it is nested too deeply", f"give examples such as [{_FORM}]") from None
+
+
+def _plain(content: object) -> object:
     if isinstance(content, Mapping):
-        return {str(key): plain(value) for key, value in content.items()}
+        return {str(key): _plain(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [plain(entry) for entry in content]
+        return [_plain(entry) for entry in content]
     return content.tolist() if hasattr(content, "tolist") else content
 
 
@@ -380,4 +392,9 @@ def _check_agreement(examples: Sequence[Example]) -> None:
 
 def _show(content: object) -> str:
     """The content, shortened, in the words of JSON where they differ from those of Python."""
-    return json.dumps(content) if content is None or isinstance(content, bool) else reprlib.repr(content)
+    if content is None or isinstance(content, bool):
+        return json.dumps(content)
+    try:
+        return reprlib.repr(content)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a number of too many digits"
