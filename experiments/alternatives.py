@@ -202,7 +202,7 @@ EXPERIMENT = Experiment(
     id="alternatives",
     title="A recurrent encoder, and beam search over whole programs",
     source="Thesis 5.5.3",
-    version=1,
+    version=2,
     presets={
         "quick": {"programs": {"1": 6, "2": 10, "3": 8}, "timeout": 2},
         "paper": {"programs": {"1": 6, "2": 100, "3": 100}, "timeout": 10},

@@ -25,7 +25,7 @@ EXPERIMENT = Experiment(
     id="fig-d-2",
     title="Tasks of T = 3 solved by the time spent on each",
     source="Thesis D.2, Figure D.2",
-    version=1,
+    version=2,
     presets=LENGTH_3,
     tasks=plan,
     run=run,

@@ -123,7 +123,7 @@ EXPERIMENT = Experiment(
     id="guidance",
     title="Where a guide pays: today's searches with and without a network",
     source="Thesis 5.5.2, 5.7",
-    version=1,
+    version=2,
     presets={
         "quick": {
             "calls": [1, 256],

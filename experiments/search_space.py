@@ -265,7 +265,7 @@ EXPERIMENT = Experiment(
     id="search-space",
     title="Size of the space of programs, programs a second, time to solve random tasks without a network",
     source="Thesis 5.5.1, Table 5.1 (baseline), D.4",
-    version=2,
+    version=3,
     presets={
         "quick": {
             "repeats": 1,

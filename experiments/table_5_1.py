@@ -228,7 +228,7 @@ EXPERIMENT = Experiment(
     id="table-5-1",
     title="Search speedups at T = 3 by a network trained on T = 3",
     source="Thesis 5.5.1, Table 5.1",
-    version=1,
+    version=2,
     presets=LENGTH_3,
     tasks=plan,
     run=run,

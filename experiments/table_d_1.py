@@ -119,7 +119,7 @@ EXPERIMENT = Experiment(
     id="table-d-1",
     title="The programs of appendix D.1: as printed, and as every solver finds them",
     source="Thesis D.1, Figure 5.1",
-    version=2,
+    version=3,
     presets={
         "quick": {
             "programs": {

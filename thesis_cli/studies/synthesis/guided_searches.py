@@ -111,8 +111,7 @@ def run(
     guide: str,
     first: int,
     last: int,
-    nodes: int | None = None,
-    timeout: float | None = None,
+    **limits: Any,
 ) -> pd.DataFrame:
     """A row for each of some held-out tasks.
 
@@ -124,7 +123,7 @@ def run(
     search : name of the search, as `solver` takes it.
     guide : `PRIOR` or `NETWORK`.
     first, last : numbers of the tasks.
-    nodes, timeout : as for `limits_of`.
+    limits : `nodes` and `timeout`, as for `limits_of`.
 
     Returns
     -------
@@ -137,11 +136,11 @@ def run(
     given, calls = orders(guide, WEIGHTS.get(search, f"lines-{trained}"), trained, tasks)
     by = solver(search)
     by.solve(Task("any", (Example(((0,),), 0),)), Order.uniform(), Limits(1))  # everything is loaded
-    limits = limits_of(search, length, nodes, timeout)
+    chosen = limits_of(search, length, **limits)
     rows = []
     for place, (task, order, call) in enumerate(zip(tasks, given, calls, strict=True), first):
         began = time.process_time()
-        found = timing.solution_of(by, task, order, limits)
+        found = timing.solution_of(by, task, order, chosen)
         seconds = time.process_time() - began
         answer = len(found.program) if found.program else None
         what = (search, guide, trained, length, place, found.nodes)
