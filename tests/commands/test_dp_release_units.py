@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import thesis_cli
+import thesis_cli.privacy.expected  # takes the true noises before a test replaces them
 from tests.privacy.test_subspace import Recorder
 from tests.privacy.test_unit_stages import Held
 from thesis_cli.base.errors import InputError
