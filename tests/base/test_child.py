@@ -83,10 +83,10 @@ def of_grandchild(held: Path) -> Iterator[object]:
 
 
 def holding(held: Path) -> Iterator[object]:
-    """Hold a lock, and the interpreter, as a compiled library may."""
+    """Hold a lock, and the interpreter, as a compiled library may, for longer than the test waits."""
     with filelock.FileLock(held):
         yield None
-        ctypes.PyDLL(None).sleep(60)
+        ctypes.PyDLL(None).sleep(600)
 
 
 def test_the_value_of_one_call() -> None:

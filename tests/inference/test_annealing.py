@@ -8,12 +8,14 @@ import pytest
 from tests.conftest import MODELS
 from thesis_cli.base.errors import InputError
 from thesis_cli.inference.annealing import (
+    _integrated,
     annealed,
     log_mean_bound,
     reversely_annealed,
     thermodynamic_integral,
 )
 from thesis_cli.inference.exact import exact_log_partition_function
+from thesis_cli.inference.gibbs import GibbsPath
 from thesis_cli.inference.sampling import exact_samples
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.files import load_model
@@ -63,6 +65,22 @@ def test_integrals_of_models_with_zeros_count_the_possible_end():
     log_z = exact_log_partition_function(SAT)[0]
     found = thermodynamic_integral(SAT, 60, 100, seed(1))
     assert abs(found.value - log_z) < 5 * found.standard_error + 0.5  # chains stay in one solution
+
+
+def test_integrals_of_exact_moments_have_the_error_of_the_corrected_trapezoidal_rule():
+    """h^4 / 720 times the largest fourth derivative of the integrand at most (Euler and Maclaurin), which is
+    the fifth cumulant of r in {0, 2}.
+    """
+    graph = FactorGraph([2, 2], [Factor((0, 1), np.diag([2.0, 2.0]))])
+    steps = np.linspace(0, 1, 5)
+    chances = 1 / (1 + np.exp(-2 * steps))
+    moments = np.concatenate([2 * chances, 4 * chances, [1.0]])
+    found = _integrated(GibbsPath(graph, 2), steps, np.stack([moments, moments], axis=1))
+    p = np.linspace(0, 1, 1001)
+    cumulants = 2**5 * p * (1 - p) * (1 - 2 * p) * (1 - 12 * p * (1 - p))
+    error = abs(found.value - exact_log_partition_function(graph)[0])
+    assert error < 0.25**4 / 720 * np.abs(cumulants).max()
+    assert found.standard_error == 0
 
 
 def test_results_do_not_depend_on_the_number_of_threads():

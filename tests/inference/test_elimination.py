@@ -86,6 +86,19 @@ def test_marginals_are_brute_force(graph, way, scale):
     np.testing.assert_allclose(found, expected, rtol=1e-10 * max(1.0, scale), atol=1e-12 * max(1.0, scale))
 
 
+def test_marginals_where_a_sum_of_logarithms_gives_weights():
+    """A state that weighs exp(-700) is summed in logarithms, and the message is one of weights again."""
+    rng = np.random.default_rng(0)
+    factors = [Factor((i,), rng.normal(size=3)) for i in range(3)]
+    factors += [Factor((i, i + 1), rng.normal(size=(3, 3))) for i in range(2)]
+    factors += [Factor((i,), np.array([0.0, -700.0, 0.0])) for i in range(3)]
+    graph = FactorGraph([3, 3, 3], factors)
+    states = all_states(graph)
+    p = np.exp(graph.log_potential(states) - np.logaddexp.reduce(graph.log_potential(states)))
+    expected = [np.bincount(states[:, i], p, 3) for i in range(3)]
+    np.testing.assert_allclose(Elimination(graph).marginals()[1], np.concatenate(expected), atol=1e-12)
+
+
 @settings(max_examples=examples(30))
 @given(factor_graphs(), st.sampled_from([1.0, 1 - 1e-2, 1 + 1e-2, 1 - 1e-9, 1 + 1e-9]))
 def test_entropies_are_brute_force(graph, alpha):

@@ -11,7 +11,7 @@ from tests.tiers import examples
 from thesis_cli.base.errors import InputError, UnsuitableModel
 from thesis_cli.inference.belief_propagation import bethe_log_partition_function
 from thesis_cli.inference.entropy_objective import Objective
-from thesis_cli.inference.frank_wolfe import frank_wolfe
+from thesis_cli.inference.frank_wolfe import _Mixture, _start, frank_wolfe
 from thesis_cli.inference.pairwise import pairwise
 from thesis_cli.inference.trw import trw_log_partition_function, uniform_spanning_trees
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -72,6 +72,20 @@ def test_the_maximum_is_that_over_mixtures_of_all_configurations(steps, within, 
     found = frank_wolfe(graph, 100, steps=steps, tolerance=1e-5)
     assert best - within <= found.value <= best + 1e-7
     assert max(best - 1e-7, log_z(graph)) <= found.upper <= best + 10 * within
+
+
+def test_a_pairwise_step_takes_weight_from_a_vertex_that_has_some():
+    """So the objective rises, whichever vertex has no weight, the worst one too."""
+    form = pairwise(ring(states=2))
+    objective = Objective(form, uniform_spanning_trees(3, form.edges))
+    corners = objective.vertices(all_states(ring(states=2)))
+    for idle in range(8):
+        mixture = _Mixture(objective, _start(objective))
+        mixture._vertices, weights = corners, (np.arange(9) != 1 + idle) / 8
+        mixture._weights, mixture.mu = weights, mixture._mixed(weights)
+        before, gradient = objective.value(mixture.mu)
+        mixture.add(corners[gradient[corners].sum(axis=1).argmax()], "pairwise", 1)
+        assert objective.value(mixture.mu)[0] > before
 
 
 def test_gradients_are_differences():

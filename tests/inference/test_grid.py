@@ -193,6 +193,13 @@ def test_a_wide_grid_is_refused_with_its_need():
     assert GridTransfer(graph, 2**60, sums_only=True).cost.memory > 2**43  # and nothing is allocated
 
 
+def test_memory_must_hold_the_tables_of_pairs():
+    """Many states in a chain: a table of a pair is larger than one over the width."""
+    chain = FactorGraph([30] * 9, [Factor((i, i + 1), np.zeros((30, 30))) for i in range(8)])
+    with pytest.raises(ModelTooLarge, match="at width 1"):
+        GridTransfer(chain, sum(factor.table.nbytes for factor in chain.factors))
+
+
 def test_batches_of_any_size_share_one_compiled_kernel():
     """Else users wait twice: for one block of perturbations, and for several."""
     model = ising(2, 2, 1.0, np.random.default_rng(0))

@@ -11,7 +11,7 @@ from tests.conftest import all_states, factor_graphs
 from tests.tiers import examples
 from thesis_cli.base.errors import ModelTooLarge, OutOfTime, UnsuitableModel, WorkFailed
 from thesis_cli.inference import model_counting, table_clauses
-from thesis_cli.inference.model_counting import ModelCounter
+from thesis_cli.inference.model_counting import ModelCounter, _job
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 NO = -np.inf
@@ -116,6 +116,16 @@ def _summed(template, shape):
         code = "".join(f"{s:0{table_clauses.digits(k)}b}" for s, k in zip(place, shape, strict=True))
         found[place] = total(list(map(int, code)))
     return found * math.exp(template.shift)
+
+
+def test_a_scale_is_a_product_of_powers_of_2():
+    """So that it rounds nothing."""
+    pytest.importorskip("pyganak")
+    formula = ModelCounter(FactorGraph([2], [Factor((0,), np.array([0.0, 0.3]))])).formula
+    shares = np.frombuffer(_job(formula, 2501).weights).reshape(-1, 2)[len(formula.weights) :, 0]
+    fractions, exponents = np.frexp(shares)
+    assert (fractions == 0.5).all()
+    assert (exponents - 1).sum() == 2501
 
 
 def test_parity_of_many_variables_takes_few_clauses():

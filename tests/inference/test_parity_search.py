@@ -39,9 +39,17 @@ def test_each_configuration_has_one_chain_and_its_ends_are_the_parities():
 
 def test_what_is_proven_is_the_maximum_of_a_pass(monkeypatch):
     """One process for the two levels and the maximum alone."""
+    problems, search = [], parity_search._search
+
+    def counted(model, rights, *limits):
+        problems.append(len(rights))
+        return search(model, rights, *limits)
+
     monkeypatch.setattr(parity_search, "TRIED", 1)
+    monkeypatch.setattr(parity_search, "_search", counted)
     graph, rng = small(), np.random.default_rng(2)
     found = searched_maxima(graph, 6, rng, Limits())
+    assert found.calls == sum(problems)
     assert found.exact.all()
     assert not found.independent
     assert found.levels.tolist() in ([0], [0, 5])

@@ -7,7 +7,8 @@ import pytest
 
 from tests.learning.models import all_images, pairs, scores
 from thesis_cli.base.errors import InputError
-from thesis_cli.learning.perturb_max import Objective
+from thesis_cli.learning.course import Course
+from thesis_cli.learning.perturb_max import Objective, average
 from thesis_cli.learning.problem import Problem
 from thesis_cli.learning.settings import Settings
 from thesis_cli.learning.structured_svm import objective
@@ -113,3 +114,22 @@ def test_images_that_do_not_fit_are_refused():
         train(noisy[:0], clean[:0], Settings(), 0)
     with pytest.raises(InputError, match="regularisation"):
         train(noisy, clean, Settings(regularisation=0.0), 0)
+
+
+def test_steps_that_shrink_are_averaged_with_weights_that_grow():
+    """The mean of the weights after steps 1, 2, ... is theirs with the shares 1, 2, ...; a step t has
+    the length 1 / (2 regularisation t).
+    """
+
+    class Kept(Course):
+        def done(self, iterations, state):
+            found.append(state["vector"])
+
+    found, settings = [], Settings(iterations=5, schedule="decaying", couplings="any")
+    problem = Problem(*pairs(), settings)
+    mean = average(problem, 3, Kept({}))
+    assert mean == pytest.approx(np.average(found, axis=0, weights=[1, 2, 3, 4, 5]))
+    before = [np.zeros_like(mean), *found[:-1]]
+    for t, (old, new) in enumerate(zip(before, found, strict=True)):
+        gradient = Objective(problem, 3).estimate(old, t)[1]
+        assert new == pytest.approx(old - gradient / (2 * settings.regularisation * (t + 1)))

@@ -28,6 +28,12 @@ def test_bounds_hold(dimension, seed):
         assert target.log_ratio(x) <= level + 1e-12
 
 
+def test_a_linear_function_attains_its_bound():
+    target = FunctionTarget(lambda x: 3 * x.sum(), [-2, -2], [2, 2], 3)
+    low, high = np.array([-1.0, 0.0]), np.array([0.5, 2.0])
+    assert target.bound(low, high) == pytest.approx(target.log_ratio(high))
+
+
 def test_the_ratio_is_the_function_over_the_proposal():
     target = FunctionTarget(lambda x: 1.5, [0, 0], [2, 3], 0)
     point = np.ones(2)

@@ -102,10 +102,20 @@ def test_quantiles_in_the_tails_are_exact():
         assert kernels.quantile(compiled(wide), 0, 0.5, low, high) == pytest.approx(middle[0], rel=1e-14)
 
 
+PROPOSALS = [Normal(np.array([1.0, 0.0]), np.array([2.0, 3.0])), Uniform(-np.full(2, 9.0), np.full(2, 9.0))]
+
+
+@pytest.mark.parametrize("proposal", PROPOSALS)
+def test_a_mixture_has_the_density_of_its_components(proposal):
+    rng = np.random.default_rng(0)
+    weights, means, scales = rng.random(3), rng.normal(size=(3, 2)), rng.uniform(0.1, 0.8, (3, 2))
+    points = rng.normal(size=(20, 2))
+    each = stats.norm(means, scales).pdf(points[:, None]).prod(axis=2)
+    np.testing.assert_allclose(log_densities(Mixture(weights, means, scales, proposal), points), np.log(each @ weights))
+
+
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 3.0])
-@pytest.mark.parametrize(
-    "proposal", [Normal(np.array([1.0, 0.0]), np.array([2.0, 3.0])), Uniform(-np.full(2, 9.0), np.full(2, 9.0))]
-)
+@pytest.mark.parametrize("proposal", PROPOSALS)
 def test_tempering_multiplies_the_log_density(alpha, proposal):
     base = mixture(2, proposal)
     target = tempered(base, alpha)

@@ -144,6 +144,20 @@ def test_bounds_over_blocks_come_down_to_the_maximum(coupling, monkeypatch):
     np.testing.assert_array_equal(bound.chosen.low, counts[values.argmax()])
 
 
+@pytest.mark.parametrize("fixed", [0, 1, 3])
+def test_a_variable_of_one_block_stays_in_it(fixed):
+    """The others are in blocks of one count, so that the bound is the maximum."""
+    graph = grid(2, 2, 1.0, 1.0, "attractive", 3)
+    pairs = PairwiseCopies.of(graph, copy_noise(graph.cardinalities, 11, seed(3)))
+    counts, values = over_counts(graph, pairs)
+    best, low, high = counts[values.argmax()], counts[0].copy(), counts[-1].copy()
+    low[fixed] = high[fixed] = best[fixed]
+    bound = expanded_blocks.Blocks.around(pairs, Box(low, high), best).bound()
+    assert bound.upper == pytest.approx(values.max(), abs=1e-9)
+    np.testing.assert_array_equal(bound.chosen.low, best)
+    assert bound.chosen.single
+
+
 @settings(max_examples=examples(20))
 @given(factor_graphs(most_variables=4), st.integers(1, 40), st.integers(0, 2**32))
 def test_kernel_and_reference_agree(graph, copies, entropy):

@@ -3,11 +3,12 @@ import math
 import numpy as np
 import pytest
 
-from tests.privacy.test_release import METHODS, MIXED, free, request, table
+from tests.privacy.test_release import BUDGET, METHODS, MIXED, free, request, table
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.expected import expected
+from thesis_cli.privacy.expected import expected, expected_stages
 from thesis_cli.privacy.mechanism import Budget
 from thesis_cli.privacy.release import ReleaseRequest, private_record
+from thesis_cli.privacy.staged import total_rho
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -52,6 +53,13 @@ def test_bad_settings_are_refused_as_by_a_release():
     with pytest.raises(InputError, match="delta is 0"):
         expected(request("features", budget=Budget(1)), 5)
     assert expected(request("exponential", budget=Budget(1)), 5).mean is None
+
+
+def test_counts_of_single_columns_spend_half_of_rho():
+    """Gaussian noise of scale s on a vector of sensitivity d is d^2 / (2 s^2)-zCDP."""
+    (stage,) = expected_stages(ReleaseRequest(MIXED, BUDGET, "marginals"), 50)
+    spent = len(MIXED.columns) * (stage.sensitivity / stage.scale) ** 2 / 2
+    assert spent == pytest.approx(total_rho(BUDGET) / 2)
 
 
 @pytest.mark.parametrize("method", ["copula", "marginals"])

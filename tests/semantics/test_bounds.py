@@ -43,3 +43,11 @@ def test_sums_of_independent_variables(kernel):
         variations = (q.total_variation, s.total_variation)
         assert error <= independent_sum(kernel.distance(p, q), kernel.distance(r, s), variations) + 1e-7
     assert independent_sum(0.1, 0.2, (1.0, 3.0)) == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_multiples_of_a_constant_attain_the_bound_of_sums(kernel):
+    one, double, triple = (Expansion(np.zeros(1), np.array([weight])) for weight in (1.0, 2.0, 3.0))
+    error = kernel.distance(push_forward(np.add, one, one), push_forward(np.add, double, triple))
+    bound = independent_sum(kernel.distance(one, double), kernel.distance(one, triple), (2.0, 3.0))
+    assert error == pytest.approx(bound)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.embeddings.expansion import Expansion
-from thesis_cli.semantics.conditioning import conditional_weights, monotone
+from thesis_cli.semantics.conditioning import RIDGES, _Ridge, conditional_weights, monotone
 from thesis_cli.semantics.denotation import Settings
 from thesis_cli.semantics.evaluate import evaluate
 from thesis_cli.semantics.parser import parse
@@ -58,6 +58,22 @@ def test_random_rows():
     deviation = math.sqrt(0.2 * (weights**2).sum())
     assert abs(weights @ x - 0.8) < 5 * deviation
     assert deviation < 0.1
+
+
+def test_errors_on_rows_left_out_are_those_of_fits_without_each_row():
+    """By weighted least squares with an intercept, which has no ridge."""
+    rng = np.random.default_rng(1)
+    weights, y, targets = rng.dirichlet(np.ones(12)), rng.normal(size=(12, 1)), rng.normal(size=(12, 2))
+    fitted = _Ridge.of(weights, y, 0.5)
+    features = np.column_stack([np.ones(12), fitted.features.features])
+    for ridge, error in zip(RIDGES, fitted.errors(targets - weights @ targets), strict=True):
+        penalty = ridge * fitted.values[-1] * np.diag([0.0] + [1.0] * (features.shape[1] - 1))
+        squares = []
+        for i, kept in enumerate(~np.eye(12, dtype=bool)):
+            scaled = features[kept].T * weights[kept]
+            fit = np.linalg.solve(scaled @ features[kept] + penalty, scaled @ targets[kept])
+            squares.append(((targets[i] - features[i] @ fit) ** 2).sum())
+        assert error == pytest.approx(weights @ squares)
 
 
 def test_no_row_near_the_observed_value():

@@ -6,8 +6,8 @@ import pytest
 from tests.synthesis.test_behaviours import every
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis import behaviours
-from thesis_cli.synthesis.balance import NUMBER, Proposal, batches, weights_of
-from thesis_cli.synthesis.balance_fit import proposal
+from thesis_cli.synthesis.balance import KEPT, NUMBER, Proposal, batches, weights_of
+from thesis_cli.synthesis.balance_fit import _fitted, proposal
 from thesis_cli.synthesis.corpus import TYPES
 from thesis_cli.synthesis.corpus_maker import CorpusPlan, make_corpus
 from thesis_cli.synthesis.dsl import ATTRIBUTES, DEFAULT, FUNCTIONS, INT, LIST, OPERATIONS
@@ -84,6 +84,26 @@ def test_a_balanced_corpus_estimates_a_uniform_one(length):
     assert balanced.weights.mean() == pytest.approx(1)
     ratio = balanced.weights.sum() ** 2 / (balanced.weights**2).sum() / len(balanced)
     assert 0.1 < ratio < 0.9
+
+
+def test_a_fit_to_programs_that_were_drawn_is_what_the_module_promises():
+    """A share of the programs is uniform, and rates have mean 1 over all that are well-typed. Half of the
+    outputs are numbers, up to rounding of the weights. A fit that may not move keeps all weights.
+    """
+    rng = np.random.default_rng(0)
+    start = Proposal(4, np.array([False]))
+    codes, weights = start.draw(500, rng), rng.random(500)
+    fitted = _fitted(start, BOTH, codes, weights, np.inf)
+    among = weights @ fitted.products(codes) / weights.sum()
+    assert fitted.a / (fitted.a + fitted.b * among) == pytest.approx(KEPT)
+    assert fitted.a + fitted.b * fitted.mean == pytest.approx(1)
+    even = _fitted(start, frozenset(["output-type"]), codes, weights, np.inf)
+    shares = weights * even.products(codes)
+    numbers = shares @ NUMBER[operation_of(codes)[:, -1]] / shares.sum()
+    assert abs(numbers - 0.5) <= 0.25 * 0.5 / min(even.outputs)
+    again = _fitted(fitted, BOTH, codes, weights, 0.0)
+    assert again.outputs == fitted.outputs
+    assert again.operations.tolist() == fitted.operations.tolist()
 
 
 @pytest.mark.parametrize("length", [2, pytest.param(4, marks=pytest.mark.long)])
