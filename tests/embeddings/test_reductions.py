@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 from thesis_cli.base.errors import InputError
+from thesis_cli.embeddings import reductions
 from thesis_cli.embeddings.expansion import Expansion, push_forward
 from thesis_cli.embeddings.kernels import Gaussian, Laplace
 from thesis_cli.embeddings.reductions import METHODS, reduce
@@ -62,6 +63,15 @@ def test_totals_are_kept(method):
     """Weights of total 3; the projection of `nystrom` keeps no total, but nearly."""
     given = Expansion(GIVEN.points, 3 * GIVEN.weights)
     assert reduced(method, given=given).expansion.total == pytest.approx(3, abs=0.02 if method == "nystrom" else 1e-12)
+
+
+def test_steps_never_take_weight_from_a_point(monkeypatch):
+    """Nor from the last ones that are left, though the best step would go away from them."""
+    monkeypatch.setattr(reductions, "REFIT", 0)
+    given = Expansion(X, np.random.default_rng(0).dirichlet(np.ones(40)))
+    found = reduced("frank-wolfe", 39, given=given).expansion
+    assert len(found) == 39
+    assert found.total == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("method", ["random", "nystrom"])

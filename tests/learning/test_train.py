@@ -8,6 +8,7 @@ import pytest
 from tests.learning.models import all_images, pairs, scores
 from thesis_cli.base.errors import InputError
 from thesis_cli.learning.course import Course
+from thesis_cli.learning.decoding import Decoder
 from thesis_cli.learning.perturb_max import Objective, average
 from thesis_cli.learning.problem import Problem
 from thesis_cli.learning.settings import Settings
@@ -114,6 +115,19 @@ def test_images_that_do_not_fit_are_refused():
         train(noisy[:0], clean[:0], Settings(), 0)
     with pytest.raises(InputError, match="regularisation"):
         train(noisy, clean, Settings(regularisation=0.0), 0)
+
+
+@pytest.mark.parametrize("schedule", ["halving", "decaying"])
+def test_map_calls_are_the_images_that_were_solved(monkeypatch, schedule):
+    solved, maximise = [], Decoder.maximise
+
+    def counted(self, own, *noise):
+        solved.append(len(own))
+        return maximise(self, own, *noise)
+
+    monkeypatch.setattr(Decoder, "maximise", counted)
+    found = train(*pairs(4), Settings(iterations=3, schedule=schedule, perturbations=2), 0)
+    assert found.map_calls == sum(solved)
 
 
 def test_steps_that_shrink_are_averaged_with_weights_that_grow():

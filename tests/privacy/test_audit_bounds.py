@@ -90,6 +90,14 @@ def test_likelihood_ratios_of_few_runs_are_cut_at_0():
     assert found.mu > 0
 
 
+def test_many_runs_are_cut_at_0_too():
+    """However many lie on either side: no test of both tables then errs in any run."""
+    rng = np.random.default_rng(1)
+    scores = rng.uniform(1, 2, 4000), rng.uniform(-2, -1, 4000)
+    found = clopper_pearson_lower_bound(*scores, delta=1e-6)
+    assert found.false_positives == found.false_negatives == pytest.approx(1 - 0.025 ** (1 / found.runs))
+
+
 def test_equal_releases_prove_nothing():
     scores = np.random.default_rng(0).normal(size=1000)
     for bound in (gdp_lower_bound, clopper_pearson_lower_bound):

@@ -367,6 +367,8 @@ def test_the_file_of_another_account_opens_no_account_by_default(ledger, tmp_pat
     one_line(ledger, "was charged as table people; give --name people", "copy", Budget(0.1), **options)
     assert ledger.spend("copy", Budget(0.1), limit=LIMIT, file=file).epsilon == 0.1
     assert file_identity(tmp_path / "none.csv") is None
+    os.utime(table, (1, 1))  # it was written again
+    assert file != file_identity(table) == file_identity(tmp_path / "copy.csv")
 
 
 @pytest.mark.parametrize("kind", ["fifo", "device", "folder", "hard link"])

@@ -158,6 +158,19 @@ def test_the_sensitivity_is_attained_and_never_exceeded(queries, budget):
     assert plan.sensitivity(10**6) < 1 + 1e-6
 
 
+@pytest.mark.parametrize(
+    ("query", "norm"), [("mean(age, where=smoker)", 1), ("mean(age, where=smoker)", 2), ("mean(age, by=region)", 2)]
+)
+def test_a_count_beside_a_sum_has_the_largest_factor_that_costs_nothing(query, norm):
+    """A row that leaves, to another group if there is one, moves sums and counts as far as one that moves
+    from end to end.
+    """
+    (part,) = Plan(SCHEMA, BUDGETS[norm == 1], (query,)).parts
+    leaves = np.linalg.norm(part.factors[:4], norm)
+    assert part.sensitivity(norm) == pytest.approx(2)
+    assert leaves == pytest.approx(2)
+
+
 def test_a_replaced_row_moves_no_score_of_a_quantile_by_more_than_1():
     (part,) = Plan(SCHEMA, BUDGETS[0], ("quantile(age, 0.3)",)).parts
     rng, largest = np.random.default_rng(4), 0.0

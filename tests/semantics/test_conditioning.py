@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.embeddings.expansion import Expansion
-from thesis_cli.semantics.conditioning import RIDGES, _Ridge, conditional_weights, monotone
+from thesis_cli.semantics.conditioning import RIDGES, LowRank, _Ridge, conditional_weights, monotone
 from thesis_cli.semantics.denotation import Settings
 from thesis_cli.semantics.evaluate import evaluate
 from thesis_cli.semantics.parser import parse
@@ -58,6 +58,14 @@ def test_random_rows():
     deviation = math.sqrt(0.2 * (weights**2).sum())
     assert abs(weights @ x - 0.8) < 5 * deviation
     assert deviation < 0.1
+
+
+def test_features_of_full_rank_have_the_products_of_a_gaussian_kernel():
+    points, width = np.random.default_rng(2).normal(size=(7, 2)), 0.7
+    kernel = np.exp(-((points[:, None] - points) ** 2).sum(axis=2) / (2 * width**2))
+    found = LowRank.of(points[:6], width, 6)
+    assert found.features @ found.features.T == pytest.approx(kernel[:6, :6])
+    assert found.features @ found.at(points[6]) == pytest.approx(kernel[:6, 6])
 
 
 def test_errors_on_rows_left_out_are_those_of_fits_without_each_row():

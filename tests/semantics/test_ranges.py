@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -50,6 +51,16 @@ def test_values_lie_in_the_range_and_move_no_faster_than_the_constants(name):
             finite += 1
             assert (np.abs(x - y) <= moved * (1 + 1e-9) + 1e-12).all()
     assert finite or function.jumps
+
+
+@pytest.mark.parametrize("relation", ["<", "<=", ">", ">=", "==", "!="])
+def test_ranges_of_comparisons_are_those_of_their_values(relation):
+    """Over ranges that overlap, touch, or are single numbers; points have all ends among them."""
+    spans = [(float(a), float(b)) for a in range(3) for b in range(a, 3)]
+    for one, other in itertools.product(spans, spans):
+        x, y = np.meshgrid(np.linspace(*one, 5), np.linspace(*other, 5))
+        values = FUNCTIONS[relation].apply(x, y)
+        assert FUNCTIONS[relation].ranging([Operand(one), Operand(other)]) == (values.min(), values.max())
 
 
 def test_constants_are_attained():

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import logsumexp
 
 from thesis_cli.base.errors import InputError, ModelTooLarge
-from thesis_cli.structured import cycles, local_search, partitions
+from thesis_cli.structured import cycles, local_search, orderings, partitions
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.pairs import as_matrices
 from thesis_cli.structured.space import Space
@@ -48,6 +48,22 @@ def test_structures_are_valid_and_counted(small):
     assert small.features(rows).shape == (len(rows), small.dimension)
     norms = np.linalg.norm(small.features(rows), axis=1)
     assert norms.max() == pytest.approx(small.radius)
+
+
+@pytest.mark.parametrize(
+    "lattice",
+    [
+        cycles.cycle_lattice(6, True),
+        cycles.cycle_lattice(6, False),
+        partitions.block_lattice(5),
+        orderings.assignments(4),
+        orderings.orders(4),
+    ],
+    ids=lambda lattice: type(lattice).__name__,
+)
+def test_the_size_of_a_lattice_is_known_before_it_is_listed(lattice):
+    sizes = [lattice.level(number).sources.size for number in range(lattice.levels)]
+    assert (lattice.edges, lattice.largest) == (sum(sizes), max(sizes))
 
 
 def test_scores_are_products_of_features_and_weights(small):
