@@ -150,3 +150,14 @@ def features(value: Value, output: Value) -> np.ndarray:
 )
 def test_features_are_what_they_say(value: Value, output: Value, place: int, expected: float) -> None:
     assert features(value, output)[2 * ALONE + place] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("value", [(-4, -8, -8), (-9, 3), (1, 5, 7), (0, 0), (200, 2, 2, -1), (-128, 0, 127)])
+def test_features_of_one_value_are_shares_and_what_holds_of_all(value: tuple[int, ...]) -> None:
+    x = np.array(value)
+    step, even = np.diff(x), x % 2 == 0
+    shares = (x < 0, x == 0, ~even, x % 3 == 0, x % 4 == 0, np.abs(x) > 127, np.abs(x) < 4)
+    of_steps = (step > 0, step < 0, step == 0)
+    holds = (step >= 0, step <= 0, x >= 0, x <= 0, x > 0, even, ~even, x % 3 == 0, x % 4 == 0, x < 0)
+    expected = [*map(np.mean, shares), len(set(value)) / len(x), *map(np.mean, of_steps), *map(np.all, holds)]
+    np.testing.assert_allclose(features(value, 1)[23:ALONE], expected, rtol=1e-6)
