@@ -9,7 +9,7 @@ import pytest
 import thesis_cli as tc
 from tests.conftest import MODELS
 from thesis_cli.commands import bound
-from thesis_cli.commands.shared.low_rank import METHODS
+from thesis_cli.commands.shared.low_rank import METHODS, BoundOptions
 from thesis_cli.inference import choose
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.factor_graph import Factor, FactorGraph
@@ -52,6 +52,20 @@ def test_mini_buckets_give_both_sides_and_samples_an_interval_and_propagation_is
     near = tc.bound(graph, method="junction-graph", table_size=8).estimates[0]
     assert (near.kind, near.value) == ("approximation", pytest.approx(exact.value, abs=1))
     assert "standard error 0.0" in sampled.text()
+
+
+def test_a_time_limit_that_is_not_reached_changes_nothing():
+    graph = random_spin_glass(6, 6, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
+    limited, free = (tc.bound(graph, method="mini-bucket", **given).estimates for given in ({"time_limit": 600}, {}))
+    assert limited == free
+
+
+def test_methods_have_random_numbers_of_their_own_and_a_clamped_model_those_of_the_unary_bound():
+    options = BoundOptions(samples=1, seed=7, jobs=1)
+    names = ("unary", "average", "subset", "importance", "clamp")
+    words = [tuple(options.stream(name).generate_state(4)) for name in names]
+    assert len(set(words)) == 4
+    assert words[0] == words[-1]
 
 
 def test_auto_gives_a_bound_on_either_side_that_needs_no_samples():

@@ -9,7 +9,7 @@ import pytest
 from thesis_cli.base.errors import WorkFailed
 from thesis_cli.reproduction.claims import judge, write_csv
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.measuring import furthest, lowest
 
 
 def experiment(*claims):
@@ -114,6 +114,13 @@ def test_the_furthest_number_is_the_one_that_misses_by_most_standard_errors():
     for values, errors in (([], []), ([1.0], [0.0]), ([1.0, 2.0], [1.0, math.nan])):
         with pytest.raises(ValueError, match="standard errors"):
             furthest(values, errors)
+
+
+def test_the_lowest_number_is_the_one_that_is_fewest_standard_errors_from_0():
+    errors = [0.5, 0.9, 0.1]
+    assert lowest([1.0, 3.0, 0.9], errors) == Measurement(1.0, 0.5, weakest=0.9)
+    assert lowest([-1.0, -3.0, -0.9], errors, sign=-1.0) == Measurement(-1.0, 0.5, weakest=0.9)
+    assert lowest([], []) is None
 
 
 def test_a_finding_explains(tmp_path):

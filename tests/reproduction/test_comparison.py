@@ -73,6 +73,8 @@ def test_a_column_declares_its_tolerance():
     assert verdict("1", "1.05") == "differs"
     assert verdict("1", "1.05", tolerances=wide) == "equal"
     assert verdict("1", "1.2", tolerances=wide) == "differs"
+    for old, new in (("10.0", "11.1"), ("11.1", "10.0")):  # a share of the larger number
+        assert verdict(old, new, tolerances=wide) == "equal"
     assert verdict("100", "105", tolerances=wide) == "equal"  # integers too
     assert verdict("a", "b", tolerances=wide) == "differs"
     assert verdict("1", "1.05", tolerances={"y": Tolerance(relative=0.1)}) == "differs"

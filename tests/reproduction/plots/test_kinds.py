@@ -53,11 +53,14 @@ def test_estimates_and_bounds_are_on_one_axis_with_a_line_at_the_exact_answer(ax
     assert [label.get_text() for label in found.get_yticklabels()] == ["gumbel\nunbiased", "TRW\nupper bound"]
 
 
-def test_numbers_with_powers_of_ten_get_one_unit(axes):
+def test_numbers_with_powers_of_ten_get_one_unit(axes, table):  # noqa: F811
     rows = ROW.replace("ln Z", "Z").replace(",0\n", ",500\n") + ROW.replace("ln Z", "Z").replace(",0\n", ",499\n")
     (found,) = axes(HEADING + rows, {"command": "estimate-z"})
     assert points(found) == [[[2.5, 0.0]], [[0.25, 1.0]]]
     assert "10^{500}" in found.get_xlabel()
+    first, second = estimates.estimates_of(read_run(table(HEADING + rows, {"command": "estimate-z"})))
+    for name in ("value", "standard_error", "low", "high"):
+        assert getattr(second, name) == pytest.approx(getattr(first, name) / 10)
 
 
 def test_what_is_not_finite_is_said(axes):
