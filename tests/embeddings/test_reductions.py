@@ -65,6 +65,14 @@ def test_totals_are_kept(method):
     assert reduced(method, given=given).expansion.total == pytest.approx(3, abs=0.02 if method == "nystrom" else 1e-12)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_larger_weights_have_the_same_points(method):
+    """A factor of 4 rounds nothing."""
+    one, four = (reduced(method, given=Expansion(GIVEN.points, c * GIVEN.weights)).expansion for c in (1, 4))
+    np.testing.assert_array_equal(four.points, one.points)
+    np.testing.assert_array_equal(four.weights, 4 * one.weights)
+
+
 def test_steps_never_take_weight_from_a_point(monkeypatch):
     """Nor from the last ones that are left, though the best step would go away from them."""
     monkeypatch.setattr(reductions, "REFIT", 0)

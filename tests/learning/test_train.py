@@ -9,7 +9,7 @@ from tests.learning.models import all_images, pairs, scores
 from thesis_cli.base.errors import InputError
 from thesis_cli.learning.course import Course
 from thesis_cli.learning.decoding import Decoder
-from thesis_cli.learning.perturb_max import Objective, average
+from thesis_cli.learning.perturb_max import Objective, average, descend
 from thesis_cli.learning.problem import Problem
 from thesis_cli.learning.settings import Settings
 from thesis_cli.learning.structured_svm import objective
@@ -130,20 +130,36 @@ def test_map_calls_are_the_images_that_were_solved(monkeypatch, schedule):
     assert found.map_calls == sum(solved)
 
 
+class Kept(Course):
+    """Keeps the state after each iteration."""
+
+    def done(self, iterations, state):
+        self.states = [*getattr(self, "states", []), state]
+
+
 def test_steps_that_shrink_are_averaged_with_weights_that_grow():
     """The mean of the weights after steps 1, 2, ... is theirs with the shares 1, 2, ...; a step t has
     the length 1 / (2 regularisation t).
     """
-
-    class Kept(Course):
-        def done(self, iterations, state):
-            found.append(state["vector"])
-
-    found, settings = [], Settings(iterations=5, schedule="decaying", couplings="any")
+    settings, course = Settings(iterations=5, schedule="decaying", couplings="any"), Kept({})
     problem = Problem(*pairs(), settings)
-    mean = average(problem, 3, Kept({}))
+    mean = average(problem, 3, course)
+    found = [state["vector"] for state in course.states]
     assert mean == pytest.approx(np.average(found, axis=0, weights=[1, 2, 3, 4, 5]))
     before = [np.zeros_like(mean), *found[:-1]]
     for t, (old, new) in enumerate(zip(before, found, strict=True)):
         gradient = Objective(problem, 3).estimate(old, t)[1]
         assert new == pytest.approx(old - gradient / (2 * settings.regularisation * (t + 1)))
+
+
+def test_a_step_is_halved_until_the_objective_falls():
+    course = Kept({})
+    problem = Problem(*pairs(), Settings(iterations=5))
+    vector, step = descend(problem, 3, course) * 0, 1.0
+    for t, state in enumerate(course.states):
+        value, gradient = Objective(problem, 3).estimate(vector, t)
+        while Objective(problem, 3).estimate(problem.moved(vector, gradient, step), t)[0] >= value:
+            step /= 2
+        vector = problem.moved(vector, gradient, step)
+        assert (state["step"], state["vector"].tolist()) == (step, vector.tolist())
+    assert step < 1

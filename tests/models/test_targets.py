@@ -41,6 +41,7 @@ TARGETS = [
     mixture(3, Uniform(np.full(3, -4.0), np.full(3, 5.0))),
     tempered(regression(2), 0.3),
     tempered(mixture(2), 2.5),
+    tempered(tempered(mixture(2), 0.5), 3.0),
 ]
 
 

@@ -44,6 +44,12 @@ def test_tolerances_of_the_experiment_decide_and_the_largest_difference_is_shown
     assert 'alt="Figure of two in results' in text
 
 
+def test_another_spelling_of_a_number_is_no_difference(toy, other):
+    write_results(other, TABLE.replace("0.5", "0.50"), ["one"])
+    one = pairs(toy, other)["one"]
+    assert (one.outcome, one.largest) == ("equal", None)
+
+
 def test_another_figure_is_shown_beside_the_one_that_stands(toy, other):
     (other / "two.png").write_bytes(picture("blue"))
     found = pairs(toy, other)["two"]
