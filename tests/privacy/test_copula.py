@@ -4,6 +4,7 @@ import math
 import numpy as np
 import pytest
 
+from thesis_cli.privacy import copula_normal
 from thesis_cli.privacy.columns import Boolean, Category, Integer, Real
 from thesis_cli.privacy.copula import Plan
 from thesis_cli.privacy.copula_bins import Features, _centre, squared_diameter
@@ -101,6 +102,26 @@ def test_levels_are_kept():
     _, vectors = stages_of(plan, Rows(np.zeros((20_000, 0)), codes), seed=6)
     made = plan.fit(vectors, 20_000, np.random.default_rng(7))
     assert len(np.unique(made.codes[:, 0])) == 50
+
+
+def test_a_correlation_is_its_posterior_mean(released, monkeypatch):
+    """Under a prior that is even over correlations, by another quadrature than the one over their tanh."""
+    monkeypatch.setattr(copula_normal, "SPREADS", np.array([1e6]))
+    _, plan, _, vectors = released
+    two = slice(1, 4, 2)  # age and school
+    cells, trees = plan.cells[two], plan._trees(plan._shares(vectors[0]))[two]
+    one, other = (copula_normal.hermite_means(c, t) for c, t in zip(cells, trees, strict=True))
+    powers = np.arange(1, copula_normal.TERMS + 1)
+    width = max(len(one), len(other))
+    found, variances = np.zeros((1, width, width)), np.full((1, width, width), np.inf)
+    found[0, : len(one), : len(other)] = (one * 0.6**powers) @ other.T
+    variances[0, : len(one), : len(other)] = 0.02
+    grid = np.linspace(-0.97, 0.97, 4001)
+    guesses = (one * grid[:, None, None] ** powers) @ other.T
+    squares = (guesses - found[0, : len(one), : len(other)]) ** 2
+    expected = np.average(grid, weights=np.exp(-squares.sum(axis=(1, 2)) / 0.04))
+    _, (correlation,) = copula_normal.normal_guess(cells, trees, np.array([[0, 1]]), found, variances)
+    assert correlation == pytest.approx(expected)
 
 
 def test_correlations_of_many_columns_are_kept():

@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
@@ -60,8 +61,9 @@ def test_errors_are_root_mean_squares_of_simulated_errors():
     errors = INFLATION * np.sqrt(((np.array(draws) - truth) ** 2).mean(0))
     np.testing.assert_allclose([row.error for row in rows], errors, rtol=1e-12)
     for row in rows:
-        assert row.low < row.value < row.high
-        assert row.high - row.low <= 2 * 1.96 * row.error
+        half, (least, most) = ndtri(0.975) * row.error, limits_of(SCHEMA, 2000)(row)
+        assert row.low == pytest.approx(max(least, row.value - half))
+        assert row.high == pytest.approx(min(most, row.value + half))
         assert not row.guess
 
 
