@@ -394,9 +394,11 @@ def test_temporary_files_follow_no_link_and_are_private(ledger, tmp_path, monkey
     (tmp_path / ".ledger.json.tmp").symlink_to(victim)  # a name that could be guessed
     monkeypatch.setattr("thesis_cli.privacy.ledger.secrets.token_hex", lambda size: "0" * 2 * size)
     modes = []
-    monkeypatch.setattr(
-        "thesis_cli.privacy.ledger.os.fchmod", lambda file, mode: modes.append((os.fstat(file).st_mode & 0o777, mode))
-    )
+
+    def note(file, mode):
+        modes.append((os.fstat(file).st_mode & 0o777, mode))
+
+    monkeypatch.setattr("thesis_cli.privacy.ledger.os.fchmod", note)
     ledger.spend("people", Budget(0.1), limit=LIMIT)
     assert modes[-1] == (0o600, default_mode())
     assert victim.read_text() == "untouched"
@@ -420,7 +422,8 @@ def test_a_spend_under_a_removed_lock_is_refused(ledger, monkeypatch):
 
 
 def test_no_message_advises_to_remove_a_lock():
-    texts = "".join((ROOT / "thesis_cli" / name).read_text() for name in ("base/locks.py", "privacy/ledger.py"))
+    files = "base/locks.py", "privacy/ledger.py"
+    texts = "".join((ROOT / "thesis_cli" / name).read_text() for name in files)
     strings = [
         node.value
         for node in ast.walk(ast.parse(texts.replace("from __future__ import annotations", "")))

@@ -179,7 +179,8 @@ def test_a_forked_process_has_noise_of_its_own():
 
 
 def test_the_module_loads_neither_opendp_nor_scipy():
-    code = "import sys, thesis_cli.privacy.ledger; print({'opendp', 'scipy', 'numba', 'pandas'} & set(sys.modules))"
+    code = "import sys, thesis_cli.privacy.ledger"
+    code += "; print({'opendp', 'scipy', 'numba', 'pandas'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
