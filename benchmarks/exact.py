@@ -25,11 +25,11 @@ from thesis_cli.base.child import call
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import OutOfTime
 from thesis_cli.base.files import write_atomic
-from thesis_cli.inference.belief_propagation import bethe_log_partition_function
-from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.inference.enumeration import log_partition_function
-from thesis_cli.inference.grid import GridTransfer
-from thesis_cli.inference.trw import trw_log_partition_function
+from thesis_cli.inference.grid.grid import GridTransfer
+from thesis_cli.inference.message_passing.belief_propagation import bethe_log_partition_function
+from thesis_cli.inference.message_passing.trw import trw_log_partition_function
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.studies.models.examples import ising
 from thesis_cli.studies.models.families import MEMBERS

@@ -118,7 +118,7 @@ def pgmpy_log_z(name):
 
 def ganak_log_z(name):
     """The model counter Ganak, on our encoding."""
-    from thesis_cli.inference.model_counting import ModelCounter
+    from thesis_cli.inference.external.model_counting import ModelCounter
 
     network = network_of(name)
     began = time.perf_counter()

@@ -10,7 +10,7 @@ import numpy as np
 
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.models.factor_graph import LogPotentials
-from thesis_cli.perturbation.full_rank import perturbed_maxima
+from thesis_cli.perturbation.tricks.full_rank import perturbed_maxima
 from thesis_cli.studies.models.examples import ising
 
 SIZE, REPEATS = 2**22, 5

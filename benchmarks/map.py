@@ -12,13 +12,13 @@ import time
 
 import numpy as np
 
-from thesis_cli.inference.belief_propagation import MaxProduct
-from thesis_cli.inference.elimination import Elimination
-from thesis_cli.inference.graph_cut import BinaryModel, GraphCut, MinimumCut
-from thesis_cli.inference.grid import GridTransfer
-from thesis_cli.inference.maximum_flow import Network
-from thesis_cli.inference.qpbo import QPBO
-from thesis_cli.inference.trws import TRWS
+from thesis_cli.inference.elimination.elimination import Elimination
+from thesis_cli.inference.graph_cut.graph_cut import BinaryModel, GraphCut, MinimumCut
+from thesis_cli.inference.graph_cut.maximum_flow import Network
+from thesis_cli.inference.graph_cut.qpbo import QPBO
+from thesis_cli.inference.grid.grid import GridTransfer
+from thesis_cli.inference.message_passing.belief_propagation import MaxProduct
+from thesis_cli.inference.message_passing.trws import TRWS
 from thesis_cli.studies.models.examples import ising
 
 COUPLING = 1.0

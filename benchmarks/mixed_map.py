@@ -15,12 +15,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from thesis_cli.inference.belief_propagation import messages_of
-from thesis_cli.inference.cost_function_search import CostFunctionSearch
-from thesis_cli.inference.graph_cut import BinaryModel
-from thesis_cli.inference.grid_strips import GridStrips
-from thesis_cli.inference.qpbo import QPBO
-from thesis_cli.inference.trws import TRWS
+from thesis_cli.inference.external.cost_function_search import CostFunctionSearch
+from thesis_cli.inference.graph_cut.graph_cut import BinaryModel
+from thesis_cli.inference.graph_cut.qpbo import QPBO
+from thesis_cli.inference.grid.strips import GridStrips
+from thesis_cli.inference.message_passing.belief_propagation import messages_of
+from thesis_cli.inference.message_passing.trws import TRWS
 from thesis_cli.models.spin_glass import random_spin_glass
 
 TIMES = 0.05, 0.1, 0.2, 0.5, 1.0

@@ -8,15 +8,15 @@ import time
 
 import numpy as np
 
-from thesis_cli.privacy.copula import Plan
-from thesis_cli.privacy.embedding import mean_at, mean_of_matrix
-from thesis_cli.privacy.features import draw_features
+from thesis_cli.privacy.copula.copula import Plan
+from thesis_cli.privacy.embedding.features import draw_features
+from thesis_cli.privacy.embedding.means import mean_at, mean_of_matrix
+from thesis_cli.privacy.embedding.points import synthesise
 from thesis_cli.privacy.kernels import Kernel, Rows
-from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian
-from thesis_cli.privacy.points import synthesise
-from thesis_cli.privacy.schema import Category, Real, Schema
-from thesis_cli.privacy.staged import OpenDPStages, Passes, release_stages, total_rho
-from thesis_cli.privacy.subspace import orthonormal_basis
+from thesis_cli.privacy.mechanisms.mechanism import Budget, OpenDPGaussian
+from thesis_cli.privacy.release.staged import OpenDPStages, Passes, release_stages, total_rho
+from thesis_cli.privacy.release.subspace import orthonormal_basis
+from thesis_cli.privacy.tables.schema import Category, Real, Schema
 
 BLOCK = 4096
 

@@ -23,8 +23,8 @@ import pandas as pd
 from scipy.optimize import brentq
 
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.mechanism import zcdp_epsilon
-from thesis_cli.privacy.schema import Category, Integer
+from thesis_cli.privacy.mechanisms.mechanism import zcdp_epsilon
+from thesis_cli.privacy.tables.schema import Category, Integer
 from thesis_cli.studies.privacy.utility import SOURCES, scores, table
 
 ROOT = Path(__file__).parents[1]

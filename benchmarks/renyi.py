@@ -12,7 +12,7 @@ from scipy.stats import entropy
 from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.entropy.maxima import entropy_maxima
 from thesis_cli.models.factor_graph import LogPotentials
-from thesis_cli.perturbation.full_rank import perturbed_maxima
+from thesis_cli.perturbation.tricks.full_rank import perturbed_maxima
 
 REPEATS = 3
 SEED = 1

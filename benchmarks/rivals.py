@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from thesis_cli.inference.annealing import annealed
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.exact import exact_log_partition_function
-from thesis_cli.inference.frank_wolfe import frank_wolfe
-from thesis_cli.inference.parity import Limits
+from thesis_cli.inference.parity.constraints import Limits
+from thesis_cli.inference.sampling.annealing import annealed
+from thesis_cli.inference.variational.frank_wolfe import frank_wolfe
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.mesh_bethe import mesh_bethe

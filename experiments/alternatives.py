@@ -21,7 +21,7 @@ from thesis_cli.studies.synthesis.timing import RATES, time_limits, timed, until
 from thesis_cli.synthesis import prior
 from thesis_cli.synthesis.networks.network_guide import network_guide
 from thesis_cli.synthesis.networks.weights import card
-from thesis_cli.synthesis.solver import TokenOrder
+from thesis_cli.synthesis.search.solver import TokenOrder
 from thesis_cli.synthesis.training.corpora import held_out
 from thesis_cli.synthesis.training.metrics import report
 

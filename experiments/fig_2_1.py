@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.perturbation import mse
-from thesis_cli.perturbation.tricks import gumbel, power
+from thesis_cli.perturbation.tricks import mse
+from thesis_cli.perturbation.tricks.tricks import gumbel, power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
 from thesis_cli.reproduction.measuring import furthest
 

@@ -8,8 +8,8 @@ import pandas as pd
 from scipy.special import digamma, polygamma
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.perturbation import mse
-from thesis_cli.perturbation.tricks import power
+from thesis_cli.perturbation.tricks import mse
+from thesis_cli.perturbation.tricks.tricks import power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import furthest
 from thesis_cli.studies.perturbation.power_kernels import log_z_on_grid

@@ -16,7 +16,7 @@ from scipy.stats import gumbel_r, kstest, kstwobign, norm
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import published_regression
-from thesis_cli.perturbation.a_star import a_star
+from thesis_cli.perturbation.a_star.a_star import a_star
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
 from thesis_cli.reproduction.measuring import furthest
 from thesis_cli.studies.perturbation.sampler_costs import Capped, by_doubling, costs

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.perturbation.racing import RaceRules, race
+from thesis_cli.perturbation.racing.racing import RaceRules, race
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.studies.perturbation.racing_mse import ALPHAS, BETWEEN, STEP, as_in_the_source, hard_data, sharp
 

@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import published_noise, published_spin_glass
-from thesis_cli.perturbation.low_rank_bounds import power_bounds
+from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import furthest, lowest
 from thesis_cli.studies.perturbation.low_rank_mse import best_alpha, mse_curve, sample_variance

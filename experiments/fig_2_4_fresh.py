@@ -5,10 +5,10 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import published_spin_glass, random_spin_glass
-from thesis_cli.perturbation.low_rank import low_rank_maxima
-from thesis_cli.perturbation.low_rank_bounds import slope_at_zero
+from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank_bounds import slope_at_zero
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
 from thesis_cli.studies.perturbation.low_rank_mse import mse_curve
 

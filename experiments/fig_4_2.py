@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.privacy.embedding import distance, mean_at
-from thesis_cli.privacy.features import draw_features
-from thesis_cli.privacy.points import synthesise
+from thesis_cli.privacy.embedding.features import draw_features
+from thesis_cli.privacy.embedding.means import distance, mean_at
+from thesis_cli.privacy.embedding.points import synthesise
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.studies.privacy.published import (
     EPSILONS,

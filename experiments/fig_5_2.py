@@ -16,9 +16,9 @@ from thesis_cli.studies.synthesis.gains import share_of
 from thesis_cli.studies.synthesis.predictions import predicted, version
 from thesis_cli.studies.synthesis.rank_loss import ranked
 from thesis_cli.studies.synthesis.thesis_programs import EXAMPLES, SHOWN
-from thesis_cli.synthesis.dsl import ATTRIBUTES, OPERATIONS
-from thesis_cli.synthesis.program import run as run_program
-from thesis_cli.synthesis.task import Example, Task
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, OPERATIONS
+from thesis_cli.synthesis.language.program import run as run_program
+from thesis_cli.synthesis.language.task import Example, Task
 
 WEIGHTS = "lines-4"
 PROGRAM = next(shown for shown in SHOWN if shown.where == "Figure 5.1")

@@ -15,7 +15,7 @@ from thesis_cli.studies.synthesis.predictions import predicted, version
 from thesis_cli.studies.synthesis.rank_loss import ranked
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN
 from thesis_cli.synthesis import prior
-from thesis_cli.synthesis.dsl import ATTRIBUTES, OPERATIONS
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, OPERATIONS
 
 WEIGHTS = "lines-4"
 NINE = [shown for shown in SHOWN if shown.where.startswith("Program")]

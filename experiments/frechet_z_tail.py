@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.perturbation.tricks import power
+from thesis_cli.perturbation.tricks.tricks import power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 
 THRESHOLDS = np.geomspace(1, 1000, 31)

@@ -12,8 +12,8 @@ from scipy.stats import kstwobign, norm
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.enumeration import Enumeration, log_partition_function
 from thesis_cli.models.files import load_model
-from thesis_cli.perturbation.full_rank import perturbed_maxima
-from thesis_cli.perturbation.tricks import power, tail
+from thesis_cli.perturbation.tricks.full_rank import perturbed_maxima
+from thesis_cli.perturbation.tricks.tricks import power, tail
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import furthest
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.perturbation.low_rank import low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.kinds import bound, identity, observed
 from thesis_cli.studies.perturbation import concentration as bounds

@@ -7,10 +7,10 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.choose import map_solver
-from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.perturbation.expanded import expanded_maximum
-from thesis_cli.perturbation.sequential import SequentialSampler
+from thesis_cli.perturbation.expanded.expanded import expanded_maximum
+from thesis_cli.perturbation.low_rank.sequential import SequentialSampler
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
 from thesis_cli.reproduction.measuring import furthest, lowest
 from thesis_cli.studies.perturbation.growth import bulk, by_size, misfit, power_law

@@ -10,10 +10,10 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.choose import map_solver
-from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.perturbation.low_rank import low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import furthest
 from thesis_cli.studies.perturbation.clamping import clamping_rows, pair_rows, subset_rows

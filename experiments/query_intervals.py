@@ -12,12 +12,12 @@ import pandas as pd
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.privacy.mechanism import Budget
-from thesis_cli.privacy.query import ask
-from thesis_cli.privacy.release import ReleaseRequest, private_record
-from thesis_cli.privacy.release_rows import synthetic
-from thesis_cli.privacy.replicates import limits_of, replicates, with_errors
-from thesis_cli.privacy.weighted_sample import WeightedSample
+from thesis_cli.privacy.mechanisms.mechanism import Budget
+from thesis_cli.privacy.query.query import ask
+from thesis_cli.privacy.query.replicates import limits_of, replicates, with_errors
+from thesis_cli.privacy.query.weighted_sample import WeightedSample
+from thesis_cli.privacy.release.release import ReleaseRequest, private_record
+from thesis_cli.privacy.release.rows import synthetic
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.studies.privacy.questions import FAMILIES, questions
 from thesis_cli.studies.privacy.real_releases import SeededStages

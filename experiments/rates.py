@@ -16,11 +16,11 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.embeddings.simplex import simplex_weights
-from thesis_cli.privacy.embedding import mean_of_matrix
-from thesis_cli.privacy.features import draw_features
+from thesis_cli.privacy.embedding.features import draw_features
+from thesis_cli.privacy.embedding.means import mean_of_matrix
 from thesis_cli.privacy.kernels import Kernel, Rows
-from thesis_cli.privacy.mechanism import Budget
-from thesis_cli.privacy.subspace import orthonormal_basis
+from thesis_cli.privacy.mechanisms.mechanism import Budget
+from thesis_cli.privacy.release.subspace import orthonormal_basis
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.studies.privacy.evaluation import GaussianMixture
 from thesis_cli.studies.privacy.rough import rough_release

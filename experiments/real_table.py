@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, panels
-from thesis_cli.privacy.mechanism import Budget
+from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.studies.privacy.real_releases import COPULA, HISTOGRAMS, SECOND, TABLE, THIRD, released
 from thesis_cli.studies.privacy.utility import SCORES, SOURCES, Judge, table

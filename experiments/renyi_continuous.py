@@ -12,7 +12,7 @@ from thesis_cli.entropy.estimators import renyi_entropy
 from thesis_cli.models.proposals import Normal
 from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import Mixture, published_regression
-from thesis_cli.perturbation.tricks import gumbel, power
+from thesis_cli.perturbation.tricks.tricks import gumbel, power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
 from thesis_cli.reproduction.measuring import furthest
 from thesis_cli.studies.entropy.continuous import continuous_maxima

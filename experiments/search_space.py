@@ -18,10 +18,10 @@ from thesis_cli.studies.synthesis.goals import GOALS, TOWARD_GOALS
 from thesis_cli.studies.synthesis.search_space_figures import draw
 from thesis_cli.studies.synthesis.timing import RATES, examine, timed, unsolvable, until_found, within
 from thesis_cli.synthesis import prior
-from thesis_cli.synthesis.corpus_maker import random_tasks
-from thesis_cli.synthesis.dsl import LIST
-from thesis_cli.synthesis.program import search_space
-from thesis_cli.synthesis.program_codes import SIGNATURES
+from thesis_cli.synthesis.corpus.corpus_maker import random_tasks
+from thesis_cli.synthesis.language.dsl import LIST
+from thesis_cli.synthesis.language.program import search_space
+from thesis_cli.synthesis.language.program_codes import SIGNATURES
 from thesis_cli.synthesis.solvers import SOLVERS, UNGUIDED
 
 LENGTHS = (1, 2, 3, 4, 5)

@@ -14,10 +14,10 @@ from scipy.special import logsumexp
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.choose import map_solver
-from thesis_cli.inference.sampling import exact_samples
-from thesis_cli.perturbation.low_rank import low_rank_maxima
-from thesis_cli.perturbation.low_rank_bounds import power_bounds
-from thesis_cli.perturbation.sequential import SequentialSampler
+from thesis_cli.inference.sampling.draws import exact_samples
+from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
+from thesis_cli.perturbation.low_rank.sequential import SequentialSampler
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import furthest
 from thesis_cli.studies.models.small import small_potentials

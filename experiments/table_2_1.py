@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, panels
-from thesis_cli.perturbation.tricks import gumbel, pareto, power, tail
+from thesis_cli.perturbation.tricks.tricks import gumbel, pareto, power, tail
 from thesis_cli.reproduction.experiment import Claim, Experiment
 from thesis_cli.reproduction.measuring import furthest
 

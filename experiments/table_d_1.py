@@ -14,7 +14,7 @@ from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN
 from thesis_cli.studies.synthesis.timing import timed, within
 from thesis_cli.synthesis import prior
-from thesis_cli.synthesis.program import run as run_program
+from thesis_cli.synthesis.language.program import run as run_program
 from thesis_cli.synthesis.solvers import UNGUIDED
 
 STYLES = dict(zip(UNGUIDED, zip(COLOURS, "xovs^D*", strict=False), strict=False))

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix
+from thesis_cli.privacy.embedding.means import distance, mean_at, mean_of_matrix
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.mechanism import Budget
-from thesis_cli.privacy.subspace import orthonormal_basis, reweighted
+from thesis_cli.privacy.mechanisms.mechanism import Budget
+from thesis_cli.privacy.release.subspace import orthonormal_basis, reweighted
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
 from thesis_cli.studies.privacy.published import DELTA, EPSILONS, kernel, mixture, wide_points
 from thesis_cli.studies.privacy.seeded import SeededGaussian

@@ -29,16 +29,16 @@ from thesis_cli.models.evidence import condition
 from thesis_cli.models.factor_matrix import load_factor_matrix
 from thesis_cli.models.files import load_model
 from thesis_cli.models.target_files import load_regression
-from thesis_cli.privacy import ledger
-from thesis_cli.privacy.ledger_chain import Book, Entry
-from thesis_cli.privacy.release_files import read_record, read_release
-from thesis_cli.privacy.schema import Schema
-from thesis_cli.privacy.table import encoded_rows, open_table
+from thesis_cli.privacy.accounting import ledger
+from thesis_cli.privacy.accounting.chain import Book, Entry
+from thesis_cli.privacy.release.files import read_record, read_release
+from thesis_cli.privacy.tables.schema import Schema
+from thesis_cli.privacy.tables.table import encoded_rows, open_table
 from thesis_cli.reproduction.sweep_file import read_sweep
 from thesis_cli.reproduction.task_file import head
-from thesis_cli.synthesis.dsl import Semantics
+from thesis_cli.synthesis.language.dsl import Semantics
+from thesis_cli.synthesis.language.task import load_tasks
 from thesis_cli.synthesis.networks.network_guide import network_guide
-from thesis_cli.synthesis.task import load_tasks
 
 READS = int(os.environ.get("FUZZ", 20_000 if is_long() else 12))
 RUNS = int(os.environ.get("FUZZ", 300 if is_long() else 2))

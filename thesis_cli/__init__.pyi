@@ -21,10 +21,10 @@ from thesis_cli.commands.map_state import MapStateResult
 from thesis_cli.commands.marginals import MarginalsResult
 from thesis_cli.commands.posterior import PosteriorResult
 from thesis_cli.commands.race import RaceResult
+from thesis_cli.commands.release.result import ReleaseResult
 from thesis_cli.commands.renyi import RenyiResult
 from thesis_cli.commands.run_program import RunProgramResult
 from thesis_cli.commands.sample import SampleResult
-from thesis_cli.commands.shared.release_result import ReleaseResult
 from thesis_cli.commands.spin_glass import SpinGlassResult
 from thesis_cli.commands.structured_ln_z import StructuredLnZResult
 from thesis_cli.commands.structured_predict import StructuredPredictResult

@@ -200,8 +200,8 @@ def test_it_listens_as_soon_as_numba_is_imported(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("module", "cached", "calls"),
     [
-        ("thesis_cli.inference.grid_kernels", "code", ["alone"]),
-        ("thesis_cli.inference.grid_kernels", None, ["alone", "with all"]),
+        ("thesis_cli.inference.grid.kernels", "code", ["alone"]),
+        ("thesis_cli.inference.grid.kernels", None, ["alone", "with all"]),
         ("thesis_client", "code", ["with all"]),
     ],
 )

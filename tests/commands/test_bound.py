@@ -9,7 +9,7 @@ import pytest
 import thesis_cli as tc
 from tests.conftest import MODELS
 from thesis_cli.commands import bound
-from thesis_cli.commands.shared.low_rank import METHODS, BoundOptions
+from thesis_cli.commands.ln_z.low_rank import METHODS, BoundOptions
 from thesis_cli.inference import choose
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.factor_graph import Factor, FactorGraph

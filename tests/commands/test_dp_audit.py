@@ -7,9 +7,10 @@ import pytest
 
 import thesis_cli
 from thesis_cli.commands import dp_audit
-from thesis_cli.privacy import mechanism, release
-from thesis_cli.privacy.mechanism import OpenDPGaussian
-from thesis_cli.privacy.release_files import Release
+from thesis_cli.privacy.mechanisms import mechanism
+from thesis_cli.privacy.mechanisms.mechanism import OpenDPGaussian
+from thesis_cli.privacy.release import release
+from thesis_cli.privacy.release.files import Release
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from thesis_cli.privacy.ledger import HOLDS, Ledger
-from thesis_cli.privacy.mechanism import Budget
+from thesis_cli.privacy.accounting.ledger import HOLDS, Ledger
+from thesis_cli.privacy.mechanisms.mechanism import Budget
 
 LIMIT = Budget(1.0, 1e-3)
 

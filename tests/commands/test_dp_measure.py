@@ -9,9 +9,9 @@ import thesis_cli
 from tests.commands.test_dp_release import SCHEMA, write
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.locks import locked
-from thesis_cli.privacy import measure
-from thesis_cli.privacy.ledger import Ledger
-from thesis_cli.privacy.mechanism import Noised
+from thesis_cli.privacy.accounting.ledger import Ledger
+from thesis_cli.privacy.measure import measure
+from thesis_cli.privacy.mechanisms.mechanism import Noised
 
 QUERIES = "mean(years)", "count(wage > 400, by=region)", "quantile(wage, 0.9)"
 RUN = "people.csv", *QUERIES, "--schema", "schema.toml", "--epsilon", 1, "--quiet"

@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 import thesis_cli
-from tests.privacy.test_query import PROMISE, release, table, write_release
+from tests.privacy.query.test_query import PROMISE, release, table, write_release
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.shared.release_figures import columns_figure, histograms_figure
-from thesis_cli.privacy.columns import Integer, Real
-from thesis_cli.privacy.query import Answer, AnswerRow, histogram_bins
-from thesis_cli.privacy.release_files import rows_text
-from thesis_cli.privacy.schema import Schema
+from thesis_cli.commands.figures.releases import columns_figure, histograms_figure
+from thesis_cli.privacy.query.query import Answer, AnswerRow, histogram_bins
+from thesis_cli.privacy.release.files import rows_text
+from thesis_cli.privacy.tables.columns import Integer, Real
+from thesis_cli.privacy.tables.schema import Schema
 
 
 @pytest.fixture(autouse=True)

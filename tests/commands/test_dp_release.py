@@ -10,16 +10,17 @@ import pandas as pd
 import pytest
 
 import thesis_cli
-import thesis_cli.privacy.expected  # takes the true noises before a test replaces them
-from tests.privacy.test_subspace import Recorder
+import thesis_cli.privacy.release.expected  # takes the true noises before a test replaces them
+from tests.privacy.release.test_subspace import Recorder
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.commands import dp_release
 from thesis_cli.commands.core.registry import command_named
-from thesis_cli.commands.shared import release_run
-from thesis_cli.privacy import release, release_rows
-from thesis_cli.privacy import table as privacy_table
-from thesis_cli.privacy.ledger import Ledger
-from thesis_cli.privacy.release_record import Record
+from thesis_cli.commands.release import run as release_run
+from thesis_cli.privacy.accounting.ledger import Ledger
+from thesis_cli.privacy.release import release
+from thesis_cli.privacy.release import rows as release_rows
+from thesis_cli.privacy.release.record import Record
+from thesis_cli.privacy.tables import table as privacy_table
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = """\

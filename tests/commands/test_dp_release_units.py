@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 
 import thesis_cli
-import thesis_cli.privacy.expected  # takes the true noises before a test replaces them
-from tests.privacy.test_subspace import Recorder
-from tests.privacy.test_unit_stages import Held
+import thesis_cli.privacy.release.expected  # takes the true noises before a test replaces them
+from tests.privacy.release.test_subspace import Recorder
+from tests.privacy.release.test_unit_stages import Held
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy import release
-from thesis_cli.privacy.ledger import Ledger
-from thesis_cli.privacy.mechanism import Budget
+from thesis_cli.privacy.accounting.ledger import Ledger
+from thesis_cli.privacy.mechanisms.mechanism import Budget
+from thesis_cli.privacy.release import release
 
 SCHEMA = """\
 [columns.score]

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 import thesis_cli
-from thesis_cli.privacy import table as privacy_table
-from thesis_cli.privacy.mechanism import Budget, Choice
-from thesis_cli.privacy.release import ReleaseRequest, private_record, release_features, synthetic
-from thesis_cli.privacy.release_files import read_release, rows_text
-from thesis_cli.privacy.release_record import Record
-from thesis_cli.privacy.schema import Boolean, Integer, Real, Schema
+from thesis_cli.privacy.mechanisms.mechanism import Budget, Choice
+from thesis_cli.privacy.release.files import read_release, rows_text
+from thesis_cli.privacy.release.record import Record
+from thesis_cli.privacy.release.release import ReleaseRequest, private_record, release_features, synthetic
+from thesis_cli.privacy.tables import table as privacy_table
+from thesis_cli.privacy.tables.schema import Boolean, Integer, Real, Schema
 from thesis_cli.studies.privacy.seeded import SeededGaussian, SeededLaplace
 
 SCHEMA = Schema((Real("height", 1.0, 2.5), Boolean("smoker"), Integer("children", 0, 3)))
@@ -84,7 +84,7 @@ def test_a_table_of_the_same_population_and_one_of_another(dp, tmp_path):
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_what_the_tests_are_given(dp, tmp_path, monkeypatch, noise):
-    from thesis_cli.privacy import two_sample
+    from thesis_cli.privacy.query import two_sample
 
     made = write_release(tmp_path / "r.csv", noise=noise)
     other = table(5, 300)

@@ -15,7 +15,7 @@ from tests.conftest import MODELS
 from thesis_cli.base import files
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands import estimate_z
-from thesis_cli.commands.shared import portfolio
+from thesis_cli.commands.ln_z import portfolio
 from thesis_cli.models import uai
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import ising

@@ -35,8 +35,8 @@ def test_steps_and_entropies_are_heeded():
 
 
 def test_approximate_maxima_make_no_bound(monkeypatch):
-    from thesis_cli.inference import frank_wolfe
-    from thesis_cli.inference.belief_propagation import MaxProduct
+    from thesis_cli.inference.message_passing.belief_propagation import MaxProduct
+    from thesis_cli.inference.variational import frank_wolfe
 
     monkeypatch.setattr(frank_wolfe, "map_solver", lambda graph, memory: (MaxProduct(graph), ""))
     found = tc.estimate_z(ISING, method="frank-wolfe", map_calls=2)

@@ -7,7 +7,7 @@ import pytest
 import thesis_cli as tc
 from tests.conftest import MODELS
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.shared import expanded
+from thesis_cli.commands.ln_z import expanded
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 ASIA, ISING, ZIPF = (MODELS / n for n in ("asia.uai", "ising-4x4.uai", "zipf-1000.csv"))

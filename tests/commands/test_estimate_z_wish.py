@@ -6,7 +6,7 @@ import pytest
 import thesis_cli as tc
 from tests.conftest import MODELS
 from thesis_cli.base.errors import InputError
-from thesis_cli.inference import parity_ends
+from thesis_cli.inference.parity import ends as parity_ends
 from thesis_cli.models.factor_graph import FactorGraph
 
 ASIA, ISING, ZIPF = (MODELS / n for n in ("asia.uai", "ising-4x4.uai", "zipf-1000.csv"))

@@ -9,11 +9,11 @@ import thesis_cli as tc
 from tests.conftest import ROOT
 from tests.synthesis.networks.random_weights import random_weights
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.shared.attribute_figure import SHOWN
-from thesis_cli.synthesis.dsl import ATTRIBUTES
-from thesis_cli.synthesis.guide import Fixed
-from thesis_cli.synthesis.solver import Order
-from thesis_cli.synthesis.task import load_tasks
+from thesis_cli.commands.figures.attributes import SHOWN
+from thesis_cli.synthesis.guided.guide import Fixed
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES
+from thesis_cli.synthesis.language.task import load_tasks
+from thesis_cli.synthesis.search.solver import Order
 
 TASKS = ROOT / "data" / "tasks"
 SORTED = {"program": "a <- [int]; b <- SORT a", "examples": [[[[3, 1]], [1, 3]]]}

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import thesis_cli as tc
-from thesis_cli.synthesis import corpus_maker
-from thesis_cli.synthesis.corpus_file import load_corpus
-from thesis_cli.synthesis.dsl import ATTRIBUTES, INT, LIST
-from thesis_cli.synthesis.task import load_tasks
+from thesis_cli.synthesis.corpus import corpus_maker
+from thesis_cli.synthesis.corpus.corpus_file import load_corpus
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, INT, LIST
+from thesis_cli.synthesis.language.task import load_tasks
 
 
 def test_a_corpus_and_its_card(cli, tmp_path):
@@ -124,7 +124,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(cli, tmp_path, arguments, mess
 
 
 def test_an_interrupted_corpus_goes_on_with_the_same_seed(cli, tmp_path, monkeypatch):
-    monkeypatch.setattr("thesis_cli.synthesis.corpus_maker.PART", 30)
+    monkeypatch.setattr("thesis_cli.synthesis.corpus.corpus_maker.PART", 30)
     arguments = ("make-corpus", "--length", 4, "--inputs", "[int]", "--count", 80, "--out", "c.corpus")
     parts = corpus_maker.parts
 
@@ -134,7 +134,7 @@ def test_an_interrupted_corpus_goes_on_with_the_same_seed(cli, tmp_path, monkeyp
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr("thesis_cli.synthesis.corpus_maker.parts", few)
+            patch.setattr("thesis_cli.synthesis.corpus.corpus_maker.parts", few)
             result = cli(*arguments)
         assert (result.status, result.err.splitlines()[-1]) == (130, "error: interrupted")
 

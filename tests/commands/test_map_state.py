@@ -9,8 +9,8 @@ import pytest
 import thesis_cli
 from tests.conftest import MODELS
 from thesis_cli.base.errors import InputError
-from thesis_cli.inference import cost_function_search
 from thesis_cli.inference.choose import map_solver
+from thesis_cli.inference.external import cost_function_search
 from thesis_cli.models import uai
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 from thesis_cli.models.spin_glass import random_spin_glass

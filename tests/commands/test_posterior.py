@@ -22,7 +22,7 @@ from matplotlib.patches import Rectangle
 
 import thesis_cli as tc
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.shared.posterior_figure import posterior_figure
+from thesis_cli.commands.figures.posterior import posterior_figure
 from thesis_cli.models import quadrature, target_evidence, target_objects
 from thesis_cli.models.proposals import Normal
 from thesis_cli.models.targets import Regression

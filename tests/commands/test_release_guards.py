@@ -18,8 +18,8 @@ from thesis_cli.base import files
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.locks import locked
 from thesis_cli.commands.core.kept import PLACEHOLDER
-from thesis_cli.privacy import release
-from thesis_cli.privacy.ledger import Ledger
+from thesis_cli.privacy.accounting.ledger import Ledger
+from thesis_cli.privacy.release import release
 
 GIVEN = {"schema": "schema.toml", "epsilon": 1, "delta": 1e-3, "size": 40, "rows": 30}
 PUBLIC = "dp-release", "people.csv", "--schema", "schema.toml", *BUDGET, "--rows", 9, "--quiet"
@@ -206,9 +206,9 @@ def test_noise_of_every_method_is_reported(cli, people, method, monkeypatch):  #
         spent.append(given)
         raise InputError("stopped", "here")
 
-    monkeypatch.setattr("thesis_cli.commands.shared.release_budget.Spending.spend", stop)
-    monkeypatch.setattr("thesis_cli.privacy.marginals.extra_packages", lambda: (None, None))
-    monkeypatch.setattr("thesis_cli.privacy.marginals.opendp_marginals", lambda *given: given[-1]())
+    monkeypatch.setattr("thesis_cli.commands.release.budget.Spending.spend", stop)
+    monkeypatch.setattr("thesis_cli.privacy.release.marginals.extra_packages", lambda: (None, None))
+    monkeypatch.setattr("thesis_cli.privacy.release.marginals.opendp_marginals", lambda *given: given[-1]())
     result = cli("dp-release", *plan, "--quiet")
     assert "drowns the signal" in result.err
     assert len(spent) == 1

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import thesis_cli as tc
-from thesis_cli.commands.shared.bounds_figure import couplings_figure
-from thesis_cli.inference import trw
+from thesis_cli.commands.figures.bounds import couplings_figure
 from thesis_cli.inference.exact import exact_log_partition_function
+from thesis_cli.inference.message_passing import trw
 from thesis_cli.models.files import load_model
 from thesis_cli.models.spin_glass import published_spin_glass, random_spin_glass
 from thesis_cli.perturbation.estimate import Estimate, exact_estimate

@@ -12,11 +12,11 @@ import thesis_cli as tc
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
 from thesis_cli.commands.core.result import Result
-from thesis_cli.synthesis.dsl import ATTRIBUTES
-from thesis_cli.synthesis.program import parse
-from thesis_cli.synthesis.sameness import PROBES
-from thesis_cli.synthesis.solver import Solution
-from thesis_cli.synthesis.task import Example, Task, check, load_tasks
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES
+from thesis_cli.synthesis.language.program import parse
+from thesis_cli.synthesis.language.sameness import PROBES
+from thesis_cli.synthesis.language.task import Example, Task, check, load_tasks
+from thesis_cli.synthesis.search.solver import Solution
 
 TASKS = ROOT / "data" / "tasks"
 SHORT = "paintings", "league", "exam", "trees", "mirror", "candy"
@@ -123,7 +123,7 @@ def test_searches_that_time_cuts_are_counted_apart(cli, tmp_path, monkeypatch):
         programs = (parse("a <- [int]; b <- SORT a"),) if task.name == "b-1" else ()
         return Solution(programs, "dfs", 10**6, 2.0 if task.name < "b-2" else 4.0, 0, "" if programs else "timeout")
 
-    monkeypatch.setattr("thesis_cli.synthesis.depth_first.DepthFirst.solve", solve)
+    monkeypatch.setattr("thesis_cli.synthesis.search.depth_first.DepthFirst.solve", solve)
     text = cli("synthesize", "b.jsonl", "--solver", "dfs", "--jobs", 1, "--timeout", 4).out
     assert "solved      1, of which 1 proven shortest\n" in text
     assert "not solved  0 searched to length 5, 11 stopped by timeout\n" in text
@@ -217,7 +217,7 @@ def test_what_no_length_can_do_is_an_answer(cli, tmp_path, monkeypatch):
     def solve(self, task, order, limits, semantics):
         return Solution((), "dfs", 0, 0.0, limits.max_length, refuted="the output is too long")
 
-    monkeypatch.setattr("thesis_cli.synthesis.depth_first.DepthFirst.solve", solve)
+    monkeypatch.setattr("thesis_cli.synthesis.search.depth_first.DepthFirst.solve", solve)
     text = cli("synthesize", "b.jsonl", "--solver", "dfs", "--jobs", 1).out
     assert "not solved  0 searched to length 5, 12 of no length\n" in text
     answers = {row["answer"] for row in rows(tmp_path / "results/runs/synthesize-b.csv")}
@@ -231,7 +231,7 @@ def test_the_seconds_to_the_program_and_to_the_proof_are_told_apart(cli, tmp_pat
     def solve(self, task, order, limits, semantics):
         return Solution((sort,), "join", 7, 3.0, 0, found_after=0.25)
 
-    monkeypatch.setattr("thesis_cli.synthesis.depth_first.DepthFirst.solve", solve)
+    monkeypatch.setattr("thesis_cli.synthesis.search.depth_first.DepthFirst.solve", solve)
     text = cli("synthesize", "b.jsonl", "--solver", "dfs", "--jobs", 1).out
     assert "programs    found after a median of 0.25 s, proven after a median of 3 s\n" in text
     assert {row["found_after"] for row in rows(tmp_path / "results/runs/synthesize-b.csv")} == {"0.25"}

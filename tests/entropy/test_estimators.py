@@ -13,7 +13,7 @@ from scipy.special import logsumexp, polygamma
 from tests.entropy.conftest import LOG_Z, ORDERS, PHI, VARIANCE, entropy, error_of_variance, maxima_of, parts, repeated
 from thesis_cli.base.errors import InputError
 from thesis_cli.entropy.estimators import LEAST_SETS, renyi_entropy
-from thesis_cli.perturbation.tricks import gumbel, pareto, power, tail
+from thesis_cli.perturbation.tricks.tricks import gumbel, pareto, power, tail
 
 # The Gumbel trick
 

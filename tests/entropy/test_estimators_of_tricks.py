@@ -8,7 +8,7 @@ from scipy.special import digamma, logsumexp
 
 from tests.entropy.conftest import LOG_Z, PHI, entropy, parts, repeated
 from thesis_cli.entropy.estimators import renyi_entropy
-from thesis_cli.perturbation.tricks import power
+from thesis_cli.perturbation.tricks.tricks import power
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 2.0, math.inf])

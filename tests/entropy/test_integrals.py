@@ -14,7 +14,7 @@ from thesis_cli.entropy.pair_kernels import race_pairs, race_pairs_reference
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 from thesis_cli.models.vector import LogOf
-from thesis_cli.perturbation.full_rank import perturbed_maxima
+from thesis_cli.perturbation.tricks.full_rank import perturbed_maxima
 from thesis_cli.studies.models.examples import asia, zipf
 
 SEED = np.random.SeedSequence

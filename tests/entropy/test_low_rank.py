@@ -13,7 +13,7 @@ from tests.tiers import examples
 from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.entropy import low_rank
 from thesis_cli.entropy.low_rank import SHANNON_ORDERS, TemperedSolvers, low_rank_bounds, shannon_sandwich
-from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
 

@@ -15,7 +15,7 @@ from thesis_cli.entropy.estimators import renyi_entropy
 from thesis_cli.entropy.maxima import EntropyMaxima, Noise, entropy_maxima
 from thesis_cli.entropy.quantities import check_quantity, estimate_quantity, target, value_of
 from thesis_cli.models.factor_graph import LogPotentials
-from thesis_cli.perturbation.tricks import power
+from thesis_cli.perturbation.tricks.tricks import power
 
 C = np.euler_gamma
 PHI = np.array([1.2, -0.3, -np.inf, 0.9, 2.0, -1.5, 0.1])

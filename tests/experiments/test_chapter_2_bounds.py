@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.experiments.runs import assert_near, one, rows, run, whole
-from thesis_cli.inference.elimination import Elimination
-from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.elimination.elimination import Elimination
+from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import published_spin_glass
-from thesis_cli.perturbation.low_rank import low_rank_maxima
-from thesis_cli.perturbation.low_rank_bounds import power_bounds, slope_at_zero
+from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds, slope_at_zero
 
 UNIT = math.pi**2 / 6
 TERMS = 100

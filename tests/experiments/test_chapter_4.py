@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from tests.experiments.runs import assert_near, one, rows, run, whole
-from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix
+from thesis_cli.privacy.embedding.means import distance, mean_at, mean_of_matrix
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, classical_scale
-from thesis_cli.privacy.query import ask
-from thesis_cli.privacy.weighted_sample import WeightedSample
+from thesis_cli.privacy.mechanisms.mechanism import Budget, OpenDPGaussian, classical_scale
+from thesis_cli.privacy.query.query import ask
+from thesis_cli.privacy.query.weighted_sample import WeightedSample
 from thesis_cli.studies.privacy.consistency import errors
 from thesis_cli.studies.privacy.published import (
     DELTA,

@@ -10,14 +10,14 @@ from thesis_cli.studies.synthesis.incidence import incidence
 from thesis_cli.studies.synthesis.predictions import embedding, version
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN
 from thesis_cli.synthesis import prior
-from thesis_cli.synthesis.corpus_maker import random_tasks
-from thesis_cli.synthesis.depth_first import ALL, NONE, DepthFirst
-from thesis_cli.synthesis.dsl import ATTRIBUTES, OPERATIONS
+from thesis_cli.synthesis.corpus.corpus_maker import random_tasks
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, OPERATIONS
+from thesis_cli.synthesis.language.program import parse, search_space
+from thesis_cli.synthesis.language.program import run as run_program
 from thesis_cli.synthesis.networks.network_guide import network_guide
-from thesis_cli.synthesis.program import parse, search_space
-from thesis_cli.synthesis.program import run as run_program
-from thesis_cli.synthesis.solver import Limits
-from thesis_cli.synthesis.sort_and_add import SortAndAdd
+from thesis_cli.synthesis.search.depth_first import ALL, NONE, DepthFirst
+from thesis_cli.synthesis.search.solver import Limits
+from thesis_cli.synthesis.search.sort_and_add import SortAndAdd
 from thesis_cli.synthesis.training.corpora import held_out
 
 

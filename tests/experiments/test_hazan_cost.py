@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.experiments.runs import assert_near, one, rows, run, whole
-from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.perturbation.low_rank import low_rank_maxima
-from thesis_cli.perturbation.low_rank_bounds import entropy_bound
+from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank_bounds import entropy_bound
 from thesis_cli.studies.perturbation.maximiser_entropy import product_entropy
 from thesis_cli.studies.perturbation.spin_glass_gap import gap
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.experiments.runs import one, rows, run, whole
-from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.learning.grid_model import GridWeights
 from thesis_cli.studies.learning.denoising import (
     COUPLINGS,

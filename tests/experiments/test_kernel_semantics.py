@@ -6,7 +6,7 @@ import pytest
 from tests.experiments.runs import one, run, whole
 from thesis_cli.embeddings.expansion import Expansion
 from thesis_cli.embeddings.kernels import Gaussian
-from thesis_cli.privacy.release_files import read_release
+from thesis_cli.privacy.release.files import read_release
 
 COMMON = {"kernel": "gaussian", "sizes": [10], "repeats": 1}
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import MODELS
 from tests.experiments.runs import assert_near, one, rows, run, whole
-from thesis_cli.inference.trw import trw_log_partition_function
+from thesis_cli.inference.message_passing.trw import trw_log_partition_function
 from thesis_cli.models.files import load_model
 
 NAME = "ising-4x4.uai"

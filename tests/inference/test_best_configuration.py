@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
 from thesis_cli.base.errors import InputError, ModelTooLarge, UnsuitableModel, WorkFailed
-from thesis_cli.inference import cost_function_search
 from thesis_cli.inference.best_configuration import best_configuration
+from thesis_cli.inference.external import cost_function_search
 from thesis_cli.models.factor_graph import Factor, LogPotentials
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.studies.models.examples import ising, random_3_sat

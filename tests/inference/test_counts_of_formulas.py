@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from tests.inference.test_model_counting import in_this_process, queens
-from thesis_cli.inference.model_counting import ModelCounter
+from tests.inference.external.test_model_counting import in_this_process, queens
+from thesis_cli.inference.external.model_counting import ModelCounter
 from thesis_cli.models import cnf
 from thesis_cli.models.factor_graph import Factor
 

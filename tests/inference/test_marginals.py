@@ -8,9 +8,9 @@ from hypothesis import given
 
 from tests.conftest import all_states, factor_graphs
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
-from thesis_cli.inference.belief_propagation import bethe_log_partition_function
 from thesis_cli.inference.marginals import exact_marginals
-from thesis_cli.inference.trw import trw_log_partition_function
+from thesis_cli.inference.message_passing.belief_propagation import bethe_log_partition_function
+from thesis_cli.inference.message_passing.trw import trw_log_partition_function
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import ising
 

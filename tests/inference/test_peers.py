@@ -5,10 +5,10 @@
 import numpy as np
 import pytest
 
-from tests.inference.test_qpbo import mixed_grid
-from thesis_cli.inference.elimination import Elimination
-from thesis_cli.inference.graph_cut import BinaryModel, GraphCut
-from thesis_cli.inference.qpbo import QPBO
+from tests.inference.graph_cut.test_qpbo import mixed_grid
+from thesis_cli.inference.elimination.elimination import Elimination
+from thesis_cli.inference.graph_cut.graph_cut import BinaryModel, GraphCut
+from thesis_cli.inference.graph_cut.qpbo import QPBO
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import asia, ising, random_3_sat
 

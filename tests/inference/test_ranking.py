@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import all_states, factor_graphs
-from tests.inference.test_cost_function_search import Here
+from tests.inference.external.test_cost_function_search import Here
 from tests.tiers import examples
 from thesis_cli.base.errors import NoConfiguration, UnsuitableModel
-from thesis_cli.inference import cost_function_search
+from thesis_cli.inference.external import cost_function_search
 from thesis_cli.inference.ranking import best_configurations
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 from thesis_cli.studies.models.examples import ising

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import factor_graphs
-from tests.inference.test_grid import grids
+from tests.inference.grid.test_grid import grids
 from thesis_cli.base.errors import InputError
-from thesis_cli.inference.elimination import Elimination
-from thesis_cli.inference.graph_cut import GraphCut
-from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.elimination.elimination import Elimination
+from thesis_cli.inference.graph_cut.graph_cut import GraphCut
+from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.inference.tempered import Tempered
 from thesis_cli.studies.models.examples import ising
 

@@ -8,8 +8,8 @@ from scipy import stats
 
 from tests.conftest import all_states
 from thesis_cli.base.errors import InputError
-from thesis_cli.inference.elimination import Elimination
-from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.elimination.elimination import Elimination
+from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models import spin_glass
 from thesis_cli.models.glibc import RAND_MAX, GlibcRand
 from thesis_cli.models.spin_glass import SpinGlass, published_noise, published_spin_glass, random_spin_glass

@@ -16,11 +16,11 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.inference.best_configuration import best_configuration
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.inference.exact import exact_log_partition_function
-from thesis_cli.inference.sampling import exact_samples
+from thesis_cli.inference.sampling.draws import exact_samples
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.models.files import load_model
 from thesis_cli.models.vector import LogOf
-from thesis_cli.perturbation.full_rank import perturbed_maxima
+from thesis_cli.perturbation.tricks.full_rank import perturbed_maxima
 
 WEIGHTS = np.array([0.5, 0.0, 2.0, 1e-300])
 LOGS = np.array([math.log(0.5), -math.inf, math.log(2), math.log(1e-300)])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 

@@ -7,7 +7,7 @@ from scipy.stats import binom
 from tests.perturbation.models import product, seed, triangle
 from thesis_cli.base.errors import InputError
 from thesis_cli.inference.enumeration import log_partition_function
-from thesis_cli.inference.parity import ParityMaxima, enumerated_maxima
+from thesis_cli.inference.parity.constraints import ParityMaxima, enumerated_maxima
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.perturbation import wish as module
 from thesis_cli.perturbation.wish import estimate, interval, promise, sufficient_samples, theorem_samples, wish

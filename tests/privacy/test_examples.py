@@ -3,8 +3,8 @@ from pathlib import Path
 import pandas as pd
 
 from thesis_cli.privacy.examples import cps1988, files
-from thesis_cli.privacy.schema import Schema
-from thesis_cli.privacy.table import encoded_rows, open_table
+from thesis_cli.privacy.tables.schema import Schema
+from thesis_cli.privacy.tables.table import encoded_rows, open_table
 
 TABLES = Path(__file__).parents[2] / "data" / "tables"
 

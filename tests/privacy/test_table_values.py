@@ -14,8 +14,8 @@ import pytest
 from tests.fuzzing import damaged
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.schema import Boolean, Category, Integer, Real, Schema
-from thesis_cli.privacy.table import encoded_rows, open_table
+from thesis_cli.privacy.tables.schema import Boolean, Category, Integer, Real, Schema
+from thesis_cli.privacy.tables.table import encoded_rows, open_table
 
 SECRET = "7311"
 COLUMNS = [

@@ -12,7 +12,7 @@ from thesis_cli.synthesis.solvers import SOLVERS
 BASE = '''
 """Docstring."""
 import numpy as np
-from thesis_cli.perturbation import tricks
+from thesis_cli.perturbation.tricks import tricks
 
 SIZE = 3
 COLOUR = "red"

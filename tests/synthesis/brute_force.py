@@ -8,9 +8,9 @@ from itertools import product
 from hypothesis import strategies as st
 
 from tests.synthesis.strategies import programs
-from thesis_cli.synthesis.dsl import DEFAULT, LIST, OPERATIONS, Semantics, Value
-from thesis_cli.synthesis.program import Line, Program, run
-from thesis_cli.synthesis.task import Example, Task
+from thesis_cli.synthesis.language.dsl import DEFAULT, LIST, OPERATIONS, Semantics, Value
+from thesis_cli.synthesis.language.program import Line, Program, run
+from thesis_cli.synthesis.language.task import Example, Task
 
 Tree = tuple[object, ...] | int
 """A program as its last line with what stands for its arguments: trees, or numbers of inputs."""

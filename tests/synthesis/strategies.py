@@ -6,8 +6,8 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from thesis_cli.synthesis.dsl import DEFAULT, INT, LIST, OPERATIONS, Semantics, Type, Value
-from thesis_cli.synthesis.program import Line, Program
+from thesis_cli.synthesis.language.dsl import DEFAULT, INT, LIST, OPERATIONS, Semantics, Type, Value
+from thesis_cli.synthesis.language.program import Line, Program
 
 SIGNATURES = [types for count in (1, 2, 3) for types in product(Type, repeat=count) if LIST in types]
 """Types of 1 to 3 inputs, a list among them."""

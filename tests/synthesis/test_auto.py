@@ -8,17 +8,18 @@ import pytest
 from hypothesis import given, settings
 
 from tests.synthesis.brute_force import tasks
-from tests.synthesis.test_bottom_up import shared
-from tests.synthesis.test_depth_first import ORDERS, UNIFORM, impossible
+from tests.synthesis.search.test_bottom_up import shared
+from tests.synthesis.search.test_depth_first import ORDERS, UNIFORM, impossible
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis import auto, bottom_up
+from thesis_cli.synthesis import auto
 from thesis_cli.synthesis.auto import Auto, MeetInTheMiddle
-from thesis_cli.synthesis.bottom_up import BottomUp
-from thesis_cli.synthesis.depth_first import Clock, DepthFirst, Examination
-from thesis_cli.synthesis.dsl import DEFAULT, LIST
-from thesis_cli.synthesis.solver import Limits, Order
-from thesis_cli.synthesis.task import Task, check, load_tasks
+from thesis_cli.synthesis.language.dsl import DEFAULT, LIST
+from thesis_cli.synthesis.language.task import Task, check, load_tasks
+from thesis_cli.synthesis.search import bottom_up
+from thesis_cli.synthesis.search.bottom_up import BottomUp
+from thesis_cli.synthesis.search.depth_first import Clock, DepthFirst, Examination
+from thesis_cli.synthesis.search.solver import Limits, Order
 
 
 @settings(max_examples=examples(20))

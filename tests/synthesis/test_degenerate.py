@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import thesis_cli as tc
 from tests.synthesis.test_fuzz import Case, cases, cases_of
-from thesis_cli.synthesis.dsl import DEFAULT, WIDEST
-from thesis_cli.synthesis.guide import Guide, orders_of
+from thesis_cli.synthesis.guided.guide import Guide, orders_of
+from thesis_cli.synthesis.language.dsl import DEFAULT, WIDEST
+from thesis_cli.synthesis.language.task import Example, Task, check
 from thesis_cli.synthesis.networks.line_guide import line_guide
 from thesis_cli.synthesis.networks.network_guide import network_guide
-from thesis_cli.synthesis.solver import Limits, Order
+from thesis_cli.synthesis.search.solver import Limits, Order
 from thesis_cli.synthesis.solvers import SOLVERS, solver
-from thesis_cli.synthesis.task import Example, Task, check
 
 NEED_NOT_BE_SHORTEST = {"join", "sort-and-add", "beam", "guided"}
 """Rows that promise any program; all others promise the shortest one, proven."""

@@ -18,17 +18,17 @@ from hypothesis import strategies as st
 
 from tests.synthesis.strategies import SIGNATURES
 from tests.tiers import examples, is_long
-from thesis_cli.synthesis.anytime_beam import AnytimeBeam
 from thesis_cli.synthesis.auto import Auto, MeetInTheMiddle
-from thesis_cli.synthesis.bottom_up import BottomUp
-from thesis_cli.synthesis.deductive_search import Deductive
-from thesis_cli.synthesis.depth_first import NONE, Clock, DepthFirst
-from thesis_cli.synthesis.dsl import ATTRIBUTES, LIST, OPERATIONS, WIDEST, Semantics, Type, Value
-from thesis_cli.synthesis.program import Line, Program, run
-from thesis_cli.synthesis.smt_search import Smt
-from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
-from thesis_cli.synthesis.sort_and_add import SortAndAdd
-from thesis_cli.synthesis.task import Example, Task, check
+from thesis_cli.synthesis.deductive.deductive_search import Deductive
+from thesis_cli.synthesis.deductive.smt_search import Smt
+from thesis_cli.synthesis.guided.anytime_beam import AnytimeBeam
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, LIST, OPERATIONS, WIDEST, Semantics, Type, Value
+from thesis_cli.synthesis.language.program import Line, Program, run
+from thesis_cli.synthesis.language.task import Example, Task, check
+from thesis_cli.synthesis.search.bottom_up import BottomUp
+from thesis_cli.synthesis.search.depth_first import NONE, Clock, DepthFirst
+from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
+from thesis_cli.synthesis.search.sort_and_add import SortAndAdd
 
 COMPILED: list[Solver] = [
     DepthFirst(),

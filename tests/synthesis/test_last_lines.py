@@ -8,10 +8,10 @@ import pytest
 
 from tests.synthesis.brute_force import fitting
 from tests.tiers import examples
-from thesis_cli.synthesis.depth_first import Examination
-from thesis_cli.synthesis.dsl import DEFAULT, INT, OPERATIONS, Operation, Semantics, Value
-from thesis_cli.synthesis.spaces import EVERY, Pruning
-from thesis_cli.synthesis.task import Example, Task
+from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Operation, Semantics, Value
+from thesis_cli.synthesis.language.task import Example, Task
+from thesis_cli.synthesis.search.depth_first import Examination
+from thesis_cli.synthesis.search.spaces import EVERY, Pruning
 
 
 @pytest.mark.parametrize("semantics", [DEFAULT, Semantics("floor", -40, 30)], ids=str)

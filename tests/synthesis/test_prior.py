@@ -3,7 +3,7 @@
 import numpy as np
 
 from thesis_cli.synthesis import prior
-from thesis_cli.synthesis.dsl import ATTRIBUTES
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 from thesis_cli.synthesis.training.corpora import held_out
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from thesis_cli.synthesis import goal_rules, smt_formulas
-from thesis_cli.synthesis.deductive_search import Deductive
-from thesis_cli.synthesis.dsl import BY_NAME, FUNCTIONS, Lambda, check_rules
-from thesis_cli.synthesis.smt_search import Smt
-from thesis_cli.synthesis.solver import Limits, Order, Solver
-from thesis_cli.synthesis.task import Example, Task, check
+from thesis_cli.synthesis.deductive import goal_rules, smt_formulas
+from thesis_cli.synthesis.deductive.deductive_search import Deductive
+from thesis_cli.synthesis.deductive.smt_search import Smt
+from thesis_cli.synthesis.language.dsl import BY_NAME, FUNCTIONS, Lambda, check_rules
+from thesis_cli.synthesis.language.task import Example, Task, check
+from thesis_cli.synthesis.search.solver import Limits, Order, Solver
 
 INPUTS = (2, (3, 1, 2)), (1, (5, -4)), (3, (0, 7, -7, 2))
 

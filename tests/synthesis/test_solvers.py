@@ -5,11 +5,11 @@ from typing import get_args
 
 import pytest
 
-from thesis_cli.synthesis.depth_first import Clock
-from thesis_cli.synthesis.dsl import INT, LIST
-from thesis_cli.synthesis.solver import Limits, LineOrder, Order
+from thesis_cli.synthesis.language.dsl import INT, LIST
+from thesis_cli.synthesis.language.task import Example, Task, check
+from thesis_cli.synthesis.search.depth_first import Clock
+from thesis_cli.synthesis.search.solver import Limits, LineOrder, Order
 from thesis_cli.synthesis.solvers import COMPILED, SOLVERS, SolverName, label, solver
-from thesis_cli.synthesis.task import Example, Task, check
 
 LAST_OF_THREE = Task("last", (Example(((4, 7, 2),), 2), Example(((1, 9),), 9)))
 

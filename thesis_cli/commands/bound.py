@@ -30,9 +30,10 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import given, heeding, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
-from thesis_cli.commands.shared.bounds_figure import intervals_figure
-from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_columns
-from thesis_cli.commands.shared.low_rank import (
+from thesis_cli.commands.figures.bounds import intervals_figure
+from thesis_cli.commands.inputs.models import ModelSource, label, open_model
+from thesis_cli.commands.ln_z.estimates import EstimatesResult, estimates_columns
+from thesis_cli.commands.ln_z.low_rank import (
     CONCENTRATED,
     METHODS,
     SAMPLED,
@@ -48,9 +49,8 @@ from thesis_cli.commands.shared.low_rank import (
     interval_option,
     variables_of,
 )
-from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
-from thesis_cli.commands.shared.quantity import in_unit
-from thesis_cli.commands.shared.uai_file import check_uai, uai_option, write_uai
+from thesis_cli.commands.ln_z.quantity import in_unit
+from thesis_cli.commands.outputs.uai_file import check_uai, uai_option, write_uai
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -234,7 +234,7 @@ def _automatic(
 
 def _candidates(request: BoundRequest, model: FactorGraph) -> list[BoundName]:
     """Methods that heed the options, without those that lack something or take too long."""
-    from thesis_cli.perturbation.max_marginals import problems
+    from thesis_cli.perturbation.low_rank.max_marginals import problems
 
     heed = heeding(request, tuple(METHODS))
     left_out = {"clamp"} if request.clamp is None else set()

@@ -18,7 +18,7 @@ from thesis_cli.commands.core.fields import files_named, option, settings_of
 from thesis_cli.commands.core.kept import check_overwritten, written_by
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.images_source import (
+from thesis_cli.commands.inputs.images import (
     ImagesSource,
     images_argument,
     open_images,
@@ -147,7 +147,7 @@ class DenoiseResult(Result):
     @presentation
     def draw(self) -> Figure | None:
         """The first images: noisy, denoised and, if given, clean."""
-        from thesis_cli.commands.shared.denoising_figures import draw_images
+        from thesis_cli.commands.figures.denoising import draw_images
 
         rows = {"noisy": self.noisy, "denoised": self.images.pixels}
         return draw_images(self.images.names, rows if self.clean is None else {**rows, "clean": self.clean})

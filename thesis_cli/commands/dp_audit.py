@@ -17,11 +17,11 @@ from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
 
 if TYPE_CHECKING:
-    from thesis_cli.privacy.audit_pairs import Table
-    from thesis_cli.privacy.audit_runs import AuditReport, Entry
-    from thesis_cli.privacy.mechanism import Budget, NoiseName
-    from thesis_cli.privacy.release import ReleaseRequest
-    from thesis_cli.privacy.release_record import Method, Record
+    from thesis_cli.privacy.audit.pairs import Table
+    from thesis_cli.privacy.audit.runs import AuditReport, Entry
+    from thesis_cli.privacy.mechanisms.mechanism import Budget, NoiseName
+    from thesis_cli.privacy.release.record import Method, Record
+    from thesis_cli.privacy.release.release import ReleaseRequest
 
 METHODS: tuple[tuple[Method, NoiseName | None], ...] = (
     ("features", "gaussian"),
@@ -130,8 +130,8 @@ class AuditResult(Result):
 
 def run(request: AuditRequest, progress: Progress) -> AuditResult:
     """Audit each method, by its entry point in the library and by the command."""
-    from thesis_cli.privacy.audit_runs import audit
-    from thesis_cli.privacy.audit_scores import subject
+    from thesis_cli.privacy.audit.runs import audit
+    from thesis_cli.privacy.audit.scores import subject
 
     chosen = [(method, noise) for method, noise in METHODS if request.method in ("all", method)]
     parts = len(chosen) * (2 if request.command_runs else 1)
@@ -155,7 +155,7 @@ def run(request: AuditRequest, progress: Progress) -> AuditResult:
 
 
 def _budget(request: AuditRequest, noise: NoiseName | None) -> Budget:
-    from thesis_cli.privacy.mechanism import Budget
+    from thesis_cli.privacy.mechanisms.mechanism import Budget
 
     if noise == "gaussian":
         return Budget(request.epsilon or GAUSSIAN, request.delta)

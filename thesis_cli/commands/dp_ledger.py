@@ -19,8 +19,8 @@ from thesis_cli.commands.core.result import Result, presentation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thesis_cli.privacy.ledger_account import Account, Total
-    from thesis_cli.privacy.ledger_chain import Book
+    from thesis_cli.privacy.accounting.account import Account, Total
+    from thesis_cli.privacy.accounting.chain import Book
 
 NO_CHAIN = "none: the ledger is of format 1, and its next spend adds one"
 
@@ -68,7 +68,7 @@ class LedgerResult(Result):
     @presentation
     def lines(self) -> list[tuple[str, str]]:
         """Limit, totals and remaining budget of each account, and the chain."""
-        from thesis_cli.privacy.ledger import HOLDS
+        from thesis_cli.privacy.accounting.ledger import HOLDS
 
         lines = []
         for account in self.accounts:
@@ -129,7 +129,7 @@ class LedgerResult(Result):
         ------
         InputError : nothing is spent.
         """
-        from thesis_cli.commands.shared.ledger_figure import spent_figure
+        from thesis_cli.commands.figures.ledger import spent_figure
 
         if not self.accounts:
             raise InputError("a ledger without entries has no figure", "leave --figure out")
@@ -138,8 +138,8 @@ class LedgerResult(Result):
 
 def run(request: LedgerRequest, progress: Progress) -> LedgerResult:
     """Read the ledger and check its chain."""
-    from thesis_cli.privacy.ledger import Ledger, accounts_of
-    from thesis_cli.privacy.ledger_account import account_key
+    from thesis_cli.privacy.accounting.account import account_key
+    from thesis_cli.privacy.accounting.ledger import Ledger, accounts_of
 
     ledger = Ledger(request.ledger)
     if not ledger.path.exists():

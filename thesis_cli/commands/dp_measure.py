@@ -20,18 +20,18 @@ from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.kept import holds_release, unfinished
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.release_budget import Spending, table_name
-from thesis_cli.commands.shared.release_guards import check_apart, check_delta, claimed
-from thesis_cli.commands.shared.tables import TableSource, check_delimiter, delimiter_option
+from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option
+from thesis_cli.commands.release.budget import Spending, table_name
+from thesis_cli.commands.release.guards import check_apart, check_delta, claimed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thesis_cli.privacy.ledger import Total
-    from thesis_cli.privacy.measure import Expected, Measurement, Plan
-    from thesis_cli.privacy.measure_parts import MeasuredRow
-    from thesis_cli.privacy.schema import Schema
-    from thesis_cli.privacy.table_base import Table
+    from thesis_cli.privacy.accounting.ledger import Total
+    from thesis_cli.privacy.measure.measure import Expected, Measurement, Plan
+    from thesis_cli.privacy.measure.parts import MeasuredRow
+    from thesis_cli.privacy.tables.schema import Schema
+    from thesis_cli.privacy.tables.table_base import Table
 
     SchemaSource = str | Path | Schema
     """The path of a schema in TOML, or a schema."""
@@ -198,7 +198,7 @@ class MeasureResult(Result):
         ------
         InputError : it is a dry run.
         """
-        from thesis_cli.commands.shared.measure_figures import answers_figure
+        from thesis_cli.commands.figures.measures import answers_figure
 
         if not self.rows:
             raise InputError("a dry run has no figure", "leave --figure out")
@@ -216,9 +216,9 @@ class MeasureResult(Result):
 
 def run(request: MeasureRequest, progress: Progress) -> MeasureResult:
     """Measure the table, or compute the errors that are to be expected."""
-    from thesis_cli.privacy.measure import Plan
-    from thesis_cli.privacy.mechanism import Budget
-    from thesis_cli.privacy.schema import Schema
+    from thesis_cli.privacy.measure.measure import Plan
+    from thesis_cli.privacy.mechanisms.mechanism import Budget
+    from thesis_cli.privacy.tables.schema import Schema
 
     assert request.schema is not None
     assert request.epsilon is not None
@@ -234,8 +234,8 @@ def run(request: MeasureRequest, progress: Progress) -> MeasureResult:
 
 
 def _measured(request: MeasureRequest, plan: Plan, progress: Progress) -> MeasureResult:
-    from thesis_cli.privacy.measure import answers, expected, measured
-    from thesis_cli.privacy.table import encoded_rows, open_table
+    from thesis_cli.privacy.measure.measure import answers, expected, measured
+    from thesis_cli.privacy.tables.table import encoded_rows, open_table
 
     note = "measurement" if request.out is None else f"measurement, {request.out.name}"
     spending = Spending.of(request.ledger, request.table, request.name, request.limit, note)

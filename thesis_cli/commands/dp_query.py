@@ -17,16 +17,16 @@ from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.releases import ReleaseSource, open_release, release_argument
-from thesis_cli.commands.shared.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_label
+from thesis_cli.commands.inputs.releases import ReleaseSource, open_release, release_argument
+from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thesis_cli.privacy.query import Answer, AnswerRow
-    from thesis_cli.privacy.release_files import Release
-    from thesis_cli.privacy.release_record import Counted, Promise
-    from thesis_cli.privacy.weighted_sample import WeightedSample
+    from thesis_cli.privacy.query.query import Answer, AnswerRow
+    from thesis_cli.privacy.query.weighted_sample import WeightedSample
+    from thesis_cli.privacy.release.files import Release
+    from thesis_cli.privacy.release.record import Counted, Promise
 
 SIMULATED = "copula", "features"
 """Methods whose releases can be simulated (`privacy.replicates`)."""
@@ -151,7 +151,7 @@ class QueryResult(Result):
         ------
         InputError : no query is a histogram.
         """
-        from thesis_cli.commands.shared.release_figures import histograms_figure
+        from thesis_cli.commands.figures.releases import histograms_figure
 
         drawn = [answer for answer in self.answers if answer.subject]
         if not drawn:
@@ -161,9 +161,9 @@ class QueryResult(Result):
 
 def run(request: QueryRequest, progress: Progress) -> QueryResult:
     """Answer the queries from the released rows and their weights."""
-    from thesis_cli.privacy.query import ask
-    from thesis_cli.privacy.replicates import default_count
-    from thesis_cli.privacy.weighted_sample import WeightedSample
+    from thesis_cli.privacy.query.query import ask
+    from thesis_cli.privacy.query.replicates import default_count
+    from thesis_cli.privacy.query.weighted_sample import WeightedSample
 
     release = open_release(request.release)
     promise = release.record.promise
@@ -206,9 +206,9 @@ def _with_errors(
     request: QueryRequest, release: Release, answers: Sequence[Answer], count: int, progress: Progress
 ) -> list[Answer]:
     """The answers with errors, from simulated releases."""
-    from thesis_cli.privacy.query import ask
-    from thesis_cli.privacy.replicates import limits_of, replicates, with_errors
-    from thesis_cli.privacy.weighted_sample import WeightedSample
+    from thesis_cli.privacy.query.query import ask
+    from thesis_cli.privacy.query.replicates import limits_of, replicates, with_errors
+    from thesis_cli.privacy.query.weighted_sample import WeightedSample
 
     simulations: list[list[Answer]] = []
     with progress(count + 1, "simulated releases") as tick:
@@ -260,7 +260,7 @@ def _value(row: AnswerRow) -> str:
 @presentation
 def _end(row: AnswerRow, end: float) -> str:
     """An end of an interval, as a date if the value is one."""
-    from thesis_cli.privacy.dates import text_of_day
+    from thesis_cli.privacy.tables.dates import text_of_day
 
     kind = "datetime" if "T" in row.date else "date"
     return (text_of_day(end, kind) if row.date else "") or f"{end:.4g}"

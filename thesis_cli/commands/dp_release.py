@@ -18,9 +18,10 @@ from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import argument, check_methods, fields_of, given, heeding, option, settings_of
 from thesis_cli.commands.core.kept import check_overwritten
 from thesis_cli.commands.core.request import Request
-from thesis_cli.commands.shared.release_guards import check_apart, check_same, claimed
-from thesis_cli.commands.shared.release_result import ReleaseResult
-from thesis_cli.commands.shared.release_run import (
+from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, table_stem
+from thesis_cli.commands.release.guards import check_apart, check_same, claimed
+from thesis_cli.commands.release.result import ReleaseResult
+from thesis_cli.commands.release.run import (
     check_weighted_rows,
     made_of,
     measured,
@@ -29,11 +30,10 @@ from thesis_cli.commands.shared.release_run import (
     result_of,
     spending_of,
 )
-from thesis_cli.commands.shared.tables import TableSource, check_delimiter, delimiter_option, table_stem
 
 if TYPE_CHECKING:
-    from thesis_cli.privacy.release_record import Method, Record
-    from thesis_cli.privacy.schema import Schema
+    from thesis_cli.privacy.release.record import Method, Record
+    from thesis_cli.privacy.tables.schema import Schema
 
     SchemaSource = str | Path | Schema
     """The path of a schema in TOML, or a schema."""
@@ -287,7 +287,7 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
         plan = plan_of(request)
         spending = spending_of(request, plan)
         if request.dry_run:
-            from thesis_cli.commands.shared.release_preview import preview
+            from thesis_cli.commands.release.preview import preview
 
             with spending.guarded():
                 return preview(request, plan, spending)
@@ -304,8 +304,8 @@ def run(request: ReleaseRequest, progress: Progress) -> ReleaseResult:
 
 
 def _init_schema(request: ReleaseRequest) -> ReleaseResult:
-    from thesis_cli.privacy.schema import template
-    from thesis_cli.privacy.table import open_table
+    from thesis_cli.privacy.tables.schema import template
+    from thesis_cli.privacy.tables.table import open_table
 
     assert request.init_schema is not None
     assert request.table is not None

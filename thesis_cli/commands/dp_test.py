@@ -16,15 +16,15 @@ from thesis_cli.commands.core.common import seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import argument, given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.releases import ReleaseSource, open_release, release_argument
-from thesis_cli.commands.shared.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_label
+from thesis_cli.commands.inputs.releases import ReleaseSource, open_release, release_argument
+from thesis_cli.commands.inputs.tables import TableSource, check_delimiter, delimiter_option, read_rows, table_label
 
 if TYPE_CHECKING:
     import numpy as np
 
     from thesis_cli.privacy.kernels import Rows
-    from thesis_cli.privacy.release_files import Release
-    from thesis_cli.privacy.two_sample import TwoSampleResult
+    from thesis_cli.privacy.query.two_sample import TwoSampleResult
+    from thesis_cli.privacy.release.files import Release
 
 logger = logging.getLogger("thesis_cli")
 
@@ -120,8 +120,8 @@ def run(request: PopulationTestRequest, progress: Progress) -> PopulationTestRes
 def _by_vector(release: Release, other: Rows, rng: np.random.Generator) -> TwoSampleResult:
     import numpy as np
 
-    from thesis_cli.privacy.release import release_features
-    from thesis_cli.privacy.two_sample import NoisyMean, noisy_mean_test
+    from thesis_cli.privacy.query.two_sample import NoisyMean, noisy_mean_test
+    from thesis_cli.privacy.release.release import release_features
 
     vector, noise = release.record.noisy_vector
     counted = release.record.count
@@ -137,7 +137,7 @@ def _by_vector(release: Release, other: Rows, rng: np.random.Generator) -> TwoSa
 
 def _by_rows(release: Release, other: Rows, permutations: int, rng: np.random.Generator) -> TwoSampleResult:
     """Compare rows; rows with different weights are drawn by their weights first."""
-    from thesis_cli.privacy.two_sample import MOST, permutation_test
+    from thesis_cli.privacy.query.two_sample import MOST, permutation_test
 
     points, weights = release.points, release.weights
     if weights.min() < weights.max():

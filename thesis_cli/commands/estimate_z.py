@@ -31,24 +31,24 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import fields_of, given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
-from thesis_cli.commands.shared import full_rank, rival_fields
-from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_columns
-from thesis_cli.commands.shared.full_rank import PerturbedMaxima, TrickChoice
-from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
-from thesis_cli.commands.shared.portfolio import TIME_LIMIT, Portfolio, portfolio
-from thesis_cli.commands.shared.quantity import ExactAnswer, QuantityName, in_unit, log_z_of, quantity_option
-from thesis_cli.commands.shared.rivals import METHODS as RIVALS
-from thesis_cli.commands.shared.rivals import RivalName, RivalOptions, rival
-from thesis_cli.commands.shared.uai_file import check_uai, uai_option, write_uai
+from thesis_cli.commands.inputs.models import ModelSource, label, open_model
+from thesis_cli.commands.ln_z import full_rank, rival_fields
+from thesis_cli.commands.ln_z.estimates import EstimatesResult, estimates_columns
+from thesis_cli.commands.ln_z.full_rank import PerturbedMaxima, TrickChoice
+from thesis_cli.commands.ln_z.portfolio import TIME_LIMIT, Portfolio, portfolio
+from thesis_cli.commands.ln_z.quantity import ExactAnswer, QuantityName, in_unit, log_z_of, quantity_option
+from thesis_cli.commands.ln_z.rivals import METHODS as RIVALS
+from thesis_cli.commands.ln_z.rivals import RivalName, RivalOptions, rival
+from thesis_cli.commands.outputs.uai_file import check_uai, uai_option, write_uai
 
 if TYPE_CHECKING:
     import numpy as np
 
     from thesis_cli.base.arrays import Floats
-    from thesis_cli.commands.shared.expanded import Expanded
-    from thesis_cli.commands.shared.low_rank import BoundOptions
+    from thesis_cli.commands.ln_z.expanded import Expanded
+    from thesis_cli.commands.ln_z.low_rank import BoundOptions
     from thesis_cli.models.factor_graph import Model
-    from thesis_cli.perturbation.posterior import GammaPosterior
+    from thesis_cli.perturbation.tricks.posterior import GammaPosterior
 
 logger = logging.getLogger("thesis_cli")
 
@@ -217,7 +217,7 @@ class ModelMaxima(PerturbedMaxima):
         self._highest = math.nan
 
     def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
-        from thesis_cli.perturbation.full_rank import perturbed_maxima
+        from thesis_cli.perturbation.tricks.full_rank import perturbed_maxima
 
         found = perturbed_maxima(
             self._model, count, seed, jobs=self._jobs, max_configurations=self._most, progress=tick
@@ -274,7 +274,7 @@ def _unbounded(request: EstimateZRequest) -> bool:
 
 
 def _options(request: EstimateZRequest, seed: int) -> BoundOptions:
-    from thesis_cli.commands.shared.low_rank import BoundOptions
+    from thesis_cli.commands.ln_z.low_rank import BoundOptions
 
     return BoundOptions(
         samples=full_rank.samples_of(request),
@@ -300,7 +300,7 @@ def _rival_options(request: EstimateZRequest, seed: int) -> RivalOptions:
 
 def _bounds(request: EstimateZRequest, model: Model, seed: int, progress: Progress) -> Portfolio:
     """An upper and a lower bound on ln Z by perturb-and-MAP."""
-    from thesis_cli.commands.shared.low_rank import bounds
+    from thesis_cli.commands.ln_z.low_rank import bounds
 
     upper, lower = (bounds(model, name, _options(request, seed), progress) for name in ("unary", "average"))
     return _in_unit(request, Portfolio((*upper.estimates, *lower.estimates), "", upper.map_calls + lower.map_calls))
@@ -319,7 +319,7 @@ def _portfolio(request: EstimateZRequest, model: Model, seed: int, progress: Pro
 
 def _expanded(request: EstimateZRequest, model: Model, seed: int, progress: Progress) -> Expanded:
     """Bounds from copies of the variables."""
-    from thesis_cli.commands.shared.expanded import expanded
+    from thesis_cli.commands.ln_z.expanded import expanded
 
     copies = COPIES if request.copies is None else request.copies
     return expanded(model, copies, request.confidence, seed, bytes_of(request.memory), progress)

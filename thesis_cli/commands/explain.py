@@ -16,16 +16,16 @@ from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.attribute_figure import bars_figure, map_figure
-from thesis_cli.commands.shared.guides import guide_lines, guide_named
+from thesis_cli.commands.figures.attributes import bars_figure, map_figure
+from thesis_cli.commands.inputs.guides import guide_lines, guide_named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from thesis_cli.base.arrays import Floats
-    from thesis_cli.synthesis.guide import Guide
-    from thesis_cli.synthesis.lanes import Flags
-    from thesis_cli.synthesis.task import Task
+    from thesis_cli.synthesis.guided.guide import Guide
+    from thesis_cli.synthesis.language.lanes import Flags
+    from thesis_cli.synthesis.language.task import Task
 
     TaskSource = str | Path | Task | Mapping[str, Any] | list[Any] | tuple[Any, ...]
     """A file, a task, a list of tasks, or examples; see `task.tasks_of`."""
@@ -80,7 +80,7 @@ class ExplainResult(Result):
     @presentation
     def lines(self) -> list[tuple[str, str]]:
         """Bars of one task, the likely attributes of each of a few, or bars of the means of many."""
-        from thesis_cli.synthesis.program import signature
+        from thesis_cli.synthesis.language.program import signature
 
         guide = guide_lines(self.guidance, len(self.tasks))
         if len(self.tasks) == 1:
@@ -119,8 +119,8 @@ def run(request: ExplainRequest, progress: Progress) -> ExplainResult:
     """Ask the guide once, for all tasks."""
     import numpy as np
 
-    from thesis_cli.synthesis.dsl import LONGEST, WIDEST, Semantics
-    from thesis_cli.synthesis.task import tasks_of
+    from thesis_cli.synthesis.language.dsl import LONGEST, WIDEST, Semantics
+    from thesis_cli.synthesis.language.task import tasks_of
 
     whole = Stopwatch()
     guide = _guide(request.guide)
@@ -145,7 +145,7 @@ def run(request: ExplainRequest, progress: Progress) -> ExplainResult:
 
 def _guide(guide: object) -> Guide:
     """A network by name or from a file, or a guide as it is."""
-    from thesis_cli.synthesis.guide import Guide
+    from thesis_cli.synthesis.guided.guide import Guide
 
     if isinstance(guide, str | Path):
         return guide_named(guide)
@@ -162,7 +162,7 @@ def _orders(guide: Guide, tasks: Sequence[Task]) -> list[tuple[float, ...]]:
     ------
     InputError : the guide has none for a task.
     """
-    from thesis_cli.synthesis.guide import orders_of
+    from thesis_cli.synthesis.guided.guide import orders_of
     from thesis_cli.synthesis.networks.network_guide import NetworkGuide
 
     if isinstance(guide, NetworkGuide) and (refusal := next(filter(None, map(guide.refusal, tasks)), None)):
@@ -174,8 +174,8 @@ def _used(task: Task) -> Flags | None:
     """Which attributes the program that a task states uses."""
     import numpy as np
 
-    from thesis_cli.synthesis.dsl import ATTRIBUTES
-    from thesis_cli.synthesis.program import parse
+    from thesis_cli.synthesis.language.dsl import ATTRIBUTES
+    from thesis_cli.synthesis.language.program import parse
 
     if not task.program:
         return None
@@ -186,7 +186,7 @@ def _used(task: Task) -> Flags | None:
 
 def _rows(name: str, probabilities: Floats, used: Flags | None) -> list[dict[str, Any]]:
     """Rows of a task, the most probable attribute first."""
-    from thesis_cli.synthesis.dsl import ATTRIBUTES, FUNCTIONS
+    from thesis_cli.synthesis.language.dsl import ATTRIBUTES, FUNCTIONS
 
     return [
         {
@@ -208,7 +208,7 @@ def _ranked(probabilities: Floats) -> list[int]:
 
 def _bars(probabilities: Floats, used: Flags | None) -> list[tuple[str, str]]:
     """A line for each attribute, the most probable first."""
-    from thesis_cli.synthesis.dsl import ATTRIBUTES
+    from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 
     lines = []
     for place in _ranked(probabilities):
@@ -220,7 +220,7 @@ def _bars(probabilities: Floats, used: Flags | None) -> list[tuple[str, str]]:
 
 def _likely(probabilities: Floats) -> str:
     """The attributes of at least `LIKELY`, or the most probable one, with their probabilities."""
-    from thesis_cli.synthesis.dsl import ATTRIBUTES
+    from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 
     places = _ranked(probabilities)
     count = max(1, sum(float(p) >= LIKELY for p in probabilities))

@@ -18,7 +18,7 @@ from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.kept import check_overwritten
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.releases import ReleaseSource, open_release
+from thesis_cli.commands.inputs.releases import ReleaseSource, open_release
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,7 +145,7 @@ class KernelEvalResult(Result):
     @presentation
     def draw(self) -> Figure | None:
         """The distribution function, and the embedding as a function."""
-        from thesis_cli.commands.shared.kernel_figure import draw_embedding
+        from thesis_cli.commands.figures.kernels import draw_embedding
 
         return draw_embedding(self.evaluated.expansion, self.evaluated.kernel, str(self.settings["expression"]))
 
@@ -212,7 +212,7 @@ def _table(source: ReleaseSource) -> tuple[Table, dict[str, str]]:
     """Columns of numbers of a release with its weights, and the kinds of its other columns."""
     import numpy as np
 
-    from thesis_cli.privacy.expressions import read_columns
+    from thesis_cli.privacy.tables.expressions import read_columns
     from thesis_cli.semantics.denotation import Table
 
     release = open_release(source)

@@ -24,7 +24,7 @@ from thesis_cli.commands.core.fields import option, settings_of
 from thesis_cli.commands.core.kept import NOT_SETTINGS, command_of, record_of, written_by
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.semantics import (
+from thesis_cli.commands.inputs.expressions import (
     DivisionName,
     check_range,
     division_option,
@@ -33,10 +33,10 @@ from thesis_cli.commands.shared.semantics import (
 )
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.balance import Feature
-    from thesis_cli.synthesis.corpus import Corpus
-    from thesis_cli.synthesis.program_codes import Signature
-    from thesis_cli.synthesis.shares import Shares
+    from thesis_cli.synthesis.corpus.balance import Feature
+    from thesis_cli.synthesis.corpus.corpus import Corpus
+    from thesis_cli.synthesis.corpus.shares import Shares
+    from thesis_cli.synthesis.language.program_codes import Signature
 
     CorpusSource = str | Path | Corpus
 else:
@@ -162,7 +162,7 @@ class MakeCorpusResult(Result):
     @presentation
     def facts(self) -> Mapping[str, Any]:
         """Counts and shares, as the data card has them."""
-        from thesis_cli.synthesis.shares import effective_size, shares_of
+        from thesis_cli.synthesis.corpus.shares import effective_size, shares_of
 
         made, counts = self.corpus, self.columns.records()
         lengths: list[dict[str, Any]] = []
@@ -189,8 +189,8 @@ class MakeCorpusResult(Result):
         InputError : the name is that of something else.
         OSError : naming the file that could not be written.
         """
-        from thesis_cli.synthesis.corpus_maker import split
-        from thesis_cli.synthesis.corpus_shards import opened
+        from thesis_cli.synthesis.corpus.corpus_maker import split
+        from thesis_cli.synthesis.corpus.corpus_shards import opened
 
         with opened(Path(path), _record(self.request, self.settings), overwrite=True) as folder:
             if not folder.complete:
@@ -204,10 +204,10 @@ def run(request: MakeCorpusRequest, progress: Progress) -> MakeCorpusResult:
     """Draw programs and examples."""
     import numpy as np
 
-    from thesis_cli.synthesis import corpus_maker
-    from thesis_cli.synthesis.corpus import join
-    from thesis_cli.synthesis.corpus_file import load_corpus, write_tasks
-    from thesis_cli.synthesis.corpus_shards import TASKS, opened
+    from thesis_cli.synthesis.corpus import corpus_maker
+    from thesis_cli.synthesis.corpus.corpus import join
+    from thesis_cli.synthesis.corpus.corpus_file import load_corpus, write_tasks
+    from thesis_cli.synthesis.corpus.corpus_shards import TASKS, opened
 
     semantics = semantics_of(request.division, request.range)
     signatures = _signatures(request.inputs)
@@ -289,7 +289,7 @@ def _record(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _signatures(inputs: Sequence[str] | None) -> tuple[Signature, ...]:
     """Types of inputs from their notation, in any order; all if none are given."""
-    from thesis_cli.synthesis.program_codes import SIGNATURES
+    from thesis_cli.synthesis.language.program_codes import SIGNATURES
 
     if inputs is None:
         return SIGNATURES
@@ -305,7 +305,7 @@ def _signatures(inputs: Sequence[str] | None) -> tuple[Signature, ...]:
 
 def _features(balance: Sequence[str] | None) -> tuple[Feature, ...]:
     """What to balance by, from words separated by commas, each once."""
-    from thesis_cli.synthesis.balance import FEATURES
+    from thesis_cli.synthesis.corpus.balance import FEATURES
 
     words = [word.strip() for text in balance or () for word in text.split(",")]
     for word in words:
@@ -330,8 +330,8 @@ def _text(signature: Sequence[str]) -> str:
 
 def _counts(made: Corpus) -> Columns:
     """Programs by length and types of inputs: columns length, inputs, train, test."""
-    from thesis_cli.synthesis.corpus import TYPES
-    from thesis_cli.synthesis.program_codes import SIGNATURES
+    from thesis_cli.synthesis.corpus.corpus import TYPES
+    from thesis_cli.synthesis.language.program_codes import SIGNATURES
 
     types = map(tuple, made.types[:, :-1].tolist())
     found = Counter(zip(made.lengths.tolist(), types, made.test.tolist(), strict=True))

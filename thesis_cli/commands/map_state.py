@@ -28,9 +28,9 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
-from thesis_cli.commands.shared.uai_file import check_uai, uai_option, write_uai
-from thesis_cli.commands.shared.variables import naming_columns, texts
+from thesis_cli.commands.inputs.models import ModelSource, label, open_model
+from thesis_cli.commands.outputs.uai_file import check_uai, uai_option, write_uai
+from thesis_cli.commands.outputs.variables import naming_columns, texts
 
 if TYPE_CHECKING:
     from thesis_cli.base.progress import Tick

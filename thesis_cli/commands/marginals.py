@@ -27,9 +27,9 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import heeding, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
-from thesis_cli.commands.shared.uai_file import check_uai, uai_option, write_uai
-from thesis_cli.commands.shared.variables import distribution_lines, naming_columns, state_names
+from thesis_cli.commands.inputs.models import ModelSource, label, open_model
+from thesis_cli.commands.outputs.uai_file import check_uai, uai_option, write_uai
+from thesis_cli.commands.outputs.variables import distribution_lines, naming_columns, state_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -178,14 +178,14 @@ def _exact(graph: FactorGraph, request: MarginalsRequest, progress: Progress) ->
 
 
 def _bethe(graph: FactorGraph, seed: int) -> _Found:
-    from thesis_cli.inference.belief_propagation import bethe_log_partition_function
+    from thesis_cli.inference.message_passing.belief_propagation import bethe_log_partition_function
 
     found = bethe_log_partition_function(graph, seed=seed)
     return _passed(found.marginals, found.value, found.converged, "Bethe approximation by belief propagation")
 
 
 def _trw(graph: FactorGraph) -> _Found:
-    from thesis_cli.inference.trw import trw_log_partition_function
+    from thesis_cli.inference.message_passing.trw import trw_log_partition_function
 
     found = trw_log_partition_function(graph)
     return _passed(found.marginals, found.value, found.converged, "tree-reweighted approximation")
@@ -203,7 +203,7 @@ def _passed(probabilities: Floats, log_z: float, converged: bool, algorithm: str
 def _sample(graph: FactorGraph, request: MarginalsRequest, seed: int) -> _Found:
     import numpy as np
 
-    from thesis_cli.inference.sampling import exact_samples
+    from thesis_cli.inference.sampling.draws import exact_samples
 
     count = request.samples
     states, how = exact_samples(

@@ -20,12 +20,8 @@ from thesis_cli.commands.core.common import confidence_option, jobs_option, seed
 from thesis_cli.commands.core.fields import given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
-from thesis_cli.commands.shared import full_rank
-from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_columns
-from thesis_cli.commands.shared.full_rank import PerturbedMaxima, TrickChoice
-from thesis_cli.commands.shared.model_source import label
-from thesis_cli.commands.shared.quantity import ExactAnswer, QuantityName, quantity_option, unknown
-from thesis_cli.commands.shared.target_source import (
+from thesis_cli.commands.inputs.models import label
+from thesis_cli.commands.inputs.targets import (
     FunctionBox,
     RegressionSource,
     TargetSource,
@@ -33,6 +29,10 @@ from thesis_cli.commands.shared.target_source import (
     open_regression,
     open_target,
 )
+from thesis_cli.commands.ln_z import full_rank
+from thesis_cli.commands.ln_z.estimates import EstimatesResult, estimates_columns
+from thesis_cli.commands.ln_z.full_rank import PerturbedMaxima, TrickChoice
+from thesis_cli.commands.ln_z.quantity import ExactAnswer, QuantityName, quantity_option, unknown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from thesis_cli.base.arrays import Floats
     from thesis_cli.models.targets import Target
-    from thesis_cli.perturbation.a_star import TargetMaxima
+    from thesis_cli.perturbation.a_star.a_star import TargetMaxima
     from thesis_cli.perturbation.estimate import Estimate
 
 logger = logging.getLogger("thesis_cli")
@@ -154,7 +154,7 @@ class PosteriorResult(EstimatesResult):
     @presentation
     def draw(self) -> Figure:
         """The samples: against the exact density in one dimension, in more in pairs."""
-        from thesis_cli.commands.shared.posterior_figure import posterior_figure
+        from thesis_cli.commands.figures.posterior import posterior_figure
 
         if self.maxima is None:
             raise InputError("--samples is 0", "a figure needs samples")
@@ -231,8 +231,8 @@ class DensityMaxima(PerturbedMaxima):
         from thesis_cli.models.target_evidence import check_samples
         from thesis_cli.models.target_objects import MOST_EVALUATIONS
         from thesis_cli.models.targets import Regression
-        from thesis_cli.perturbation.a_star import a_star
-        from thesis_cli.perturbation.boxes import BUDGET
+        from thesis_cli.perturbation.a_star.a_star import a_star
+        from thesis_cli.perturbation.a_star.boxes import BUDGET
 
         # Threads gain a Python object nothing, and would keep a signal from ending the run.
         compiled = isinstance(self._target, Regression)

@@ -23,11 +23,11 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
-from thesis_cli.commands.shared import full_rank
-from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_columns
-from thesis_cli.commands.shared.full_rank import PerturbedMaxima, TrickChoice
-from thesis_cli.commands.shared.model_source import label
-from thesis_cli.commands.shared.quantity import ExactAnswer, QuantityName, quantity_option
+from thesis_cli.commands.inputs.models import label
+from thesis_cli.commands.ln_z import full_rank
+from thesis_cli.commands.ln_z.estimates import EstimatesResult, estimates_columns
+from thesis_cli.commands.ln_z.full_rank import PerturbedMaxima, TrickChoice
+from thesis_cli.commands.ln_z.quantity import ExactAnswer, QuantityName, quantity_option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats
     from thesis_cli.models.factor_matrix import FactorMatrix
     from thesis_cli.perturbation.estimate import Estimate
-    from thesis_cli.perturbation.racing import RacingMaxima
+    from thesis_cli.perturbation.racing.racing import RacingMaxima
 
     FactorSource = str | Path | Floats
     """A path, or a matrix of log-factors of shape (states, factors)."""
@@ -153,7 +153,7 @@ class RaceMaxima(PerturbedMaxima):
         self._matrix, self._request = matrix, request
 
     def draw(self, count: int, seed: np.random.SeedSequence, tick: Tick | None) -> Floats:
-        from thesis_cli.perturbation.racing import RaceRules, race
+        from thesis_cli.perturbation.racing.racing import RaceRules, race
 
         request = self._request
         found = race(

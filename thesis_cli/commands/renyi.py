@@ -1,7 +1,7 @@
 """`thesis-cli renyi`: estimate Renyi, Shannon and other entropies of a model, with errors or
 bounds.
 
-Each method is a function in `shared/entropies.py`; this file decides which of them carry out a
+Each method is a function in `ln_z/entropies.py`; this file decides which of them carry out a
 request.
 """
 
@@ -37,14 +37,14 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import fields_of, given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result
-from thesis_cli.commands.shared.model_source import ModelSource, label, open_function, open_model
+from thesis_cli.commands.inputs.models import ModelSource, label, open_function, open_model
 from thesis_cli.entropy.names import ENTROPIES, ORDER, Design, Quantity
-from thesis_cli.perturbation.trick_rows import TRICKS, UnscaledTrickName, make_trick
+from thesis_cli.perturbation.tricks.trick_rows import TRICKS, UnscaledTrickName, make_trick
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thesis_cli.commands.shared.entropies import EntropySettings, Row, Rows
+    from thesis_cli.commands.ln_z.entropies import EntropySettings, Row, Rows
     from thesis_cli.models.factor_graph import Model
     from thesis_cli.perturbation.estimate import Estimate
 
@@ -276,7 +276,7 @@ class RenyiResult(Result):
     @presentation
     def draw(self) -> Figure:
         """The profile, or else each estimate with its interval."""
-        from thesis_cli.commands.shared.entropy_figure import draw_estimates, draw_profile
+        from thesis_cli.commands.figures.entropies import draw_estimates, draw_profile
 
         title = f"{self.settings['model']}, {self.settings['samples']:,} perturbations"
         if self.curve:
@@ -286,7 +286,7 @@ class RenyiResult(Result):
 
 def run(request: RenyiRequest, progress: Progress) -> RenyiResult:
     """Open the model, find ln Z if it is known, and estimate."""
-    from thesis_cli.commands.shared.entropies import EntropySettings, integral
+    from thesis_cli.commands.ln_z.entropies import EntropySettings, integral
 
     model = open_model(request.model, request.format, request.evidence, request.probabilities)
     seed = seed_or_fresh(request.seed)
@@ -334,7 +334,7 @@ def run(request: RenyiRequest, progress: Progress) -> RenyiResult:
 
 def _known_log_z(model: Model, request: RenyiRequest, progress: Progress) -> float | None:
     """ln Z, if it was given or asked for, or if the model is a vector of probabilities."""
-    from thesis_cli.commands.shared import known_log_z
+    from thesis_cli.commands.ln_z import known_log_z
 
     if request.probabilities:
         with progress(model.size, "configurations") as tick:
@@ -359,7 +359,7 @@ def _integrand(request: RenyiRequest, model: Model) -> Model:
 def _entropies(model: Model, request: RenyiRequest, settings: EntropySettings, progress: Progress) -> Rows:
     """All methods of the request; for a model too large for its noise, the exact answer or
     bounds."""
-    from thesis_cli.commands.shared.entropies import Methods, logger, rows
+    from thesis_cli.commands.ln_z.entropies import Methods, logger, rows
 
     methods = Methods(
         perturb=request.perturbable(model) and request.samples > 0,

@@ -15,7 +15,7 @@ from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import argument, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.semantics import (
+from thesis_cli.commands.inputs.expressions import (
     DivisionName,
     check_range,
     division_option,
@@ -25,8 +25,8 @@ from thesis_cli.commands.shared.semantics import (
 )
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.dsl import Value
-    from thesis_cli.synthesis.program import Program
+    from thesis_cli.synthesis.language.dsl import Value
+    from thesis_cli.synthesis.language.program import Program
 
     ProgramSource = str | Program
     Inputs = str | list[Any] | tuple[Any, ...]
@@ -76,8 +76,8 @@ class RunProgramResult(Result):
 
 def run(request: RunProgramRequest, progress: Progress) -> RunProgramResult:
     """Interpret the program."""
-    from thesis_cli.synthesis import program as language
-    from thesis_cli.synthesis.task import plain, read_inputs
+    from thesis_cli.synthesis.language import program as language
+    from thesis_cli.synthesis.language.task import plain, read_inputs
 
     semantics = semantics_of(request.division, request.range, request.max_list)
     program = language.parse(request.program) if isinstance(request.program, str) else request.program

@@ -30,8 +30,8 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.model_source import ModelSource, label, open_model
-from thesis_cli.commands.shared.variables import column_names, distribution_lines, state_names
+from thesis_cli.commands.inputs.models import ModelSource, label, open_model
+from thesis_cli.commands.outputs.variables import column_names, distribution_lines, state_names
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Floats, Ints
@@ -160,7 +160,7 @@ def run(request: SampleRequest, progress: Progress) -> SampleResult:
 def _exact(model: Model, request: SampleRequest, seed: int) -> _Draws:
     import numpy as np
 
-    from thesis_cli.inference.sampling import exact_samples
+    from thesis_cli.inference.sampling.draws import exact_samples
 
     states, how = exact_samples(
         model,
@@ -176,7 +176,7 @@ def _perturbed(graph: FactorGraph, request: SampleRequest, seed: int, progress: 
     """Maximisers under unary Gumbel noise."""
     import numpy as np
 
-    from thesis_cli.perturbation.low_rank import low_rank_maxima
+    from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 
     solver = _solver(graph, request)
     root = np.random.SeedSequence(seed)
@@ -190,7 +190,7 @@ def _sequential(graph: FactorGraph, request: SampleRequest, seed: int, progress:
     """Thesis Algorithm 1."""
     import numpy as np
 
-    from thesis_cli.perturbation.sequential import SequentialSampler
+    from thesis_cli.perturbation.low_rank.sequential import SequentialSampler
 
     solver = _solver(graph, request)
     sampler = SequentialSampler(solver, request.alpha, request.samples, np.random.SeedSequence(seed))

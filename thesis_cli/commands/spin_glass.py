@@ -30,8 +30,8 @@ from thesis_cli.commands.core.common import (
 from thesis_cli.commands.core.fields import given, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.bounds_figure import couplings_figure, intervals_figure
-from thesis_cli.commands.shared.low_rank import (
+from thesis_cli.commands.figures.bounds import couplings_figure, intervals_figure
+from thesis_cli.commands.ln_z.low_rank import (
     UNIT,
     BoundName,
     BoundOptions,

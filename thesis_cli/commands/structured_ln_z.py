@@ -15,9 +15,8 @@ from thesis_cli.commands.core.common import seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import heeding, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
-from thesis_cli.commands.shared.estimates import EstimatesResult, estimates_columns
-from thesis_cli.commands.shared.model_source import label
-from thesis_cli.commands.shared.structured_source import (
+from thesis_cli.commands.inputs.models import label
+from thesis_cli.commands.inputs.structures import (
     NoiseName,
     StructuredSource,
     check_rows,
@@ -25,12 +24,13 @@ from thesis_cli.commands.shared.structured_source import (
     open_structured,
     structured_argument,
 )
+from thesis_cli.commands.ln_z.estimates import EstimatesResult, estimates_columns
 
 if TYPE_CHECKING:
     import numpy as np
 
     from thesis_cli.perturbation.estimate import Estimate
-    from thesis_cli.perturbation.posterior import GammaPosterior
+    from thesis_cli.perturbation.tricks.posterior import GammaPosterior
     from thesis_cli.structured.meta import Sampler
     from thesis_cli.structured.model_file import StructuredModel
 
@@ -211,9 +211,9 @@ def _full_rank(job: _Job) -> _Found:
     """The Gumbel trick with noise on every structure, and the posterior of ln Z."""
     import numpy as np
 
-    from thesis_cli.perturbation.estimators import estimate
-    from thesis_cli.perturbation.posterior import GammaPosterior
-    from thesis_cli.perturbation.trick_rows import make_trick
+    from thesis_cli.perturbation.tricks.estimators import estimate
+    from thesis_cli.perturbation.tricks.posterior import GammaPosterior
+    from thesis_cli.perturbation.tricks.trick_rows import make_trick
     from thesis_cli.structured.perturb import full_rank_maxima
 
     space, weights, samples = job.model.space, job.model.weights, job.request.samples

@@ -85,7 +85,7 @@ class StructuredPredictResult(Result):
     @presentation
     def lines(self) -> list[tuple[str, str]]:
         """Data, predictor and losses."""
-        from thesis_cli.commands.shared.structured_losses import losses_text
+        from thesis_cli.commands.outputs.structured_losses import losses_text
 
         task = self.predictor.task
         means = {name: mean for name, (mean, _) in self.losses.items() if name != "log_likelihood"}

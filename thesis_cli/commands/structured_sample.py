@@ -15,8 +15,8 @@ from thesis_cli.commands.core.common import seed_option, seed_or_fresh
 from thesis_cli.commands.core.fields import option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.model_source import label
-from thesis_cli.commands.shared.structured_source import (
+from thesis_cli.commands.inputs.models import label
+from thesis_cli.commands.inputs.structures import (
     NoiseName,
     StructuredSource,
     check_rows,

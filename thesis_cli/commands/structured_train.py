@@ -14,7 +14,7 @@ from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.trained_file import SUFFIX, save_trained
+from thesis_cli.commands.inputs.trained import SUFFIX, save_trained
 from thesis_cli.structured.names import FeatureName, Gradient, SamplerName, TaskName
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class StructuredTrainResult(Result):
     @presentation
     def lines(self) -> list[tuple[str, str]]:
         """Data, structures, objective, norm and losses."""
-        from thesis_cli.commands.shared.structured_losses import losses_text
+        from thesis_cli.commands.outputs.structured_losses import losses_text
 
         task, p = self.predictor.task, self.predictor.parameters
         space = task.space
@@ -182,7 +182,7 @@ class StructuredTrainResult(Result):
         """The trace: how far the objective is above its end, or the norm after each pass; and the
         parameters as a picture.
         """
-        from thesis_cli.commands.shared.structured_losses import draw_training
+        from thesis_cli.commands.outputs.structured_losses import draw_training
 
         return draw_training(self.columns, self.predictor)
 

@@ -21,8 +21,7 @@ from thesis_cli.commands.core.common import jobs_option
 from thesis_cli.commands.core.fields import argument, option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.guides import guide_lines, guide_named, line_guide_named
-from thesis_cli.commands.shared.semantics import (
+from thesis_cli.commands.inputs.expressions import (
     DivisionName,
     check_range,
     division_option,
@@ -30,7 +29,8 @@ from thesis_cli.commands.shared.semantics import (
     range_option,
     semantics_of,
 )
-from thesis_cli.commands.shared.solutions import (
+from thesis_cli.commands.inputs.guides import guide_lines, guide_named, line_guide_named
+from thesis_cli.commands.outputs.solutions import (
     bad_lines,
     bad_row,
     ranked,
@@ -42,10 +42,10 @@ from thesis_cli.commands.shared.solutions import (
 from thesis_cli.synthesis.solvers import SOLVERS, SolverName, solver
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.dsl import Semantics
-    from thesis_cli.synthesis.guide import Guide
-    from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
-    from thesis_cli.synthesis.task import BadTask, Task
+    from thesis_cli.synthesis.guided.guide import Guide
+    from thesis_cli.synthesis.language.dsl import Semantics
+    from thesis_cli.synthesis.language.task import BadTask, Task
+    from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
 
     TaskSource = str | Path | Task | Mapping[str, Any] | list[Any] | tuple[Any, ...]
     """A file, a task, a list of tasks, or examples; see `task.tasks_of`."""
@@ -184,8 +184,8 @@ class SynthesizeResult(Result):
 def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
     """Solve the tasks; with `out`, keep a journal meanwhile and write the table."""
     from thesis_cli.synthesis.batch import journal_beside, solve_batch
-    from thesis_cli.synthesis.guide import Fixed
-    from thesis_cli.synthesis.solver import Limits
+    from thesis_cli.synthesis.guided.guide import Fixed
+    from thesis_cli.synthesis.search.solver import Limits
 
     whole = Stopwatch()
     semantics = semantics_of(request.division, request.range, request.max_list)
@@ -233,7 +233,7 @@ def run(request: SynthesizeRequest, progress: Progress) -> SynthesizeResult:
 
 def _tasks(request: SynthesizeRequest, semantics: Semantics) -> tuple[list[Task], dict[int, BadTask]]:
     """The tasks, and bad ones by their place among all; each is reported."""
-    from thesis_cli.synthesis.task import BadTask, Task, tasks_and_bad_ones, tasks_of
+    from thesis_cli.synthesis.language.task import BadTask, Task, tasks_and_bad_ones, tasks_of
 
     if not request.skip_bad:
         return tasks_of(request.tasks, semantics), {}
@@ -254,7 +254,7 @@ def _with_bad(blocks: Sequence[list[T]], bad: Mapping[int, list[T]]) -> list[lis
 
 def _orders(guide: Guide | None, tasks: Sequence[Task], prior: Order) -> tuple[list[Order], dict[str, Any]]:
     """The order of each task, and what the guide did."""
-    from thesis_cli.synthesis.guide import orders_of
+    from thesis_cli.synthesis.guided.guide import orders_of
 
     if guide is None:
         return [prior] * len(tasks), {}
@@ -267,9 +267,9 @@ def _orders(guide: Guide | None, tasks: Sequence[Task], prior: Order) -> tuple[l
 
 def _prior(prior: object) -> Order:
     """Probabilities by name, from a file, or from a mapping."""
-    from thesis_cli.synthesis.guide import Guide
+    from thesis_cli.synthesis.guided.guide import Guide
     from thesis_cli.synthesis.prior import from_mapping, load, read
-    from thesis_cli.synthesis.solver import Order
+    from thesis_cli.synthesis.search.solver import Order
 
     if isinstance(prior, Order):
         return prior
@@ -290,7 +290,7 @@ def _guide(request: SynthesizeRequest, prior: Order) -> Guide | None:
     `network` stands for the weights that the solver is made for, if any. Without a name the solver has
     its default, but a prior that the user names is not overruled.
     """
-    from thesis_cli.synthesis.guide import Guide
+    from thesis_cli.synthesis.guided.guide import Guide
 
     guide: object = request.guide
     solver = request.solver

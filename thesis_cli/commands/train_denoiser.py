@@ -13,14 +13,14 @@ from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.fields import option, settings_of
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, presentation
-from thesis_cli.commands.shared.images_source import (
+from thesis_cli.commands.inputs.images import (
     ImagesSource,
     images_argument,
     open_images,
     paired,
     threshold_option,
 )
-from thesis_cli.commands.shared.trained_file import SUFFIX, save_trained
+from thesis_cli.commands.inputs.trained import SUFFIX, save_trained
 from thesis_cli.learning.settings import Couplings, Loss, Method, Schedule, Settings
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class TrainDenoiserResult(Result):
     @presentation
     def draw(self) -> Figure | None:
         """The trace of the objective, and the weights as pictures."""
-        from thesis_cli.commands.shared.denoising_figures import draw_training
+        from thesis_cli.commands.figures.denoising import draw_training
 
         return draw_training(self.columns, self.weights)
 

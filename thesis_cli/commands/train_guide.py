@@ -19,7 +19,7 @@ from thesis_cli.commands.core.result import Result, presentation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thesis_cli.synthesis.corpus import Corpus
+    from thesis_cli.synthesis.corpus.corpus import Corpus
     from thesis_cli.synthesis.networks.weights import Array, Kind
     from thesis_cli.synthesis.training.data import TrainingData
 
@@ -180,7 +180,7 @@ class TrainGuideResult(Result):
     @presentation
     def draw(self) -> Figure | None:
         """Learning curve, average precision and calibration."""
-        from thesis_cli.commands.shared.learning_figure import draw
+        from thesis_cli.commands.figures.learning import draw
 
         return draw(self.columns, self.metrics, self.baselines)
 
@@ -285,7 +285,7 @@ def _device(request: TrainGuideRequest) -> str:
 
 def _corpus(request: TrainGuideRequest, progress: Progress) -> tuple[Corpus, dict[str, Any]]:
     """The corpus, and what settings and records say of it."""
-    from thesis_cli.synthesis.corpus_file import load_corpus
+    from thesis_cli.synthesis.corpus.corpus_file import load_corpus
     from thesis_cli.synthesis.training.corpora import TRAINED, training_corpus
     from thesis_cli.synthesis.training.models import MODELS
 

@@ -16,7 +16,7 @@ from thesis_cli.entropy.names import Approximation
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.estimate import Estimate, fixed_estimate
-from thesis_cli.perturbation.low_rank import check_found
+from thesis_cli.perturbation.low_rank.low_rank import check_found
 
 STEP = 0.01
 """H_1 is the mean of the entropies at orders 1 - STEP and 1 + STEP, which divides the error of
@@ -77,14 +77,14 @@ def approximate_entropies(
 
 
 def _bethe(graph: FactorGraph, seed: int) -> tuple[float, bool]:
-    from thesis_cli.inference.belief_propagation import bethe_log_partition_function
+    from thesis_cli.inference.message_passing.belief_propagation import bethe_log_partition_function
 
     result = bethe_log_partition_function(graph, seed=seed)
     return result.value, result.converged
 
 
 def _trw(graph: FactorGraph, seed: int) -> tuple[float, bool]:
-    from thesis_cli.inference.trw import trw_log_partition_function
+    from thesis_cli.inference.message_passing.trw import trw_log_partition_function
 
     result = trw_log_partition_function(graph)
     return result.value, result.converged

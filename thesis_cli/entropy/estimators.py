@@ -28,8 +28,8 @@ from thesis_cli.base.rounding import difference, mean_of
 from thesis_cli.entropy.exact import AS_INFINITE
 from thesis_cli.entropy.maxima import EntropyMaxima, check_orders
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
-from thesis_cli.perturbation.trick_rows import TRICKS
-from thesis_cli.perturbation.tricks import Trick, gumbel
+from thesis_cli.perturbation.tricks.trick_rows import TRICKS
+from thesis_cli.perturbation.tricks.tricks import Trick, gumbel
 
 LEAST_SETS = 32
 """Least number of sets of perturbations with which a control variate is used: with fewer, its

@@ -16,11 +16,11 @@ from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.base.rounding import difference
 from thesis_cli.inference.choose import map_solver
-from thesis_cli.inference.elimination import Elimination
-from thesis_cli.inference.elimination_entropy import IMPOSSIBLE, weighted_expm1
+from thesis_cli.inference.elimination.elimination import Elimination
+from thesis_cli.inference.elimination.entropy import IMPOSSIBLE, weighted_expm1
+from thesis_cli.inference.elimination.small import small_elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
 from thesis_cli.inference.exact import exact_log_partition_function
-from thesis_cli.inference.small_elimination import small_elimination
 from thesis_cli.models.factor_graph import FactorGraph, Model
 
 AS_INFINITE = 2.0**54

@@ -20,7 +20,7 @@ from thesis_cli.inference.enumeration import BLOCK, MAX_CONFIGURATIONS, Enumerat
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.factor_graph import FactorGraph, Model
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
-from thesis_cli.perturbation.full_rank import Race, run_races
+from thesis_cli.perturbation.tricks.full_rank import Race, run_races
 
 SOURCE = "Thesis eq. 3.25"
 TARGET = "ln E[f]"

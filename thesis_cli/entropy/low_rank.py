@@ -42,8 +42,8 @@ from thesis_cli.inference.solver import MapSolver
 from thesis_cli.inference.tempered import Tempered
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
-from thesis_cli.perturbation.low_rank import Scale, check_found, low_rank_maxima
-from thesis_cli.perturbation.low_rank_bounds import half_width
+from thesis_cli.perturbation.low_rank.low_rank import Scale, check_found, low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank_bounds import half_width
 
 Side = Literal["lower", "upper"]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.compiled import kernel
-from thesis_cli.perturbation.clock_kernels import HALF_STEP
+from thesis_cli.perturbation.tricks.clock_kernels import HALF_STEP
 
 
 @kernel()

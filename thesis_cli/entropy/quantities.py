@@ -23,7 +23,7 @@ from thesis_cli.entropy.estimators import renyi_entropy
 from thesis_cli.entropy.maxima import EntropyMaxima
 from thesis_cli.entropy.names import ENTROPIES, ORDER, Quantity
 from thesis_cli.perturbation.estimate import Estimate, check_confidence, from_logs
-from thesis_cli.perturbation.tricks import power
+from thesis_cli.perturbation.tricks.tricks import power
 
 
 def check_quantity(quantity: Quantity, order: float) -> None:

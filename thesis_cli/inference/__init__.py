@@ -1,11 +1,10 @@
-"""Exact and approximate inference in factor graphs: ln Z, MAP, marginals, samples.
+"""Inference in factor graphs, exact and approximate: ln Z, MAP, marginals, samples.
 
-Start with `exact.py` (ln Z and MAP by the cheapest exact algorithm), `choose.py` (a MAP solver for
-a model) and `solver.py` (the interface of MAP solvers, which estimators use). Algorithms:
-`enumeration.py`, `elimination.py` with `elimination_order.py`, `grid.py` (transfer along a grid),
-`grid_strips.py` (wide binary grids), `graph_cut.py` and `qpbo.py` (binary pairwise models),
-`trws.py` (on spins of `spins.py` where it can), `belief_propagation.py` and `trw.py` (message
-passing), `model_counting.py` (Ganak, on a formula). `pairwise.py` brings a model
-into pairwise form, `sampling.py` draws exact samples, `marginals.py` computes exact marginals,
-`tempered.py` changes the temperature. Files named `*_kernels.py` hold compiled loops.
+Start with `exact.py` (ln Z by the cheapest exact algorithm), `best_configuration.py` (MAP) and
+`solver.py`, the interface of MAP solvers, of which `choose.py` picks one. Each room is a family of
+algorithms and opens on what it does: `elimination`, `zeros` (tables with many zeros), `grid`,
+`graph_cut`, `message_passing`, `mini_bucket` (bounds), `variational` (bounds and approximations),
+`sampling`, `parity` (maxima under parity constraints), `external` (toulbar2 and Ganak). The files
+beside them choose among rooms or serve all of them. `make lint` holds which room may import which.
+Files named `*_kernels.py` hold compiled loops.
 """

@@ -16,10 +16,10 @@ from thesis_cli.base.extras import how_to_install
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.choose import exact_solvers, map_solver
-from thesis_cli.inference.cost_function_search import PACKAGE, CostFunctionSearch
+from thesis_cli.inference.elimination.small import small_elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
+from thesis_cli.inference.external.cost_function_search import PACKAGE, CostFunctionSearch
 from thesis_cli.inference.names import SolverName
-from thesis_cli.inference.small_elimination import small_elimination
 from thesis_cli.inference.solver import Guarantee, MapSolver
 from thesis_cli.models.factor_graph import FactorGraph, LogPotentials, Model
 
@@ -129,7 +129,7 @@ class _Auto:
             return _result(original, _solved(small), "")
         if not original.has_zeros:
             return _result(original, self._answer(), "; ".join(self._why))
-        from thesis_cli.inference.reduction import reduced
+        from thesis_cli.inference.zeros.reduction import reduced
 
         reduction = reduced(original)
         self._graph = reduction.graph
@@ -182,8 +182,8 @@ class _Auto:
     def _iterated(self, best: _Answer, iterations: int) -> _Answer:
         """The better of a configuration and that of TRW-S, or at first of the strips of a grid;
         either may take a quarter of the time."""
-        from thesis_cli.inference.grid_strips import GridStrips
-        from thesis_cli.inference.trws import TRWS
+        from thesis_cli.inference.grid.strips import GridStrips
+        from thesis_cli.inference.message_passing.trws import TRWS
 
         solver: GridStrips | TRWS = TRWS(self._graph, max_iterations=iterations)
         if best.bound == np.inf:
@@ -220,9 +220,9 @@ def _quiet(graph: FactorGraph) -> Floats:
 
 def _solved(solver: MapSolver) -> _Answer:
     """The MAP of the model that a solver is prepared for."""
-    from thesis_cli.inference.grid_strips import GridStrips
-    from thesis_cli.inference.qpbo import QPBO
-    from thesis_cli.inference.trws import TRWS
+    from thesis_cli.inference.graph_cut.qpbo import QPBO
+    from thesis_cli.inference.grid.strips import GridStrips
+    from thesis_cli.inference.message_passing.trws import TRWS
 
     quiet = _quiet(solver.graph)
     if isinstance(solver, TRWS | GridStrips | CostFunctionSearch):

@@ -9,9 +9,9 @@ import numpy as np
 
 from thesis_cli.base.errors import ModelTooLarge, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
-from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.elimination.elimination import Elimination
+from thesis_cli.inference.elimination.small import small_elimination
 from thesis_cli.inference.names import SolverName
-from thesis_cli.inference.small_elimination import small_elimination
 from thesis_cli.inference.solver import MapSolver
 from thesis_cli.models.factor_graph import FactorGraph
 
@@ -122,7 +122,7 @@ def _by_strips(graph: FactorGraph, memory: int, rest: MapSolver | None, why: lis
     """Strips of a binary grid, if they solve one perturbed problem; what they do not solve after
     that goes to `rest`.
     """
-    from thesis_cli.inference.grid_strips import GridStrips
+    from thesis_cli.inference.grid.strips import GridStrips
 
     try:
         strips = GridStrips(graph, memory, rest=rest)
@@ -159,7 +159,7 @@ def _by_search(graph: FactorGraph, memory: int, only_exact: bool, why: list[str]
 
 def _make(name: SolverName, graph: FactorGraph, memory: int, time_limit: float = 60.0) -> MapSolver:
     if name == "grid":
-        from thesis_cli.inference.grid import GridTransfer
+        from thesis_cli.inference.grid.grid import GridTransfer
 
         return GridTransfer(graph, memory)
     if name == "elimination":
@@ -167,25 +167,25 @@ def _make(name: SolverName, graph: FactorGraph, memory: int, time_limit: float =
         elimination.maxima_segments()  # refuses before the work
         return elimination
     if name == "graph-cut":
-        from thesis_cli.inference.graph_cut import GraphCut
+        from thesis_cli.inference.graph_cut.graph_cut import GraphCut
 
         return GraphCut(graph)
     if name == "grid-strips":
-        from thesis_cli.inference.grid_strips import GridStrips
+        from thesis_cli.inference.grid.strips import GridStrips
 
         return GridStrips(graph, memory)
     if name == "qpbo":
-        from thesis_cli.inference.qpbo import QPBO
+        from thesis_cli.inference.graph_cut.qpbo import QPBO
 
         return QPBO(graph)
     if name == "toulbar2":
-        from thesis_cli.inference.cost_function_search import CostFunctionSearch
+        from thesis_cli.inference.external.cost_function_search import CostFunctionSearch
 
         return CostFunctionSearch(graph, time_limit, memory=memory)
     if name == "trw-s":
-        from thesis_cli.inference.trws import TRWS
+        from thesis_cli.inference.message_passing.trws import TRWS
 
         return TRWS(graph)
-    from thesis_cli.inference.belief_propagation import MaxProduct
+    from thesis_cli.inference.message_passing.belief_propagation import MaxProduct
 
     return MaxProduct(graph)

@@ -6,9 +6,9 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.memory import DEFAULT_MEMORY
-from thesis_cli.inference.cost_function_search import CostFunctionSearch, Searched
+from thesis_cli.inference.external.cost_function_search import CostFunctionSearch, Searched
+from thesis_cli.inference.message_passing.trws import TRWS
 from thesis_cli.inference.solver import Guarantee
-from thesis_cli.inference.trws import TRWS
 from thesis_cli.models.factor_graph import FactorGraph
 
 ITERATIONS, SECONDS = 200, 0.2

@@ -20,10 +20,10 @@ from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, Un
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
 from thesis_cli.base.rounding import log_of_sum
-from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.elimination.elimination import Elimination
+from thesis_cli.inference.elimination.small import SmallElimination, small_elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, log_partition_function
-from thesis_cli.inference.grid import GridTransfer
-from thesis_cli.inference.small_elimination import SmallElimination, small_elimination
+from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.factor_graph import FactorGraph, Model
 
 INSTANT = 0.2
@@ -132,8 +132,8 @@ def exact_plan(
             return ExactPlan(quick.run)
     if graph.size <= min(max_configurations, QUICK / PER_CONFIGURATION):
         return ExactPlan(partial(_enumerated, graph, max_configurations))
-    from thesis_cli.inference.leaves import summed
-    from thesis_cli.inference.reduction import reduced
+    from thesis_cli.inference.zeros.leaves import summed
+    from thesis_cli.inference.zeros.reduction import reduced
 
     try:
         smaller = reduced(graph)
@@ -221,14 +221,14 @@ def _sparse_at_once(graph: FactorGraph, constant: float, memory: int) -> tuple[f
 
 
 def _sparse(deadline: float, graph: FactorGraph, constant: float, memory: int) -> Iterator[tuple[float, str]]:
-    from thesis_cli.inference.sparse_elimination import SparseElimination
+    from thesis_cli.inference.zeros.sparse_elimination import SparseElimination
 
     log_z = SparseElimination(graph, memory).log_partition_function(deadline)
     yield log_of_sum(constant + log_z), "sparse elimination"
 
 
 def _counting(deadline: float, graph: FactorGraph, constant: float, memory: int) -> Iterator[tuple[float, str]]:
-    from thesis_cli.inference.model_counting import ModelCounter
+    from thesis_cli.inference.external.model_counting import ModelCounter
 
     counter = ModelCounter(graph, memory)
     seconds = deadline - time.monotonic()

@@ -12,14 +12,14 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import ModelTooLarge, NoConfiguration, OutOfTime, UnsuitableModel
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.base.progress import Tick
-from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.elimination.elimination import Elimination
+from thesis_cli.inference.elimination.small import SmallElimination, small_elimination
 from thesis_cli.inference.enumeration import MAX_CONFIGURATIONS, Enumeration
-from thesis_cli.inference.grid import GridTransfer
-from thesis_cli.inference.small_elimination import SmallElimination, small_elimination
+from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.factor_graph import FactorGraph
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.reduction import Reduction
+    from thesis_cli.inference.zeros.reduction import Reduction
 
 INSTANT = 0.2
 """Predicted seconds of an algorithm up to which no other is looked for."""
@@ -130,7 +130,7 @@ def backward_routes(graph: FactorGraph, memory: int) -> tuple[list[BackwardRoute
     if not found or found[0].seconds > INSTANT:
         found += _grid_route(graph, memory)
     if not any(route.seconds <= INSTANT for route in found) and graph.has_zeros:
-        from thesis_cli.inference.reduction import reduced
+        from thesis_cli.inference.zeros.reduction import reduced
 
         reduction = reduced(graph)
         try:
@@ -155,7 +155,7 @@ def _by_supports(graph: FactorGraph, memory: int) -> Marginals | None:
     """
     if not graph.has_zeros:
         return None
-    from thesis_cli.inference.sparse_elimination import SparseElimination
+    from thesis_cli.inference.zeros.sparse_elimination import SparseElimination
 
     try:
         sparse = SparseElimination(graph, memory)

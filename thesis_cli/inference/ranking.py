@@ -112,7 +112,7 @@ def _solver(graph: FactorGraph, count: int, name: SolverName, memory: int, time_
     """The exact solver that is predicted to take the least time."""
     if name != "auto":
         return map_solver(graph, name, memory, time_limit=time_limit)[0]
-    from thesis_cli.inference.cost_function_search import CostFunctionSearch
+    from thesis_cli.inference.external.cost_function_search import CostFunctionSearch
 
     why: list[str] = []
     problems = 1 + (count - 1) * sum(k > 1 for k in graph.cardinalities)
@@ -132,7 +132,7 @@ def _solver(graph: FactorGraph, count: int, name: SolverName, memory: int, time_
 
 
 def _in_order(solver: MapSolver, count: int, end: float) -> Iterator[Ints]:
-    from thesis_cli.inference.cost_function_search import CostFunctionSearch
+    from thesis_cli.inference.external.cost_function_search import CostFunctionSearch
 
     if isinstance(solver, CostFunctionSearch):
         return _by_exclusion(solver, end)

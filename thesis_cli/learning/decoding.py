@@ -11,7 +11,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import UnsuitableModel
 from thesis_cli.inference.choose import map_solver
-from thesis_cli.inference.maximum_flow import Network
+from thesis_cli.inference.graph_cut.maximum_flow import Network
 from thesis_cli.inference.names import SolverName
 from thesis_cli.inference.solver import Guarantee, MapSolver
 from thesis_cli.learning.grid_model import GridWeights, neighbours

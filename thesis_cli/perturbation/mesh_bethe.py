@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thesis_cli.inference.bethe_mesh import bethe_optimum
+from thesis_cli.inference.variational.bethe_mesh import bethe_optimum
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.estimate import Estimate
 

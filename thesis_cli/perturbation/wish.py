@@ -27,10 +27,10 @@ from scipy.special import bdtrc, betaincinv, logsumexp
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.base.progress import Tick
-from thesis_cli.inference.parity import Limits, ParityMaxima, enumerated_maxima
-from thesis_cli.inference.parity_bands import banded_maxima
-from thesis_cli.inference.parity_ends import dense_maxima
-from thesis_cli.inference.parity_search import searched_maxima
+from thesis_cli.inference.parity.bands import banded_maxima
+from thesis_cli.inference.parity.constraints import Limits, ParityMaxima, enumerated_maxima
+from thesis_cli.inference.parity.ends import dense_maxima
+from thesis_cli.inference.parity.search import searched_maxima
 from thesis_cli.models.factor_graph import FactorGraph, Model
 from thesis_cli.perturbation.estimate import Estimate, check_confidence, fixed_estimate
 

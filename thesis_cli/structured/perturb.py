@@ -19,8 +19,7 @@ from thesis_cli.base.errors import InputError, ModelTooLarge
 from thesis_cli.base.progress import Tick
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.perturbation.estimate import Estimate
-from thesis_cli.perturbation.full_rank import perturbed_maxima
-from thesis_cli.perturbation.low_rank_bounds import (
+from thesis_cli.perturbation.low_rank.low_rank_bounds import (
     UNCERTAIN,
     check_alphas,
     few_effective_samples,
@@ -29,6 +28,7 @@ from thesis_cli.perturbation.low_rank_bounds import (
     power_bounds,
 )
 from thesis_cli.perturbation.noise import gumbel
+from thesis_cli.perturbation.tricks.full_rank import perturbed_maxima
 from thesis_cli.structured.noise import Noise
 from thesis_cli.structured.space import ENUMERATED, Space
 

@@ -1,45 +1,24 @@
-"""Depth-first search, a bank of values and joins on it in turn, the cheapest one next."""
+"""All searches in turn: depth-first search, a bank of values and joins on it, and the guided search."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thesis_cli.synthesis import bottom_up, depth_first, join, roots
-from thesis_cli.synthesis.bottom_up import CLOSE, Bank
-from thesis_cli.synthesis.depth_first import DepthFirst, Run
-from thesis_cli.synthesis.dsl import DEFAULT, Semantics
-from thesis_cli.synthesis.join import Join
-from thesis_cli.synthesis.refutation import refutation
-from thesis_cli.synthesis.roots import Roots
-from thesis_cli.synthesis.solver import Limits, LineOrder, Order, Solution, Stop
-from thesis_cli.synthesis.spaces import bands
-from thesis_cli.synthesis.task import Task
+from thesis_cli.synthesis.join.turns import Turns, prepare
+from thesis_cli.synthesis.language.dsl import DEFAULT, Semantics
+from thesis_cli.synthesis.language.task import Task
+from thesis_cli.synthesis.search.depth_first import DepthFirst, Run
+from thesis_cli.synthesis.search.refutation import refutation
+from thesis_cli.synthesis.search.solver import Limits, LineOrder, Order, Solution
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.anytime_beam import Beam
-
-LINE, KEPT, LAST = 15.0, 300.0, 60.0
-"""Nanoseconds for a program of a depth-first search, for a tree that may enter the bank, and for
-one that is only compared."""
-
-PLAN = 1e6
-"""Nanoseconds for a size of the bank besides: joins are planned."""
+    from thesis_cli.synthesis.guided.anytime_beam import Beam
 
 GUIDED = 3e8
 """Nanoseconds of the other searches before the guided one."""
-
-
-@cache
-def prepare() -> None:
-    """Compile all searches, or load them, before any clock runs."""
-    depth_first.prepare()
-    bottom_up.prepare()
-    join.prepare()
-    roots.prepare()
 
 
 @dataclass(frozen=True)
@@ -101,74 +80,12 @@ class Auto:
         return run.solution(turns.full)
 
 
-class Turns:
-    """The searches, and what the next turn of each should cost.
+@dataclass(frozen=True)
+class MeetInTheMiddle(Auto):
+    """A bank by size and joins on it, until a program is found, which need not be the shortest."""
 
-    Attributes
-    ----------
-    full : "memory" if the bank has reached the limit.
-
-    Parameters
-    ----------
-    run : to which programs are reported.
-    task, order, limits, semantics : as a solver takes them.
-    close : as in a `Bank`.
-    """
-
-    def __init__(
-        self, run: Run, task: Task, order: Order, limits: Limits, semantics: Semantics, close: int = CLOSE
-    ) -> None:
-        self.full: Stop = ""
-        self._run, self._order, self._limits = run, order, limits
-        self._bank = Bank(task, order, limits, semantics)
-        self._bank.close = close
-        self._joins: tuple[Join | Roots, ...] = (
-            Join(self._bank, task, limits, semantics),
-            Roots(self._bank, task, limits, semantics),
-        )
-        self._lines, self._trees = _Effort(), _Effort()
-        self._spent = [0.0, 0.0]
-
-    @property
-    def spent(self) -> float:
-        """Expected nanoseconds of all turns so far."""
-        return sum(self._spent)
-
-    def take(self, prove: bool) -> str:
-        """Take the next turn, of the side that will then have cost less: depth-first search, or the
-        bank and its joins.
-
-        Returns
-        -------
-        The search; empty if none is left.
-        """
-        run, growing = self._run, not self.full and self._bank.size < self._limits.max_length
-        joins = min(self._joins, key=lambda joins: joins.next)
-        tree = KEPT if self._bank.size + 1 < self._limits.max_length else LAST
-        costs = {"dfs": LINE * self._lines.next if prove else np.inf}
-        if not run.complete:
-            costs |= {"bottom-up": PLAN + tree * self._trees.next if growing else np.inf, "join": joins.next}
-        name = min(costs, key=lambda name: costs[name] + self._spent[name == "dfs"])
-        if costs[name] == np.inf:
-            return ""
-        self._spent[name == "dfs"] += costs[name]
-        before = run.nodes
-        if name == "join":
-            joins.advance(run)
-            return name
-        if name == "bottom-up":
-            short = self._bank.grow(run)
-            self.full = "memory" if short == "memory" else self.full
-            self._trees.add(run.nodes - before)
-            for joins in self._joins:
-                joins.grow()
-            return name
-        length = run.exhausted + 1
-        in_time = all(run.shortest == length or run.examine(length, space, 1) for space in bands(self._order, length))
-        self._lines.add(run.nodes - before)
-        if in_time and run.shortest > length:
-            run.exhausted = length
-        return name
+    prove: bool = False
+    name: str = "join"
 
 
 class _Led:
@@ -183,7 +100,7 @@ class _Led:
 
     def take(self) -> None:
         """Search with the next beam."""
-        from thesis_cli.synthesis.anytime_beam import Beam, policy_of, prepare
+        from thesis_cli.synthesis.guided.anytime_beam import Beam, policy_of, prepare
 
         if self._beam is None:
             prepare()
@@ -191,25 +108,3 @@ class _Led:
         self.spent += self._beam.next
         short = self._beam.widen()
         self.next = np.inf if self._beam.complete or short == "memory" else self._beam.next
-
-
-class _Effort:
-    """Nodes of the last two steps of a search, and the number expected for the next one."""
-
-    def __init__(self) -> None:
-        self._last, self._before = 0, 0
-
-    def add(self, nodes: int) -> None:
-        self._last, self._before = nodes, self._last
-
-    @property
-    def next(self) -> float:
-        return self._last**2 / max(self._before, 1)
-
-
-@dataclass(frozen=True)
-class MeetInTheMiddle(Auto):
-    """A bank by size and joins on it, until a program is found, which need not be the shortest."""
-
-    prove: bool = False
-    name: str = "join"

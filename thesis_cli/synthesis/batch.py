@@ -18,10 +18,10 @@ from thesis_cli.base.errors import WorkFailed, describe
 from thesis_cli.base.locks import locked
 from thesis_cli.base.pool import Killed, answers
 from thesis_cli.base.progress import Tick
-from thesis_cli.synthesis.dsl import Semantics
-from thesis_cli.synthesis.program import parse
-from thesis_cli.synthesis.solver import Order, Solution
-from thesis_cli.synthesis.task import Task, check
+from thesis_cli.synthesis.language.dsl import Semantics
+from thesis_cli.synthesis.language.program import parse
+from thesis_cli.synthesis.language.task import Task, check
+from thesis_cli.synthesis.search.solver import Order, Solution
 
 logger = logging.getLogger("thesis_cli")
 

@@ -14,8 +14,8 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.dsl import ATTRIBUTES
-from thesis_cli.synthesis.solver import Order
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES
+from thesis_cli.synthesis.search.solver import Order
 
 LENGTH, PROGRAMS, SEED = 4, 100_000, 0
 """The programs that are counted; standard errors are at most 0.0016."""
@@ -84,7 +84,7 @@ def make(programs: int = PROGRAMS) -> str:
     """The table, CSV."""
     import numpy as np
 
-    from thesis_cli.synthesis.corpus_maker import CorpusPlan, make_corpus
+    from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
 
     corpus = make_corpus(CorpusPlan(LENGTH, programs), np.random.default_rng(SEED))
     rows = [f"{name},{part:.4f}" for name, part in zip(ATTRIBUTES, corpus.incidence, strict=True)]

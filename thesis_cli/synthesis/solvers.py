@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.solver import Solver
+    from thesis_cli.synthesis.search.solver import Solver
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _module(name: str) -> Any:
     """A module of this package. Its name stands in an import, by which results of experiments are
     known to depend on it."""
     if name == "anytime_beam":
-        from thesis_cli.synthesis import anytime_beam
+        from thesis_cli.synthesis.guided import anytime_beam
 
         return anytime_beam
     if name == "auto":
@@ -103,25 +103,25 @@ def _module(name: str) -> Any:
 
         return auto
     if name == "beam_search":
-        from thesis_cli.synthesis import beam_search
+        from thesis_cli.synthesis.guided import beam_search
 
         return beam_search
     if name == "bottom_up":
-        from thesis_cli.synthesis import bottom_up
+        from thesis_cli.synthesis.search import bottom_up
 
         return bottom_up
     if name == "deductive_search":
-        from thesis_cli.synthesis import deductive_search
+        from thesis_cli.synthesis.deductive import deductive_search
 
         return deductive_search
     if name == "depth_first":
-        from thesis_cli.synthesis import depth_first
+        from thesis_cli.synthesis.search import depth_first
 
         return depth_first
     if name == "smt_search":
-        from thesis_cli.synthesis import smt_search
+        from thesis_cli.synthesis.deductive import smt_search
 
         return smt_search
-    from thesis_cli.synthesis import sort_and_add
+    from thesis_cli.synthesis.search import sort_and_add
 
     return sort_and_add

@@ -10,8 +10,8 @@ from tests.reproduction.plots.test_run import HEADING, ROW, table  # noqa: F401
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.figures import style
 from thesis_cli.commands.core import registry
-from thesis_cli.commands.shared.bounds_figure import couplings_figure
-from thesis_cli.commands.shared.entropies import curve_orders
+from thesis_cli.commands.figures.bounds import couplings_figure
+from thesis_cli.commands.ln_z.entropies import curve_orders
 from thesis_cli.reproduction.plots import draw, estimates, kinds
 from thesis_cli.reproduction.plots.run import read_run
 

@@ -11,7 +11,7 @@ from thesis_cli.entropy.quantities import estimate_quantity
 from thesis_cli.models.proposals import Normal, Uniform
 from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import Mixture, published_regression, tempered
-from thesis_cli.perturbation.tricks import gumbel, power
+from thesis_cli.perturbation.tricks.tricks import gumbel, power
 from thesis_cli.studies.entropy.continuous import continuous_maxima
 
 C = np.euler_gamma

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.inference.enumeration import log_partition_function
 from thesis_cli.models.evidence import condition
 from thesis_cli.models.files import load_model

@@ -5,12 +5,12 @@ import pytest
 
 from tests.perturbation.models import seed, triangle
 from thesis_cli.base.errors import InputError, UnsuitableModel
-from thesis_cli.inference.graph_cut import GraphCut
+from thesis_cli.inference.graph_cut.graph_cut import GraphCut
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.perturbation.copies import variable_noise
-from thesis_cli.perturbation.expanded import expanded_maximum
-from thesis_cli.perturbation.low_rank import low_rank_maxima
+from thesis_cli.perturbation.expanded.copies import variable_noise
+from thesis_cli.perturbation.expanded.expanded import expanded_maximum
+from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 from thesis_cli.studies.perturbation.covers import _linked, cover_maximum
 
 

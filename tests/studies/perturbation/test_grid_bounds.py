@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from thesis_cli.inference.belief_propagation import bethe_log_partition_function
-from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.grid.grid import GridTransfer
+from thesis_cli.inference.message_passing.belief_propagation import bethe_log_partition_function
 from thesis_cli.models.spin_glass import SpinGlass, random_spin_glass
-from thesis_cli.perturbation.low_rank_bounds import power_bounds
+from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.studies.perturbation.bethe_starts import best_bethe, bethe_from
 from thesis_cli.studies.perturbation.error_summary import paired, summary

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
-from thesis_cli.perturbation.low_rank import low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 from thesis_cli.studies.perturbation.clamping import clamping_rows, subset_rows
 from thesis_cli.studies.perturbation.identities import (
     curve_rows,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.models.spin_glass import published_noise, published_spin_glass, random_spin_glass
 from thesis_cli.studies.perturbation.published_messages import SCHEDULE, PublishedMaxProduct, wiring
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.perturbation.test_a_star import LEVEL, SEED, Plain, gumbel, lowered, mixture, regression
+from tests.perturbation.a_star.test_a_star import LEVEL, SEED, Plain, gumbel, lowered, mixture, regression
 from thesis_cli.base.errors import InputError, NoConfiguration, WorkFailed
 from thesis_cli.models.quadrature import integrate
 from thesis_cli.models.targets import published_regression
-from thesis_cli.perturbation.a_star import a_star
+from thesis_cli.perturbation.a_star.a_star import a_star
 from thesis_cli.studies.perturbation.rejection import rejection
 
 

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from thesis_cli.inference.grid import GridTransfer
-from thesis_cli.perturbation.low_rank import low_rank_maxima
+from thesis_cli.inference.grid.grid import GridTransfer
+from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 from thesis_cli.studies.perturbation.growth import bulk, misfit, power_law
 from thesis_cli.studies.perturbation.spin_glass_gap import controlled_mean, gap
 

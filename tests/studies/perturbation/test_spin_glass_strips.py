@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.studies.perturbation.perturbed_glass import PerturbedGlass
 from thesis_cli.studies.perturbation.spin_glass_strips import Strips, energy

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp, softmax
 
-from thesis_cli.perturbation.low_rank_bounds import power_bounds
+from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.studies.perturbation import statements
 
 ONE = np.array([0.3, -1.0, 1.5, 0.9])

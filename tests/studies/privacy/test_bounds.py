@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from thesis_cli.privacy.mechanism import Budget, classical_scale, gaussian_delta
+from thesis_cli.privacy.mechanisms.mechanism import Budget, classical_scale, gaussian_delta
 from thesis_cli.studies.privacy import bounds
 from thesis_cli.studies.privacy.bounds import COUNT, POINTS, random_table
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Kernel, Rows
-from thesis_cli.privacy.mechanism import Budget, Calibration, Noised
+from thesis_cli.privacy.mechanisms.mechanism import Budget, Calibration, Noised
 from thesis_cli.studies.privacy.evaluation import (
     GaussianMixture,
     Ranges,

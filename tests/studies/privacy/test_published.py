@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from thesis_cli.privacy.embedding import distance, mean_of_matrix
+from thesis_cli.privacy.embedding.means import distance, mean_of_matrix
 from thesis_cli.privacy.kernels import Kernel, Rows
-from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian
-from thesis_cli.privacy.subspace import uniform_weights
+from thesis_cli.privacy.mechanisms.mechanism import Budget, OpenDPGaussian
+from thesis_cli.privacy.release.subspace import uniform_weights
 from thesis_cli.studies.privacy import published
 from thesis_cli.studies.privacy.published import (
     DELTA,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.mechanism import Budget
-from thesis_cli.privacy.schema import Schema
+from thesis_cli.privacy.mechanisms.mechanism import Budget
+from thesis_cli.privacy.tables.schema import Schema
 from thesis_cli.studies.privacy.real_releases import COPULA, HISTOGRAMS, SECOND, TABLE, THIRD, released
 from thesis_cli.studies.privacy.utility import SOURCES, RealTable
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from thesis_cli.privacy.mechanism import Budget, classical_scale
+from thesis_cli.privacy.mechanisms.mechanism import Budget, classical_scale
 from thesis_cli.studies.privacy.rough import kernel_matrix, rough_release
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.features import draw_features
+from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.schema import Schema
+from thesis_cli.privacy.tables.schema import Schema
 from thesis_cli.studies.privacy.evaluation import squared_distance
 from thesis_cli.studies.privacy.utility import FEATURES, SCORES, SOURCES, Judge, Moments, RealTable, table
 

@@ -1,8 +1,8 @@
 from thesis_cli.studies.synthesis.join_picture import PROGRAM, draw, task
 from thesis_cli.studies.synthesis.timing import timed
 from thesis_cli.synthesis import prior
-from thesis_cli.synthesis.solver import Limits
-from thesis_cli.synthesis.task import check
+from thesis_cli.synthesis.language.task import check
+from thesis_cli.synthesis.search.solver import Limits
 
 
 def test_the_program_of_the_picture_is_found_by_the_join():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.studies.synthesis.metric_errors import metric_errors
-from thesis_cli.synthesis.dsl import ATTRIBUTES
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 
 
 def test_the_error_of_the_loss_is_that_of_a_mean_over_programs():

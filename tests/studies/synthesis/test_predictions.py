@@ -3,8 +3,8 @@
 import numpy as np
 
 from thesis_cli.studies.synthesis.predictions import embedding, predicted, version
+from thesis_cli.synthesis.language.task import load_tasks
 from thesis_cli.synthesis.networks.weights import load
-from thesis_cli.synthesis.task import load_tasks
 
 
 def test_a_network_is_named_with_its_weights_and_predicts():

@@ -23,8 +23,8 @@ from thesis_cli.studies.synthesis.guided_searches import (
 from thesis_cli.studies.synthesis.incidence import TABLE, incidence, make
 from thesis_cli.studies.synthesis.published_speedups import FIGURE_5_3A, TABLE_5_1
 from thesis_cli.studies.synthesis.speedups import Needed, Speedup, gain, needed, speedup
-from thesis_cli.synthesis.dsl import ATTRIBUTES
-from thesis_cli.synthesis.solver import Limits, Order
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES
+from thesis_cli.synthesis.search.solver import Limits, Order
 from thesis_cli.synthesis.training.corpora import held_out
 
 ALL = np.ones(4, dtype=bool)

@@ -17,7 +17,7 @@ from thesis_cli.studies.synthesis.tendencies import (
     statement,
     tendencies,
 )
-from thesis_cli.synthesis.dsl import ATTRIBUTES
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 from thesis_cli.synthesis.training.corpora import held_out
 
 

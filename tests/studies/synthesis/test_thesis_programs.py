@@ -4,8 +4,8 @@ import pytest
 
 from tests.conftest import ROOT
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN, main
-from thesis_cli.synthesis.program import run
-from thesis_cli.synthesis.task import check, load_tasks
+from thesis_cli.synthesis.language.program import run
+from thesis_cli.synthesis.language.task import check, load_tasks
 
 TASKS = ROOT / "data" / "tasks"
 NAMES = [shown.name for shown in SHOWN]

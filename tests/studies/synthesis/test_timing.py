@@ -5,12 +5,12 @@ import pytest
 
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN
 from thesis_cli.studies.synthesis.timing import SOLVERS, examine, solver, time_limits, timed, unsolvable, until_found
-from thesis_cli.synthesis.depth_first import Examination
-from thesis_cli.synthesis.dsl import INT, LIST
-from thesis_cli.synthesis.program import search_space
-from thesis_cli.synthesis.program_codes import SIGNATURES
-from thesis_cli.synthesis.solver import Limits, Order, Solution
-from thesis_cli.synthesis.task import check
+from thesis_cli.synthesis.language.dsl import INT, LIST
+from thesis_cli.synthesis.language.program import search_space
+from thesis_cli.synthesis.language.program_codes import SIGNATURES
+from thesis_cli.synthesis.language.task import check
+from thesis_cli.synthesis.search.depth_first import Examination
+from thesis_cli.synthesis.search.solver import Limits, Order, Solution
 
 MIRROR = next(shown for shown in SHOWN if shown.name == "mirror")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thesis_cli.synthesis.dsl import DEFAULT, Semantics
+from thesis_cli.synthesis.language.dsl import DEFAULT, Semantics
 from thesis_cli.synthesis.networks.feed_forward import shapes_of
 from thesis_cli.synthesis.networks.weights import config_of, save
 

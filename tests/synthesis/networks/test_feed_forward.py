@@ -10,12 +10,12 @@ import pytest
 
 from tests.synthesis.networks.random_weights import random_weights
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.dsl import Semantics
-from thesis_cli.synthesis.encoding import Encoded, encode
+from thesis_cli.synthesis.language.dsl import Semantics
+from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks import feed_forward
+from thesis_cli.synthesis.networks.encoding import Encoded, encode
 from thesis_cli.synthesis.networks.feed_forward import FeedForward
 from thesis_cli.synthesis.networks.weights import Weights, load
-from thesis_cli.synthesis.task import Example, Task
 
 TASKS = [
     Task("lists", tuple(Example(((n, -n, 3), (2,) * (n % 4)), (n,)) for n in range(5))),

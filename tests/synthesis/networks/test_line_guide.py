@@ -7,12 +7,12 @@ import pytest
 import thesis_cli as tc
 from thesis_cli.base.errors import InputError
 from thesis_cli.synthesis import prior
-from thesis_cli.synthesis.anytime_beam import policy_of
 from thesis_cli.synthesis.auto import Auto
+from thesis_cli.synthesis.guided.anytime_beam import policy_of
+from thesis_cli.synthesis.language.task import check, load_tasks
 from thesis_cli.synthesis.networks.line_guide import line_guide
 from thesis_cli.synthesis.networks.network_guide import NetworkGuide
-from thesis_cli.synthesis.solver import Limits, LineOrder
-from thesis_cli.synthesis.task import check, load_tasks
+from thesis_cli.synthesis.search.solver import Limits, LineOrder
 
 TASK = "data/tasks/mirror.json"
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.dsl import BY_NAME, DEFAULT, Semantics, Value
-from thesis_cli.synthesis.execution import Pool, start, step
-from thesis_cli.synthesis.moves import moves
+from thesis_cli.synthesis.language.dsl import BY_NAME, DEFAULT, Semantics, Value
+from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks import next_line
 from thesis_cli.synthesis.networks.next_line import PRUNING, NextLine, Sizes
 from thesis_cli.synthesis.networks.relation_kernels import ALONE, FEATURES, LOGARITHMS, relate
 from thesis_cli.synthesis.networks.weights import config_of, save
-from thesis_cli.synthesis.task import Example, Task
+from thesis_cli.synthesis.search.execution import Pool, start, step
+from thesis_cli.synthesis.search.moves import moves
 
 SIZES = Sizes(pair=9, variable=8, state=7, own=6, rank=3)
 CLOSE = {"rtol": 0, "atol": 1e-4}

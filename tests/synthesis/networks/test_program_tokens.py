@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from thesis_cli.synthesis.dsl import INT, LIST, OPERATIONS
+from thesis_cli.synthesis.language.dsl import INT, LIST, OPERATIONS
 from thesis_cli.synthesis.networks.program_tokens import slots, table, tokens, tokens_of, typed
 from thesis_cli.synthesis.training.corpora import held_out
 

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from tests.synthesis.networks.random_weights import SIZES, arrays_of, random_weights
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.dsl import DEFAULT, Semantics
+from thesis_cli.synthesis.language.dsl import DEFAULT, Semantics
 from thesis_cli.synthesis.networks.network_guide import NetworkGuide
 from thesis_cli.synthesis.networks.weights import FORMAT, card, config_of, load, save, shipped
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from thesis_cli.studies.synthesis.held_out import made, shown
-from thesis_cli.synthesis.behaviours import probes
-from thesis_cli.synthesis.corpus import TYPES, Corpus
-from thesis_cli.synthesis.dsl import DEFAULT, MOST_INPUTS
-from thesis_cli.synthesis.exact_behaviours import ExactBehaviours
-from thesis_cli.synthesis.program_codes import SIGNATURES
-from thesis_cli.synthesis.task import check
+from thesis_cli.synthesis.corpus.behaviours import probes
+from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus
+from thesis_cli.synthesis.corpus.exact_behaviours import ExactBehaviours
+from thesis_cli.synthesis.language.dsl import DEFAULT, MOST_INPUTS
+from thesis_cli.synthesis.language.program_codes import SIGNATURES
+from thesis_cli.synthesis.language.task import check
 from thesis_cli.synthesis.training.corpora import EXAMPLES, TESTED, held_out, training_corpus
 
 

@@ -10,8 +10,8 @@ pytestmark = pytest.mark.torch
 
 from tests.synthesis.networks.test_feed_forward import TASKS, ULPS  # noqa: E402
 from thesis_cli.base.errors import InputError  # noqa: E402
-from thesis_cli.synthesis.dsl import Semantics  # noqa: E402
-from thesis_cli.synthesis.encoding import encode  # noqa: E402
+from thesis_cli.synthesis.language.dsl import Semantics  # noqa: E402
+from thesis_cli.synthesis.networks.encoding import encode  # noqa: E402
 from thesis_cli.synthesis.networks.gru import Recurrent, lengths_of  # noqa: E402
 from thesis_cli.synthesis.networks.weights import config_of, load, save  # noqa: E402
 from thesis_cli.synthesis.training import gru  # noqa: E402

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from thesis_cli.synthesis.dsl import ATTRIBUTES
-from thesis_cli.synthesis.guide import ByTypes
+from thesis_cli.synthesis.guided.guide import ByTypes
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 from thesis_cli.synthesis.training import metrics
 from thesis_cli.synthesis.training.corpora import held_out
 

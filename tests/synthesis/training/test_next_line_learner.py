@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from thesis_cli.synthesis.execution import start, step
-from thesis_cli.synthesis.moves import moves
 from thesis_cli.synthesis.networks.move_places import places_of
 from thesis_cli.synthesis.networks.next_line import PRUNING, NextLine, Sizes
+from thesis_cli.synthesis.search.execution import start, step
+from thesis_cli.synthesis.search.moves import moves
 from thesis_cli.synthesis.training.corpora import held_out
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from thesis_cli.synthesis.corpus import Corpus  # noqa: E402
+from thesis_cli.synthesis.corpus.corpus import Corpus  # noqa: E402
 from thesis_cli.synthesis.training.data import TrainingData  # noqa: E402
 from thesis_cli.synthesis.training.next_line_batches import Batch, batch_of, lines_of  # noqa: E402
 from thesis_cli.synthesis.training.next_line_learner import NextLineLearner  # noqa: E402

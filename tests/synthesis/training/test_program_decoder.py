@@ -12,16 +12,16 @@ pytestmark = pytest.mark.torch
 
 import thesis_cli as tc  # noqa: E402
 from thesis_cli.base.errors import InputError  # noqa: E402
-from thesis_cli.synthesis.beam_search import Beam, NetworkScores  # noqa: E402
-from thesis_cli.synthesis.corpus import join  # noqa: E402
-from thesis_cli.synthesis.dsl import Semantics  # noqa: E402
-from thesis_cli.synthesis.execution import start, step  # noqa: E402
-from thesis_cli.synthesis.moves import moves  # noqa: E402
+from thesis_cli.synthesis.corpus.corpus import join  # noqa: E402
+from thesis_cli.synthesis.guided.beam_search import Beam, NetworkScores  # noqa: E402
+from thesis_cli.synthesis.language.dsl import Semantics  # noqa: E402
+from thesis_cli.synthesis.language.task import Example, Task, check  # noqa: E402
 from thesis_cli.synthesis.networks.network_guide import network_guide  # noqa: E402
 from thesis_cli.synthesis.networks.program_decoder import network  # noqa: E402
 from thesis_cli.synthesis.networks.weights import config_of, save  # noqa: E402
-from thesis_cli.synthesis.solver import Limits, Order, TokenOrder  # noqa: E402
-from thesis_cli.synthesis.task import Example, Task, check  # noqa: E402
+from thesis_cli.synthesis.search.execution import start, step  # noqa: E402
+from thesis_cli.synthesis.search.moves import moves  # noqa: E402
+from thesis_cli.synthesis.search.solver import Limits, Order, TokenOrder  # noqa: E402
 from thesis_cli.synthesis.training.corpora import held_out  # noqa: E402
 from thesis_cli.synthesis.training.data import TrainingData  # noqa: E402
 from thesis_cli.synthesis.training.program_decoder import ProgramLearner, mixed  # noqa: E402

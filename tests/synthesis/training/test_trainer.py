@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.corpus import Corpus
+from thesis_cli.synthesis.corpus.corpus import Corpus
 from thesis_cli.synthesis.networks import weights
 from thesis_cli.synthesis.networks.feed_forward import FeedForward
 from thesis_cli.synthesis.training.corpora import held_out, training_corpus

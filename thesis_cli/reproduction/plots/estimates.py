@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.shared.bounds_figure import couplings_figure, intervals_figure
-from thesis_cli.commands.shared.entropies import Row, curve_orders
-from thesis_cli.commands.shared.entropy_figure import draw_estimates, draw_profile
+from thesis_cli.commands.figures.bounds import couplings_figure, intervals_figure
+from thesis_cli.commands.figures.entropies import draw_estimates, draw_profile
+from thesis_cli.commands.ln_z.entropies import Row, curve_orders
 from thesis_cli.perturbation.estimate import Estimate
 from thesis_cli.reproduction.plots.run import Run
 

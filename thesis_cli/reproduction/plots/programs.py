@@ -87,8 +87,8 @@ def explained(run: Run) -> Figure:
     """Probabilities of functions and lambdas: bars of one task, a map of several."""
     import numpy as np
 
-    from thesis_cli.commands.shared.attribute_figure import bars_figure, map_figure
-    from thesis_cli.synthesis.dsl import ATTRIBUTES
+    from thesis_cli.commands.figures.attributes import bars_figure, map_figure
+    from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 
     rows = zip(run.texts("task"), run.texts("attribute"), run.numbers("probability"), run.texts("used"), strict=True)
     predicted: dict[str, dict[str, tuple[float, str]]] = {}

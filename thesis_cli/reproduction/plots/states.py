@@ -122,8 +122,8 @@ def grid_of(run: Run, n: int) -> Ints | None:
     """
     import numpy as np
 
-    from thesis_cli.commands.shared.model_source import open_model
-    from thesis_cli.inference.grid_layout import layout
+    from thesis_cli.commands.inputs.models import open_model
+    from thesis_cli.inference.grid.layout import layout
     from thesis_cli.inference.pairwise import pairwise
     from thesis_cli.models.factor_graph import FactorGraph
 

@@ -12,7 +12,7 @@ from thesis_cli.reproduction.plots.run import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thesis_cli.privacy.measure_parts import MeasuredRow
+    from thesis_cli.privacy.measure.parts import MeasuredRow
 
 MOST = 20
 """Queries that a figure has room for."""
@@ -20,15 +20,15 @@ MOST = 20
 
 def release(run: Run) -> Figure:
     """A histogram of each column, or bars of its levels."""
-    from thesis_cli.commands.shared.release_figures import columns_figure
-    from thesis_cli.commands.shared.releases import open_release
+    from thesis_cli.commands.figures.releases import columns_figure
+    from thesis_cli.commands.inputs.releases import open_release
 
     return columns_figure(open_release(run.path))
 
 
 def measured(run: Run) -> Figure:
     """A panel for each query, with its intervals."""
-    from thesis_cli.commands.shared.measure_figures import answers_figure
+    from thesis_cli.commands.figures.measures import answers_figure
 
     return answers_figure([row for rows in _queries(run) for row in rows])
 
@@ -36,9 +36,9 @@ def measured(run: Run) -> Figure:
 def answers(run: Run) -> Figure:
     """A panel for each query: bars of a histogram, values with their intervals of any other."""
     from thesis_cli.base.figures import panels
-    from thesis_cli.commands.shared.measure_figures import draw_answers
-    from thesis_cli.commands.shared.release_figures import draw_histogram
-    from thesis_cli.privacy.query import Answer, AnswerRow
+    from thesis_cli.commands.figures.measures import draw_answers
+    from thesis_cli.commands.figures.releases import draw_histogram
+    from thesis_cli.privacy.query.query import Answer, AnswerRow
 
     queries = _queries(run)
     across = min(2, len(queries))
@@ -63,7 +63,7 @@ def _queries(run: Run) -> list[list[MeasuredRow]]:
     ------
     InputError : there are more queries than panels.
     """
-    from thesis_cli.privacy.measure_parts import MeasuredRow
+    from thesis_cli.privacy.measure.parts import MeasuredRow
 
     texts = zip(*(run.texts(name) for name in ("query", "group", "statistic")), strict=True)
     missing = [math.nan] * len(run.table)
@@ -79,8 +79,8 @@ def _queries(run: Run) -> list[list[MeasuredRow]]:
 
 def values(run: Run) -> Figure:
     """A panel for each query of an expression; bars are bounds on the error, where there is one."""
-    from thesis_cli.commands.shared.measure_figures import answers_figure
-    from thesis_cli.privacy.measure_parts import MeasuredRow
+    from thesis_cli.commands.figures.measures import answers_figure
+    from thesis_cli.privacy.measure.parts import MeasuredRow
 
     bounds: Sequence[float] = run.numbers("error_bound") if run.has("error_bound") else [math.nan] * len(run.table)
     rows = [
@@ -94,7 +94,7 @@ def values(run: Run) -> Figure:
 
 def ledger(run: Run) -> Figure:
     """Spent epsilon of each table over its releases, as a share of the limit."""
-    from thesis_cli.commands.shared.ledger_figure import spent_figure
+    from thesis_cli.commands.figures.ledger import spent_figure
 
     shares: dict[str, list[float]] = {}
     spent = zip(run.texts("table"), run.numbers("total_epsilon"), run.numbers("limit_epsilon"), strict=True)

@@ -17,8 +17,8 @@ from thesis_cli.entropy.exact import AS_INFINITE
 from thesis_cli.entropy.maxima import MOST_VALUES, EntropyMaxima, check_orders, too_many
 from thesis_cli.models.quadrature import log_densities
 from thesis_cli.models.targets import Target, tempered
-from thesis_cli.perturbation.a_star import a_star
-from thesis_cli.perturbation.boxes import BUDGET
+from thesis_cli.perturbation.a_star.a_star import a_star
+from thesis_cli.perturbation.a_star.boxes import BUDGET
 
 
 def continuous_maxima(

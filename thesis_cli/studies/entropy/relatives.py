@@ -17,8 +17,8 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.models.factor_graph import FactorGraph
-from thesis_cli.perturbation.low_rank import LowRankMaxima, Scale, low_rank_maxima
-from thesis_cli.perturbation.low_rank_bounds import power_bounds
+from thesis_cli.perturbation.low_rank.low_rank import LowRankMaxima, Scale, low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.studies.perturbation.concentration import log_sobolev_deviation, poincare_deviation
 from thesis_cli.studies.perturbation.low_rank_mse import mse_curve, sample_variance
 

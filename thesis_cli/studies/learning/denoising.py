@@ -12,13 +12,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats
-from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.learning.grid_model import GridWeights
 from thesis_cli.learning.predict import map_images, marginal_images
 from thesis_cli.learning.settings import Settings
 from thesis_cli.learning.train import Trained, train
 from thesis_cli.models.images import add_flips
-from thesis_cli.perturbation.low_rank import low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 from thesis_cli.studies.learning.silhouettes import FLIPS, digits, silhouettes
 
 COUPLINGS = np.round(np.arange(0.1, 1.55, 0.1), 1)

@@ -7,7 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.inference.belief_propagation import BetheResult, Schedule, messages_of, soft_binary, up_and_down
+from thesis_cli.inference.message_passing.belief_propagation import (
+    BetheResult,
+    Schedule,
+    messages_of,
+    soft_binary,
+    up_and_down,
+)
 from thesis_cli.inference.pairwise import pairwise
 from thesis_cli.models.factor_graph import FactorGraph
 
@@ -24,7 +30,7 @@ def bethe_from(graph: FactorGraph, states: Ints, *, damping: float = 0.3, max_sw
     graph : a binary model of factors of one or two variables, without hard constraints.
     states : the configuration, shape (n,).
     """
-    from thesis_cli.inference import belief_kernels
+    from thesis_cli.inference.message_passing import belief_kernels
 
     form = pairwise(graph)
     if not soft_binary(form):

@@ -15,12 +15,12 @@ import numpy as np
 from scipy.special import logsumexp
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.inference.elimination import Elimination
+from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.models.factor_graph import FactorGraph
-from thesis_cli.perturbation.low_rank import LowRankMaxima, low_rank_maxima
-from thesis_cli.perturbation.low_rank_bounds import power_bounds
+from thesis_cli.perturbation.low_rank.low_rank import LowRankMaxima, low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
+from thesis_cli.perturbation.low_rank.subsets import edges, with_subset_variables
 from thesis_cli.perturbation.noise import gumbel
-from thesis_cli.perturbation.subsets import edges, with_subset_variables
 from thesis_cli.studies.perturbation.identities import Row, influence_of, mean
 
 CLAMPED = np.array([-0.2, 0, 0.5])

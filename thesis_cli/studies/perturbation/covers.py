@@ -15,9 +15,9 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, NoConfiguration
-from thesis_cli.inference.graph_cut import BinaryModel, MinimumCut
+from thesis_cli.inference.graph_cut.graph_cut import BinaryModel, MinimumCut
 from thesis_cli.models.factor_graph import FactorGraph
-from thesis_cli.perturbation.copies import variable_noise
+from thesis_cli.perturbation.expanded.copies import variable_noise
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,21 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.inference.belief_propagation import bethe_log_partition_function
-from thesis_cli.inference.elimination import Elimination
-from thesis_cli.inference.graph_cut import GraphCut
-from thesis_cli.inference.grid import GridTransfer
+from thesis_cli.inference.elimination.elimination import Elimination
+from thesis_cli.inference.graph_cut.graph_cut import GraphCut
+from thesis_cli.inference.grid.grid import GridTransfer
+from thesis_cli.inference.message_passing.belief_propagation import bethe_log_partition_function
+from thesis_cli.inference.message_passing.trw import trw_log_partition_function
+from thesis_cli.inference.message_passing.trws import TRWS
 from thesis_cli.inference.solver import MapSolver
-from thesis_cli.inference.trw import trw_log_partition_function
-from thesis_cli.inference.trws import TRWS
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.models.spin_glass import SpinGlass
-from thesis_cli.perturbation.expanded import expanded_maximum
-from thesis_cli.perturbation.low_rank import LowRankMaxima, low_rank_maxima
-from thesis_cli.perturbation.low_rank_bounds import power_bounds
-from thesis_cli.perturbation.max_marginals import max_marginal_bound
+from thesis_cli.perturbation.expanded.expanded import expanded_maximum
+from thesis_cli.perturbation.low_rank.low_rank import LowRankMaxima, low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
+from thesis_cli.perturbation.low_rank.max_marginals import max_marginal_bound
+from thesis_cli.perturbation.low_rank.subsets import with_subset_variables
 from thesis_cli.perturbation.noise import gumbel
-from thesis_cli.perturbation.subsets import with_subset_variables
 from thesis_cli.studies.perturbation.bethe_starts import best_bethe
 from thesis_cli.studies.perturbation.covers import cover_maximum
 from thesis_cli.studies.perturbation.shared_clamping import shared_clamped_bound

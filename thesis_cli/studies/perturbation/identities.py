@@ -27,8 +27,8 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.solver import MapSolver
 from thesis_cli.models.factor_graph import Factor, FactorGraph
-from thesis_cli.perturbation.low_rank import LowRankMaxima, Scale, low_rank_maxima
-from thesis_cli.perturbation.low_rank_bounds import power_bounds, second_moment, slope_at_zero
+from thesis_cli.perturbation.low_rank.low_rank import LowRankMaxima, Scale, low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds, second_moment, slope_at_zero
 from thesis_cli.perturbation.noise import gumbel
 
 ALPHAS = np.array([-0.25, -0.2, -0.15, -0.1, -0.05, 0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.inference.graph_cut import GraphCut
+from thesis_cli.inference.graph_cut.graph_cut import GraphCut
 from thesis_cli.models.spin_glass import Kind, SpinGlass
 from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.studies.perturbation.spin_glass_strips import Strips

@@ -7,7 +7,7 @@ from scipy.special import gammaln
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.compiled import kernel
-from thesis_cli.perturbation.tricks import log_mean_exp
+from thesis_cli.perturbation.tricks.tricks import log_mean_exp
 
 
 def log_z_on_grid(log_t: Floats, first: float, step: float, count: int) -> Floats:

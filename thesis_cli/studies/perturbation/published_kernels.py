@@ -11,7 +11,7 @@ from thesis_cli.base.arrays import Floats, Ints, Words
 from thesis_cli.base.compiled import helper, kernel
 
 if TYPE_CHECKING:
-    from thesis_cli.inference.belief_propagation import Schedule
+    from thesis_cli.inference.message_passing.belief_propagation import Schedule
     from thesis_cli.studies.perturbation.published_messages import Wiring
 
 TOP, LOW, TWIST = np.uint64(0x80000000), np.uint64(0x7FFFFFFF), np.uint64(0x9908B0DF)

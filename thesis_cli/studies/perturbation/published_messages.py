@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints, Words
-from thesis_cli.inference.belief_propagation import Schedule, perturbed_values
+from thesis_cli.inference.message_passing.belief_propagation import Schedule, perturbed_values
 from thesis_cli.models.spin_glass import SpinGlass
 
 SEED = 42

@@ -15,8 +15,8 @@ from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.base.progress import Tick
 from thesis_cli.models.targets import Target
-from thesis_cli.perturbation.a_star import NOTHING, TargetMaxima
-from thesis_cli.perturbation.boxes import BUDGET, LEAST, MOST_BOXES, Boxes, too_loose
+from thesis_cli.perturbation.a_star.a_star import NOTHING, TargetMaxima
+from thesis_cli.perturbation.a_star.boxes import BUDGET, LEAST, MOST_BOXES, Boxes, too_loose
 
 
 def rejection(

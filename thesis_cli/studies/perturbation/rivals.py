@@ -11,16 +11,16 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.shared.low_rank import BoundName, BoundOptions, bounds
-from thesis_cli.inference.annealing import annealed, thermodynamic_integral
-from thesis_cli.inference.frank_wolfe import EntropyName, frank_wolfe
-from thesis_cli.inference.parity import Limits
-from thesis_cli.inference.parity_bands import banded_maxima
+from thesis_cli.commands.ln_z.low_rank import BoundName, BoundOptions, bounds
+from thesis_cli.inference.parity.bands import banded_maxima
+from thesis_cli.inference.parity.constraints import Limits
+from thesis_cli.inference.sampling.annealing import annealed, thermodynamic_integral
+from thesis_cli.inference.variational.frank_wolfe import EntropyName, frank_wolfe
 from thesis_cli.models.factor_graph import FactorGraph
-from thesis_cli.perturbation.expanded import expanded_maximum
-from thesis_cli.perturbation.full_rank import perturbed_maxima
+from thesis_cli.perturbation.expanded.expanded import expanded_maximum
 from thesis_cli.perturbation.mesh_bethe import mesh_bethe
-from thesis_cli.perturbation.tricks import power
+from thesis_cli.perturbation.tricks.full_rank import perturbed_maxima
+from thesis_cli.perturbation.tricks.tricks import power
 from thesis_cli.perturbation.wish import estimates, wish
 
 Side = Literal["upper", "lower", "neither"]

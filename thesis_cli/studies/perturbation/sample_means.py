@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.inference.graph_cut import GraphCut
+from thesis_cli.inference.graph_cut.graph_cut import GraphCut
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.perturbation.low_rank import low_rank_maxima
+from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 from thesis_cli.studies.perturbation.concentration import deviation
 from thesis_cli.studies.perturbation.deviations import deviations, shape, squared_gradients, steepest
 

@@ -10,7 +10,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.models.proposals import Proposal
 from thesis_cli.models.targets import Target, log_ratios
-from thesis_cli.perturbation.a_star import a_star
+from thesis_cli.perturbation.a_star.a_star import a_star
 from thesis_cli.studies.perturbation.rejection import rejection
 
 STREAMS = 32

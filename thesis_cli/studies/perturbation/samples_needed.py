@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import digamma
 
 from thesis_cli.base.arrays import Floats, Ints
-from thesis_cli.perturbation import mse
-from thesis_cli.perturbation.tricks import gumbel, power
+from thesis_cli.perturbation.tricks import mse
+from thesis_cli.perturbation.tricks.tricks import gumbel, power
 
 TRICKS = {"gumbel": gumbel(), "exponential": power(1.0)}
 """The tricks that are compared, by name."""

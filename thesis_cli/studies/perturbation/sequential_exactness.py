@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.models.factor_graph import Factor, FactorGraph
-from thesis_cli.perturbation.low_rank_bounds import power_bounds
+from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.perturbation.noise import gumbel
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.inference.grid_strips import GridStrips
+from thesis_cli.inference.grid.strips import GridStrips
 from thesis_cli.models.spin_glass import Kind, SpinGlass, random_spin_glass
 from thesis_cli.studies.perturbation.perturbed_glass import PerturbedGlass
 from thesis_cli.studies.perturbation.spin_glass_strips import LogZ, Strips, energy

@@ -23,9 +23,9 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.memory import DEFAULT_MEMORY
-from thesis_cli.inference.grid_layout import Gains
-from thesis_cli.inference.grid_steps import BinarySteps
-from thesis_cli.inference.grid_sums import GridSums
+from thesis_cli.inference.grid.layout import Gains
+from thesis_cli.inference.grid.steps import BinarySteps
+from thesis_cli.inference.grid.sums import GridSums
 from thesis_cli.models.spin_glass import SpinGlass
 
 SWEEPS = 100
@@ -94,7 +94,7 @@ class _Strip:
 
     def maximise(self, fields: Floats) -> tuple[Floats, Floats]:
         """Maxima, shape (batch,), and spins, shape (batch, width, columns), under batches of fields."""
-        from thesis_cli.inference.grid_kernels import WIDE, maximise_binary
+        from thesis_cli.inference.grid.kernels import WIDE, maximise_binary
 
         batch = len(fields)
         own = fields.swapaxes(1, 2).reshape(batch, -1)

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
-from thesis_cli.perturbation.low_rank_bounds import power_bounds
+from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.studies.perturbation.identities import Row, mean
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.embeddings.simplex import simplex_weights
-from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix, squared_norm
-from thesis_cli.privacy.exponential import databases, images, score_sensitivity, scores
-from thesis_cli.privacy.features import Features, draw_features
+from thesis_cli.privacy.embedding.features import Features, draw_features
+from thesis_cli.privacy.embedding.means import distance, mean_at, mean_of_matrix, squared_norm
 from thesis_cli.privacy.kernels import Kernel, Rows
-from thesis_cli.privacy.mechanism import Budget, classical_scale, gaussian_delta
-from thesis_cli.privacy.subspace import Subspace, uniform_weights
+from thesis_cli.privacy.mechanisms.mechanism import Budget, classical_scale, gaussian_delta
+from thesis_cli.privacy.release.exponential import databases, images, score_sensitivity, scores
+from thesis_cli.privacy.release.subspace import Subspace, uniform_weights
 from thesis_cli.studies.privacy.evaluation import GaussianMixture, squared_distance
 
 COUNT, POINTS = 60, 20

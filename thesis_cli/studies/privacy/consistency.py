@@ -14,11 +14,11 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.embeddings.simplex import simplex_weights
-from thesis_cli.privacy.embedding import distance, mean_at, squared_norm
-from thesis_cli.privacy.features import draw_features
+from thesis_cli.privacy.embedding.features import draw_features
+from thesis_cli.privacy.embedding.means import distance, mean_at, squared_norm
 from thesis_cli.privacy.kernels import Kernel, Rows
-from thesis_cli.privacy.mechanism import Budget
-from thesis_cli.privacy.subspace import Constraint, orthonormal_basis, reweighted
+from thesis_cli.privacy.mechanisms.mechanism import Budget
+from thesis_cli.privacy.release.subspace import Constraint, orthonormal_basis, reweighted
 from thesis_cli.studies.privacy import published
 from thesis_cli.studies.privacy.seeded import SeededGaussian
 

@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.embedding import distance, mean_at, mean_of_matrix, squared_norm
+from thesis_cli.privacy.embedding.means import distance, mean_at, mean_of_matrix, squared_norm
 from thesis_cli.privacy.kernels import Codes, Kernel, Rows
-from thesis_cli.privacy.mechanism import Budget, Noise
-from thesis_cli.privacy.release_files import Release
-from thesis_cli.privacy.subspace import uniform_weights
-from thesis_cli.privacy.weighted_sample import Function, push_forward
+from thesis_cli.privacy.mechanisms.mechanism import Budget, Noise
+from thesis_cli.privacy.query.weighted_sample import Function, push_forward
+from thesis_cli.privacy.release.files import Release
+from thesis_cli.privacy.release.subspace import uniform_weights
 
 QUERIES, COLUMNS = 1000, 3
 """Range queries, and the columns that each restricts."""

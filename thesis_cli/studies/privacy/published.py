@@ -18,10 +18,10 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.progress import Tick
-from thesis_cli.privacy.embedding import distance, mean_at
+from thesis_cli.privacy.embedding.means import distance, mean_at
 from thesis_cli.privacy.kernels import Codes, Kernel, Rows
-from thesis_cli.privacy.mechanism import Budget, OpenDPGaussian, classical_scale
-from thesis_cli.privacy.subspace import Basis, Constraint, orthonormal_basis, reweighted
+from thesis_cli.privacy.mechanisms.mechanism import Budget, OpenDPGaussian, classical_scale
+from thesis_cli.privacy.release.subspace import Basis, Constraint, orthonormal_basis, reweighted
 
 Points = Literal["leak", "random"]
 """Public points: rows of the table (Figure 4.1), or draws from N(0, 500^2) (Figure 4.2)."""

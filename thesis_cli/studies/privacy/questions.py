@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from thesis_cli.privacy.columns import Boolean, Category
+from thesis_cli.privacy.tables.columns import Boolean, Category
 from thesis_cli.studies.privacy.real_tables import RealTable
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)

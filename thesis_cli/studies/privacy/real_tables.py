@@ -18,7 +18,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import extra
 from thesis_cli.base.wording import nearest
 from thesis_cli.privacy.kernels import Rows
-from thesis_cli.privacy.schema import Schema
+from thesis_cli.privacy.tables.schema import Schema
 
 SCHEMAS = Path(__file__).parents[3] / "data" / "tables"
 HELD_OUT, SPLIT = 0.2, 1988

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.privacy.mechanism import Budget, classical_scale
+from thesis_cli.privacy.mechanisms.mechanism import Budget, classical_scale
 
 
 class Errors(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
-from thesis_cli.privacy.mechanism import (
+from thesis_cli.privacy.mechanisms.mechanism import (
     Adding,
     Budget,
     Calibration,

@@ -1,6 +1,6 @@
 """Algorithm 2 as one call (Thesis section 4.4), private through the `Noise` that it is given.
 
-`thesis_cli.privacy.release` makes the same release in two stages that share a record.
+`thesis_cli.privacy.release.release` makes the same release in two stages that share a record.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.privacy.kernels import Kernel, Rows
-from thesis_cli.privacy.mechanism import Budget, Noise
-from thesis_cli.privacy.subspace import Constraint, Subspace, counted_blocks, reweighted
+from thesis_cli.privacy.mechanisms.mechanism import Budget, Noise
+from thesis_cli.privacy.release.subspace import Constraint, Subspace, counted_blocks, reweighted
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.privacy.features import draw_features
+from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.kernels import Codes, Rows
-from thesis_cli.privacy.regression import area_under_curve
-from thesis_cli.privacy.schema import Schema, Values
+from thesis_cli.privacy.query.regression import area_under_curve
+from thesis_cli.privacy.tables.schema import Schema, Values
 from thesis_cli.studies.privacy.evaluation import random_ranges
 from thesis_cli.studies.privacy.real_tables import SOURCES, RealTable, table
 

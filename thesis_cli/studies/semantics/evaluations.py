@@ -12,8 +12,8 @@ import numpy as np
 
 from thesis_cli.embeddings.expansion import Expansion, wasserstein
 from thesis_cli.embeddings.kernels import Gaussian, median_distance
-from thesis_cli.privacy.expressions import read_columns
-from thesis_cli.privacy.release_files import read_release
+from thesis_cli.privacy.release.files import read_release
+from thesis_cli.privacy.tables.expressions import read_columns
 from thesis_cli.semantics.denotation import Settings, Table
 from thesis_cli.semantics.evaluate import evaluate
 from thesis_cli.semantics.parser import parse

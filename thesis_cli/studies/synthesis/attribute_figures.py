@@ -8,7 +8,7 @@ import numpy as np
 
 from thesis_cli.base.figures import panels
 from thesis_cli.studies.synthesis.confusion import Confusion, serial_order
-from thesis_cli.synthesis.dsl import ATTRIBUTES
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ import numpy as np
 
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR
 from thesis_cli.studies.synthesis.speedups import RESAMPLES, Speedup, gain, of, speedup
-from thesis_cli.synthesis.lanes import Flags
+from thesis_cli.synthesis.language.lanes import Flags
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,10 +13,10 @@ import numpy as np
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, limits_of, orders, solver, tasks_of
 from thesis_cli.studies.synthesis.predictions import version
 from thesis_cli.studies.synthesis.timing import solution_of, until_found
+from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks.network_guide import network_guide
 from thesis_cli.synthesis.networks.weights import shipped
-from thesis_cli.synthesis.solver import Limits, LineOrder, Order, Solver
-from thesis_cli.synthesis.task import Example, Task
+from thesis_cli.synthesis.search.solver import Limits, LineOrder, Order, Solver
 from thesis_cli.synthesis.training.corpora import held_out
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _ready(search: str, guide: str) -> Solver:
     """A search that has answered once: everything is compiled and loaded."""
     by = solver(search)
     if guide == STATE:
-        from thesis_cli.synthesis.anytime_beam import network, prepare
+        from thesis_cli.synthesis.guided.anytime_beam import network, prepare
 
         prepare()
         network(STATE_WEIGHTS)

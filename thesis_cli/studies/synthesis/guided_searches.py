@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from thesis_cli.studies.synthesis import timing
 from thesis_cli.studies.synthesis.incidence import incidence
-from thesis_cli.synthesis.depth_first import NONE, DepthFirst
-from thesis_cli.synthesis.guide import Guide
+from thesis_cli.synthesis.guided.guide import Guide
+from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks.network_guide import network_guide
-from thesis_cli.synthesis.solver import Limits, Order, Solution, Solver
-from thesis_cli.synthesis.sort_and_add import SortAndAdd
-from thesis_cli.synthesis.task import Example, Task
+from thesis_cli.synthesis.search.depth_first import NONE, DepthFirst
+from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Solver
+from thesis_cli.synthesis.search.sort_and_add import SortAndAdd
 from thesis_cli.synthesis.training.corpora import held_out
 
 if TYPE_CHECKING:

@@ -14,18 +14,18 @@ import numpy.typing as npt
 
 from thesis_cli.base.files import write_atomic
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN
-from thesis_cli.synthesis.corpus import TYPES, Corpus, join
-from thesis_cli.synthesis.corpus_maker import CorpusPlan, make_corpus
-from thesis_cli.synthesis.dsl import DEFAULT, MOST_INPUTS
-from thesis_cli.synthesis.encoding import encode
-from thesis_cli.synthesis.program_codes import arrangements
-from thesis_cli.synthesis.program_codes import encode as codes_of
+from thesis_cli.synthesis.corpus.corpus import TYPES, Corpus, join
+from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
+from thesis_cli.synthesis.language.dsl import DEFAULT, MOST_INPUTS
+from thesis_cli.synthesis.language.program_codes import arrangements
+from thesis_cli.synthesis.language.program_codes import encode as codes_of
+from thesis_cli.synthesis.networks.encoding import encode
 from thesis_cli.synthesis.training.corpora import EXAMPLES, HELD_OUT, TESTED
 
 
 def shown() -> Corpus:
     """The programs of appendix D.1 and figure 5.1, with the examples of data/tasks."""
-    from thesis_cli.synthesis.lanes import NULL
+    from thesis_cli.synthesis.language.lanes import NULL
 
     parts = []
     for each in SHOWN:

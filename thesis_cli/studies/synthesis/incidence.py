@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from thesis_cli.synthesis.dsl import ATTRIBUTES
-from thesis_cli.synthesis.solver import Order
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES
+from thesis_cli.synthesis.search.solver import Order
 from thesis_cli.synthesis.training.corpora import TRAINED, training_corpus
 
 TABLE = Path(__file__).with_name("incidence.csv")

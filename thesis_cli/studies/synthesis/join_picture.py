@@ -12,9 +12,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.figures import COLOURS, panels, render
-from thesis_cli.synthesis.dsl import BY_NAME, DEFAULT, OPERATIONS, Value
-from thesis_cli.synthesis.program import parse, run
-from thesis_cli.synthesis.task import Example, Task
+from thesis_cli.synthesis.language.dsl import BY_NAME, DEFAULT, OPERATIONS, Value
+from thesis_cli.synthesis.language.program import parse, run
+from thesis_cli.synthesis.language.task import Example, Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.synthesis.lanes import Flags
+from thesis_cli.synthesis.language.lanes import Flags
 from thesis_cli.synthesis.training.metrics import report
 
 RESAMPLES = 100

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from thesis_cli.base.arrays import Floats
-    from thesis_cli.synthesis.task import Task
+    from thesis_cli.synthesis.language.task import Task
 
 
 def version(name: str) -> str:

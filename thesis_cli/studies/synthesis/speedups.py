@@ -14,7 +14,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.base.figures import nice
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, RATE, SOURCE
-from thesis_cli.synthesis.lanes import Flags
+from thesis_cli.synthesis.language.lanes import Flags
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thesis_cli.studies.synthesis.confusion import FEW, Cell, Flags, confusion, contrasts, row_contrasts
-from thesis_cli.synthesis.dsl import ATTRIBUTES
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 
 if TYPE_CHECKING:
     import pandas as pd

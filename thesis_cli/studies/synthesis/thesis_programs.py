@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from thesis_cli.synthesis.dsl import Value
-from thesis_cli.synthesis.program import Program, parse, run
-from thesis_cli.synthesis.task import Example, Task
+from thesis_cli.synthesis.language.dsl import Value
+from thesis_cli.synthesis.language.program import Program, parse, run
+from thesis_cli.synthesis.language.task import Example, Task
 
 EXAMPLES = 5
 """Examples M of a task (section 5.5.1)."""

@@ -29,10 +29,10 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.dsl import ATTRIBUTES, MOST_INPUTS
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, MOST_INPUTS
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.encoding import Encoded
+    from thesis_cli.synthesis.networks.encoding import Encoded
     from thesis_cli.synthesis.networks.weights import Array, Weights
 
 VALUES = MOST_INPUTS + 1

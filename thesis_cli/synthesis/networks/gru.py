@@ -26,13 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.dsl import ATTRIBUTES
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES
 from thesis_cli.synthesis.networks.feed_forward import ROWS, TYPE_BITS, VALUES
 from thesis_cli.synthesis.networks.recurrent import Cell
 from thesis_cli.synthesis.networks.recurrent import shapes_of as shapes_of_gru
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.encoding import Encoded
+    from thesis_cli.synthesis.networks.encoding import Encoded
     from thesis_cli.synthesis.networks.weights import Array, Weights
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from thesis_cli.synthesis.networks.network_guide import NetworkGuide
 from thesis_cli.synthesis.networks.weights import Weights, load
-from thesis_cli.synthesis.solver import LineOrder, Order
+from thesis_cli.synthesis.search.solver import LineOrder, Order
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.task import Task
+    from thesis_cli.synthesis.language.task import Task
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thesis_cli.synthesis.dsl import OPERATIONS
+from thesis_cli.synthesis.language.dsl import OPERATIONS
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Ints

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.synthesis.depth_first import ALL, Pruning
-from thesis_cli.synthesis.dsl import OPERATIONS
-from thesis_cli.synthesis.execution import start
-from thesis_cli.synthesis.moves import moves as moves_of
+from thesis_cli.synthesis.language.dsl import OPERATIONS
+from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.networks import weights as files
 from thesis_cli.synthesis.networks.move_places import COLUMN, COMMUTES, DOUBLE, SINGLE
-from thesis_cli.synthesis.task import Example, Task
+from thesis_cli.synthesis.search.depth_first import ALL, Pruning
+from thesis_cli.synthesis.search.execution import start
+from thesis_cli.synthesis.search.moves import moves as moves_of
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Ints
-    from thesis_cli.synthesis.execution import Pool
-    from thesis_cli.synthesis.lanes import Lanes
-    from thesis_cli.synthesis.moves import Moves
+    from thesis_cli.synthesis.language.lanes import Lanes
     from thesis_cli.synthesis.networks.next_line_kernels import States, Table
+    from thesis_cli.synthesis.search.execution import Pool
+    from thesis_cli.synthesis.search.moves import Moves
 
 Scores = npt.NDArray[np.float32]
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Ints, Words
 from thesis_cli.base.compiled import kernel
-from thesis_cli.synthesis.lanes import Flags
-from thesis_cli.synthesis.operation_kernels import LIST, TAKES
+from thesis_cli.synthesis.language.lanes import Flags
+from thesis_cli.synthesis.language.operation_kernels import LIST, TAKES
 
 Array = npt.NDArray[np.float32]
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thesis_cli.synthesis.encoding import encode
+from thesis_cli.synthesis.networks.encoding import encode
 from thesis_cli.synthesis.networks.feed_forward import FeedForward
 from thesis_cli.synthesis.networks.feed_forward import shapes_of as shapes_of_encoder
 from thesis_cli.synthesis.networks.program_tokens import Numbers, slots, table, tokens
@@ -37,10 +37,10 @@ from thesis_cli.synthesis.networks.recurrent import shapes_of as shapes_of_gru
 from thesis_cli.synthesis.networks.weights import load
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.dsl import Semantics, Type
-    from thesis_cli.synthesis.encoding import Encoded
+    from thesis_cli.synthesis.language.dsl import Semantics, Type
+    from thesis_cli.synthesis.language.task import Task
+    from thesis_cli.synthesis.networks.encoding import Encoded
     from thesis_cli.synthesis.networks.weights import Array, Weights
-    from thesis_cli.synthesis.task import Task
 
 SHIPPED = "program"
 """Name of the weights that ship with the project."""

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from thesis_cli.synthesis.dsl import INT, LIST, MOST_INPUTS, OPERATIONS, Type
-from thesis_cli.synthesis.program_codes import arguments_of, operation_of
+from thesis_cli.synthesis.language.dsl import INT, LIST, MOST_INPUTS, OPERATIONS, Type
+from thesis_cli.synthesis.language.program_codes import arguments_of, operation_of
 
 if TYPE_CHECKING:
-    from thesis_cli.synthesis.corpus import Corpus
-    from thesis_cli.synthesis.lanes import Flags
+    from thesis_cli.synthesis.corpus.corpus import Corpus
+    from thesis_cli.synthesis.language.lanes import Flags
 
 Numbers = npt.NDArray[np.int64]
 

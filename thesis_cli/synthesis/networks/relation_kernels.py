@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Ints
 from thesis_cli.base.compiled import helper, kernel
-from thesis_cli.synthesis.lanes import WIDTH, Flags, Lanes
+from thesis_cli.synthesis.language.lanes import WIDTH, Flags, Lanes
 
 Features = npt.NDArray[np.float32]
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.compiled import kernel
-from thesis_cli.synthesis.operation_kernels import LIST, TAKES
+from thesis_cli.synthesis.language.operation_kernels import LIST, TAKES
 
 Array = npt.NDArray[np.float32]
 

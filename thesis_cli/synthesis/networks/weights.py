@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import to_json, write_atomic
-from thesis_cli.synthesis.dsl import ATTRIBUTES, DEFAULT, Semantics
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEFAULT, Semantics
 
 FORMAT = "thesis-cli guide 1"
 

@@ -23,10 +23,10 @@ import numpy as np
 
 from thesis_cli.base.npy import arrays_of
 from thesis_cli.base.progress import Tick
-from thesis_cli.synthesis.behaviours import ENUMERATED
-from thesis_cli.synthesis.corpus import Corpus
-from thesis_cli.synthesis.corpus_maker import CorpusPlan, make_corpus
-from thesis_cli.synthesis.dsl import DEFAULT
+from thesis_cli.synthesis.corpus.behaviours import ENUMERATED
+from thesis_cli.synthesis.corpus.corpus import Corpus
+from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
+from thesis_cli.synthesis.language.dsl import DEFAULT
 
 HELD_OUT = Path(__file__).with_name("held_out.npz")
 

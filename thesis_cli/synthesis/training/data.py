@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.corpus import Corpus
-from thesis_cli.synthesis.encoding import Encoded, encode
+from thesis_cli.synthesis.corpus.corpus import Corpus
+from thesis_cli.synthesis.networks.encoding import Encoded, encode
 from thesis_cli.synthesis.training.corpora import EXAMPLES
 
 Rows = npt.NDArray[np.int64]

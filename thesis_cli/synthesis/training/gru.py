@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from thesis_cli.synthesis.dsl import ATTRIBUTES, Semantics
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, Semantics
 from thesis_cli.synthesis.networks.feed_forward import TYPE_BITS, VALUES
 from thesis_cli.synthesis.networks.weights import Kind
 from thesis_cli.synthesis.training.data import TrainingData

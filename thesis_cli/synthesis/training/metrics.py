@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from thesis_cli.base.arrays import Floats
-from thesis_cli.synthesis.corpus import Types
-from thesis_cli.synthesis.dsl import ATTRIBUTES, MOST_INPUTS
-from thesis_cli.synthesis.lanes import Flags
+from thesis_cli.synthesis.corpus.corpus import Types
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, MOST_INPUTS
+from thesis_cli.synthesis.language.lanes import Flags
 
 BINS = 10
 """Bins of equal width for calibration."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from thesis_cli.base.progress import Tick
-from thesis_cli.synthesis.corpus import Corpus
+from thesis_cli.synthesis.corpus.corpus import Corpus
 from thesis_cli.synthesis.networks.weights import load
 from thesis_cli.synthesis.training import next_line_learner, program_decoder
 from thesis_cli.synthesis.training.data import TrainingData

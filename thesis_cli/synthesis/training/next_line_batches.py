@@ -9,17 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thesis_cli.synthesis.dsl import BY_NAME, LONGEST, MOST_INPUTS, OPERATIONS, WIDEST, Semantics
-from thesis_cli.synthesis.execution_kernels import INTS, LISTS, Programs, extend
-from thesis_cli.synthesis.lanes import NULL, WIDTH, row_size
-from thesis_cli.synthesis.moves_kernels import Batch as Unfinished
-from thesis_cli.synthesis.moves_kernels import Room, list_moves
+from thesis_cli.synthesis.language.dsl import BY_NAME, LONGEST, MOST_INPUTS, OPERATIONS, WIDEST, Semantics
+from thesis_cli.synthesis.language.lanes import NULL, WIDTH, row_size
+from thesis_cli.synthesis.language.operation_kernels import GIVES_INT, bounds_of
+from thesis_cli.synthesis.language.program_codes import arguments_of, operation_of
 from thesis_cli.synthesis.networks.move_places import places_in, places_of
 from thesis_cli.synthesis.networks.next_line import FLAGS, PRUNING, globals_of
 from thesis_cli.synthesis.networks.relation_kernels import FEATURES, LOGARITHMS, relate
 from thesis_cli.synthesis.networks.state_kernels import draw_states, mark_used
-from thesis_cli.synthesis.operation_kernels import GIVES_INT, bounds_of
-from thesis_cli.synthesis.program_codes import arguments_of, operation_of
+from thesis_cli.synthesis.search.execution_kernels import INTS, LISTS, Programs, extend
+from thesis_cli.synthesis.search.moves_kernels import Batch as Unfinished
+from thesis_cli.synthesis.search.moves_kernels import Room, list_moves
 
 SORT = BY_NAME["SORT"].id
 
@@ -31,7 +31,7 @@ WIDE = Semantics(low=-WIDEST, high=WIDEST, longest=LONGEST)
 
 if TYPE_CHECKING:
     from thesis_cli.base.arrays import Ints
-    from thesis_cli.synthesis.corpus import Corpus
+    from thesis_cli.synthesis.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True)

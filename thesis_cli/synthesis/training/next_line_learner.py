@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from thesis_cli.base.progress import Tick
-from thesis_cli.synthesis.corpus import Corpus, join
-from thesis_cli.synthesis.corpus_maker import CorpusPlan, make_corpus
-from thesis_cli.synthesis.lanes import NULL
+from thesis_cli.synthesis.corpus.corpus import Corpus, join
+from thesis_cli.synthesis.corpus.corpus_maker import CorpusPlan, make_corpus
+from thesis_cli.synthesis.language.lanes import NULL
 from thesis_cli.synthesis.networks.next_line import Sizes
 from thesis_cli.synthesis.networks.weights import Array, Kind
 from thesis_cli.synthesis.training.corpora import held_out, training_corpus

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from thesis_cli.synthesis import prior
-from thesis_cli.synthesis.dsl import OPERATIONS
+from thesis_cli.synthesis.language.dsl import OPERATIONS
 from thesis_cli.synthesis.networks.move_places import DOUBLE, SINGLE
 from thesis_cli.synthesis.training.next_line_model import losses
 

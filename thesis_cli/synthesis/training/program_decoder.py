@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.synthesis.corpus import Corpus, join
+from thesis_cli.synthesis.corpus.corpus import Corpus, join
 from thesis_cli.synthesis.networks.program_tokens import tokens, tokens_of, typed
 from thesis_cli.synthesis.networks.weights import Kind, Weights
 from thesis_cli.synthesis.training import metrics

@@ -1,0 +1,69 @@
+"""Bounds by mini-buckets beside brute force."""
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import all_states, factor_graphs
+from tests.tiers import examples
+from thesis_cli.base.errors import NoConfiguration, OutOfTime
+from thesis_cli.inference.exact import exact_log_partition_function
+from thesis_cli.inference.mini_bucket.mini_bucket import mini_bucket_bounds
+from thesis_cli.models.factor_graph import Factor, FactorGraph
+from thesis_cli.models.spin_glass import random_spin_glass
+
+
+def log_z(graph):
+    return np.logaddexp.reduce(graph.log_potential(all_states(graph)))
+
+
+@settings(max_examples=examples(40))
+@given(factor_graphs(most_variables=6), st.sampled_from([1, 4, 8, 16, 64]))
+def test_bounds_hold_whatever_the_size_of_the_tables(graph, limit):
+    exact = log_z(graph)
+    try:
+        found = mini_bucket_bounds(graph, limit=limit)
+    except NoConfiguration:
+        assert exact == -np.inf
+        return
+    slack = 1e-13 * max(1.0, abs(exact)) if np.isfinite(exact) else 0.0  # the rounding of brute force
+    if found.exact:
+        assert found.lower == found.upper == pytest.approx(exact, rel=1e-12, abs=1e-12)
+    assert found.lower <= exact + slack
+    assert found.upper >= exact - slack
+
+
+@pytest.mark.parametrize("coupling", [1.0, 3.0])
+def test_passes_and_larger_tables_tighten_the_bounds_of_a_grid(coupling):
+    graph = random_spin_glass(7, 7, 1.0, coupling, "mixed", np.random.default_rng(0)).graph()
+    exact, _ = exact_log_partition_function(graph)
+    gaps = []
+    for limit in (8, 32, 128):
+        found = mini_bucket_bounds(graph, limit=limit)
+        assert found.lower < exact < found.upper
+        gaps.append(found.upper - found.lower)
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert gaps[2] < 1.5
+    whole = mini_bucket_bounds(graph)
+    assert whole.exact
+    assert whole.upper == whole.lower == pytest.approx(exact, rel=1e-13)
+    assert mini_bucket_bounds(graph, deadline=time.monotonic() + 60).exact
+
+
+def test_hard_constraints_leave_both_sides():
+    """Neighbours of a cycle differ; three states, and tables that hold two variables."""
+    n, table = 9, np.where(np.eye(3), -np.inf, 0.0)
+    graph = FactorGraph([3] * n, [Factor(tuple(sorted((i, (i + 1) % n))), table) for i in range(n)])
+    found = mini_bucket_bounds(graph, limit=9)
+    exact = np.log(2**n + 2 * (-1) ** n)
+    assert not found.exact
+    assert exact - 4 < found.lower <= exact <= found.upper < exact + 2
+
+
+def test_the_time_is_kept():
+    graph = random_spin_glass(12, 12, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
+    with pytest.raises(OutOfTime):
+        mini_bucket_bounds(graph, deadline=time.monotonic() - 1)

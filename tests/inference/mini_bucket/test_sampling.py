@@ -1,0 +1,84 @@
+"""Importance sampling from mini-buckets beside brute force."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import all_states, factor_graphs
+from tests.tiers import examples
+from thesis_cli.base.errors import NoConfiguration
+from thesis_cli.inference.exact import exact_log_partition_function
+from thesis_cli.inference.mini_bucket.mini_bucket import tightened
+from thesis_cli.inference.mini_bucket.sampler import Sampler
+from thesis_cli.inference.mini_bucket.sampling import Ratios, importance_estimate
+from thesis_cli.models.spin_glass import random_spin_glass
+
+
+@settings(max_examples=examples(25))
+@given(factor_graphs(most_variables=6), st.sampled_from([1, 4, 16]))
+def test_the_interval_covers_and_no_weight_exceeds_the_bound(graph, limit):
+    exact = np.logaddexp.reduce(graph.log_potential(all_states(graph)))
+    try:
+        found = importance_estimate(graph, np.random.default_rng(1), limit=limit, samples=500, confidence=1 - 1e-9)
+    except NoConfiguration:
+        assert exact == -np.inf
+        return
+    slack = 1e-12 * max(1.0, abs(exact)) if np.isfinite(exact) else 0.0
+    assert found.low <= exact + slack
+    assert found.high >= exact - slack
+    assert found.value <= found.bound + slack
+
+
+@settings(max_examples=examples(25))
+@given(factor_graphs(most_variables=6), st.sampled_from([1, 4, 16]))
+def test_weight_times_probability_is_the_potential(graph, limit):
+    """The frequency of a configuration, times its weight, is its share of Z: exact where it is drawn
+    most."""
+    best = tightened(graph, 2**31, None, sides=("upper",), limit=limit)["upper"]
+    if best.value == -np.inf:
+        return
+    count = 4000
+    states, ratios = Sampler(best.passes_again(), len(graph.cardinalities)).draw(np.random.default_rng(2), count)
+    _, first, times = np.unique(states, axis=1, return_index=True, return_counts=True)
+    at = first[times.argmax()]
+    share = times.max() / count
+    potential = graph.log_potential(states.T[[at]])[0]
+    if ratios[at] == -np.inf:
+        assert potential == -np.inf
+        return
+    free = math.prod(k for i, k in enumerate(graph.cardinalities) if i not in best.plan.order)  # never drawn
+    expected = free * math.exp(potential - best.value - ratios[at])  # its probability
+    assert abs(share - expected) < 5 * math.sqrt(expected * (1 - min(1.0, expected)) / count) + 1e-6
+
+
+def test_the_interval_is_that_of_the_empirical_bernstein_bound():
+    """With the sample variance V of n weights in [0, 1], the mean is off by at most sqrt(2 V ln(2/d) / n) +
+    7 ln(2/d) / (3 (n - 1)) to one side with probability 1 - d (Maurer and Pontil 2009, Theorem 4).
+    """
+    graph = random_spin_glass(6, 6, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
+    best = tightened(graph, 2**31, None, sides=("upper",), limit=16)["upper"]
+    weights, sums = np.random.default_rng(4).beta(2, 3, 300), Ratios()
+    for part in np.split(weights, [100]):
+        sums.add(np.log(part))
+    found, mean = sums.estimate(best, 0.9), weights.mean()
+
+    def deviation(d):
+        return math.sqrt(2 * weights.var(ddof=1) * math.log(2 / d) / 300) + 7 * math.log(2 / d) / (3 * 299)
+
+    assert found.value == pytest.approx(best.value + math.log(mean))
+    assert found.high == pytest.approx(best.bound + math.log(mean + deviation(0.05)))
+    assert found.low == pytest.approx(best.value - best.margin + math.log(mean - deviation(0.025)))
+
+
+def test_the_estimate_is_unbiased_within_its_error():
+    graph = random_spin_glass(7, 7, 1.0, 1.0, "mixed", np.random.default_rng(0)).graph()
+    exact, _ = exact_log_partition_function(graph)
+    found = importance_estimate(graph, np.random.default_rng(3), limit=16, samples=20_000)
+    assert found.trusted
+    assert abs(found.value - exact) < 5 * found.standard_error < 0.3
+    assert found.low < exact < found.high
+    few = importance_estimate(graph, np.random.default_rng(3), limit=16, samples=20)
+    assert not few.trusted

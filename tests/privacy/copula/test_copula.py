@@ -1,0 +1,209 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from thesis_cli.privacy.copula import normal as copula_normal
+from thesis_cli.privacy.copula.bins import Features, _centre, squared_diameter
+from thesis_cli.privacy.copula.cells import schema_cells
+from thesis_cli.privacy.copula.copula import Plan
+from thesis_cli.privacy.copula.kernels import sweep
+from thesis_cli.privacy.copula.pairs import all_pairs, bins_of
+from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.tables.columns import Boolean, Category, Integer, Real
+from thesis_cli.privacy.tables.schema import Schema
+
+SCHEMA = Schema(
+    (
+        Real("income", 1, 1000, missing=True, log=True),
+        Integer("age", 18, 90),
+        Category("region", ("n", "s", "e", "w"), missing=True),
+        Category("school", ("low", "middle", "high"), ordered=True),
+        Boolean("smokes"),
+    )
+)
+
+
+def table(count, seed=1):
+    """Rows of SCHEMA in which all columns depend on one number."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=count)
+    noisy = [1 / (1 + np.exp(-(z + rng.normal(size=count)))) for _ in range(5)]
+    gaps = rng.random(count) < 0.1
+    reals = [np.where(gaps, 0.5, noisy[0]), np.rint(noisy[1] * 72) / 72, np.rint(noisy[3] * 2) / 2]
+    codes = [gaps, np.floor(noisy[2] * 5), noisy[4] > 0.7]
+    return Rows(np.stack(reals, 1), np.stack(codes, 1).astype(np.int64))
+
+
+def stages_of(plan, rows, seed=None):
+    """Stages of a release and their vectors; noise of a seed, or none."""
+    stages, vectors = [], []
+    while (stage := plan.stage(vectors)) is not None:
+        noise = 0 if seed is None else plan.noise(stage) * np.random.default_rng(seed).standard_normal(stage.count)
+        stages.append(stage)
+        vectors.append(stage.mean([rows]) + noise)
+    return stages, vectors
+
+
+@pytest.fixture(scope="module")
+def released():
+    rows = table(3000)
+    plan = Plan(SCHEMA, 3000, math.inf)
+    return rows, plan, *stages_of(plan, rows)
+
+
+def test_shares_of_the_stages_add_up(released):
+    _, _, stages, _ = released
+    assert sum(stage.share for stage in stages) == pytest.approx(1)
+    assert all(stage.mean([table(50)]).shape == (stage.count,) for stage in stages)
+
+
+def test_neighbours_are_within_the_sensitivity_and_reach_it(released):
+    """Two tables of one row each are the farthest apart: the search finds the worst pair of rows."""
+    rows, _, stages, _ = released
+    for stage in stages:
+        vectors = np.array([stage.mean([rows[n : n + 1]]) for n in range(50)])
+        apart = np.sqrt(((vectors[:, None] - vectors[None]) ** 2).sum(-1))
+        assert apart.max() <= stage.l2_sensitivity(1)
+        assert apart.max() >= 0.9 * stage.l2_sensitivity(1)
+        assert np.linalg.norm(vectors, axis=1).max() <= stage.l2_sensitivity(1) / math.sqrt(2)
+
+
+def test_order_and_blocks_of_the_rows_change_no_bit(released):
+    rows, _, stages, vectors = released
+    shuffled = rows[np.random.default_rng(2).permutation(len(rows))]
+    for stage, vector in zip(stages, vectors, strict=True):
+        assert np.array_equal(stage.mean([shuffled[:7], shuffled[7:]], jobs=2), vector)
+
+
+def test_without_noise_rows_have_the_tables_of_pairs(released):
+    rows, plan, stages, vectors = released
+    made = plan.fit(vectors, 3000, np.random.default_rng(3))
+    true, found = (bins_of(stages[1].cells, stages[1].trees, x) for x in (rows, made))
+    for i, j in itertools.combinations(range(5), 2):
+        a, b = (np.bincount(x[:, i] * 16 + x[:, j], minlength=256) / 3000 for x in (true, found))
+        assert np.abs(a - b).sum() / 2 < 0.08  # of 256 pairs of bins, and 12 rows in each
+
+
+def test_fit_repeats(released):
+    _, plan, _, vectors = released
+    a, b = (plan.fit(vectors, 100, np.random.default_rng(4), jobs) for jobs in (1, 2))
+    assert np.array_equal(a.reals, b.reals)
+    assert np.array_equal(a.codes, b.codes)
+
+
+def test_levels_are_kept():
+    """Each of 50 levels has 1.6 deviations of the noise or more."""
+    levels = tuple(f"level {i}" for i in range(50))
+    schema = Schema((Category("code", levels), Boolean("yes")))
+    codes = np.random.default_rng(5).integers(0, [50, 2], (20_000, 2))
+    plan = Plan(schema, 20_000, 0.0243)
+    _, vectors = stages_of(plan, Rows(np.zeros((20_000, 0)), codes), seed=6)
+    made = plan.fit(vectors, 20_000, np.random.default_rng(7))
+    assert len(np.unique(made.codes[:, 0])) == 50
+
+
+def test_a_correlation_is_its_posterior_mean(released, monkeypatch):
+    """Under a prior that is even over correlations, by another quadrature than the one over their tanh."""
+    monkeypatch.setattr(copula_normal, "SPREADS", np.array([1e6]))
+    _, plan, _, vectors = released
+    two = slice(1, 4, 2)  # age and school
+    cells, trees = plan.cells[two], plan._trees(plan._shares(vectors[0]))[two]
+    one, other = (copula_normal.hermite_means(c, t) for c, t in zip(cells, trees, strict=True))
+    powers = np.arange(1, copula_normal.TERMS + 1)
+    width = max(len(one), len(other))
+    found, variances = np.zeros((1, width, width)), np.full((1, width, width), np.inf)
+    found[0, : len(one), : len(other)] = (one * 0.6**powers) @ other.T
+    variances[0, : len(one), : len(other)] = 0.02
+    grid = np.linspace(-0.97, 0.97, 4001)
+    guesses = (one * grid[:, None, None] ** powers) @ other.T
+    squares = (guesses - found[0, : len(one), : len(other)]) ** 2
+    expected = np.average(grid, weights=np.exp(-squares.sum(axis=(1, 2)) / 0.04))
+    _, (correlation,) = copula_normal.normal_guess(cells, trees, np.array([[0, 1]]), found, variances)
+    assert correlation == pytest.approx(expected)
+
+
+def test_correlations_of_many_columns_are_kept():
+    """The noise on each of 120 correlations is 0.01, and all are 0.3."""
+    rng = np.random.default_rng(8)
+    z = math.sqrt(0.3) * rng.normal(size=(5000, 1)) + math.sqrt(0.7) * rng.normal(size=(5000, 16))
+    schema = Schema(tuple(Real(f"x{i}", -4, 4) for i in range(16)))
+    rows = Rows.of_reals(np.clip((z + 4) / 8, 0, 1))
+    plan = Plan(schema, 5000, 0.1)
+    _, vectors = stages_of(plan, rows, seed=9)
+    made = plan.fit(vectors, 1000, np.random.default_rng(10))
+    found, true = (np.corrcoef(x.reals.T)[np.triu_indices(16, 1)] for x in (made, rows))
+    assert found.mean() == pytest.approx(true.mean(), abs=0.03)
+    assert np.abs(found - true).mean() < 0.06
+
+
+def test_bound_of_the_diameter_holds_for_all_signs():
+    """The bound on sum n n + n' n' - 2 k k against the worst corner of all k, for a complete graph,
+    a path and a star.
+    """
+    graphs = [all_pairs(6), np.array([[i, i + 1] for i in range(5)]), np.array([[0, i] for i in range(1, 6)])]
+    least = [-1.0, -1 / 3, -0.6, -0.2, -0.9, -0.5]
+    found = [Features(np.zeros((2, 1)), np.ones(1), np.zeros(1), m) for m in least]
+    for pairs in graphs:
+        corners = np.array(list(itertools.product(*((m, 1.0) for m in least))))
+        worst = (2 - 2 * corners[:, pairs[:, 0]] * corners[:, pairs[:, 1]]).sum(1).max()
+        assert worst <= squared_diameter(found, pairs) * (1 + 1e-12)
+        assert squared_diameter(found, pairs) < 1.3 * worst
+
+
+def test_kernel_of_bins_is_summed_and_lowered():
+    """`sweep` keeps its sums, and each change lowers the squared distance."""
+    rng = np.random.default_rng(11)
+    bins = rng.integers(0, 4, (60, 3))
+    alike = np.stack([0.5 * np.eye(4) + 0.25 * np.kron(np.eye(2), np.ones((2, 2))) + 0.25] * 3)
+    target = {(i, j): rng.dirichlet(np.ones(16)).reshape(4, 4) for i, j in itertools.combinations(range(3), 2)}
+
+    def residuals():
+        for (i, j), table in target.items():
+            yield i, j, np.bincount(bins[:, i] * 4 + bins[:, j], minlength=16).reshape(4, 4) / 60 - table
+
+    def squared():
+        return sum((r * (alike[i] @ r @ alike[j])).sum() for i, j, r in residuals())
+
+    excess = np.zeros((3, 3, 4, 4))
+    for i, j, residual in residuals():
+        excess[j, i] = alike[i] @ residual @ alike[j]
+        excess[i, j] = excess[j, i].T
+    before = squared()
+    assert sweep(bins, np.full(3, 4), alike, excess, np.arange(3)) > 0
+    assert squared() < before
+    for i, j, residual in residuals():
+        assert excess[j, i] == pytest.approx(alike[i] @ residual @ alike[j], abs=1e-12)
+        assert excess[i, j] == pytest.approx((alike[i] @ residual @ alike[j]).T, abs=1e-12)
+
+
+def test_round_numbers_come_back():
+    column = Real("x", -1, 5.3)
+    values = np.array([-1.0, -0.07, 0.0, 0.3, 1.1, 5.3])
+    (cells,) = schema_cells(Schema((column,)))
+    rows = Rows.of_reals(np.zeros((6, 1)))
+    cells.write(cells.of(Rows.of_reals(column.read(values)[:, None])), rows)
+    assert np.array_equal(rows.reals[:, 0], column.read(values))
+
+
+@pytest.mark.parametrize("rho", [1e-9, math.inf])
+@pytest.mark.parametrize("columns", [(0,), (2,), (4, 5), (0, 1, 2, 3, 4, 5)])
+def test_small_and_constant_tables_have_rows(columns, rho):
+    """One column, columns of one value, levels that are rare, a table of three rows."""
+    given = (*SCHEMA.columns[:4], Category("code", tuple("abcdefg"), missing=True), Integer("rare", -(10**15), 10**15))
+    schema = Schema(tuple(given[c] for c in columns))
+    rows = Rows(np.full((3, schema.reals), 0.25), np.zeros((3, len(schema.cardinalities)), np.int64))
+    plan = Plan(schema, 3, rho)
+    _, vectors = stages_of(plan, rows, seed=12)
+    made = plan.fit(vectors, 5, np.random.default_rng(13))
+    assert len(made) == 5
+    assert ((made.reals >= 0) & (made.reals <= 1)).all()
+    assert (made.codes < np.array(schema.cardinalities)).all()
+
+
+def test_the_centre_of_numbers_is_that_of_points_on_a_line_to_the_last_bit():
+    rng = np.random.default_rng(0)
+    for count in (2, 3, 7):
+        line = rng.normal(size=(count, 1))
+        assert _centre(line)[0] == _centre(np.hstack([line, np.zeros((count, 1))]))[0]

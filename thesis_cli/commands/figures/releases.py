@@ -1,0 +1,122 @@
+"""Figures of a private release, drawn from its rows alone."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from thesis_cli.base.arrays import Floats
+    from thesis_cli.privacy.query.query import Answer
+    from thesis_cli.privacy.release.files import Release
+    from thesis_cli.privacy.tables.columns import Column
+    from thesis_cli.privacy.tables.schema import Values
+
+ACROSS, BINS, LEVELS = 3, 30, 20
+"""Columns of panels, bins of a histogram, and levels of a category that are named."""
+
+
+def columns_figure(release: Release) -> Figure:
+    """A histogram of each column over its public bounds, or bars of its levels; negative weights
+    count as 0.
+    """
+    from thesis_cli.base.figures import panels
+
+    weights = release.weights.clip(0)
+    columns = release.schema.columns
+    across = min(ACROSS, len(columns))
+    down = math.ceil(len(columns) / across)
+    figure, axes = panels(down, across, 2.2, squeeze=False)
+    for ax, column in zip(axes.flat, columns, strict=False):
+        _draw_column(ax, column, release.columns[column.name], weights / weights.sum())
+    for ax in axes.flat[len(columns) :]:
+        ax.remove()
+    promise = release.record.promise
+    figure.suptitle(rf"synthetic rows, $\varepsilon$ = {promise.epsilon:g}, $\delta$ = {promise.delta:g}")
+    return figure
+
+
+def _draw_column(ax: Axes, column: Column, values: Values, weights: Floats) -> None:
+    import numpy as np
+
+    from thesis_cli.base.figures import COLOURS, label
+    from thesis_cli.privacy.tables.columns import Integer, Real
+    from thesis_cli.privacy.tables.dates import Date
+
+    missing = np.array([x is None or x != x for x in values.tolist()])
+    share = float(weights[missing].sum())
+    present, weights = values[~missing], weights[~missing]
+    if isinstance(column, Date):
+        low, high = column.first / column.units_a_day, column.last / column.units_a_day
+        ax.hist(column.days(present), bins=np.linspace(low, high, BINS + 1).tolist(), weights=weights, color=COLOURS[0])
+        _show_dates(ax)
+    elif isinstance(column, Real | Integer):
+        if isinstance(column, Integer):  # bins of as many whole numbers each
+            step = math.ceil((column.high - column.low + 1) / BINS)
+            edges = np.arange(column.low, column.high + step + 1, step) - 0.5
+        elif column.log:
+            edges = np.geomspace(column.low, column.high, BINS + 1)
+            ax.set_xscale("log")
+        else:
+            edges = np.linspace(column.low, column.high, BINS + 1)
+        ax.hist(present.astype(np.float64), bins=edges.tolist(), weights=weights, color=COLOURS[0])
+    else:
+        names = [str(x) for x in getattr(column, "levels", (False, True))]
+        shares = [float(weights[present.astype(str) == name].sum()) for name in names]
+        ax.bar(range(len(names)), shares, color=COLOURS[0])
+        if len(names) <= LEVELS:
+            turned = len(names) > 3
+            ax.set_xticks(range(len(names)), names, rotation=30 * turned, ha="right" if turned else "center")
+    label(ax, column.name + f" ({share:.0%} missing)" * bool(share), "share of rows")
+
+
+def _show_dates(ax: Axes) -> None:
+    """Dates as the labels of days since the start of 1970."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+
+
+def histograms_figure(answers: Sequence[Answer]) -> Figure:
+    """A panel for each histogram that was asked for, with 95 % intervals if they are known."""
+    from thesis_cli.base.figures import panels
+
+    columns = min(2, len(answers))
+    rows = -(-len(answers) // columns)
+    figure, grid = panels(rows, columns, squeeze=False)
+    for axes, answer in zip(grid.flat, answers, strict=False):
+        draw_histogram(axes, answer)
+    for axes in grid.flat[len(answers) :]:
+        axes.remove()
+    return figure
+
+
+def draw_histogram(axes: Axes, answer: Answer) -> None:
+    """One histogram, in axes of the caller: bars of its groups if it has no edges."""
+    from thesis_cli.base.figures import COLOURS, label
+
+    shares = [row.value for row in answer.rows]
+    low, high = [row.low for row in answer.rows], [row.high for row in answer.rows]
+    if answer.edges is None:
+        axes.barh([_shown(row.group) for row in answer.rows], shares, color=COLOURS[0])
+        axes.hlines(range(len(shares)), low, high, color="black", linewidth=1)
+        axes.invert_yaxis()
+        label(axes, "share", _shown(answer.subject), _shown(answer.condition))
+    else:
+        axes.stairs(shares, answer.edges, fill=True, color=COLOURS[0])
+        axes.vlines((answer.edges[:-1] + answer.edges[1:]) / 2, low, high, color="black", linewidth=1)
+        if answer.dates:
+            _show_dates(axes)
+        label(axes, _shown(answer.subject), "share", _shown(answer.condition))
+
+
+def _shown(text: str) -> str:
+    """A shortened text in which a dollar is a dollar and starts no formula."""
+    return textwrap.shorten(text, 50, placeholder="...").replace("$", r"\$")

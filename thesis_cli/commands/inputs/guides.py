@@ -1,0 +1,60 @@
+"""Guides as users name them, and what a summary states of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import counted
+
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.networks.line_guide import LineGuide
+    from thesis_cli.synthesis.networks.network_guide import NetworkGuide
+    from thesis_cli.synthesis.search.solver import Order
+
+
+def line_guide_named(name: str | Path, prior: Order) -> LineGuide | NetworkGuide:
+    """The network that `--guide` names to a search that can ask for next lines; the prior is for what
+    does not ask.
+
+    Raises
+    ------
+    InputError : as `guide_named`.
+    """
+    from thesis_cli.synthesis.networks.line_guide import line_guide
+
+    with _option(name):
+        return line_guide(name, prior)
+
+
+def guide_named(name: str | Path) -> NetworkGuide:
+    """The network that `--guide` names.
+
+    Raises
+    ------
+    InputError : there are no such weights, or they are damaged or of another kind.
+    """
+    from thesis_cli.synthesis.networks.network_guide import network_guide
+
+    with _option(name):
+        return network_guide(name)
+
+
+@contextmanager
+def _option(name: str | Path) -> Iterator[None]:
+    """Name the option in an error."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"--guide {name}: {error.problem}", error.remedy) from None
+
+
+def guide_lines(guidance: Mapping[str, Any], tasks: int) -> list[tuple[str, str]]:
+    """Which guide ordered the searches of some tasks; nothing without one."""
+    if not guidance:
+        return []
+    left = f"; it left {counted(guidance['by_prior'], 'task')} to --prior" * bool(guidance["by_prior"])
+    return [("guide", f"{guidance['identity']}, {guidance['seconds']:.3g} s for {counted(tasks, 'task')}{left}")]

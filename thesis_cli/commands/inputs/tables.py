@@ -1,0 +1,82 @@
+"""Open what a command takes as a table: a file, a query of a database, or a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import without_secrets
+from thesis_cli.commands.core.fields import option
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thesis_cli.privacy.kernels import Rows
+    from thesis_cli.privacy.tables.schema import Schema, Unknown
+
+    TableSource = str | Path | pd.DataFrame
+    """A path of a CSV or Parquet file, the URL of a database, or a DataFrame."""
+else:
+    TableSource = str
+
+
+def delimiter_option(**about: Any) -> Any:
+    """The character between the cells of a CSV file; its type is `str | None`."""
+    return option(
+        None,
+        "Character between the cells of a CSV file, or tab.",
+        metavar="CHARACTER",
+        default_text="comma, semicolon or tab, by the line of names",
+        **about,
+    )
+
+
+def check_delimiter(delimiter: str | None, sources: Sequence[object]) -> None:
+    """Refuse `--delimiter` if it is no delimiter, or if no source is a CSV file (`InputError`)."""
+    from thesis_cli.privacy.tables.table import is_csv
+    from thesis_cli.privacy.tables.table_csv import given_delimiter
+
+    if delimiter is not None and not (given_delimiter(delimiter) and any(map(is_csv, sources))):
+        raise InputError("--delimiter is given without a CSV file", "leave it out")
+
+
+def read_rows(
+    source: TableSource,
+    schema: Schema,
+    query: str | None = None,
+    unknown: Unknown = "error",
+    delimiter: str | None = None,
+) -> Rows:
+    """All rows of a table, encoded by a schema.
+
+    Raises
+    ------
+    InputError : the table cannot be read, has no rows, or has a value that the schema does not
+        take.
+    """
+    from thesis_cli.privacy.kernels import Rows
+    from thesis_cli.privacy.tables.table import encoded_rows, open_table
+
+    table = open_table(source, query, names=schema.names_read, delimiter=delimiter or "")
+    found = list(encoded_rows(table, schema, unknown=unknown))
+    if not found:
+        raise InputError("the table has no rows", "give a table of one row or more", source=table.source)
+    return Rows.concatenate(found)
+
+
+def table_label(source: TableSource) -> str:
+    """How a table is called in tables and messages: its path, its URL without a password, or its
+    type.
+    """
+    return without_secrets(str(source)) if isinstance(source, str | Path) else f"<{type(source).__name__}>"
+
+
+def table_stem(source: TableSource | None) -> str:
+    """Name of a table without folder, suffixes and parameters of a URL; empty for standard input
+    and for an object of Python.
+    """
+    text = without_secrets(str(source)).partition("?")[0] if isinstance(source, str | Path) else ""
+    path = Path(text.removesuffix(".gz"))
+    return "" if text == "-" else path.stem

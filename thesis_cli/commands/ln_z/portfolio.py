@@ -1,0 +1,230 @@
+"""The best that can be said about ln Z within a time limit: exact, or estimates and bounds.
+
+Exact algorithms and approximations run side by side, each in a process of its own
+(`base/children.py`), and an exact answer ends the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from thesis_cli.base.children import Attempt, Failed, attempts
+from thesis_cli.base.errors import ModelTooLarge, NoConfiguration
+from thesis_cli.base.progress import Progress, silent
+from thesis_cli.commands.ln_z.low_rank import METHODS, BoundName, BoundOptions, Bounds, Side, bounds
+
+if TYPE_CHECKING:
+    from thesis_cli.models.factor_graph import FactorGraph
+    from thesis_cli.perturbation.estimate import Estimate
+
+logger = logging.getLogger("thesis_cli")
+
+TIME_LIMIT = 60.0
+"""Seconds, unless others are asked for."""
+
+SHARES: dict[BoundName, float] = {
+    "bethe": 0.1,
+    "mini-bucket": 0.2,
+    "trw": 0.1,
+    "junction-graph": 0.15,
+    "average": 0.1,
+    "unary": 0.1,
+    "importance": 1.0,
+}
+"""Approximations in the order of their start, and the largest share of the time of each; the last
+takes what is left."""
+
+LEAST = 5.0
+"""Seconds that each may take even if its share is less."""
+
+FIRST_SAMPLES = 10
+"""Perturbations of the first bounds by MAP calls; each later bound has four times as many."""
+
+TRUSTED = 1.0
+"""Standard error of ln Z, in nats, up to which an estimate by sampling is believed."""
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """What was found about ln Z.
+
+    Attributes
+    ----------
+    estimates : of ln Z, best first.
+    meaning : what to believe of them, in a sentence.
+    map_calls : number of MAP problems that were solved.
+    """
+
+    estimates: tuple[Estimate, ...] = ()
+    meaning: str = ""
+    map_calls: int = 0
+
+
+def portfolio(
+    graph: FactorGraph, options: BoundOptions, seconds: float, max_configurations: int, progress: Progress = silent
+) -> Portfolio:
+    """The exact ln Z if it is found in time, otherwise estimates and bounds.
+
+    Parameters
+    ----------
+    options : seed, jobs, memory and confidence.
+    seconds : time limit. Only an exact answer does not depend on how much is done in it.
+    max_configurations : limit on enumeration.
+
+    Raises
+    ------
+    NoConfiguration : no configuration is possible.
+    ModelTooLarge : nothing was found in time.
+    """
+    from thesis_cli.inference.exact import exact_plan
+
+    end = time.monotonic() + seconds
+    plan = exact_plan(graph, options.memory, max_configurations, seconds, options.jobs)
+    if plan.quick:
+        return _exact(*plan.quick())
+    seconds = max(LEAST, end - time.monotonic())
+    logger.info("no exact ln Z at once: %s; all methods have %.0f s", plan.refusal.problem, seconds)
+    approximate = [
+        Attempt(name, _approximate, (name, graph, options), max(share * seconds, min(LEAST, seconds)))
+        for name, share in SHARES.items()
+    ]
+    known = Known()
+    with progress(math.ceil(seconds), "s") as tick:
+        asked = _in_order(plan.attempts, approximate)
+        for attempt, answer in attempts(asked, seconds, options.jobs, tick):
+            if isinstance(answer, Failed):
+                if isinstance(answer.error, NoConfiguration):
+                    raise answer.error
+                logger.debug("%s: %s", attempt.name, answer.error)
+            elif not isinstance(answer, Bounds):
+                return _exact(*answer)
+            elif answer.estimates[0].kind == "exact":
+                return Portfolio(tuple(answer.estimates))
+            else:
+                known.add(cast(BoundName, attempt.name), answer)
+    return known.portfolio(plan.refusal)
+
+
+def _exact(log_z: float, method: str) -> Portfolio:
+    from thesis_cli.perturbation.estimate import exact_estimate
+
+    if log_z == -math.inf:
+        raise NoConfiguration()
+    return Portfolio((exact_estimate(log_z, "lnZ", method),))
+
+
+def _in_order(exact: Sequence[Attempt], approximate: Sequence[Attempt]) -> list[Attempt]:
+    """One approximation, the exact algorithms, and the other approximations."""
+    return [*approximate[:1], *exact, *approximate[1:]]
+
+
+def _approximate(deadline: float, name: BoundName, graph: FactorGraph, options: BoundOptions) -> Iterator[Bounds]:
+    """Bounds by one method: by more and more perturbations, if it takes any."""
+    from thesis_cli.inference.choose import map_solver
+
+    options = replace(options, jobs=1, deadline=deadline)
+    if not METHODS[name].sampled:
+        yield bounds(graph, name, options)
+        return
+    if name == "unary":  # an upper bound only by exact maxima
+        map_solver(graph, memory=options.memory, exact=True)
+    samples, took = FIRST_SAMPLES, 0.0
+    while time.monotonic() + 4 * took < deadline:
+        began = time.monotonic()
+        yield bounds(graph, name, replace(options, samples=samples))
+        samples, took = 4 * samples, time.monotonic() - began
+
+
+class Known:
+    """What the methods have found so far about ln Z."""
+
+    def __init__(self) -> None:
+        self._found: dict[BoundName, Bounds] = {}
+        self._width = math.inf
+
+    def add(self, name: BoundName, found: Bounds) -> None:
+        """Take what a method found, instead of what it found before; say so if much is gained."""
+        self._found[name] = found
+        low, high = self._ends()
+        if high.value - low.value < 0.9 * self._width:
+            self._width = high.value - low.value
+            logger.info("%.6g <= ln Z <= %.6g so far", low.value, high.value)
+
+    def portfolio(self, refusal: ModelTooLarge) -> Portfolio:
+        """All estimates, best first, and what to believe.
+
+        Raises
+        ------
+        ModelTooLarge : nothing was found.
+        """
+        rows = [(name, e) for name, found in self._found.items() for e in found.estimates]
+        if not rows:
+            raise refusal
+        low, high = self._ends()
+        inner = [row for row in rows if side_of(*row) == "neither"]
+        inner.sort(key=lambda row: _doubt(row[0], row[1], low.value, high.value))
+        upper = sorted((e for name, e in rows if side_of(name, e) == "upper"), key=lambda e: e.high)
+        lower = sorted((e for name, e in rows if side_of(name, e) == "lower"), key=lambda e: -e.low)
+        best = [e for _, e in inner]
+        found = (*best[:1], *upper[:1], *lower[:1], *best[1:], *upper[1:], *lower[1:])
+        calls = sum(one.map_calls for one in self._found.values())
+        return Portfolio(found, _meaning(inner[0][1] if inner else None, low, high), calls)
+
+    def _ends(self) -> tuple[_End, _End]:
+        """The tightest bounds from below and from above; infinite if there is none."""
+        low, high = _End(-math.inf), _End(math.inf)
+        for name, found in self._found.items():
+            for e in found.estimates:
+                side, sure = side_of(name, e), e.confidence == 1
+                sampled = side == "neither" and not sure
+                if (side == "upper" or sampled) and e.high < high.value:
+                    high = _End(e.high, sure)
+                if (side == "lower" or sampled) and e.low > low.value:
+                    low = _End(e.low, sure)
+        return low, high
+
+
+class _End(NamedTuple):
+    """A bound on ln Z, and whether it holds for certain, not only with a confidence."""
+
+    value: float
+    sure: bool = True
+
+
+def side_of(name: BoundName, estimate: Estimate) -> Side:
+    """Which side of ln Z an estimate is on, by its method or, if that has several, its kind."""
+    if (side := METHODS[name].side) in ("upper", "lower"):
+        return side
+    return "upper" if "upper bound" in estimate.kind else "lower" if "lower bound" in estimate.kind else "neither"
+
+
+def _doubt(name: BoundName, e: Estimate, low: float, high: float) -> tuple[bool, int]:
+    """How little an estimate is to be believed: whether it is outside the bounds; then samples with
+    a small error, messages that converged, other samples, other messages.
+    """
+    sampled = e.confidence < 1
+    order = ("importance", "junction-graph", "bethe")
+    rank = order.index(name) if name in order else len(order)
+    doubtful = e.standard_error > TRUSTED if sampled else "not converged" in e.kind
+    return not low <= e.value <= high, rank + len(order) * doubtful
+
+
+def _meaning(best: Estimate | None, low: _End, high: _End) -> str:
+    """What to believe."""
+    if best is None:
+        said = ""
+    elif best.confidence == 1:
+        said = f"{best.method} is an approximation whose error is not known"
+    elif best.standard_error > TRUSTED:
+        said = f"{best.method} gives an order of magnitude"
+    else:
+        said = f"ln Z is {best.value:.6g} to within {best.standard_error:.2g}, its standard error"
+    below, above = f"{low.value:.6g} <= " * (low.value > -math.inf), f" <= {high.value:.6g}" * (high.value < math.inf)
+    sure = "for certain" if low.sure and high.sure else "with the confidence of the rows"
+    known = f"{below}ln Z{above} {sure}" if below or above else ""
+    return "; ".join(part for part in (said, known) if part)

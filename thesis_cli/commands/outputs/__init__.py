@@ -1,0 +1,1 @@
+"""Tables and files that several commands write."""

@@ -1,0 +1,197 @@
+"""Solutions of synthesis tasks as rows of a table, as a sentence, and as a summary of many."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from thesis_cli.base.wording import counted
+from thesis_cli.synthesis.solvers import label
+
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.language.program import Program
+    from thesis_cli.synthesis.language.task import BadTask, Task
+    from thesis_cli.synthesis.search.solver import Limits, Order, Solution
+
+
+def log_prior(program: Program, order: Order) -> float:
+    """Logarithm of the product of the probabilities of a program's attributes."""
+    chosen = [order.probabilities[a] for a in sorted(program.attributes)]
+    return math.fsum(map(math.log, chosen)) if all(chosen) else -math.inf
+
+
+def ranked(found: Solution, order: Order) -> Solution:
+    """A solution whose programs are ranked: shorter first, then by prior, then the more natural."""
+    from thesis_cli.synthesis.language.sameness import naturalness
+
+    def rank(place: int) -> tuple[float, ...]:
+        program = found.programs[place]
+        return (len(program), -log_prior(program, order), *naturalness(program))
+
+    places = sorted(range(len(found.programs)), key=rank)
+    same = [found.same[place] for place in places] if found.same else ()
+    return replace(found, programs=tuple(found.programs[place] for place in places), same=tuple(same))
+
+
+def rows(task: Task, found: Solution, order: Order, limits: Limits) -> list[dict[str, Any]]:
+    """Rows of the table: one for each program, or a single one if there is none."""
+    answer = sentence(found, limits)
+    return [
+        {
+            "task": task.name,
+            "rank": rank if program else None,
+            "length": len(program) if program else None,
+            "program": program.one_line if program else None,
+            "proven": found.proven and program is not None and len(program) == len(found.programs[0]),
+            "log_prior": round(log_prior(program, order), 6) if program else None,
+            "programs": len(found.programs),
+            "same": found.same[rank - 1] if found.same else None,
+            "solver": found.solver,
+            "nodes": found.nodes,
+            "exhausted": found.exhausted,
+            "stopped": found.stopped,
+            "found_after": None if found.found_after is None else round(found.found_after, 5),
+            "seconds": round(found.seconds, 5),
+            "answer": answer if rank == 1 else None,
+        }
+        for rank, program in enumerate(found.programs or (None,), 1)
+    ]
+
+
+def bad_row(task: BadTask) -> dict[str, Any]:
+    """The row of a task that was skipped."""
+    return {"task": task.name, "proven": False, "programs": 0, "answer": _skipped(task)}
+
+
+def task_lines(task: Task, found: Solution, limits: Limits) -> list[tuple[str, str]]:
+    """Everything about one task."""
+    from thesis_cli.synthesis.language.program import signature
+
+    examples = counted(len(task.examples), "example")
+    lines = [("task", f"{task.name}: {examples}, {signature(task.inputs)} -> {task.output}")]
+    for program in found.programs:
+        head = "program"
+        for row in str(program).splitlines():
+            lines.append((head, row))
+            head = ""
+    lines.append(("answer", sentence(found, limits)))
+    if limits.distinct and found.programs:
+        lines.append(("found", _listing(found, limits)))
+    after = f", found after {found.found_after:.3g} s" if found.found_after is not None else ""
+    examined = f"{counted(found.nodes, 'program')} examined in {found.seconds:.3g} s"
+    lines.append(("search", f"{label(found.solver)}{after}; {examined}"))
+    return lines
+
+
+def bad_lines(task: BadTask) -> list[tuple[str, str]]:
+    """Everything about a task that was skipped."""
+    return [("task", task.name), ("answer", _skipped(task))]
+
+
+def _skipped(task: BadTask) -> str:
+    return f"skipped: {task.reason}"
+
+
+def _listing(found: Solution, limits: Limits) -> str:
+    """How many programs are listed, whether there may be more, and what they are compared on."""
+    from thesis_cli.synthesis.language.sameness import PROBES
+
+    count = len(found.programs)
+    if count == limits.count:
+        reached = "as many as requested"
+    elif found.exhausted < (len(found.programs[0]) if limits.shortest else limits.max_length):
+        reached = "there may be more"
+    else:
+        length = len(found.programs[0]) if limits.shortest else limits.max_length
+        reached = f"all of {'at most ' * (not limits.shortest)}{counted(length, 'line')}"
+    further = sum(found.same)
+    same = f"; {counted(further, 'further program')} did the same" * bool(further)
+    return f"{counted(count, 'program')}, {reached}, compared on {PROBES} random inputs{same}"
+
+
+def summary(solutions: Sequence[Solution], skipped: int = 0) -> dict[str, Any]:
+    """Totals over many tasks; seconds are those of a search, successful or not."""
+    import numpy as np
+
+    seconds = [found.seconds for found in solutions]
+    middle, most, nearly_all = np.quantile(seconds, [0.5, 0.9, 0.99]).tolist()
+    without = [found for found in solutions if not found.programs]
+    return {
+        "tasks": len(solutions) + skipped,
+        "skipped": skipped,
+        "solved": len(solutions) - len(without),
+        "proven": sum(found.proven for found in solutions),
+        "refuted": sum(bool(found.refuted) for found in solutions),
+        "lengths": dict(sorted(Counter(len(found.programs[0]) for found in solutions if found.programs).items())),
+        "no_program": sum(not found.stopped for found in without),
+        "stopped": dict(Counter(found.stopped for found in without if found.stopped)),
+        "solvers": dict(Counter(found.solver for found in solutions).most_common()),
+        "nodes": sum(found.nodes for found in solutions),
+        "seconds": {"median": middle, "q90": most, "q99": nearly_all, "longest": max(seconds), "sum": sum(seconds)},
+        "median_found_after": _median([found.found_after for found in solutions if found.programs]),
+        "median_proven_after": _median([found.seconds for found in solutions if found.proven]),
+    }
+
+
+def _median(seconds: Sequence[float | None]) -> float | None:
+    """Median of those that are known; None if there are none."""
+    known = [second for second in seconds if second is not None]
+    return median(known) if known else None
+
+
+def summary_lines(totals: Mapping[str, Any], limits: Limits) -> list[tuple[str, str]]:
+    """`summary` in a few lines."""
+    lengths = ", ".join(f"{count:,} of length {length}" for length, count in totals["lengths"].items())
+    stopped = "".join(f", {count:,} stopped by {reason}" for reason, count in totals["stopped"].items())
+    searched = totals["no_program"] - totals["refuted"]
+    refuted = f", {totals['refuted']:,} of no length" * bool(totals["refuted"])
+    skipped = counted(totals["skipped"], "bad task")
+    seconds = totals["seconds"]
+    times = ", ".join(
+        f"{name} {seconds[key]:.3g} s"
+        for name, key in (("median", "median"), ("90%", "q90"), ("99%", "q99"), ("longest", "longest"))
+    )
+    medians = [
+        f"{name} after a median of {totals[key]:.3g} s"
+        for name, key in (("found", "median_found_after"), ("proven", "median_proven_after"))
+        if totals[key] is not None
+    ]
+    return [
+        ("tasks", f"{totals['tasks']:,}"),
+        *([("skipped", f"{skipped}; the table has the reasons")] if totals["skipped"] else []),
+        ("solved", f"{totals['solved']:,}, of which {totals['proven']:,} proven shortest"),
+        *([("lengths", lengths)] if lengths else []),
+        ("not solved", f"{searched:,} searched to length {limits.max_length}{refuted}{stopped}"),
+        ("solvers", ", ".join(f"{name} {count:,}" for name, count in totals["solvers"].items())),
+        ("search", f"{totals['nodes']:,} programs examined in {seconds['sum']:.3g} s"),
+        ("per task", times),
+        *([("programs", ", ".join(medians))] if medians else []),
+    ]
+
+
+def sentence(found: Solution, limits: Limits) -> str:
+    """What a search found and what it proves."""
+    searched = "no length is exhausted"
+    if found.exhausted:
+        searched = f"all of at most {counted(found.exhausted, 'line')} are exhausted"
+    cut = _cut(found, limits)
+    if found.refuted:
+        return f"no program of any length: {found.refuted}"
+    if found.program is None:
+        return f"no program of at most {counted(limits.max_length, 'line')} was found; {searched}{cut}"
+    length = len(found.program)
+    proof = "proven shortest" if found.proven else f"not proven shortest: {searched}"
+    matters = not found.proven or found.stopped.startswith("memory")
+    return f"{counted(length, 'line')}, {proof}{cut * matters}"
+
+
+def _cut(found: Solution, limits: Limits) -> str:
+    if not found.stopped.startswith("memory"):
+        return f"; stopped by {found.stopped}" * bool(found.stopped)
+    reached = f"; --memory {limits.memory:g} GiB was reached"
+    over = ", and depth-first search took over" * (found.solver != "smt")
+    return reached + over + ", then stopped by timeout" * (found.stopped != "memory")

@@ -1,0 +1,182 @@
+"""What dp-release returns: the rows and the record of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import check_writable, write_atomic
+from thesis_cli.commands.core.result import Result, presentation
+from thesis_cli.commands.release.guards import check_same
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from thesis_cli.privacy.accounting.ledger import Total
+    from thesis_cli.privacy.release.files import Release
+    from thesis_cli.privacy.release.record import Record
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a dry run found.
+
+    Attributes
+    ----------
+    lines : the summary.
+    problems : why the release would be refused; empty if it would be made.
+    bad_cells : number of cells that the schema refuses.
+    """
+
+    lines: tuple[tuple[str, str], ...]
+    problems: tuple[str, ...]
+    bad_cells: int
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReleaseResult(Result):
+    """Rows that were released; the table holds them, decoded.
+
+    Attributes
+    ----------
+    release : rows, weights and record; None if only a template of a schema was made.
+    total : what all releases of the table have spent; None without a ledger.
+    out : file of the rows; None if none was written.
+    template : the schema to fill in; empty unless it was asked for.
+    preview : what a dry run found; None otherwise.
+    """
+
+    release: Release | None = None
+    total: Total | None = None
+    out: Path | None = None
+    template: str = ""
+    preview: Preview | None = None
+
+    @property
+    def status(self) -> int:
+        """1 if a dry run found that the release would be refused."""
+        return int(self.preview is not None and bool(self.preview.problems))
+
+    @property
+    def record(self) -> Record:
+        """Everything that the release makes public."""
+        if self.release is None:
+            raise InputError("no release was made", "leave init_schema and dry_run out")
+        return self.release.record
+
+    @presentation
+    def lines(self) -> list[tuple[str, str]]:
+        """Promise, mechanism, noise, budget and files."""
+        if self.preview is not None:
+            return list(self.preview.lines)
+        if self.release is None:
+            made = "made from the names and types of the columns alone; complete what is marked TODO"
+            return [("schema", f"{self.settings['init_schema']}: {made}")]
+        record, promise = self.record, self.record.promise
+        lines = [
+            ("promise", f"{_pair(promise)}-differential privacy {_protected(record)}{_except(record)}"),
+            ("method", f"{record.method}: {record.basis}; size {record.size:,}"),
+            ("mechanism", record.mechanism.mechanism),
+        ]
+        lines += _noise_lines(record)
+        if self.total is not None:
+            rule = f"{self.total.rule} composition"
+            lines.append(("spent", f"{_pair(self.total)} by all releases of the table so far, {rule}"))
+            lines.append(("ledger", f"head {self.total.head}: note it to notice later changes of the ledger"))
+        rows = f"{len(self.release.points):,} rows"
+        if self.out is None:
+            return [*lines, ("release", rows)]
+        return [*lines, ("release", f"{self.out}, {rows}"), ("record", str(self.out.with_suffix(".json")))]
+
+    @presentation
+    def facts(self) -> Mapping[str, Any]:
+        """Promise, mechanism and what is spent."""
+        if self.preview is not None:
+            return {"problems": list(self.preview.problems), "bad_cells": self.preview.bad_cells}
+        if self.release is None:
+            return {}
+        return {
+            "rows": len(self.release.points),
+            "promise": asdict(self.record.promise),
+            "private": asdict(self.record.count),
+            "mechanism": asdict(self.record.mechanism),
+            "spent": self.total and asdict(self.total),
+        }
+
+    @presentation
+    def draw(self) -> Figure:
+        """A histogram of each column, drawn from the release alone.
+
+        Raises
+        ------
+        InputError : only a template of a schema was made.
+        """
+        from thesis_cli.commands.figures.releases import columns_figure
+
+        if self.release is None:
+            raise InputError("there is no figure without a release", "leave --figure out")
+        return columns_figure(self.release)
+
+    @presentation
+    def save(self, path: str | Path) -> list[Path]:
+        """Write the rows as CSV and the record beside them: both or, if that fails, neither."""
+        out = Path(path)
+        if self.release is None and self.preview is None:
+            write_atomic({out: self.template})
+            return [out]
+        check_writable("out", out, ".csv")
+        check_same(out, self.record, overwrite=True)
+        assert self.release is not None
+        files = release_files(self.release, out, self.settings["weights"] != "uniform")
+        write_atomic(files)
+        return list(files)
+
+
+def release_files(release: Release, out: Path, weighted: bool) -> dict[Path, str | bytes]:
+    """Contents of the files of a release: rows and record."""
+    from thesis_cli.privacy.release.files import rows_text
+
+    return {out: rows_text(release, weighted=weighted), out.with_suffix(".json"): release.record.to_json()}
+
+
+@presentation
+def _noise_lines(record: Record) -> list[tuple[str, str]]:
+    """Noise of a vector, of each stage, or of marginals."""
+    if record.vector is not None:
+        _, noise = record.noisy_vector
+        return [("noise", _noise(noise.scale, len(record.vector), noise.sensitivity))]
+    if record.stages is not None:
+        return [(f"noise, {s.name}", _noise(s.scale, len(s.vector), s.sensitivity)) for s in record.stages]
+    if record.marginals is not None:
+        deviations = [m.deviation for m in record.marginals]
+        scale = f"{min(deviations):.4g} to {max(deviations):.4g} on each count"
+        return [("noise", f"deviation {scale} of {len(deviations)} marginals")]
+    return []
+
+
+@presentation
+def _noise(scale: float, size: int, sensitivity: float) -> str:
+    return f"scale {scale:.4g} on each of {size} coordinates; sensitivity {sensitivity:.4g}"
+
+
+@presentation
+def _protected(record: Record) -> str:
+    """Between what; a secret number of rows is an estimate."""
+    if record.promise.rows is not None:
+        return f"of each of the {record.promise.rows:,} rows"
+    return f"between {record.promise.neighbours}; about {record.count.rows:,.0f} rows"
+
+
+@presentation
+def _except(record: Record) -> str:
+    from thesis_cli.privacy.release.rows import PUBLIC
+
+    return ", and not of the rows of --public" * record.basis.startswith(PUBLIC)
+
+
+@presentation
+def _pair(budget: Any) -> str:
+    return f"({budget.epsilon:.4g}, {budget.delta:.4g})"

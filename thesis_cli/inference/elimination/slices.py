@@ -1,0 +1,134 @@
+"""Which variables to hold at a state, one slice after the other, so that an elimination fits into
+the memory; and what it is predicted to take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from thesis_cli.base.errors import ModelTooLarge
+from thesis_cli.base.memory import bytes_text
+from thesis_cli.inference.cost import Cost
+from thesis_cli.inference.elimination.order import Clique, best_order, cliques_of
+from thesis_cli.inference.elimination.plan import BLOCK, Plan, make_plan, places
+
+SECONDS_A_STEP, SECONDS_AN_ENTRY, SECONDS_A_PRODUCT = 1.5e-5, 3e-9, 1e-9
+"""Time that a step takes, an entry of its table, and one that BLAS multiplies.
+
+They come from processor times of chains (steps), grids of 16 to 20 rows and random graphs of degree
+3 and 4 (entries), and such graphs of 16 states (products), on two cores of an AMD EPYC that others
+used too; `benchmarks/exact.py` has such models. Times of .01 to 10 s were within a factor of 3.
+"""
+
+SCRATCH = 2 * BLOCK
+"""Entries of a block and their offsets."""
+
+SMALLEST = 2**20
+"""Bytes of memory below which a model is not solved in slices."""
+
+FEWEST = 1
+"""Number of slices at least, while a variable is left."""
+
+PATIENCE = 3600.0
+"""Predicted seconds beyond which a model is not solved in slices."""
+
+PLANNABLE = 45.0
+"""log2 of the entries of all tables up to which slices are looked for."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """How a model is eliminated.
+
+    Attributes
+    ----------
+    plan : steps of a slice.
+    held : variables that each slice holds at a state.
+    slices : number of slices.
+    width : variables of the largest table, less one.
+    cost : of one partition function.
+    """
+
+    plan: Plan
+    held: list[int]
+    slices: int
+    width: int
+    cost: Cost
+
+
+def prepared(cardinalities: Sequence[int], scopes: Sequence[Clique], memory: int) -> Prepared:
+    """The plan of an elimination that fits into the memory.
+
+    Raises
+    ------
+    ModelTooLarge : there is none that takes a reasonable time.
+    """
+    ordering = best_order(cardinalities, scopes, largest=math.log2(max(memory, 1)) - 4)
+    width = ordering.width
+    if ordering.bits > PLANNABLE:
+        raise too_large(1 << math.ceil(ordering.bits + 4), width, memory)
+    named = sorted({i for scope in scopes for i in scope})
+    inside = set(named)
+    order = [i for i in ordering.order if i in inside]
+    plan = make_plan(cardinalities, order, cliques_of(order, scopes), scopes)
+    cost = predicted(plan, 1)
+    needed = cost.memory
+    held: list[int] = []
+    slices = 1
+    while cost.memory > memory or (slices < FEWEST and plan.order):
+        if memory < SMALLEST or not plan.order or cost.seconds > PATIENCE:
+            raise too_large(needed, width, memory)
+        chosen = _cheapest(plan)
+        held.append(chosen)
+        slices *= cardinalities[chosen]
+        left = [tuple(i for i in scope if i != chosen) for scope in scopes]
+        scopes = left
+        order = [i for i in plan.order if i != chosen]
+        plan = make_plan(cardinalities, *_named(order, scopes), scopes)
+        cost = predicted(plan, slices)
+        width = max(map(len, plan.cliques), default=1) - 1
+    if cost.seconds > PATIENCE and held:
+        raise too_large(needed, ordering.width, memory)
+    return Prepared(plan, held, slices, max(0, width), cost)
+
+
+def _named(order: list[int], scopes: Sequence[Clique]) -> tuple[list[int], list[Clique]]:
+    """The variables that factors name, in order, and their cliques."""
+    inside = {i for scope in scopes for i in scope}
+    order = [i for i in order if i in inside]
+    return order, cliques_of(order, scopes)
+
+
+def too_large(cost: int, width: int, memory: int) -> ModelTooLarge:
+    """The complaint about a model that does not fit."""
+    return ModelTooLarge(
+        f"elimination needs {bytes_text(cost)} at width {width}",
+        f"raise the memory from {bytes_text(memory)}, or use a method that approximates",
+    )
+
+
+def _cheapest(plan: Plan) -> int:
+    """The variable of the largest table that adds least work if it is held."""
+    sizes = np.array(plan.sizes(), dtype=np.float64)
+    largest = plan.cliques[int(sizes.argmax())]
+    within = {i: 0.0 for i in largest}
+    for clique, size in zip(plan.cliques, sizes, strict=True):
+        for i in clique:
+            if i in within:
+                within[i] += size
+    # total work of all slices is k (sum of tables without i) + (sum of tables with i)
+    total = float(sizes.sum())
+    return min(largest, key=lambda i: (plan.cardinalities[i] * (total - within[i]) + within[i], i))
+
+
+def predicted(plan: Plan, slices: int) -> Cost:
+    """What one partition function takes."""
+    sizes = plan.sizes()
+    products = float(sum(sizes[j] for j in plan.contractions))
+    entries = float(sum(sizes)) - products
+    scratch = max((step.entries for step in plan.contractions.values()), default=0) + SCRATCH
+    seconds = SECONDS_A_STEP * len(plan.order) + SECONDS_AN_ENTRY * entries + SECONDS_A_PRODUCT * products
+    return Cost(slices * seconds, 8 * (places(plan)[1] + 2 * int(plan.group_at[-1]) + scratch))

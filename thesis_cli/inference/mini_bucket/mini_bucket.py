@@ -1,0 +1,251 @@
+"""Bounds on ln Z from both sides, of any model, in the memory and the time that there are."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from thesis_cli.base.arrays import Ints
+from thesis_cli.base.errors import NoConfiguration, OutOfTime
+from thesis_cli.base.memory import DEFAULT_MEMORY
+from thesis_cli.inference.mini_bucket.passes import Passes, Side, State
+from thesis_cli.inference.mini_bucket.plan import Plan, Planner
+from thesis_cli.inference.mini_bucket.sampler import possible_states
+from thesis_cli.models.factor_graph import FactorGraph
+
+FIRST, FACTOR = 2.0**8, 4.0
+"""Largest table of the first stage, in entries, and by how much limits grow that are tried next."""
+
+PASSES = 20
+"""Most passes of a stage."""
+
+FEWEST = 5
+"""Passes that must fit into the time that is left for a stage to begin."""
+
+WORK = 2**24
+"""Work of a pass without a deadline; see `_work`."""
+
+GAIN = 1e-3
+"""A stage ends when a pass gains less than this share of what all passes of it have gained."""
+
+
+RESERVE = 0.1
+"""Share of the time that is kept for what no deadline interrupts."""
+
+SEARCH, SEARCH_SHARE = 10.0, 0.3
+"""Most seconds, and most of the time, of the search for a possible configuration."""
+
+
+@dataclass(frozen=True)
+class MiniBucketBounds:
+    """Bounds on ln Z.
+
+    Attributes
+    ----------
+    lower, upper : in nats; rounding is allowed for, unless they are `exact`.
+    exact : whether no bucket had to be divided, so that both are ln Z up to rounding.
+    largest : entries of the largest table.
+    passes : forward passes in all.
+    """
+
+    lower: float
+    upper: float
+    exact: bool
+    largest: int
+    passes: int
+
+
+@dataclass
+class Tightened:
+    """The best bound of one side so far, with what gives it again.
+
+    Attributes
+    ----------
+    plan, state : mini-buckets, and their weights and shifts.
+    value, margin : bound in nats, and how far rounding may have moved it.
+    passes : forward passes so far.
+    """
+
+    side: Side
+    plan: Plan | None = None
+    state: State | None = None
+    value: float = math.nan
+    margin: float = 0.0
+    passes: int = 0
+
+    @property
+    def bound(self) -> float:
+        """The bound, which holds in spite of rounding."""
+        if not math.isfinite(self.value):
+            return self.value
+        sign = 1 if self.side == "upper" else -1
+        return math.nextafter(self.value + sign * self.margin, sign * math.inf)
+
+    def passes_again(self) -> Passes:
+        """Passes in the state of the best bound."""
+        assert self.plan is not None
+        assert self.state is not None
+        work = Passes(self.plan, self.side)
+        work.state = self.state
+        return work
+
+    def run(self, plan: Plan, passes: int, deadlines: tuple[float | None, float | None], known: Ints | None) -> None:
+        """Some passes over new mini-buckets; fewer if they gain little or the time is up.
+
+        Parameters
+        ----------
+        deadlines : when to end with a bound, and when without one.
+        known : a possible configuration that a lower bound keeps; see `Passes`.
+
+        Raises
+        ------
+        OutOfTime : the time was up before the first bound.
+        """
+        sign = 1 if self.side == "upper" else -1
+        try:
+            work, first, last = Passes(plan, self.side, deadlines[self.plan is None], known), math.nan, math.nan
+            for done in range(passes):
+                work.forward()
+                work.deadline = deadlines[0]
+                self.passes += 1
+                value = work.value
+                if self.plan is None or sign * (value - self.value) < 0:
+                    self.plan, self.state = plan, work.state.copy()
+                    self.value, self.margin = value, work.margin
+                if plan.exact or value == -math.inf == self.value == -sign * math.inf:
+                    break
+                if done == 0:
+                    first = value
+                elif done > 1 and sign * (last - value) <= GAIN * sign * (first - value):
+                    break
+                last = value
+                work.backward()
+        except OutOfTime:
+            if self.plan is None:
+                raise
+
+
+def mini_bucket_bounds(
+    graph: FactorGraph,
+    memory: int = DEFAULT_MEMORY,
+    deadline: float | None = None,
+    *,
+    sides: Sequence[Side] = ("upper", "lower"),
+    limit: int | None = None,
+) -> MiniBucketBounds:
+    """Bounds on ln Z by weighted mini-bucket elimination (Dechter and Rish 2003; Liu and Ihler
+    2011).
+
+    Elimination whose tables would be too large splits the product of a bucket into mini-buckets and
+    bounds the sum of the product by Holder's inequality, from above, or by its reverse, from below;
+    see `Passes`. Tables grow from stage to stage as memory and time allow. Each pass gives bounds
+    that hold, and the best ones count.
+
+    Parameters
+    ----------
+    memory : bytes for the tables.
+    deadline : `time.monotonic()` at which to end, about; without one the work is the same everywhere.
+    sides : the bounds to compute; the other is infinite.
+    limit : most entries of a table; by default what memory and time allow.
+
+    Raises
+    ------
+    NoConfiguration : the upper bound shows that no configuration is possible.
+    OutOfTime : the time was up before the first bound.
+    """
+    found = tightened(graph, memory, deadline, sides=sides, limit=limit)
+    for each in found.values():
+        if each.side == "upper" and each.value == -math.inf:
+            raise NoConfiguration()
+    plans = [each.plan for each in found.values() if each.plan]
+    exact = [each for each in found.values() if each.plan and each.plan.exact]
+    if exact:
+        lower = upper = exact[0].value
+    else:
+        lower = found["lower"].bound if "lower" in found else -math.inf
+        upper = found["upper"].bound if "upper" in found else math.inf
+    widest = max((node.size for plan in plans for node in plan.nodes), default=1)
+    return MiniBucketBounds(lower, upper, bool(exact), widest, sum(each.passes for each in found.values()))
+
+
+def tightened(
+    graph: FactorGraph,
+    memory: int,
+    deadline: float | None,
+    *,
+    sides: Sequence[Side] = ("upper", "lower"),
+    limit: int | None = None,
+    keep: bool = False,
+) -> dict[Side, Tightened]:
+    """The best bounds with the mini-buckets that give them; see `mini_bucket_bounds`.
+
+    With `keep`, the memory also has to hold all tables at once.
+    """
+    planner, found = Planner(graph), {side: Tightened(side) for side in sides}
+
+    def fits(plan: Plan) -> bool:
+        return plan.memory + (8 * plan.entries if keep else 0) <= memory
+
+    if limit is not None or deadline is None:
+        fixed = planner.plan(limit) if limit is not None else _fixed(planner, fits)
+        known = None
+        for each in found.values():
+            if each.side == "lower":
+                known = _known(graph, found, fixed, math.inf if deadline is None else deadline)
+            each.run(fixed, PASSES, (deadline, deadline), known)
+        return found
+    known, deadline = None, deadline - RESERVE * (deadline - time.monotonic())
+    plan: Plan | None = planner.plan(FIRST)
+    passes = FEWEST
+    while plan:
+        began, before = time.monotonic(), sum(each.passes for each in found.values())
+        for k, each in enumerate(found.values()):
+            if each.side == "lower" and known is None:
+                known = _known(graph, found, plan, deadline)
+            now = time.monotonic()
+            each.run(plan, passes, (now + (deadline - now) / (len(found) - k), deadline), known)
+        if plan.exact:
+            break
+        done = sum(each.passes for each in found.values()) - before
+        pace = (time.monotonic() - began) / max(1, done) / _work(plan)
+        left = deadline - time.monotonic()
+        larger = _larger(planner, plan, fits, left / pace / FEWEST / len(found))
+        if larger is None and passes == FEWEST:  # the first stage goes on
+            larger = plan
+        plan, passes = larger, PASSES
+    return found
+
+
+def _known(graph: FactorGraph, found: dict[Side, Tightened], plan: Plan, deadline: float) -> Ints | None:
+    """A possible configuration for a lower bound, where zeros make one of use."""
+    if plan.exact or not graph.has_zeros:
+        return None
+    upper = found.get("upper")
+    seconds = min(SEARCH, SEARCH_SHARE * (deadline - time.monotonic()))
+    return possible_states(graph, upper.passes_again() if upper and upper.plan else None, max(1.0, seconds))
+
+
+def _fixed(planner: Planner, fits: Callable[[Plan], bool]) -> Plan:
+    """The largest mini-buckets within the memory and `WORK`."""
+    plan = planner.plan(FIRST)
+    return _larger(planner, plan, fits, WORK) or plan
+
+
+def _work(plan: Plan) -> int:
+    """Time of a pass, in that of one entry of a table."""
+    return plan.entries + 5000 * len(plan.nodes)
+
+
+def _larger(planner: Planner, plan: Plan, fits: Callable[[Plan], bool], work: float) -> Plan | None:
+    """The largest mini-buckets beyond those of a plan that memory and the work of a pass allow."""
+    found: Plan | None = None
+    limit = float(max((node.size for node in plan.nodes), default=1))
+    while not (found or plan).exact:
+        limit *= FACTOR
+        larger = planner.plan(limit)
+        if _work(larger) > work or not fits(larger):
+            break
+        found = larger
+    return found

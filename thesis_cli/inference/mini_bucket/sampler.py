@@ -1,0 +1,93 @@
+"""Configurations drawn from the mini-buckets of an upper bound."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError
+from thesis_cli.inference.external.cost_function_search import CostFunctionSearch
+from thesis_cli.inference.mini_bucket.kernels import Proposal, draw
+from thesis_cli.inference.mini_bucket.passes import Passes
+from thesis_cli.models.factor_graph import FactorGraph
+
+BATCH = 1024
+"""Samples drawn at once."""
+
+BATCHES = 4
+"""Batches in which a possible configuration is looked for."""
+
+
+class Sampler:
+    """Draws configurations from the mini-buckets of an upper bound.
+
+    Each variable, the last eliminated first, is drawn from the mixture q = sum_r w_r q_r of what its
+    mini-buckets say, with their Holder weights (Liu, Fisher and Ihler 2015).
+
+    Parameters
+    ----------
+    passes : an upper bound, in its state.
+    variables : number of variables of the model.
+    """
+
+    def __init__(self, passes: Passes, variables: int) -> None:
+        plan, state, shares = passes.plan, passes.state, list[Floats]()
+        passes.forward(shares)
+        nodes, buckets = plan.nodes, plan.buckets[::-1]
+        drawn = [j for bucket in buckets for j in bucket]
+        sizes = np.array([share.size for share in shares], np.int64)
+        starts = np.cumsum(sizes) - sizes
+        strides: list[int] = []
+        for j in drawn:
+            step = nodes[j].shape[0]
+            own = []
+            for k in reversed(nodes[j].shape[1:]):
+                own.append(step)
+                step *= k
+            strides += own[::-1]
+        self._proposal = Proposal(
+            np.array(plan.order[::-1], np.int64),
+            np.array([nodes[bucket[0]].shape[0] for bucket in buckets], np.int64),
+            np.cumsum([0, *(len(bucket) for bucket in buckets)]),
+            np.array([state.weights[j] for j in drawn]),
+            starts[drawn],
+            np.cumsum([0, *(len(nodes[j].scope) - 1 for j in drawn)]),
+            np.array([i for j in drawn for i in nodes[j].scope[1:]], np.int64),
+            np.array(strides, np.int64),
+            np.concatenate([np.empty(0), *shares]),
+        )
+        self._variables = variables
+        self._most = max(map(len, buckets), default=1), int(self._proposal.states.max(initial=1))
+
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[Ints, Floats]:
+        """Independent configurations, shape (variables, count), and ln of weight over bound of each."""
+        uniforms = rng.random((len(self._proposal.variables), count))
+        states = np.zeros((self._variables, count), np.int64)
+        found = np.empty(count)
+        draw(
+            self._proposal, uniforms, states, np.empty((self._most[0], count), np.int64), np.empty(self._most[1]), found
+        )
+        return states, found
+
+
+def possible_states(graph: FactorGraph, upper: Passes | None, seconds: float) -> Ints | None:
+    """A possible configuration: the best one of some samples, or else what a search finds.
+
+    Parameters
+    ----------
+    upper : passes of an upper bound to draw from.
+    seconds : time limit of the search, which needs the package of toulbar2.
+    """
+    if upper is not None:
+        rng, sampler = np.random.default_rng(0), Sampler(upper, len(graph.cardinalities))
+        for _ in range(BATCHES):
+            states, ratios = sampler.draw(rng, BATCH)
+            if (found := ratios > -np.inf).any():
+                possible = states.T[found]
+                return np.asarray(possible[graph.log_potential(possible).argmax()])
+    try:
+        search = CostFunctionSearch(graph, seconds)
+    except InputError:  # the package is missing, or the tables are too large
+        return None
+    values, rows = search.maximise(np.zeros((1, sum(graph.cardinalities))))
+    return rows[0] if values[0] > -np.inf else None

@@ -1,0 +1,4 @@
+"""Samples: exact ones (`draws.py`), and Markov chains (`gibbs.py`) that `annealing.py` turns into ln Z.
+
+Imports no other room.
+"""

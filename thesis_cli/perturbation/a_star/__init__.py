@@ -1,0 +1,1 @@
+"""A* sampling of continuous targets: `a_star.py`, on the tree of `boxes.py`."""

@@ -1,0 +1,295 @@
+r"""Privacy ledger: what the releases of each table have spent together, in a JSON file that people
+can read.
+
+Two rules of composition bound the total. Basic composition adds up epsilons and deltas. zCDP
+composition adds up rhos, where a release without delta has rho = epsilon^2 / 2 (Bun and Steinke
+2016), and OpenDP turns the sum into epsilon at the delta of the limit. Either rule is a privacy
+filter: it holds the limit even if each budget is chosen after looking at earlier releases (Rogers
+et al. 2016; Feldman and Zrnic 2021). A choice between both that depends on the releases would hold
+it at twice the delta only. So the first release of a table fixes the rule of its account: zCDP if
+the limit has a delta and the release has a rho, and basic otherwise. While no release of a zCDP
+account has a delta, its epsilons may be added up instead; this is no exception, because that sum
+holds with delta 0, and both together with the delta of the limit.
+
+The limit holds even if budgets are chosen after looking at earlier releases; a total below it holds
+for budgets that were fixed beforehand.
+
+A spend is on the disk before its noise is drawn, so that a release that fails has spent. A lock
+excludes other processes of the machine. `chain` describes the file and its chain of digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import secrets
+import stat
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.files import default_mode
+from thesis_cli.base.locks import Lock, locked
+from thesis_cli.privacy.accounting.account import UNIT, Account, Rule, Spend, Total, account_key
+from thesis_cli.privacy.accounting.chain import FORMAT, Book, Entry, parse, unique_keys
+from thesis_cli.privacy.mechanisms.mechanism import Budget
+
+__all__ = ["FORMAT", "HOLDS", "Account", "Budget", "Ledger", "Spend", "Total", "accounts_of", "file_identity"]
+
+REMEDY = "it must be a ledger that thesis-cli wrote"
+WAIT = 60.0
+"""Seconds to wait for a ledger that another process uses."""
+HOLDS = (
+    "the limit holds even if budgets are chosen after looking at earlier releases; a total below it holds for budgets"
+    " that were fixed beforehand"
+)
+"""What the ledger promises about composition."""
+
+
+class Ledger:
+    """A ledger file; the first spend creates it.
+
+    Parameters
+    ----------
+    path : path of the file, or of a symbolic link to it.
+    wait : seconds to wait for a process that uses the ledger.
+    unit : unit of privacy of what is spent (`Unit.name`). Budgets of different units do not add up,
+        and an account takes those of its first release only.
+    """
+
+    def __init__(self, path: str | Path, wait: float = WAIT, unit: str = UNIT) -> None:
+        self.path, self.wait, self.unit = Path(path).resolve(), wait, unit
+
+    def accounts(self) -> dict[str, Account]:
+        """Account of every table of the file, by its name in lower case (`account_key`).
+
+        Raises
+        ------
+        InputError, OSError : as for `book`.
+        """
+        return accounts_of(self.book())
+
+    def book(self) -> Book:
+        """Entries of the file, whether or not their chain is whole; none if there is no file.
+
+        Raises
+        ------
+        InputError : the file is not a ledger, or damaged, or no regular file, or has several names.
+        OSError : the file cannot be read.
+        """
+        try:
+            text = self._read()
+            return Book() if text is None else parse(json.loads(text.decode("utf-8"), object_pairs_hook=unique_keys))
+        except json.JSONDecodeError as error:
+            raise InputError(f"it is not JSON: {error.msg}", REMEDY, source=self.path, line=error.lineno) from None
+        except InputError as error:
+            if error.source:
+                raise
+            raise InputError("it is not a privacy ledger", REMEDY, source=self.path) from None
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError):  # also of text that is not UTF-8
+            raise InputError("it is not a privacy ledger", REMEDY, source=self.path) from None
+
+    def check(
+        self,
+        table: str,
+        budget: Budget,
+        *,
+        rho: float | None = None,
+        limit: Budget | None = None,
+        file: str | None = None,
+        named: bool = True,
+    ) -> None:
+        """Refuse what `spend` would refuse now, without a lock and without spending; the arguments
+        are those of `spend`.
+        """
+        self._after(self.book(), _Charge(table, _spend(budget, rho, ""), limit, file, named))
+
+    def spend(
+        self,
+        table: str,
+        budget: Budget,
+        note: str = "",
+        *,
+        rho: float | None = None,
+        limit: Budget | None = None,
+        file: str | None = None,
+        named: bool = True,
+    ) -> Total:
+        """Record the budget of a release; its noise may be drawn once this has returned.
+
+        Parameters
+        ----------
+        table : name of the private table; see `account_key` for names that are equal.
+        rho : rho of the release, if it is rho-zCDP (`Calibration.rho`).
+        limit : limit of the table; required with its first spend, and unchanged from then on.
+        file : identity of the table's file (`file_identity`).
+        named : whether a person chose the name. If not, a file that was charged under another name
+            is refused.
+
+        Returns
+        -------
+        total : what the table has spent, including this release, and the head of the chain.
+
+        Raises
+        ------
+        InputError : the spend would exceed the limit, the limit is missing or differs, rho is
+            negative or missing, the file is known by another name, the ledger is in use for longer
+            than `wait`, is no ledger, or has a broken chain.
+        OSError : the file cannot be written; it is unchanged.
+        """
+        charge = _Charge(table, _spend(budget, rho, note), limit, file, named)
+        remedy = "run the command again when that process has ended"
+        with locked(self.path, remedy, wait=self.wait, private=True) as lock:
+            book, total = self._after(self.book(), charge)
+            self._write(book, lock)
+        return total
+
+    def _after(self, book: Book, charge: _Charge) -> tuple[Book, Total]:
+        """The ledger and the table's total after a spend that is within the limit."""
+        if book.breaks:
+            remedy = "compare it with a copy or a noted head (thesis-cli dp-ledger shows it); nothing is spent"
+            raise self._error(f"the chain of the ledger is broken: {book.breaks[0]}", remedy)
+        table = " ".join(charge.table.encode("utf-8", "replace").decode().split())
+        if not table:
+            raise self._error("the name of the table is empty", "give a name with a letter or a digit")
+        self._check_file(book, charge, table)
+        account = accounts_of(book).get(account_key(table)) or self._opened(table, charge)
+        if account.unit != self.unit:
+            problem = f"the account of table {table} is for the unit of privacy ({account.unit}), not ({self.unit})"
+            raise self._error(problem, "budgets of two units do not add up; give another --name, or the same unit")
+        if charge.limit not in (None, account.limit):
+            raise self._error(f"the budget of table {table} is {_pair(account.limit)}", "it cannot be changed")
+        if account.rule == "zCDP" and charge.spend.zcdp is None:
+            problem = f"the releases of table {table} add up by zCDP, and this one has a delta and no rho"
+            raise self._error(problem, "it must have Gaussian noise, or delta 0")
+        after = replace(account, spent=(*account.spent, charge.spend))
+        total = after.total()
+        if not total.within(account.limit):
+            budget = Budget(charge.spend.epsilon, charge.spend.delta)
+            raise self._error(
+                f"{_pair(budget)} more would exceed the budget {_pair(account.limit)} of table {table}",
+                account.left(),
+            )
+        extended = book.extended(Entry(table, account.limit, account.rule, charge.spend, charge.file, self.unit))
+        return extended, replace(total, head=extended.head)
+
+    def _check_file(self, book: Book, charge: _Charge, table: str) -> None:
+        """Refuse a default name if the file was charged under another one."""
+        if charge.named or charge.file is None:
+            return
+        known = [entry for entry in book.entries if entry.file == charge.file]
+        if known and known[-1].key != account_key(table):
+            other = known[-1].table
+            problem = f"the file of table {table} was charged as table {other}"
+            raise self._error(problem, f"give --name {other}, or --name {table} if it is another table now")
+
+    def _opened(self, table: str, charge: _Charge) -> Account:
+        if charge.limit is None:
+            raise self._error(f"no budget is set for table {table}", "give --limit EPSILON DELTA")
+        rule: Rule = "zCDP" if charge.limit.delta and charge.spend.zcdp is not None else "basic"
+        return Account(charge.limit, rule=rule, name=table, unit=self.unit)
+
+    def _error(self, problem: str, remedy: str) -> InputError:
+        return InputError(problem, remedy, source=self.path)
+
+    def _read(self) -> bytes | None:
+        """Content of the file, or None if there is none; never waits for a pipe or a device."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            os.close(descriptor)
+            raise self._error("it is no regular file", REMEDY)
+        with open(descriptor, "rb") as file:
+            if found.st_nlink > 1:
+                problem = f"it has {found.st_nlink} names (hard links), and a spend would reach only one of them"
+                raise self._error(problem, "give a ledger that has one name; a symbolic link to it is allowed")
+            return file.read()
+
+    def _write(self, book: Book, lock: Lock) -> None:
+        """Replace the file; whenever this stops, either the old file or the new one is there.
+
+        The lock is held, so that temporary files of this ledger are those of killed processes.
+        """
+        for stale in self.path.parent.glob(f".{self.path.name}.{'[0-9a-f]' * 16}.tmp"):
+            stale.unlink(missing_ok=True)
+        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.tmp")
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(temporary, flags, 0o600), "wb") as file:
+                file.write(book.to_json().encode("utf-8", "replace"))
+                file.flush()
+                os.fchmod(file.fileno(), self._mode())
+                os.fsync(file.fileno())
+            if not lock.visible:
+                raise self._error("its lock was removed meanwhile, and nothing is spent", "run the command again")
+            os.replace(temporary, self.path)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        directory = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+    def _mode(self) -> int:
+        """Permissions of the file; those that the process gives to new files if there is none."""
+        with suppress(OSError):
+            return stat.S_IMODE(os.lstat(self.path).st_mode)
+        return default_mode()
+
+
+@dataclass(frozen=True)
+class _Charge:
+    """What a release asks of the ledger, as in `Ledger.spend`."""
+
+    table: str
+    spend: Spend
+    limit: Budget | None
+    file: str | None
+    named: bool
+
+
+def accounts_of(book: Book) -> dict[str, Account]:
+    """Account of every table, by `account_key`."""
+    entries: dict[str, list[Entry]] = {}
+    for entry in book.entries:
+        entries.setdefault(entry.key, []).append(entry)
+    return {
+        key: Account(
+            found[0].limit, tuple(entry.spend for entry in found), found[0].rule, found[0].table, found[0].unit
+        )
+        for key, found in entries.items()
+    }
+
+
+def file_identity(path: str | Path) -> str | None:
+    """Digest of device, number and time of change of a file, which its links and its other names
+    share; None if there is no such file.
+    """
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    text = f"{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _spend(budget: Budget, rho: float | None, note: str) -> Spend:
+    if rho is not None and not 0 <= rho < math.inf:
+        raise InputError(f"rho is {rho:g}", "it must be 0 or above, and finite")
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    return Spend(budget.epsilon, budget.delta, rho, note.encode("utf-8", "replace").decode(), time)
+
+
+def _pair(budget: Budget) -> str:
+    return f"({budget.epsilon:g}, {budget.delta:g})"

@@ -1,0 +1,3 @@
+"""Whether releases keep their guarantee: `runs.py` repeats a release on worst pairs of tables
+(`pairs.py`), `scores.py` tells them apart, `bounds.py` turns that into a bound on epsilon.
+"""

@@ -1,0 +1,1 @@
+"""Noise that makes a vector private (`mechanism.py`, from OpenDP), and whom it protects (`units.py`)."""

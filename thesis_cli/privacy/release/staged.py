@@ -1,0 +1,241 @@
+r"""Adaptive Gaussian releases: a few stages, each the noisy mean of bounded features of the rows.
+
+The features of a stage may depend on the noisy vectors of earlier stages, and otherwise on public
+settings alone. Each stage is rho_k-zCDP by OpenDP's map for its noise; adaptive stages add up to
+sum_k rho_k (Bun and Steinke 2016), and OpenDP converts the largest sum that is within the budget.
+
+Every stage reads the table. Its sensitivity rests on the number N of rows and on the features of a
+single row, so that the promise covers a person whose row is replaced in all passes, even if the
+table changes between two of them. The rows of a pass are counted. A small table is held in memory
+and read once; a larger one is read again, and `Table.chunks` ends the release if it has changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.progress import Tick
+from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.mechanisms.mechanism import (
+    Budget,
+    check_finite,
+    check_gaussian,
+    check_sizes,
+    exponent_of,
+    least_scale,
+    measurement,
+    opendp_name,
+    zcdp_epsilon,
+)
+from thesis_cli.privacy.release.record import Stage, Staged
+from thesis_cli.privacy.release.subspace import counted_blocks
+
+HELD = 2**27
+"""Largest number of coordinates of a table that is held in memory: 1 GiB."""
+STEPS = 50
+
+
+class StagePlan(Protocol):
+    """Features of one stage: public, given the noisy vectors of earlier stages.
+
+    Attributes
+    ----------
+    name : what the stage releases.
+    share : share of the total rho; the shares of all stages add up to at most 1.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def share(self) -> float: ...
+
+    @property
+    def count(self) -> int:
+        """Length of the vector."""
+
+    def mean(self, blocks: Iterable[Rows], jobs: int = 1, progress: Tick | None = None) -> Floats:
+        """Mean of the features over a private table; no order of rows and no number of threads
+        changes a bit.
+        """
+
+    def l2_sensitivity(self, rows: int) -> float:
+        """Bound on the distance of the computed means of two tables of N = `rows` rows that differ
+        in one.
+        """
+
+
+class Stages(Protocol):
+    """Plans of all stages of a release."""
+
+    def stage(self, vectors: Sequence[Floats]) -> StagePlan | None:
+        """The stage after those with these noisy vectors; None after the last."""
+
+
+class StageNoise(Protocol):
+    """Gaussian noise for one stage."""
+
+    def calibrate(self, size: int, l2_sensitivity: float, rho: float) -> tuple[float, float, float]:
+        """Scale, granularity and rho, which is at most the given one."""
+
+    def add(self, vector: Floats, scale: float, granularity: float) -> Floats:
+        """The vector, shape (F,), with noise."""
+
+
+class OpenDPStages:
+    """OpenDP's discrete Gaussian noise at the least scale whose map stays within rho."""
+
+    def calibrate(self, size: int, l2_sensitivity: float, rho: float) -> tuple[float, float, float]:
+        """See `StageNoise.calibrate`."""
+        check_sizes(size, l2_sensitivity)
+        if not 0 < rho < math.inf:
+            raise InputError(f"the rho of a stage is {rho:g}", "it must be above 0 and finite")
+        return _calibrated(size, float(l2_sensitivity), rho)
+
+    def add(self, vector: Floats, scale: float, granularity: float) -> Floats:
+        """See `StageNoise.add`."""
+        exponent = math.frexp(granularity)[1] - 1
+        return np.array(measurement(vector.size, 2, scale, exponent)(vector.tolist()), np.float64)
+
+
+@lru_cache(maxsize=256)
+def _calibrated(size: int, sensitivity: float, rho: float) -> tuple[float, float, float]:
+    exponent, about = exponent_of(sensitivity / math.sqrt(size)), sensitivity / math.sqrt(2 * rho)
+    scale = least_scale(lambda s: measurement(size, 2, s, exponent), sensitivity, rho, (0.9 * about, 1.1 * about))
+    return scale, math.ldexp(1.0, exponent), measurement(size, 2, scale, exponent).map(sensitivity)
+
+
+@lru_cache(maxsize=64)
+def total_rho(budget: Budget) -> float:
+    """Largest rho, to some 1e-12, whose zCDP OpenDP converts to within (epsilon, delta).
+
+    Raises
+    ------
+    InputError : delta is 0.
+    """
+    check_gaussian(budget)
+
+    def fits(rho: float) -> bool:
+        return zcdp_epsilon(rho, budget.delta) <= budget.epsilon
+
+    # rho + 2 sqrt(rho ln(1/delta)) bounds epsilon (Bun and Steinke 2016).
+    root = math.sqrt(math.log(1 / budget.delta))
+    low = high = (budget.epsilon / (math.hypot(root, math.sqrt(budget.epsilon)) + root)) ** 2
+    while not fits(low):
+        low /= 2
+    while fits(high):
+        high *= 2
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+class Rereadable:
+    """Blocks of a table that are read anew each time that they are iterated over."""
+
+    def __init__(self, read: Callable[[], Iterator[Rows]]) -> None:
+        self._read = read
+
+    def __iter__(self) -> Iterator[Rows]:
+        return self._read()
+
+
+class Passes:
+    """A private table for several passes, each of which must have `count` rows.
+
+    Whether it is held in memory depends on `count` and on `width`, the coordinates of an encoded
+    row; both are public.
+
+    Raises
+    ------
+    InputError : (in a pass) another number of rows; a large table that can be read only once.
+    """
+
+    def __init__(self, blocks: Iterable[Rows], count: int, width: int) -> None:
+        self._blocks, self._count, self._small = blocks, count, count * width <= HELD
+        self._held: list[Rows] | None = None
+        self._passes = 0
+
+    def __iter__(self) -> Iterator[Rows]:
+        if self._held is not None:
+            yield from self._held
+            return
+        if self._passes and isinstance(self._blocks, Iterator):
+            raise InputError("the table can be read only once", "give one that can be read again")
+        self._passes += 1
+        kept: list[Rows] = []
+        for block in counted_blocks(self._blocks, self._count):
+            if self._small:
+                kept.append(block)
+            yield block
+        if self._small:
+            self._held = kept
+
+
+def release_stages(
+    stages: Callable[[float], Stages],
+    table: Iterable[Rows],
+    count: int,
+    budget: Budget,
+    spend: Callable[[Budget, float | None], None],
+    noise: StageNoise,
+    read: Callable[[StagePlan, Iterable[Rows]], Floats],
+) -> tuple[Staged, tuple[Stage, ...]]:
+    """Release the vectors of all stages under one budget.
+
+    Parameters
+    ----------
+    stages : function from the total rho to the plans of the stages.
+    table, count : private table, and its number N of rows, which is public; the stages of a table
+        whose number is secret ignore it (`unit_stages`).
+    spend : called once, with the budget and the total rho, after the table was read for the first
+        stage and before any noise is drawn.
+    read : computes the vector of a stage.
+
+    Raises
+    ------
+    InputError : a budget that Gaussian noise does not fit.
+    """
+    total, found = total_rho(budget), list[Stage]()
+    running, left, vectors = stages(total), Fraction(total), list[Floats]()
+    while (plan := running.stage(tuple(vectors))) is not None:
+        rho = min(total * plan.share, _below(left))
+        if rho <= 0 or total * plan.share > rho * (1 + 1e-9):
+            raise ValueError("the shares of the stages must be above 0 and add up to at most 1")
+        sensitivity = plan.l2_sensitivity(count)
+        scale, granularity, spent = noise.calibrate(plan.count, sensitivity, rho)
+        left -= Fraction(spent)
+        if left < 0:
+            raise ValueError("the noise of a stage exceeds its share")
+        vector = check_finite(read(plan, table))
+        if vector.size != plan.count:
+            raise ValueError("the vector of a stage has another size than its plan")
+        if not found:
+            spend(budget, total)
+        vectors.append(noise.add(vector, scale, granularity))
+        values = tuple(vectors[-1].tolist())
+        found.append(Stage(plan.name, plan.share, sensitivity, scale, granularity, spent, values))
+    rho = _above(Fraction(total) - left)
+    epsilon = zcdp_epsilon(rho, budget.delta)
+    assert epsilon <= budget.epsilon  # rho is at most `total`, and OpenDP's map is monotonic
+    name = f"{opendp_name()} make_gaussian, {len(found)} adaptive stages, make_zCDP_to_approxDP"
+    return Staged(name, total, rho, epsilon, budget.delta), tuple(found)
+
+
+def _below(value: Fraction) -> float:
+    """Largest double that is not above a value."""
+    found = float(value)
+    return math.nextafter(found, -math.inf) if Fraction(found) > value else found
+
+
+def _above(value: Fraction) -> float:
+    return -_below(-value)

@@ -1,0 +1,381 @@
+"""Rules between the columns of a schema, such as `experience == age - education - 6` or `a <= b`,
+and synthetic rows that obey them.
+
+Rules are public, and rows are repaired after the noise was drawn, so that they cost no privacy. A
+column that a rule determines is not encoded: it is computed from the others when rows are decoded.
+All other rules are conditions. Rows that break one first exchange values of a column with other
+rows, which keeps the values of each column as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError
+from thesis_cli.privacy.kernels import Rows
+from thesis_cli.privacy.tables.column_values import Values
+from thesis_cli.privacy.tables.columns import Boolean, Category, Column, Integer, Real
+from thesis_cli.privacy.tables.dates import Date
+from thesis_cli.privacy.tables.expressions import Formula, Value, column_value
+
+if TYPE_CHECKING:
+    from thesis_cli.privacy.tables.schema import Schema
+
+Data = dict[str, Floats]
+"""Numbers of rows by column, as `Value.data`."""
+
+DRAWN = 10_000
+"""Rows drawn from the schema, one of which must obey."""
+DONORS = 2000
+"""Largest number of rows that a row is compared with, one by one."""
+SEARCHED = 1000
+"""Largest number of rows that are compared with all of these to exchange values."""
+
+
+@dataclass(frozen=True)
+class Determined:
+    """A column that a rule computes from others: `formula` at `node`, the other side of ==."""
+
+    column: Column
+    formula: Formula
+    node: ast.expr
+
+    def data(self, values: Mapping[str, Value]) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Numbers of the column, and a mask of those that the column may have."""
+        found = self.formula.value(values, self.node).data
+        gaps = np.isnan(found)
+        column = self.column
+        if isinstance(column, Boolean):
+            return found, ~gaps | column.missing
+        low, high, unit = _line(column)
+        steps = found if unit is None else np.rint(found * unit) / unit
+        near = np.clip(steps, low, high)
+        return near, np.where(gaps, column.missing, (near == steps) & (_same_day(column) | (steps == found)))
+
+    def write(self, data: Floats) -> Values:
+        """Values as `Schema.decode` returns them, of numbers."""
+        column = self.column
+        gaps = np.isnan(data)
+        if isinstance(column, Real):
+            return np.where(gaps, math.nan if column.missing else column.low, data)
+        if isinstance(column, Date):
+            values = column.texts(np.where(gaps, column.first / column.units_a_day, data))
+        elif isinstance(column, Boolean):
+            values = data > 0
+        else:
+            values = np.where(gaps, _line(column)[0], data).astype(np.int64)
+        if column.missing:
+            values = values.astype(object)
+            values[gaps] = None
+        return values
+
+
+class Rules:
+    """Rules between columns.
+
+    Parameters
+    ----------
+    columns : columns of a schema.
+    texts : rules; each is a condition (`expressions.Formula`). One of the form `column ==
+        expression` determines the column, if that is a number, a date or a truth value; a
+        condition on a missing value holds.
+
+    Attributes
+    ----------
+    determined : columns that rules determine, in an order in which they can be computed.
+    conditions : the other rules.
+    involved : names of all other columns that the rules are about.
+
+    Raises
+    ------
+    InputError : a rule cannot be read, is no condition, or is an equality of numbers of which none
+        is a column; a column is determined twice or by itself, or may be missing.
+    """
+
+    def __init__(self, columns: tuple[Column, ...], texts: tuple[str, ...]) -> None:
+        by_name = {column.name: column for column in columns}
+        samples = ((column, column.write(np.zeros(1))) for column in columns if texts)
+        sample = {column.name: column_value(column, values) for column, values in samples}
+        found: dict[str, Determined] = {}
+        self.conditions: list[Formula] = []
+        used: dict[str, set[str]] = {}
+        names: set[str] = set()
+        for text in texts:
+            formula = _formula(text, sample)
+            names |= _names(formula, formula.tree)
+            sides = _sides(formula, sample)
+            if not sides:
+                self.conditions.append(formula)
+                continue
+            name, node = next(((n, node) for n, node in sides if n not in found), ("", None))
+            if node is None:
+                raise _wrong(text, f"column {sides[0][0]!r} is determined twice", "leave one of the rules out")
+            found[name], used[name] = Determined(by_name[name], formula, node), _names(formula, node)
+            if not used[name]:
+                raise _wrong(text, f"column {name!r} has a single value", "leave it out of the schema")
+            _check_kind(text, found[name], sample)
+        try:
+            order = list(TopologicalSorter(used).static_order())
+        except CycleError as error:
+            raise _wrong(
+                found[error.args[1][0]].formula.text, "its column determines itself", "change a rule"
+            ) from None
+        self.determined = tuple(found[name] for name in order if name in found)
+        for each in self.determined:
+            for name in used[each.column.name]:
+                if by_name[name].missing and not each.column.missing:
+                    problem = f"{name!r} may be missing, and {each.column.name!r} may not"
+                    raise _wrong(each.formula.text, problem, "write missing = true for both")
+        self.involved = tuple(name for name in by_name if name in names and name not in found)
+        self._columns = by_name
+
+    def complete(self, decoded: Mapping[str, Values]) -> dict[str, Values]:
+        """All columns of decoded rows that lack the determined ones; those are clamped to their
+        bounds.
+        """
+        values = {name: column_value(self._columns[name], decoded[name]) for name in self.involved}
+        made = {}
+        for each in self.determined:
+            made[each.column.name] = each.write(each.data(values)[0])
+            values[each.column.name] = column_value(each.column, made[each.column.name])
+        return {name: made[name] if name in made else decoded[name] for name in self._columns}
+
+    def data(self, decoded: Mapping[str, Values]) -> Data:
+        """Numbers of the columns that the rules are about."""
+        return {name: column_value(self._columns[name], decoded[name]).data for name in self.involved}
+
+    def broken(self, data: Data) -> Ints:
+        """Number of rules that each row breaks; `data` has the involved columns."""
+        count = len(next(iter(data.values()))) if data else 0
+        values = {name: _value(self._columns[name], numbers) for name, numbers in data.items()}
+        found = np.zeros(count, np.int64)
+        for each in self.determined:
+            numbers, allowed = each.data(values)
+            values[each.column.name] = _value(each.column, np.broadcast_to(numbers, count))
+            found += ~allowed
+        for formula in self.conditions:
+            found += formula.truth(values) == 0
+        return found
+
+
+def obey(schema: Schema, rows: Rows) -> Rows:
+    """Rows that obey the rules of their schema; those that do already hardly change.
+
+    A row that breaks rules exchanges the value of a column with the nearest row, by rank, such that
+    the two break fewer. If there is none, it takes a value from another row without giving its own;
+    if that is not enough, all columns that rules are about, from the nearest row that obeys.
+
+    Raises
+    ------
+    InputError : no row of many drawn from the schema obeys.
+    """
+    rules = schema.between
+    if not rules.involved:
+        return rows
+    data = rules.data(schema.decode(rows))
+    source = {name: np.arange(len(rows)) for name in rules.involved}
+    bad = np.flatnonzero(rules.broken(data))
+    for both in (True, False):
+        for name, step in _steps(rules.involved, len(rows)):
+            if not len(bad):
+                break
+            touched = _exchange(rules, data, source, bad, name, step, both=both)
+            bad = np.union1d(bad, touched)
+            bad = bad[rules.broken(_some(data, bad)) > 0]
+        if both:
+            _exchange_each(rules, data, source, bad[:SEARCHED])
+            bad = np.flatnonzero(rules.broken(data)) if len(bad) else bad
+    places = _places(schema)
+    found = Rows(rows.reals.copy(), rows.codes.copy())
+    for name, taken in source.items():
+        real, code = places[name]
+        found.reals[:, real], found.codes[:, code] = rows.reals[taken, real], rows.codes[taken, code]
+    if len(bad):
+        good = np.setdiff1d(np.arange(len(rows)), bad)
+        donors = found[good[:: -(-len(good) // DONORS)]] if len(good) else drawn(schema)
+        nearest = _nearest(found[bad], donors)
+        for real, code in (places[name] for name in source):
+            found.reals[bad, real], found.codes[bad, code] = donors.reals[nearest, real], donors.codes[nearest, code]
+    return found
+
+
+def drawn(schema: Schema) -> Rows:
+    """Rows that obey, of many drawn uniformly from the schema; always the same.
+
+    Raises
+    ------
+    InputError : there are none.
+    """
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, schema.cardinalities, (DRAWN, len(schema.cardinalities)))
+    rows = Rows(rng.random((DRAWN, schema.reals)), codes)
+    rules = schema.between
+    found = rows[rules.broken(rules.data(schema.decode(rows))) == 0] if rules.involved else rows
+    if not len(found):
+        problem = f"none of {DRAWN:,} rows drawn from the schema obeys its rules"
+        raise InputError(problem, "its bounds and levels must allow rows that obey")
+    return found
+
+
+def _places(schema: Schema) -> dict[str, tuple[slice, slice]]:
+    """Places of each encoded column among the reals and among the codes; there are 0 or 1 of
+    each.
+    """
+    found, d, c = {}, 0, 0
+    for column in schema.encoded:
+        after = d + column.on_line, c + bool(column.cardinality)
+        found[column.name] = slice(d, after[0]), slice(c, after[1])
+        d, c = after
+    return found
+
+
+def _exchange(
+    rules: Rules, data: Data, source: dict[str, Ints], bad: Ints, name: str, step: int, *, both: bool
+) -> Ints:
+    """Exchange the value of a column with the row so many ranks away, where the two then break fewer
+    rules; or take its value, where the row then breaks fewer. Returns those other rows.
+    """
+    order = np.argsort(data[name], kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    at = rank[bad] + step
+    inside = (at >= 0) & (at < len(order))
+    pairs = np.column_stack([bad[inside], order[at[inside]]])
+    if both:  # each row in one exchange at most
+        first = np.zeros(pairs.size, bool)
+        first[np.unique(pairs, return_index=True)[1]] = True
+        pairs = pairs[first.reshape(-1, 2).all(1)]
+    rows, partners = pairs.T
+    before = _some(data, pairs.T.ravel())
+    fewer = rules.broken({**before, name: np.roll(before[name], len(rows))}) - rules.broken(before)
+    given, taken = np.split(fewer, 2)[::-1] if len(rows) else (fewer, fewer)
+    chosen = (taken + given if both else taken) < 0
+    rows, partners = rows[chosen], partners[chosen]
+    for array in (data[name], source[name]):
+        if both:
+            array[rows], array[partners] = array[partners], array[rows]
+        else:
+            array[rows] = array[partners]
+    return np.asarray(partners)
+
+
+def _exchange_each(rules: Rules, data: Data, source: dict[str, Ints], bad: Ints) -> None:
+    """Exchange values as `_exchange`, row by row, with any of many others: those that leave the
+    fewest rules broken, the nearest by rank among them.
+    """
+    count = len(next(iter(data.values())))
+    others = np.arange(0, count, -(-count // DONORS))
+    for row in bad:
+        for name in rules.involved:
+            rows = np.full(len(others), row)
+            before = _some(data, np.concatenate([rows, others]))
+            after = {**before, name: np.roll(before[name], len(others))}
+            fewer = (rules.broken(after) - rules.broken(before)).reshape(2, -1).sum(0)
+            if fewer.min(initial=0) < 0:
+                ranks = np.argsort(np.argsort(data[name], kind="stable"), kind="stable")
+                best = others[np.lexsort((abs(ranks[others] - ranks[row]), fewer))[0]]
+                for array in (data[name], source[name]):
+                    array[[row, best]] = array[[best, row]]
+
+
+def _some(data: Data, rows: Ints) -> Data:
+    return {name: numbers[rows] for name, numbers in data.items()}
+
+
+def _steps(names: tuple[str, ...], count: int) -> Iterator[tuple[str, int]]:
+    """Columns and differences of ranks, small ones first."""
+    step = 1
+    while step < count:
+        for sign in (1, -1):
+            for name in names:
+                yield name, sign * step
+        step = max(step + 1, step * 9 // 8)
+
+
+def _nearest(rows: Rows, donors: Rows) -> Ints:
+    """Place of the donor nearest to each row, by encoded numbers and levels."""
+    found = np.empty(len(rows), np.int64)
+    for i in range(len(rows)):
+        apart = ((donors.reals - rows.reals[i]) ** 2).sum(1) + (donors.codes != rows.codes[i]).sum(1)
+        found[i] = int(apart.argmin())
+    return found
+
+
+def _value(column: Column, data: Floats) -> Value:
+    """Numbers of a column as `column_value` has them."""
+    if isinstance(column, Category):
+        return Value(data, "text", column.levels, column.ordered)
+    if isinstance(column, Boolean):
+        return Value(data, "truth")
+    return Value(data, "number", date=column.kind if isinstance(column, Date) else "")
+
+
+def _line(column: Column) -> tuple[float, float, float | None]:
+    """Bounds of a column's numbers, and how many of them make 1; None if all numbers between
+    belong to it.
+    """
+    if isinstance(column, Date):
+        return column.first / column.units_a_day, column.last / column.units_a_day, column.units_a_day
+    assert isinstance(column, Real | Integer)
+    return column.low, column.high, None if isinstance(column, Real) else 1
+
+
+def _same_day(column: Column) -> bool:
+    """Whether numbers are rounded, because seconds are no exact parts of a day."""
+    return isinstance(column, Date) and column.units_a_day > 1
+
+
+def _formula(text: str, sample: Mapping[str, Value]) -> Formula:
+    """A rule that can be evaluated."""
+    try:
+        formula = Formula(text)
+        formula.truth(sample)
+    except InputError as error:
+        raise _wrong(text, error.problem, error.remedy) from None
+    return formula
+
+
+def _sides(formula: Formula, sample: Mapping[str, Value]) -> list[tuple[str, ast.expr]]:
+    """Columns that a rule may determine, and what they are equal to; none if it is no equality of
+    numbers or truth values.
+    """
+    tree = formula.tree
+    if not (isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.ops[0], ast.Eq)):
+        return []
+    found, pair = [], (tree.left, tree.comparators[0])
+    for side, other in (pair, pair[::-1]):
+        name = formula.column_name(side) if isinstance(side, ast.Name) else ""
+        if name in sample and sample[name].kind == "text":
+            return []
+        if name and name not in _names(formula, other):
+            found.append((name, other))
+    if not found:
+        remedy = "one side must be a column that the other side has not, as in `a == b - c`"
+        raise _wrong(formula.text, "no column is alone on a side of ==", remedy)
+    return found
+
+
+def _names(formula: Formula, node: ast.expr) -> set[str]:
+    """Columns in a part of a rule."""
+    called = {id(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
+    parts = (part for part in ast.walk(node) if isinstance(part, ast.Name) and id(part) not in called)
+    return {formula.column_name(part) for part in parts}
+
+
+def _check_kind(text: str, each: Determined, sample: Mapping[str, Value]) -> None:
+    name, found = each.column.name, each.formula.value(sample, each.node)
+    if (found.kind, bool(found.date)) != (sample[name].kind, bool(sample[name].date)):
+        raise _wrong(text, f"the sides of == differ in kind at {name!r}", "both must be numbers, dates or truths")
+
+
+def _wrong(text: str, problem: str, remedy: str) -> InputError:
+    return InputError(f"rule {text!r}: {problem}", remedy)

@@ -1,0 +1,357 @@
+"""Public description of a private table: columns, bounds, levels, kernel; it encodes rows and
+decodes them.
+
+A schema is public input: its author takes bounds and levels from public knowledge (a code book, a
+law, common sense), never from the table. No code here looks at values to choose a bound, a level, a
+bandwidth or a default.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING as REQUIRED
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.base.arrays import Floats
+from thesis_cli.base.errors import InputError
+from thesis_cli.base.wording import nearest
+from thesis_cli.privacy.kernels import Kernel, Rows
+from thesis_cli.privacy.tables.column_values import Values, check_kernel, first_double, wrong
+from thesis_cli.privacy.tables.columns import KINDS, Boolean, Category, Column, Integer, Real
+from thesis_cli.privacy.tables.constraints import Rules
+from thesis_cli.privacy.tables.dates import Date, DateTime
+
+__all__ = [
+    "Boolean",
+    "Category",
+    "Column",
+    "Date",
+    "DateTime",
+    "Integer",
+    "Real",
+    "Schema",
+    "Unknown",
+    "Values",
+    "template",
+]
+
+Unknown = Literal["error", "missing"]
+
+EXPONENT = 4.0  # mean of -ln k over two independent uniform rows, if the schema does not set the kernel
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The public columns of a private table, and the kernel on its rows.
+
+    Attributes
+    ----------
+    columns : at least one, all of different names. The release leaves out the table's other
+        columns.
+    gamma, rho : parameters of the kernel, for columns that do not set their own.
+    rules : conditions between columns that synthetic rows obey (`constraints.Rules`); private rows
+        may break them.
+    between : the rules, parsed.
+    encoded : columns of encoded rows: all that no rule determines.
+
+    Raises
+    ------
+    InputError : there are no columns, two have one name, gamma or rho is out of range, or `Rules`
+        refuses a rule.
+    """
+
+    columns: tuple[Column, ...]
+    gamma: float | None = None
+    rho: float | None = None
+    rules: tuple[str, ...] = ()
+    between: Rules = field(init=False, repr=False, compare=False)
+    encoded: tuple[Column, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise InputError("the schema has no columns", "add a table [columns.NAME] for each column")
+        twice = first_double(self.names)
+        if twice is not None:
+            raise wrong(twice, "it is listed twice", "list every column once")
+        check_kernel("the kernel", self.gamma, self.rho)
+        if not (isinstance(self.rules, tuple) and all(isinstance(rule, str) for rule in self.rules)):
+            raise InputError("the rules are not a list of texts", 'write rules = ["a <= b"]')
+        object.__setattr__(self, "between", Rules(self.columns, self.rules))
+        determined = [each.column for each in self.between.determined]
+        object.__setattr__(self, "encoded", tuple(c for c in self.columns if c not in determined))
+        if not self.encoded:
+            raise InputError("rules determine all columns", "leave one of them out")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def names_read(self) -> tuple[str, ...]:
+        """Names of the columns that are read from tables, in order: those that are encoded."""
+        return tuple(column.name for column in self.encoded)
+
+    @property
+    def reals(self) -> int:
+        """Number D of real coordinates of an encoded row."""
+        return sum(column.on_line for column in self.encoded)
+
+    @property
+    def cardinalities(self) -> tuple[int, ...]:
+        """Number of levels of each of the C codes of an encoded row."""
+        return tuple(column.cardinality for column in self.encoded if column.cardinality)
+
+    def kernel(self) -> Kernel:
+        """Kernel on encoded rows; it depends on the schema alone.
+
+        By default, gamma = 6 s / T and rho = exp(-s / (T (1 - 1/L))), with s = 4, T = D + C
+        coordinates in all, and L levels. The squared distance of two independent uniform numbers is
+        1/6 on average, and two uniform levels differ with probability 1 - 1/L, so each coordinate
+        adds s / T to the mean of -ln k of two unrelated rows. Their k is then about exp(-4)
+        whatever the number of columns: not near 1, where all rows look alike, and not near 0, where
+        no row is informative about another.
+        """
+        share = EXPONENT / (self.reals + len(self.cardinalities))
+        gamma = 6 * share if self.gamma is None else self.gamma
+        return Kernel(
+            np.array([gamma if c.gamma is None else c.gamma for c in self.encoded if c.on_line], dtype=np.float64),
+            np.array([self._rho(c, share) for c in self.encoded if c.cardinality], dtype=np.float64),
+        )
+
+    def _rho(self, column: Column, share: float) -> float:
+        if column.rho is not None:
+            return column.rho
+        return math.exp(-share / (1 - 1 / column.cardinality)) if self.rho is None else self.rho
+
+    def encode(self, columns: Mapping[str, Values], first_row: int = 1, unknown: Unknown = "error") -> Rows:
+        """Encode the rows of a part of the table.
+
+        Parameters
+        ----------
+        columns : arrays of N values by name: numbers, texts, booleans or objects; columns that the
+            schema lacks are ignored. None, NaN and, unless they are levels, `columns.MISSING_TEXTS`
+            are missing values.
+        first_row : number of the first of these rows in the table, for errors.
+        unknown : treatment of a value that is not a level or has the wrong type: an error, or
+            (`missing`, in columns that may have missing values) a missing value. The error depends
+            on private values: it is only for people who may see the table, names the place and not
+            the value, and must end the release.
+
+        Raises
+        ------
+        InputError : a column is missing, or has an unknown, wrong or (unless allowed) missing
+            value.
+        """
+        self.check_names(columns)
+        lengths = {len(columns[name]) for name in self.names_read}
+        if len(lengths) > 1:
+            raise InputError("the columns differ in length", "they must be columns of one table")
+        (count,) = lengths
+        reals = np.empty((count, self.reals))
+        codes = np.empty((count, len(self.cardinalities)), np.int64)
+        d = c = 0
+        for column in self.encoded:
+            found = column.read(np.asarray(columns[column.name]))
+            if unknown == "missing" and column.missing:
+                found[found < 0] = np.nan
+            gaps = np.isnan(found)
+            _check_readable(column, found, gaps, first_row)
+            if column.on_line:
+                reals[:, d] = np.where(gaps, 0.5, found)
+                d += 1
+                found = np.zeros(count)
+            if column.cardinality:
+                codes[:, c] = np.where(gaps, column.cardinality - 1, found)
+                c += 1
+        return Rows(reals, codes)
+
+    def decode(self, rows: Rows) -> dict[str, Values]:
+        """Decode rows into an array of N values for each name of a column.
+
+        The values are float64, int64, str or bool by the kind of the column; dates are ISO texts.
+        Missing values are NaN among float64; a column of another kind that may have them is an
+        array of objects, with None for missing. Columns that rules determine are computed, from
+        reals rounded as in files, so that the rules hold of the file too. Coordinates beyond [0, 1] are clamped.
+        """
+        columns: dict[str, Values] = {}
+        d = c = 0
+        for column in self.encoded:
+            gaps = np.zeros(len(rows), bool)
+            found = np.zeros(len(rows))
+            if column.cardinality:
+                found = rows.codes[:, c].astype(np.float64)
+                gaps = found == column.cardinality - 1 if column.missing else gaps
+                c += 1
+            if column.on_line:
+                found = np.clip(rows.reals[:, d], 0, 1)
+                d += 1
+            values = column.write(np.where(gaps, 0, found))
+            if column.missing:
+                values = values.astype(np.float64 if column.kind == "real" else object)
+                values[gaps] = np.nan if column.kind == "real" else None
+            columns[column.name] = column.rounded(values) if self.rules and isinstance(column, Real) else values
+        return self.between.complete(columns) if self.rules else columns
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuse a table that lacks a column (`InputError`), unless a rule determines it."""
+        names = tuple(names)
+        for name in self.names_read:
+            if name not in names:
+                raise InputError(f"the table has no column {name!r}", nearest(name, names, "its columns are"))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a TOML file as `parse` does; errors name the file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except OSError as error:
+            raise InputError(f"it cannot be read ({error.strerror})", "give a schema in TOML", source=path) from None
+        except UnicodeDecodeError:
+            raise InputError("it is not UTF-8", "give a schema in TOML", source=path) from None
+        try:
+            return cls.parse(text)
+        except InputError as error:
+            raise InputError(error.problem, error.remedy, source=path, line=error.line) from None
+
+    @classmethod
+    def parse(cls, text: str) -> Schema:
+        """Read a schema from TOML.
+
+        A table `[columns.NAME]` for each column has `type` (`real`, `integer`, `category`,
+        `boolean`, `date`, `datetime`) and the attributes of `Real`, `Integer`, `Category`,
+        `Boolean`, `Date` or `DateTime`; a table `[kernel]` may have `gamma` and `rho`, a table
+        `[constraints]` the list `rules`.
+
+        Raises
+        ------
+        InputError : the text is not TOML, a key is unknown, or an attribute is missing or out of
+            range; names the column.
+        """
+        try:
+            content = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:  # of a number of 5,000 digits, or a deep nest
+            raise _not_toml(str(error)) from None
+        keys = {"columns": (), "kernel": ("gamma", "rho"), "constraints": ("rules",)}
+        _check_keys("", content, tuple(keys))
+        columns, *others = (_table(f"[{key}]", content.get(key, {})) for key in keys)
+        for key, found in zip(("kernel", "constraints"), others, strict=True):
+            _check_keys(f"[{key}]: ", found, keys[key])
+        rules = others[1].get("rules", [])
+        rules = tuple(rules) if isinstance(rules, list) else rules
+        return cls(tuple(_column(name, entry) for name, entry in columns.items()), **others[0], rules=rules)
+
+    def to_toml(self) -> str:
+        """Text that `parse` reads as this schema."""
+        kernel = [f"{key} = {value!r}" for key in ("gamma", "rho") if (value := getattr(self, key)) is not None]
+        blocks = [["[kernel]", *kernel]] if kernel else []
+        for column in self.columns:
+            values = [(f.name, getattr(column, f.name), f.default) for f in fields(column) if f.name != "name"]
+            keys = [f"{key} = {_toml(value)}" for key, value, default in values if value != default]
+            blocks.append([f"[columns.{_key(column.name)}]", f'type = "{column.kind}"', *keys])
+        if self.rules:
+            blocks.append(["[constraints]", f"rules = {_toml(self.rules)}"])
+        return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def template(columns: Mapping[str, str]) -> str:
+    """Schema to fill in, made from the columns' names and storage types alone, never from values.
+
+    Bounds, levels, and types that the storage leaves open (`text`) are comments to complete. Until
+    they are, `Schema.parse` reports what the first such column lacks.
+
+    Parameters
+    ----------
+    columns : storage type by name of column, as `Table.columns` has them.
+    """
+    blocks = [
+        "# Everything in this file is public: take bounds and levels from what is known without the table.\n"
+        "# Complete what is marked TODO. Remove a column's block to leave the column out of the release.\n"
+        "# Values beyond the bounds are clamped. missing = true allows missing values in a column.\n"
+    ]
+    bounds = dict.fromkeys(("real", "integer"), "# TODO low = \n# TODO high = \n")
+    bounds |= dict.fromkeys(("date", "datetime"), '# TODO low = "..."  # as in "2020-01-31"\n# TODO high = "..."\n')
+    open_type = (
+        '# TODO type = "category"  # or "real", "integer", "boolean", "date", "datetime"\n'
+        '# TODO levels = ["...", "..."]  # of a category; ordered = true where neighbours are alike\n'
+        "# TODO low = , high =  # of a real or an integer, on lines of their own\n"
+    )
+    for name, storage in columns.items():
+        head = f'type = "{storage}"\n' if storage in KINDS else open_type
+        rest = bounds.get(storage, "")
+        blocks.append(f"[columns.{_key(name)}]\n{head}{rest}# missing = true\n")
+    return "\n".join(blocks)
+
+
+def _check_readable(column: Column, found: Floats, gaps: npt.NDArray[np.bool_], first_row: int) -> None:
+    """Refuse values that the schema does not allow; the error names the first place, not the value,
+    which is private.
+    """
+    refused = (found < 0) | (gaps & (not column.missing))
+    if refused.any():
+        at = int(refused.argmax())
+        if gaps[at]:
+            raise wrong(
+                column.name, f"row {first_row + at} has no value", "it must have one, or the schema missing = true"
+            )
+        raise wrong(column.name, f"row {first_row + at} cannot be read", f"it must be {column.content}")
+
+
+def _not_toml(message: str) -> InputError:
+    place = re.search(r" \(at line (\d+), column \d+\)$", message)
+    line = int(place[1]) if place else None
+    double = re.search(r"Cannot (?:declare|overwrite|redefine).*?'columns', (['\"])(.*?)\1", message)
+    if double:
+        return InputError(f"column {double[2]!r} is listed twice", "list it once", source="schema", line=line)
+    return InputError(f"it is not TOML: {message.partition(' (at')[0]}", source="schema", line=line)
+
+
+def _table(where: str, found: object) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise InputError(f"{where} is not a table", "it must be a table of keys")
+    return found
+
+
+def _check_keys(where: str, found: Iterable[str], known: tuple[str, ...]) -> None:
+    for key in found:
+        if key not in known:
+            raise InputError(f"{where}unknown key {key!r}", nearest(key, known, "the keys are"))
+
+
+def _column(name: str, found: object) -> Column:
+    entry = dict(_table(f"column {name!r}", found))
+    if "type" not in entry:
+        raise wrong(name, "it has no type", f"its type must be {', '.join(KINDS)}")
+    kind = entry.pop("type")
+    kind = "datetime" if kind == "timestamp" else kind
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise wrong(name, f"unknown type {kind!r}", nearest(str(kind), KINDS, "the types are"))
+    keys = {f.name: f.default for f in fields(KINDS[kind]) if f.name != "name"}
+    _check_keys(f"column {name!r}: ", entry, ("type", *keys))
+    for key, default in keys.items():
+        if default is REQUIRED and key not in entry:
+            raise wrong(name, f"it has no {key}", f"write a public one: {key} = ...")
+    if isinstance(entry.get("levels"), list):
+        entry["levels"] = tuple(str(x) if type(x) is int else x for x in entry["levels"])
+    return KINDS[kind](name, **entry)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -1,0 +1,133 @@
+"""Guides: what tells a search, task by task, which operations to try first.
+
+A guide sees a batch of tasks at once and gives an order for each, as a neural network would. The
+prior is the guide that gives every task the same order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.synthesis.language.dsl import INT, LIST, Type
+from thesis_cli.synthesis.search.solver import Order
+
+if TYPE_CHECKING:
+    from thesis_cli.synthesis.corpus.corpus import Corpus
+    from thesis_cli.synthesis.language.task import Task
+
+
+@runtime_checkable
+class Guide(Protocol):
+    """A source of orders."""
+
+    @property
+    def identity(self) -> str:
+        """Name and version, or a digest: guides of one identity give a task the same order.
+        Journals and records keep it."""
+
+    def orders(self, tasks: Sequence[Task]) -> Sequence[Order | None]:
+        """The order for each task, in the order of the tasks; None where the prior is to decide.
+        Deterministic."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The guide that gives every task the same order: a prior."""
+
+    order: Order
+
+    @property
+    def identity(self) -> str:
+        """`fixed` and a digest of the order."""
+        return f"fixed {digest(self.order)}"
+
+    def orders(self, tasks: Sequence[Task]) -> list[Order]:
+        """The order, once for each task."""
+        return [self.order] * len(tasks)
+
+
+Types = tuple[int, int, Type]
+"""Number of inputs that are numbers, number of those that are lists, and type of the output."""
+
+
+@dataclass(frozen=True)
+class ByTypes:
+    """The guide that looks only at types: it has an order for each types of inputs and output.
+
+    It is the least that a guide can know of a task, and what a better one is compared with.
+
+    Attributes
+    ----------
+    known : orders by types.
+    other : the order for all other tasks.
+    """
+
+    known: Mapping[Types, Order]
+    other: Order
+
+    @classmethod
+    def counted(cls, corpus: Corpus) -> ByTypes:
+        """Shares of the programs of a corpus, those to train on, that use each function and lambda.
+
+        Each count starts with one program that uses it and one that does not, so that no
+        probability is 0 or 1.
+        """
+        import numpy as np
+
+        rows = np.flatnonzero(~corpus.test).tolist()
+        groups: dict[Types, list[int]] = {}
+        for row in rows:
+            program = corpus.program(row)
+            groups.setdefault(_types(program.inputs, program.output), []).append(row)
+
+        def share(of: Sequence[int]) -> Order:
+            return Order(tuple(((corpus.attributes[of].sum(axis=0) + 1) / (len(of) + 2)).tolist()))
+
+        return cls({types: share(of) for types, of in groups.items()}, share(rows))
+
+    @property
+    def identity(self) -> str:
+        """`by types` and a digest of all orders."""
+        parts = sorted((*map(str, types), digest(order)) for types, order in self.known.items())
+        return f"by types {_hash([digest(self.other), *parts])}"
+
+    def orders(self, tasks: Sequence[Task]) -> list[Order]:
+        """The order of the types of each task."""
+        return [self.known.get(_types(task.inputs, task.output), self.other) for task in tasks]
+
+
+def orders_of(guide: Guide, tasks: Sequence[Task], prior: Order | None = None) -> list[Order]:
+    """What a guide gives for tasks.
+
+    Parameters
+    ----------
+    prior : the order of tasks for which the guide has none.
+
+    Raises
+    ------
+    InputError : it does not give an `Order` for each; only with a prior may it give None.
+    """
+    given = list(guide.orders(tasks))
+    found = [prior if order is None else order for order in given]
+    if len(found) != len(tasks) or not all(isinstance(order, Order) for order in found):
+        kinds = ", ".join(sorted({type(order).__name__ for order in given})) or "nothing"
+        problem = f"the guide {guide.identity} gives {len(found):,} orders ({kinds}) for {len(tasks):,} tasks"
+        raise InputError(problem, "it must give one Order for each task")
+    return [order for order in found if order is not None]
+
+
+def digest(order: Order) -> str:
+    """A short name of the probabilities of an order."""
+    return _hash([float(p) for p in order.probabilities])
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
+
+
+def _types(inputs: Sequence[Type], output: Type) -> Types:
+    return inputs.count(INT), inputs.count(LIST), output

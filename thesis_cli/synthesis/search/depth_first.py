@@ -1,0 +1,362 @@
+"""Depth-first search, which runs programs line by line (section 5.4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.base.compilation import Stopwatch
+from thesis_cli.synthesis.language.dsl import DEFAULT, INT, OPERATIONS, Semantics, Value
+from thesis_cli.synthesis.language.packing import pack, refuse
+from thesis_cli.synthesis.language.program import Line, Program, program_on
+from thesis_cli.synthesis.language.sameness import Kept
+from thesis_cli.synthesis.language.task import Example, Task, check
+from thesis_cli.synthesis.search.refutation import refutation
+from thesis_cli.synthesis.search.solver import Limits, Order, Solution, Stop
+from thesis_cli.synthesis.search.spaces import ALL as ALL
+from thesis_cli.synthesis.search.spaces import NONE as NONE
+from thesis_cli.synthesis.search.spaces import Pruning as Pruning
+from thesis_cli.synthesis.search.spaces import Space, bands
+
+Lanes = npt.NDArray[np.int16]
+Flags = npt.NDArray[np.bool_]
+
+SLICE = 2**16
+"""Lines tried before the clock is looked at again: some milliseconds."""
+
+ROOM = 2**8
+"""Programs that are found before those that do the same are sorted out."""
+
+
+class Clock(Stopwatch):
+    """A stopwatch and a counter of work, each with a limit; it starts when it is made, and stands still
+    while code is compiled.
+
+    Attributes
+    ----------
+    nodes : programs examined so far, which searches add to.
+    """
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__()
+        self.nodes = 0
+        self._timeout, self._most = (limits.timeout, limits.nodes) if limits else (None, None)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a limit is reached."""
+        return self.stop == "nodes" or (self._timeout is not None and self.seconds >= self._timeout)
+
+    @property
+    def stop(self) -> Stop:
+        """Which limit it is that is reached, if one is."""
+        return "nodes" if self._most is not None and self.nodes >= self._most else "timeout"
+
+
+@cache
+def prepare() -> None:
+    """Compile the search, or load it, before any clock runs; compiling takes some ten seconds."""
+    task = Task("any", (Example(((0,),), 0),))
+    Examination(task, DEFAULT, 1, Space((0,))).advance()
+
+
+class Examination:
+    """Depth-first examination of the programs of one length, a slice at a time.
+
+    Parameters
+    ----------
+    task, semantics : what programs must fit.
+    length : T, number of lines.
+    space : which programs.
+    count : programs at which it ends.
+    pruning : what it leaves out.
+    lazily : whether a last line is run on an example only if it fits those before it.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        semantics: Semantics,
+        length: int,
+        space: Space,
+        count: int = 1,
+        pruning: Pruning = ALL,
+        lazily: bool = True,
+    ) -> None:
+        from thesis_cli.synthesis.language.operation_kernels import bounds_of
+        from thesis_cli.synthesis.search.depth_first_kernels import Problem, State
+        from thesis_cli.synthesis.search.moves_kernels import Rules
+
+        inputs = len(task.inputs)
+        columns = [[example.inputs[i] for example in task.examples] for i in range(inputs)]
+        pool = pack(columns, inputs + length + 1)
+        pool[-1] = pack([[example.output for example in task.examples]], 1)
+        variables = inputs + length
+        self._task = task
+        self._problem = Problem(
+            pool=pool,
+            bounds=bounds_of(semantics),
+            types=np.array([kind is INT for kind in task.inputs] + [False] * length),
+            result_is_int=task.output is INT,
+            rules=Rules(
+                inputs=inputs,
+                length=length,
+                order=np.array(space.operations, dtype=np.int64),
+                fresh=np.array(space.fresh, dtype=np.bool_),
+                ends=space.ends(task, pruning),
+                pruning=int(pruning),
+            ),
+            probe=max(range(len(task.examples)), key=lambda m: _size(task.examples[m].output)),
+            lazily=lazily,
+            costs=np.array(space.costs, dtype=np.int64),
+            least=space.least,
+            most=space.most,
+        )
+        self._state = State(
+            counts=np.zeros(4, dtype=np.int64),
+            cursor=np.zeros(length, dtype=np.int64),
+            sizes=np.array([-1, *[0] * (length - 1)]),
+            uses=np.zeros(variables, dtype=np.int64),
+            valid=np.ones(length + 1, dtype=np.bool_),
+            choices=np.zeros((length, len(space.operations) * variables**2, 3), dtype=np.int64),
+            chosen=np.zeros((length, 3), dtype=np.int64),
+            variables=np.zeros((4, variables + 1), dtype=np.int64),
+            ends=np.zeros((4 * variables, len(space.operations) * 2 * variables, 3), dtype=np.int64),
+            known=np.zeros(4 * variables, dtype=np.int64),
+            short=np.zeros(variables, dtype=np.bool_),
+            found=np.zeros((count, length, 3), dtype=np.int64),
+            spent=np.zeros(length + 1, dtype=np.int64),
+        )
+
+    def begin(self, lines: npt.NDArray[np.int64], values: Lanes, types: Flags) -> None:
+        """Begin anew, with the programs that have given first lines.
+
+        No program is left out because one of these lines could stand elsewhere.
+
+        Parameters
+        ----------
+        lines : operation and arguments of each, shape (k, 3), k < T, as in `execution.Pool`.
+        values : of the inputs and these lines, shape (inputs + k, .).
+        types : whether they are numbers, shape (inputs + k,).
+        """
+        state, k = self._state, len(lines)
+        self._problem.pool[: len(values)] = values
+        self._problem.types[: len(types)] = types
+        state.chosen[:k], state.chosen[:k, 0] = lines, -1  # before all others in order
+        state.uses[:] = 0
+        np.add.at(state.uses, lines[:, 1:], 1)
+        state.valid[: k + 1] = True
+        state.cursor[: k + 1] = state.sizes[:k] = state.spent[: k + 1] = 0
+        state.sizes[k], state.known[:] = -1, -1
+        state.counts[0] = k
+        state.counts[3] = 0
+
+    def advance(self, budget: int = SLICE) -> bool:
+        """Examine some more programs; returns whether to go on."""
+        from thesis_cli.synthesis.search.depth_first_kernels import PAUSED, search
+
+        return bool(search(self._problem, self._state, budget) == PAUSED)
+
+    @property
+    def nodes(self) -> int:
+        """Programs examined so far."""
+        return int(self._state.counts[2])
+
+    @property
+    def full(self) -> bool:
+        """Whether it ended because it had found enough; `take` makes room to go on."""
+        return bool(self._state.counts[3] == len(self._state.found))
+
+    def take(self) -> list[Program]:
+        """Programs found since they were taken last."""
+        found = self.programs
+        self._state.counts[3] = 0
+        return found
+
+    @property
+    def programs(self) -> list[Program]:
+        """Programs found and not taken, in order."""
+        return [program_on(self._task.inputs, lines) for lines in self.found]
+
+    @property
+    def found(self) -> list[tuple[Line, ...]]:
+        """Their lines."""
+        return [tuple(_line(*map(int, row)) for row in rows) for rows in self._state.found[: self._state.counts[3]]]
+
+
+def _size(value: Value) -> int:
+    """How much a value tells about the line that gives it."""
+    return abs(value) if isinstance(value, int) else len(value)
+
+
+def _line(id: int, x: int, y: int) -> Line:
+    return Line(id, (x, y)[: len(OPERATIONS[id].inputs)])
+
+
+@dataclass(frozen=True)
+class DepthFirst:
+    """Depth-first search (appendix D.4), length by length, so that the first program found is
+    shortest.
+
+    Programs of a length come in bands of falling probability (`spaces.bands`), and in depth-first
+    order within a band. Without pruning there are no bands, as in the thesis.
+
+    Parameters
+    ----------
+    pruning : what it leaves out. Each program counts once, at its own length; with no pruning they
+        are all programs of these lengths.
+    nodes : programs after which it stops, at the end of a slice and so at the same one on every
+        machine; None for no limit.
+    """
+
+    pruning: Pruning = ALL
+    name: str = "dfs"
+
+    def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
+        """See `solver.Solver`."""
+        if self.pruning & Pruning.UNFIT and (found := refutation(self.name, task, limits, semantics)):
+            return found
+        run = Run(self.name, task, limits, semantics, self.pruning)
+        return run.by_length(order, 1, limits.max_length)
+
+
+class Run:
+    """One search: its clock, and what it found and examined so far.
+
+    Attributes
+    ----------
+    name : name of the solver, for the solution.
+    clock : started with the search.
+    programs : those found, in order; all fit.
+    exhausted : every program of at most this length was examined, or could be left out.
+    found_after, first_after : seconds after which the shortest program was found, and the first
+        one; None if there is none.
+
+    Raises
+    ------
+    InputError : a list does not fit into lanes.
+    """
+
+    def __init__(self, name: str, task: Task, limits: Limits, semantics: Semantics, pruning: Pruning = ALL) -> None:
+        refuse(task, semantics)
+        prepare()
+        self.name, self._task, self._limits = name, task, limits
+        self._semantics, self._pruning = semantics, pruning
+        if limits.distinct and not limits.shortest:  # a shorter program fits where a line repeats a value
+            self._pruning &= ~Pruning.REPEATED
+        self.clock = Clock(limits)
+        self._kept = Kept(task.inputs, semantics, limits.distinct)
+        self.programs = self._kept.programs
+        self.exhausted = 0
+        self.found_after: float | None = None
+        self.first_after: float | None = None
+
+    @property
+    def nodes(self) -> int:
+        """Programs examined."""
+        return self.clock.nodes
+
+    def by_length(self, order: Order, first: int, last: int, stopped: Stop = "") -> Solution:
+        """Search depth first, length by length from the first to the last one."""
+        plain = (Space(order.operations),)
+        lengths = range(first, last + 1)
+        return self.over(((length, bands(order, length) if self._pruning else plain) for length in lengths), stopped)
+
+    def over(self, parts: Iterable[tuple[int, Sequence[Space]]], stopped: Stop = "") -> Solution:
+        """Search depth first until enough programs are found.
+
+        Parameters
+        ----------
+        parts : lengths with the programs to examine; if the first of these have all operations, all
+            programs of that length are among them.
+        stopped : what stopped the search before this one, if anything.
+        """
+        enough = len(self.programs) + self._limits.count
+        try:
+            for length, spaces in parts:
+                for space in spaces:
+                    if self.clock.is_up or not self.examine(length, space, enough - len(self.programs)):
+                        return self.solution(self.cut_short(stopped))
+                    if len(self.programs) >= enough:
+                        return self.solution(stopped)
+                if len(spaces[0].operations) == len(OPERATIONS):
+                    self.exhausted = length
+                if self._limits.shortest and self.programs:
+                    return self.solution(stopped)
+        except KeyboardInterrupt:
+            return self.solution("interrupted")
+        return self.solution(stopped)
+
+    @property
+    def complete(self) -> bool:
+        """Whether enough programs were found."""
+        return len(self.programs) >= self._limits.count
+
+    @property
+    def shortest(self) -> int:
+        """Length of the shortest program found; one more than the greatest length if there is
+        none."""
+        return min(map(len, self.programs), default=self._limits.max_length + 1)
+
+    @property
+    def longest(self) -> int:
+        """Length of the longest program that is still worth finding: any, or, if one program is
+        enough, less than that of the shortest one found."""
+        return self.shortest - 1 if self._limits.count == 1 else self._limits.max_length
+
+    def cut_short(self, before: Stop) -> Stop:
+        """What stopped the search, after what had stopped a part of it."""
+        limit = self.clock.stop
+        return "memory, then timeout" if (before, limit) == ("memory", "timeout") else limit
+
+    def solution(self, stopped: Stop) -> Solution:
+        """What was found: the shortest programs, as many as the limits allow."""
+        longest = self.shortest if self._limits.shortest else self._limits.max_length
+        places = [place for place, program in enumerate(self.programs) if len(program) <= longest]
+        places = sorted(places, key=lambda place: len(self.programs[place]))[: self._limits.count]
+        return Solution(
+            programs=tuple(self.programs[place] for place in places),
+            solver=self.name,
+            nodes=self.nodes,
+            seconds=self.clock.seconds,
+            exhausted=self.exhausted,
+            stopped=stopped,
+            found_after=self.found_after,
+            first_after=self.first_after,
+            same=tuple(self._kept.same[place] for place in places) if self._limits.distinct else (),
+        )
+
+    def add(self, programs: Sequence[Program]) -> None:
+        """Add programs that compiled code found, if the plain interpreter agrees that they fit."""
+        before = self.shortest
+        for program in programs:
+            if check(program, self._task, self._semantics):
+                self._kept.add(program)
+        if self.shortest < before:
+            self.found_after = self.clock.seconds
+            self.first_after = self.first_after or self.found_after
+
+    def examine(self, length: int, space: Space, count: int) -> bool:
+        """Search programs of one length for up to `count` of them; returns whether it ended within
+        the limits."""
+        room = ROOM if self._limits.distinct else count
+        examination = Examination(self._task, self._semantics, length, space, room, self._pruning)
+        enough = len(self.programs) + count
+        before = self.nodes
+        try:
+            while examination.advance() or examination.full:
+                self.clock.nodes = before + examination.nodes
+                if examination.full:
+                    self.add(examination.take())
+                    if len(self.programs) >= enough:
+                        break
+                if self.clock.is_up:
+                    return False
+        finally:
+            self.clock.nodes = before + examination.nodes
+            self.add(examination.take())
+        return True

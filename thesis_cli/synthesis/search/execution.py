@@ -1,0 +1,245 @@
+"""Partial programs that are run line by line on their examples, many at once.
+
+A search that is led by what a program has computed so far (execution-guided) keeps a pool of
+partial programs. `start` makes it, `step` adds a line to each program, and `Pool.take` keeps some
+of them, or one several times. The values of all variables stand in arrays, so that a network can
+read them. What the next line may be, `moves` lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.synthesis.corpus.corpus import TYPES
+from thesis_cli.synthesis.language.dsl import DEFAULT, INT, MOST_INPUTS, OPERATIONS, Semantics, Value
+from thesis_cli.synthesis.language.packing import pack, refuse
+from thesis_cli.synthesis.language.program import Line, Program
+from thesis_cli.synthesis.language.task import Example, Task
+
+if TYPE_CHECKING:
+    from thesis_cli.base.arrays import Ints
+    from thesis_cli.synthesis.language.lanes import Flags, Lanes
+    from thesis_cli.synthesis.search.execution_kernels import Types
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """B partial programs with their values on M examples; V = 3 + T variables have room.
+
+    The variables of a program are its inputs, then its lines, without a gap.
+
+    Attributes
+    ----------
+    tasks : all tasks of the pool.
+    semantics : of the language.
+    task : place of the task of each program, shape (B,).
+    values : of all variables, in the lanes of compiled code, shape (B, V, .): see `lanes`.
+    types : 0 for a variable that is not there yet, 1 for a number, 2 for a list, shape (B, V), int8.
+    sizes : number of variables so far, shape (B,).
+    lines : operation and arguments of each line, the argument twice if there is one, -1 where there
+        is no line yet, shape (B, T, 3).
+    valid : whether no line is NULL or leaves the range on any example, shape (B,). A program that
+        is not valid stays so.
+    solved : whether the last line is the output on all examples, shape (B,).
+    repeated : whether the last line has the values of an earlier variable on all examples, so that
+        a shorter program does the same there, shape (B,).
+    """
+
+    tasks: tuple[Task, ...]
+    semantics: Semantics
+    task: Ints
+    values: Lanes
+    types: Types
+    sizes: Ints
+    lines: Ints
+    valid: Flags
+    solved: Flags
+    repeated: Flags
+    _targets: Lanes
+    _target_types: Types
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    @property
+    def numbers(self) -> Lanes:
+        """All values, each number as a list of length 1, padded with NULL = -32768, shape (B, V, M,
+        32); a view."""
+        from thesis_cli.synthesis.language.lanes import WIDTH
+
+        return self.values[:, :, : WIDTH * self._examples].reshape(*self.types.shape, self._examples, WIDTH)
+
+    @property
+    def lengths(self) -> Lanes:
+        """Lengths of all values, 1 for a number, shape (B, V, M); a view."""
+        from thesis_cli.synthesis.language.lanes import WIDTH
+
+        return self.values[:, :, WIDTH * self._examples : (WIDTH + 1) * self._examples]
+
+    @property
+    def _examples(self) -> int:
+        from thesis_cli.synthesis.language.lanes import WIDTH
+
+        return int(self.values.shape[2] // (WIDTH + 1))
+
+    def take(self, rows: Ints | Flags | Sequence[int]) -> Pool:
+        """Some of the programs, in the order of `rows`; a copy."""
+        chosen = np.asarray(rows)
+        names = "task", "values", "types", "sizes", "lines", "valid", "solved", "repeated"
+        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
+
+    def program(self, row: int) -> Program:
+        """A program of the pool.
+
+        Raises
+        ------
+        InputError : it has no lines yet.
+        """
+        rows = [[int(number) for number in line] for line in self.lines[row] if line[0] >= 0]
+        lines = [Line(id, (x, y)[: len(OPERATIONS[id].inputs)]) for id, x, y in rows]
+        return Program(self.tasks[self.task[row]].inputs, tuple(lines))
+
+    def value(self, row: int, variable: int) -> list[Value]:
+        """The values of a variable of a program, one for each example of its task."""
+        found: list[Value] = []
+        for m in range(len(self.tasks[self.task[row]].examples)):
+            numbers = tuple(int(x) for x in self.numbers[row, variable, m, : self.lengths[row, variable, m]])
+            found.append(numbers[0] if TYPES[self.types[row, variable]] is INT else numbers)
+        return found
+
+
+def start(tasks: Sequence[Task], length: int, semantics: Semantics = DEFAULT) -> Pool:
+    """A pool with an empty program for each task.
+
+    Parameters
+    ----------
+    tasks : at least one. A task that has fewer examples than another repeats its last one.
+    length : T, lines of the longest program.
+    semantics : of the language.
+
+    Raises
+    ------
+    InputError : there is no task, no line is allowed, or a list does not fit into lanes.
+    """
+    from thesis_cli.synthesis.language.lanes import WIDTH
+
+    if not tasks or length < 1:
+        raise InputError(f"{len(tasks)} tasks and {length} lines are given", "both must be at least 1")
+    most = max(len(task.examples) for task in tasks)
+    blocks, targets = [], []
+    for task in tasks:
+        refuse(task, semantics)
+        examples = _padded(task.examples, most)
+        columns = [[example.inputs[i] for example in examples] for i in range(len(task.inputs))]
+        blocks.append(pack(columns, MOST_INPUTS + length))
+        blocks[-1][len(columns) :, WIDTH * most :] = 0
+        targets.append(pack([[example.output for example in examples]], 1)[0])
+    count = len(tasks)
+    types = np.zeros((count, MOST_INPUTS + length), dtype=np.int8)
+    for row, task in enumerate(tasks):
+        types[row, : len(task.inputs)] = [TYPES.index(kind) for kind in task.inputs]
+    return Pool(
+        tasks=tuple(tasks),
+        semantics=semantics,
+        task=np.arange(count),
+        values=np.stack(blocks),
+        types=types,
+        sizes=np.array([len(task.inputs) for task in tasks]),
+        lines=np.full((count, length, 3), -1),
+        valid=np.ones(count, dtype=np.bool_),
+        solved=np.zeros(count, dtype=np.bool_),
+        repeated=np.zeros(count, dtype=np.bool_),
+        _targets=np.stack(targets),
+        _target_types=np.array([TYPES.index(task.output) for task in tasks], dtype=np.int8),
+    )
+
+
+def step(pool: Pool, moves: npt.ArrayLike, parents: npt.ArrayLike | None = None) -> Pool:
+    """Add a line to programs of a pool; the pool itself is left as it is.
+
+    Parameters
+    ----------
+    pool : the programs.
+    moves : operation (its id in `dsl.OPERATIONS`) and two variables for each new program, shape (N,
+        3), as `moves` lists them. An operation of one argument takes the first variable; the second
+        is not read.
+    parents : places in the pool of the programs that are continued, shape (N,); all of them in
+        order if left out.
+
+    Returns
+    -------
+    The N programs, each one line longer.
+
+    Raises
+    ------
+    InputError : a move does not fit the variables of its program, or there is no room for a line;
+        names the first such program.
+    """
+    from thesis_cli.synthesis.language.operation_kernels import LIST, TAKES, bounds_of
+    from thesis_cli.synthesis.search.execution_kernels import Programs, extend
+
+    chosen = np.arange(len(pool)) if parents is None else np.asarray(parents, dtype=np.int64)
+    lines = np.array(moves, dtype=np.int64)
+    if lines.shape != (len(chosen), 3):
+        raise InputError(f"the moves have shape {lines.shape}", f"it must be ({len(chosen)}, 3)")
+    found = pool.take(chosen)
+    _check(found, lines)
+    single = TAKES[lines[:, 0]] == LIST
+    lines[single, 2] = lines[single, 1]
+    found.lines[np.arange(len(found)), np.count_nonzero(found.lines[:, :, 0] >= 0, axis=1)] = lines
+    extend(
+        Programs(
+            found.values.reshape(-1, found.values.shape[2]),
+            found.types,
+            found.sizes,
+            found.valid,
+            found.solved,
+            found.repeated,
+            found.task,
+            found._targets,
+            found._target_types,
+        ),
+        lines,
+        bounds_of(pool.semantics),
+    )
+    return found
+
+
+@cache
+def prepare() -> None:
+    """Compile `step`, or load it."""
+    pool = start([Task("any", (Example(((0,),), 0),))], 1)
+    step(pool, [[0, 0, 0]])
+
+
+def _check(pool: Pool, lines: Ints) -> None:
+    """Refuse moves that do not fit."""
+    from thesis_cli.synthesis.language.operation_kernels import INT_LIST, LIST, TAKES
+    from thesis_cli.synthesis.search.execution_kernels import INTS, LISTS
+
+    id, x, y = lines.T
+    known = (id >= 0) & (id < len(OPERATIONS))
+    takes = TAKES[np.where(known, id, 0)]
+    last = np.where(takes == LIST, x, y)
+    rows = np.arange(len(pool))
+    here = known & (np.minimum(x, last) >= 0) & (np.maximum(x, last) < pool.sizes)
+    one, two = pool.types[rows, np.where(here, x, 0)], pool.types[rows, np.where(here, last, 0)]
+    fits = here & (one == np.where(takes == INT_LIST, INTS, LISTS)) & (two == LISTS)
+    full = pool.lines[:, -1, 0] >= 0
+    if not fits.all() or full.any():
+        row = int(np.argmax(~fits | full))
+        problem = f"the move {tuple(lines[row].tolist())} of program {row} does not fit its {pool.sizes[row]} variables"
+        if full[row]:
+            problem = f"program {row} has {pool.lines.shape[1]} lines already"
+        raise InputError(problem, "give an operation, and variables of the types that it takes")
+
+
+def _padded(examples: Sequence[Example], most: int) -> list[Example]:
+    return [*examples, *[examples[-1]] * (most - len(examples))]

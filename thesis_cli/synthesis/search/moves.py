@@ -1,0 +1,104 @@
+"""What the next line of a partial program can be, for many programs at once.
+
+The rules are those of depth-first search (`depth_first.Pruning`), in the same compiled code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thesis_cli.synthesis.corpus.corpus import TYPES
+from thesis_cli.synthesis.language.dsl import INT, OPERATIONS
+from thesis_cli.synthesis.language.task import Example, Task
+from thesis_cli.synthesis.search.depth_first import ALL, Pruning
+from thesis_cli.synthesis.search.execution import Pool, start
+
+if TYPE_CHECKING:
+    from thesis_cli.base.arrays import Ints
+    from thesis_cli.synthesis.language.lanes import Flags
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """N legal next lines of B partial programs, which have room for V variables each.
+
+    `execution.step(pool, moves.lines, moves.parents)` carries them out.
+
+    Attributes
+    ----------
+    parents : places of the programs, ascending, shape (N,).
+    lines : operation (its id in `dsl.OPERATIONS`) and two variables, the same one twice if the
+        operation takes one, shape (N, 3). Those of a program come in the order in which a search
+        tries them.
+    programs, variables : B and V.
+    """
+
+    parents: Ints
+    lines: Ints
+    programs: int
+    variables: int
+
+    @property
+    def operations(self) -> Flags:
+        """Whether a program can go on with an operation, shape (B, 38)."""
+        found = np.zeros((self.programs, len(OPERATIONS)), dtype=np.bool_)
+        found[self.parents, self.lines[:, 0]] = True
+        return found
+
+    @property
+    def arguments(self) -> Flags:
+        """Whether a program can go on with an operation on two variables, shape (B, 38, V, V)."""
+        found = np.zeros((self.programs, len(OPERATIONS), self.variables, self.variables), dtype=np.bool_)
+        found[(self.parents, *self.lines.T)] = True
+        return found
+
+
+def moves(pool: Pool, operations: Sequence[int] | None = None, pruning: Pruning = ALL) -> Moves:
+    """The legal next lines of partial programs.
+
+    Every program of T lines, the length for which the pool has room, is reached by legal lines
+    alone, or another one is that does the same. So is every shorter program. A program that has T
+    lines, or no value, has no next line.
+
+    Parameters
+    ----------
+    pool : the programs.
+    operations : ids of those to use, in the order in which a search tries them; all by id if left
+        out.
+    pruning : what to leave out. Only UNUSED, COMMUTED, PERMUTED and MISTYPED matter, which need no
+        values. MISTYPED is about line T.
+    """
+    from thesis_cli.synthesis.language.operation_kernels import GIVES_INT
+    from thesis_cli.synthesis.search.moves_kernels import Batch, Room, list_moves
+
+    order = np.arange(len(OPERATIONS)) if operations is None else np.array(operations, dtype=np.int64)
+    (count, variables), length = pool.types.shape, pool.lines.shape[1]
+    gives = GIVES_INT[order]
+    every = np.ones_like(gives)
+    ends = np.stack([~gives, gives, every] if pruning & Pruning.MISTYPED else [every] * 3)
+    inputs = np.array([len(task.inputs) for task in pool.tasks])
+    results = np.array([int(task.output is INT) for task in pool.tasks])
+    batch = Batch(pool.types == TYPES.index(INT), inputs[pool.task], results[pool.task], pool.lines, pool.valid)
+    room = Room(
+        uses=np.zeros(variables, dtype=np.int64),
+        chosen=np.zeros((length, 3), dtype=np.int64),
+        variables=np.zeros((4, variables + 1), dtype=np.int64),
+        rows=np.zeros((len(order) * variables**2, 3), dtype=np.int64),
+    )
+    found = np.zeros((64 * count, 4), dtype=np.int64)
+    total = list_moves(batch, order, ends, int(pruning), room, found)
+    if total > len(found):
+        found = np.zeros((total, 4), dtype=np.int64)
+        list_moves(batch, order, ends, int(pruning), room, found)
+    return Moves(found[:total, 0], found[:total, 1:], count, variables)
+
+
+@cache
+def prepare() -> None:
+    """Compile `moves`, or load it."""
+    moves(start([Task("any", (Example(((0,),), 0),))], 1))

@@ -1,0 +1,199 @@
+"""What every solver takes and returns: an order of operations, limits, and a solution with what it
+proves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from thesis_cli.base.errors import InputError
+from thesis_cli.synthesis.language.dsl import ATTRIBUTES, DEFAULT, OPERATIONS, Semantics
+from thesis_cli.synthesis.language.program import Program
+from thesis_cli.synthesis.language.task import Task
+
+Stop = Literal["", "timeout", "nodes", "memory", "memory, then timeout", "interrupted"]
+"""What stopped a search early; empty if nothing did."""
+
+MOST_MEMORY = 10**6
+"""GiB; counts of bytes have room for so many."""
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a search may go.
+
+    Attributes
+    ----------
+    max_length : length T of the longest programs.
+    timeout : seconds; None for no limit.
+    memory : GiB for what a solver keeps.
+    count : programs to find.
+    distinct : whether a program that does the same as one found before is counted, not returned;
+        depth-first search then leaves out nothing that may differ off the examples.
+    shortest : whether to find programs of the shortest length alone.
+    nodes : programs examined, as `Solution.nodes` counts them, after which a search stops when it next
+        looks; None for no limit. It stops in the same place on every machine, but for `smt`, whose
+        proposals take any time.
+
+    Raises
+    ------
+    InputError : a limit leaves nothing to search.
+    """
+
+    max_length: int = 5
+    timeout: float | None = None
+    memory: float = 2.0
+    count: int = 1
+    distinct: bool = False
+    shortest: bool = False
+    nodes: int | None = None
+
+    def __post_init__(self) -> None:
+        whole = ("max_length", "longest length"), ("count", "number of programs"), ("nodes", "most nodes")
+        for name, what in whole:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise InputError(f"the {what} is {getattr(self, name)}", "it must be at least 1")
+        for name, unit in (("timeout", "seconds"), ("memory", "GiB")):
+            limit = getattr(self, name)
+            if limit is not None and not limit > 0:
+                raise InputError(f"the {name} is {limit:g} {unit}", "it must be above 0")
+        if not self.memory <= MOST_MEMORY:
+            raise InputError(f"the memory is {self.memory:g} GiB", f"it must be at most {MOST_MEMORY:,}")
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order in which a search tries operations.
+
+    Attributes
+    ----------
+    probabilities : of the C = 34 attributes, as `dsl.ATTRIBUTES` has them; only their order
+        matters.
+
+    Raises
+    ------
+    InputError : their number is wrong, or one is not from 0 to 1.
+    """
+
+    probabilities: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.probabilities) != len(ATTRIBUTES):
+            problem = f"{len(self.probabilities)} probabilities are given"
+            raise InputError(problem, f"give one for each of {len(ATTRIBUTES)} functions and lambdas")
+        for name, probability in zip(ATTRIBUTES, self.probabilities, strict=True):
+            if not 0 <= probability <= 1:
+                raise InputError(f"the probability of {name} is {probability}", "it must be from 0 to 1")
+
+    @classmethod
+    def uniform(cls) -> Order:
+        """No preference: operations by id."""
+        return cls((0.5,) * len(ATTRIBUTES))
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """Places in `dsl.ATTRIBUTES`, most probable first; ties by place."""
+        return tuple(sorted(range(len(ATTRIBUTES)), key=lambda a: -self.probabilities[a]))
+
+    @property
+    def of_operations(self) -> tuple[float, ...]:
+        """Probabilities of the operations by id.
+
+        A higher-order function with its lambda counts as the less probable of the two (appendix
+        D.4).
+        """
+        return tuple(min(self.probabilities[a] for a in operation.attributes) for operation in OPERATIONS)
+
+    @property
+    def operations(self) -> tuple[int, ...]:
+        """Ids of the operations, most probable first; ties by id."""
+        probability = self.of_operations
+        return tuple(sorted(range(len(OPERATIONS)), key=lambda id: -probability[id]))
+
+
+@dataclass(frozen=True)
+class TokenOrder(Order):
+    """The order of a guide that writes whole programs, too.
+
+    Attributes
+    ----------
+    weights : name or file of the weights of its decoder. Beam search uses them; other searches use
+        the probabilities.
+    """
+
+    weights: str = "program"
+
+
+@dataclass(frozen=True)
+class LineOrder(Order):
+    """The order of a guide that reads the values of partial programs.
+
+    Attributes
+    ----------
+    weights : name or file of the weights of its network. The anytime beam uses them; other searches
+        use the probabilities.
+    """
+
+    weights: str = "next-line"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a search found, and what it proves.
+
+    Attributes
+    ----------
+    programs : those that fit all examples, shortest first; empty if none was found within the
+        limits.
+    solver : name of the solver that answered.
+    nodes : programs examined; one that is examined again counts again.
+    seconds : wall-clock time.
+    exhausted : every program of at most this length was examined, or another one provably fits as
+        well.
+    stopped : what stopped the search early, if anything.
+    found_after : seconds after which the first of these programs was found; None if there is none.
+    same : for each program, how many others were found that do the same; empty unless
+        `Limits.distinct`.
+    refuted : why no program of any length fits; empty if that is not known.
+    first_after : seconds after which any program was found, which may be longer than those; None if
+        there is none.
+    """
+
+    programs: tuple[Program, ...]
+    solver: str
+    nodes: int
+    seconds: float
+    exhausted: int
+    stopped: Stop = ""
+    found_after: float | None = None
+    same: tuple[int, ...] = ()
+    refuted: str = ""
+    first_after: float | None = None
+
+    @property
+    def program(self) -> Program | None:
+        """The first program, or None."""
+        return self.programs[0] if self.programs else None
+
+    @property
+    def proven(self) -> bool:
+        """Whether there is a program and none is shorter."""
+        return bool(self.programs) and self.exhausted >= len(self.programs[0]) - 1
+
+
+class Solver(Protocol):
+    """A search for the programs that fit a task."""
+
+    @property
+    def name(self) -> str:
+        """Name in tables and messages."""
+
+    def solve(self, task: Task, order: Order, limits: Limits, semantics: Semantics = DEFAULT) -> Solution:
+        """Search; deterministic, unless a timeout or an interrupt (Ctrl-C) stops it.
+
+        Raises
+        ------
+        InputError : the solver cannot take the task or the semantics.
+        """
