@@ -260,7 +260,7 @@ def test_a_signal_after_spending_reports_how_to_go_on(people):  # noqa: F811
     """The rows of a large release take seconds; the signal comes while they are made."""
     command = [sys.executable, "-m", "thesis_cli", *map(str, PUBLIC[:-3]), "--method", "features", "--out", "r.csv"]
     code = (
-        "import signal, sys; from thesis_cli.__main__ import main; from thesis_cli.privacy import release\n"
+        "import signal, sys; from thesis_cli.__main__ import main; from thesis_cli.privacy.release import release\n"
         "def stop(*given, **options): signal.raise_signal(signal.SIGTERM)\n"
         "release.synthetic = stop; main()"
     )

@@ -134,7 +134,7 @@ def test_programs_that_are_drawn_stand_for_all_that_are_well_typed(monkeypatch, 
     """With what is enumerated cut to 1 line, so that programs of 2 lines are drawn."""
     whole = make_corpus(CorpusPlan(2, 10**4, shorter=True, signatures=[(LIST,)]), np.random.default_rng(0))
     for module in ("behaviours", "balance", "balance_fit", "corpus_maker"):
-        monkeypatch.setattr(f"thesis_cli.synthesis.{module}.ENUMERATED", 1)
+        monkeypatch.setattr(f"thesis_cli.synthesis.corpus.{module}.ENUMERATED", 1)
     uncached(behaviours._enumerated, proposal)
     plan = CorpusPlan(2, 40, shorter=True, signatures=[(LIST,)], balance=("length",))
     made = make_corpus(plan, np.random.default_rng(0))
