@@ -8,7 +8,7 @@ import pytest
 from tests.tiers import examples
 from thesis_cli.embeddings.expansion import Expansion, push_forward, wasserstein
 from thesis_cli.embeddings.kernels import Gaussian, Laplace
-from thesis_cli.semantics.bounds import from_wasserstein, independent_sum
+from thesis_cli.semantics.linear import from_wasserstein, independent_sum
 
 KERNELS = [Gaussian(0.6), Laplace(0.6)]
 

@@ -255,6 +255,7 @@ def test_a_batch_that_is_killed_and_interrupted_goes_on_to_the_same_table(cli, t
     kept = path.read_bytes().count(b"\n") - 1
     before, *rest = (line for line in err.splitlines() if not line.startswith("compiling"))
     assert before.endswith(f"of {HARD} tasks are kept from before")
+    assert len(rest) == 2, err
     line, last = rest
     assert re.fullmatch(rf"({kept - 1}|{kept}) of {HARD} tasks are kept; run the same command again to go on", line)
     assert last == "error: interrupted"

@@ -13,6 +13,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -116,6 +117,8 @@ def _in_processes(
 
     options = {"batch_size": 1, "return_as": "generator_unordered"}
     run = Parallel(jobs, backend="loky", initializer=_belong_to, initargs=(os.getpid(),), **options)
+    # A process that has grown, for example by compiling, is replaced; that is no news to a user.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
     resource_tracker.ensure_running()  # started later, it would unblock what is blocked here
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # the processes inherit it
     try:

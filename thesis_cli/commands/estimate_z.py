@@ -32,7 +32,8 @@ from thesis_cli.commands.core.fields import fields_of, given, option, settings_o
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import presentation
 from thesis_cli.commands.inputs.models import ModelSource, label, open_model
-from thesis_cli.commands.ln_z import full_rank, rival_fields
+from thesis_cli.commands.ln_z import full_rank
+from thesis_cli.commands.ln_z import rivals as rival_fields
 from thesis_cli.commands.ln_z.estimates import EstimatesResult, estimates_columns
 from thesis_cli.commands.ln_z.full_rank import PerturbedMaxima, TrickChoice
 from thesis_cli.commands.ln_z.portfolio import TIME_LIMIT, Portfolio, portfolio

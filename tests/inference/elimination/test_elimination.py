@@ -13,10 +13,10 @@ from tests.inference.sampling.test_draws import check_drawn_from, index_of
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.memory import bytes_text
-from thesis_cli.inference.elimination import contraction as elimination_contraction
+from thesis_cli.inference.elimination import plan as elimination_contraction
 from thesis_cli.inference.elimination import plan as elimination_plan
-from thesis_cli.inference.elimination import segments as elimination_segments
 from thesis_cli.inference.elimination import slices as elimination_slices
+from thesis_cli.inference.elimination import sums as elimination_segments
 from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.inference.elimination.entropy import weighted_expm1
 from thesis_cli.inference.elimination.order import _adjacency, _pairs, best_order, cliques_of

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.conftest import all_states, factor_graphs
 from tests.tiers import examples
 from thesis_cli.base.errors import ModelTooLarge, OutOfTime, UnsuitableModel, WorkFailed
-from thesis_cli.inference.external import model_counting, table_clauses
+from thesis_cli.inference.external import model_counting
+from thesis_cli.inference.external import weighted_cnf as table_clauses
 from thesis_cli.inference.external.model_counting import ModelCounter, _job
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 

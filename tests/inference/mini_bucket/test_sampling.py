@@ -14,6 +14,7 @@ from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.inference.mini_bucket.mini_bucket import tightened
 from thesis_cli.inference.mini_bucket.sampler import Sampler
 from thesis_cli.inference.mini_bucket.sampling import Ratios, importance_estimate
+from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
 
 
@@ -52,6 +53,20 @@ def test_weight_times_probability_is_the_potential(graph, limit):
     free = math.prod(k for i, k in enumerate(graph.cardinalities) if i not in best.plan.order)  # never drawn
     expected = free * math.exp(potential - best.value - ratios[at])  # its probability
     assert abs(share - expected) < 5 * math.sqrt(expected * (1 - min(1.0, expected)) / count) + 1e-6
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_independent_variables_are_drawn_by_their_own_factors(count):
+    """The table of a variable without neighbours is kept although the next one is larger."""
+    logs = [np.array([0.0, 0.2, 1.5]), np.array([2.0, 0.0]), np.linspace(0, 1, 7)][:count]
+    graph = FactorGraph([len(table) for table in logs], [Factor((i,), table) for i, table in enumerate(logs)])
+    best = tightened(graph, 2**31, None, sides=("upper",), limit=1)["upper"]
+    draws = 4000
+    states, ratios = Sampler(best.passes_again(), count).draw(np.random.default_rng(3), draws)
+    assert (ratios == 0).all()
+    for own, table in zip(states, logs, strict=True):
+        share, expected = np.bincount(own, minlength=len(table)) / draws, np.exp(table) / np.exp(table).sum()
+        assert (np.abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / draws)).all()
 
 
 def test_the_interval_is_that_of_the_empirical_bernstein_bound():

@@ -12,8 +12,7 @@ from thesis_cli.base.errors import InputError, UnsuitableModel
 from thesis_cli.inference.message_passing.belief_propagation import bethe_log_partition_function
 from thesis_cli.inference.message_passing.trw import trw_log_partition_function, uniform_spanning_trees
 from thesis_cli.inference.pairwise import pairwise
-from thesis_cli.inference.variational.entropy_objective import Objective
-from thesis_cli.inference.variational.frank_wolfe import _Mixture, _start, frank_wolfe
+from thesis_cli.inference.variational.frank_wolfe import Objective, _Mixture, _start, frank_wolfe
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.files import load_model
 

@@ -5,9 +5,8 @@ import pytest
 
 from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.models.factor_graph import FactorGraph
-from thesis_cli.perturbation.low_rank.concentration import maximum_deviation
 from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
-from thesis_cli.perturbation.low_rank.low_rank_bounds import lower_bound, upper_bound
+from thesis_cli.perturbation.low_rank.low_rank_bounds import lower_bound, maximum_deviation, upper_bound
 from thesis_cli.perturbation.noise import gumbel
 from thesis_cli.studies.perturbation.concentration import deviation, exceeds
 

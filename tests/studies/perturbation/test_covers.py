@@ -11,7 +11,7 @@ from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.expanded.copies import variable_noise
 from thesis_cli.perturbation.expanded.expanded import expanded_maximum
 from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
-from thesis_cli.studies.perturbation.covers import _linked, cover_maximum
+from thesis_cli.studies.perturbation.grid_bounds import _linked, cover_maximum
 
 
 def grid(rows, columns, coupling=1.5):

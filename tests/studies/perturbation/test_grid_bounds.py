@@ -10,10 +10,8 @@ from thesis_cli.inference.message_passing.belief_propagation import bethe_log_pa
 from thesis_cli.models.spin_glass import SpinGlass, random_spin_glass
 from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.perturbation.noise import gumbel
-from thesis_cli.studies.perturbation.bethe_starts import best_bethe, bethe_from
 from thesis_cli.studies.perturbation.error_summary import paired, summary
-from thesis_cli.studies.perturbation.grid_bounds import blocks_of
-from thesis_cli.studies.perturbation.shared_clamping import shared_clamped_bound
+from thesis_cli.studies.perturbation.grid_bounds import best_bethe, bethe_from, blocks_of, shared_clamped_bound
 
 
 def glass_of(rows, columns, coupling, kind="mixed", seed=0):

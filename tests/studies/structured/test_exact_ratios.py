@@ -11,8 +11,8 @@ from thesis_cli.structured.ranges import map_range
 from thesis_cli.structured.schedules import Schedule, corrected_schedule
 from thesis_cli.structured.space import Space
 from thesis_cli.studies.structured.exact_ratios import equal_variances, exact_ratios, uniform_variance, work
+from thesis_cli.studies.structured.families import Needle
 from thesis_cli.studies.structured.mixing import all_potentials
-from thesis_cli.studies.structured.needle import Needle
 
 NEEDLE = Needle(4)
 

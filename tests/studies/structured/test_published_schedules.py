@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.studies.structured.published_schedules import listed_schedule, printed_schedule
+from thesis_cli.studies.structured.products import listed_schedule, printed_schedule
 
 
 def test_the_printed_formula_passes_1_and_turns_back():

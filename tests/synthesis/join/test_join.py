@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.synthesis.join.test_roots import Values, apply, value_of, values_of
 from tests.synthesis.test_fuzz import cases_of, random_value
 from thesis_cli.synthesis.join import join as joins
-from thesis_cli.synthesis.join.join import ZIPS, Join
+from thesis_cli.synthesis.join.join import ZIPS, Join, Lists, Root
 from thesis_cli.synthesis.join.join_kernels import (
     ALONE,
     FOUND,
@@ -29,7 +29,6 @@ from thesis_cli.synthesis.join.join_kernels import (
     join,
     join_twice,
 )
-from thesis_cli.synthesis.join.join_lists import Lists, Root
 from thesis_cli.synthesis.language.dsl import BY_NAME, INT, LIST, OPERATIONS, WIDEST, Semantics, Type, Value
 from thesis_cli.synthesis.language.task import Example, Task
 from thesis_cli.synthesis.search.bottom_up import Bank

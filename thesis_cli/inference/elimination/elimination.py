@@ -14,9 +14,8 @@ from thesis_cli.base.memory import DEFAULT_MEMORY, bytes_text
 from thesis_cli.inference.elimination.entropy import elimination_entropy
 from thesis_cli.inference.elimination.order import bytes_needed, cliques_of, index_type
 from thesis_cli.inference.elimination.plan import places
-from thesis_cli.inference.elimination.segments import Segments, segments
 from thesis_cli.inference.elimination.slices import prepared
-from thesis_cli.inference.elimination.sums import Held, Maxima, Sum
+from thesis_cli.inference.elimination.sums import Held, Maxima, Segments, Sum, segments
 from thesis_cli.inference.solver import Guarantee
 from thesis_cli.models.factor_graph import FactorGraph, squeezed
 

@@ -336,9 +336,10 @@ def largest(values: Floats) -> float:
 
 
 def _shares(rows: Floats) -> Floats:
-    """Each row of the transpose divided by its sum, one after the other; 0 where that is 0."""
+    """Each row of the transpose divided by its sum, one after the other; 0 where that is 0. A copy, since
+    the next bucket overwrites `rows`."""
     rows /= np.maximum(rows.sum(axis=0), FLOOR)
-    return np.ascontiguousarray(rows.T).reshape(-1)
+    return rows.T.flatten()
 
 
 def log_sum(rows: Floats) -> Floats:

@@ -1,34 +1,213 @@
-"""Every bound on ln Z of a spin glass on a grid that the project has, with its time (Hazan et al. V)."""
+"""Every bound on ln Z of a spin glass on a grid that the project has, with its time (Hazan et al. V).
+
+U(0) with some variables clamped, from the same noise at all their joint states (Hazan et al.
+Corollary 3).
+
+Expanded models with few links: what a grid of 1000 x 1000 nodes with four links each can be.
+
+In the extended potential (Hazan et al. eq. 18) each copy of a variable is linked to all copies of
+its neighbours. A graph with M copies of each variable in which a copy has as many links as its
+variable is a cover of the model: each copy has one copy of each neighbour, by a permutation of the
+copies for each edge. Here `links` permutations are averaged; as many as copies make eq. (18).
+Corollary 4 says nothing of the others.
+
+Sum-product belief propagation from chosen messages, to see how much its fixed point depends on them.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from thesis_cli.base.arrays import Floats, Ints
+from thesis_cli.base.errors import InputError, NoConfiguration
 from thesis_cli.inference.elimination.elimination import Elimination
-from thesis_cli.inference.graph_cut.graph_cut import GraphCut
+from thesis_cli.inference.graph_cut.graph_cut import BinaryModel, GraphCut, MinimumCut
 from thesis_cli.inference.grid.grid import GridTransfer
-from thesis_cli.inference.message_passing.belief_propagation import bethe_log_partition_function
+from thesis_cli.inference.message_passing.belief_propagation import (
+    BetheResult,
+    Schedule,
+    bethe_log_partition_function,
+    messages_of,
+    soft_binary,
+    up_and_down,
+)
 from thesis_cli.inference.message_passing.trw import trw_log_partition_function
 from thesis_cli.inference.message_passing.trws import TRWS
+from thesis_cli.inference.pairwise import pairwise
 from thesis_cli.inference.solver import MapSolver
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.models.spin_glass import SpinGlass
+from thesis_cli.perturbation.expanded.copies import variable_noise
 from thesis_cli.perturbation.expanded.expanded import expanded_maximum
 from thesis_cli.perturbation.low_rank.low_rank import LowRankMaxima, low_rank_maxima
 from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.perturbation.low_rank.max_marginals import max_marginal_bound
 from thesis_cli.perturbation.low_rank.subsets import with_subset_variables
 from thesis_cli.perturbation.noise import gumbel
-from thesis_cli.studies.perturbation.bethe_starts import best_bethe
-from thesis_cli.studies.perturbation.covers import cover_maximum
-from thesis_cli.studies.perturbation.shared_clamping import shared_clamped_bound
+
+PULL = 5.0
+"""Nats by which the first messages favour a state."""
+
+
+def bethe_from(graph: FactorGraph, states: Ints, *, damping: float = 0.3, max_sweeps: int = 3_000) -> BetheResult:
+    """Bethe's ln Z at the fixed point that belief propagation reaches from messages which favour a
+    configuration; otherwise as `bethe_log_partition_function`, in one attempt.
+
+    Parameters
+    ----------
+    graph : a binary model of factors of one or two variables, without hard constraints.
+    states : the configuration, shape (n,).
+    """
+    from thesis_cli.inference.message_passing import belief_kernels
+
+    form = pairwise(graph)
+    if not soft_binary(form):
+        raise ValueError("the model must be binary, without hard constraints")
+    layout = messages_of(form)
+    messages = np.zeros(layout.starts[-1])
+    messages[layout.starts[:-1] + states[layout.target]] = PULL
+    schedule = Schedule(damping, 1e-9, max_sweeps)
+    order = up_and_down(form.edges)
+    rest = layout, form.unary, order, np.uint64(0), schedule, True, messages
+    converged, sweeps = belief_kernels.propagate_binary(*rest)
+    marginals: Floats = np.empty(form.unary.size)
+    value = form.constant + belief_kernels.bethe(layout, form.unary, messages, marginals)
+    return BetheResult(value, converged, sweeps, marginals)
+
+
+def best_bethe(graph: FactorGraph, starts: Iterable[Ints], found: BetheResult) -> BetheResult:
+    """The highest of Bethe's values at converged messages: `found`, or from one of some starts.
+
+    Of an attractive model each is a lower bound on ln Z (Ruozzi 2012), so the highest is the best.
+    """
+    every = [found, *(bethe_from(graph, states) for states in starts)]
+    return max(every, key=lambda result: (result.converged, result.value))
+
+
+@dataclass(frozen=True)
+class CoverMaximum:
+    """The maximum of a cover, per copy.
+
+    Attributes
+    ----------
+    value : maximum over the states of all copies, divided by the number of copies, nats.
+    frequencies : shares of the copies of each variable in state 1, shape (n,).
+    nodes, arcs : size of the cut that was solved.
+    """
+
+    value: float
+    frequencies: Floats
+    nodes: int
+    arcs: int
+
+
+def cover_maximum(graph: FactorGraph, copies: int, links: int, seed: np.random.SeedSequence | int) -> CoverMaximum:
+    """Maximise a random cover exactly, by one minimum cut.
+
+    The noise of the copies is that of `expanded_maximum` with this seed.
+
+    Parameters
+    ----------
+    graph : an attractive binary pairwise model.
+    copies : number M of copies of each variable.
+    links : number of copies of each neighbour that a copy is linked to, 1 to M.
+    seed : root of the random streams; links have one of their own.
+
+    Raises
+    ------
+    InputError : the number of links is not from 1 to M.
+    UnsuitableModel : graph cuts do not take the model.
+    NoConfiguration : no configuration is possible.
+    """
+    if not 1 <= links <= copies:
+        raise InputError(f"the number of links is {links}", f"it must be from 1 to the number of copies, {copies}")
+    root = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
+    model, n = BinaryModel.of(graph), len(graph.cardinalities)
+    rng = np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, n + 1)))
+    unary = np.repeat(model.unary, copies, axis=0)
+    for i, k in enumerate(graph.cardinalities):
+        if k == 2:
+            unary[i * copies : (i + 1) * copies] += variable_noise(root, i, copies, 2)
+    edges = np.concatenate([_linked(edge, copies, links, rng) for edge in model.edges] or [np.empty((0, 2), np.int64)])
+    tables = np.repeat(model.tables / links, copies * links, axis=0)
+    cover = BinaryModel(unary, edges, tables, model.constant * copies)
+    values, states = MinimumCut(cover).maximise(np.zeros((1, n * copies, 2)))
+    if values[0] == -np.inf:
+        raise NoConfiguration()
+    return CoverMaximum(float(values[0]) / copies, states.reshape(n, copies).mean(axis=1), n * copies, len(edges))
+
+
+def _linked(edge: Ints, copies: int, links: int, rng: np.random.Generator) -> Ints:
+    """Pairs of copies of two variables, each copy in `links` of them, shape (copies * links, 2).
+
+    Two random orders are put side by side, shifted by as many different steps.
+    """
+    first, second = rng.permutation(copies), rng.permutation(copies)
+    steps = rng.permutation(copies)[:links]
+    return np.stack(
+        [
+            np.repeat(edge[0] * copies + first, links),
+            edge[1] * copies + second[(np.arange(copies)[:, None] + steps) % copies].reshape(-1),
+        ],
+        axis=1,
+    )
+
+
+BLOCK = 8
+"""Joint states solved in one call."""
+
+
+def shared_clamped_bound(solver: MapSolver, noise: Floats, variables: Sequence[int]) -> tuple[float, float]:
+    """ln of the sum over joint states x_A of exp(mean of max {theta(x) + noise of the others}).
+
+    With one noise for all joint states the error of the bound is about that of U(0). The
+    logarithm is convex in the means, so that with a noise for each state (`clamped_maxima`) it would
+    rise by half the variance of a mean, of several nats at 100 variables and 100 perturbations.
+
+    Parameters
+    ----------
+    solver : an exact solver of a model without hard constraints.
+    noise : shape (M, states), M of 2 or more, as for `MapSolver.maximise`.
+    variables : those that are clamped, of two states or more.
+
+    Returns
+    -------
+    bound, error : with its standard error by the delta method.
+    """
+    graph, count = solver.graph, len(noise)
+    offsets = np.concatenate([[0], np.cumsum(graph.cardinalities)])
+    penalty = _penalty(solver, noise)
+    free = noise.copy()
+    for i in variables:
+        free[:, offsets[i] : offsets[i + 1]] = -penalty
+    joint = list(itertools.product(*(range(graph.cardinalities[i]) for i in variables)))
+    maxima = []
+    for start in range(0, len(joint), BLOCK):
+        block = joint[start : start + BLOCK]
+        tilted = np.repeat(free[None], len(block), axis=0)
+        for held, states in zip(tilted, block, strict=True):
+            held[:, [offsets[i] + k for i, k in zip(variables, states, strict=True)]] = 0.0
+        maxima.append(solver.maximise(tilted.reshape(-1, offsets[-1]))[0].reshape(len(block), count))
+    values = np.concatenate(maxima)
+    means = values.mean(axis=1)
+    bound = float(np.logaddexp.reduce(means))
+    influence = np.exp(means - bound) @ values
+    return bound, float(influence.std(ddof=1)) / math.sqrt(count)
+
+
+def _penalty(solver: MapSolver, noise: Floats) -> float:
+    """More than the difference between any two configurations, noise included."""
+    spread = sum(float(np.ptp(factor.table)) for factor in solver.graph.factors)
+    return 1 + spread + float(np.ptp(noise)) * len(solver.graph.cardinalities)
+
 
 FEWER = 10
 """Perturbations that the source says suffice."""

@@ -1,5 +1,8 @@
 """Distinct programs on given inputs: all short ones, and random longer ones (Thesis section
-5.4.2)."""
+5.4.2).
+
+Sets of 64-bit keys of programs, which grow.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,64 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thesis_cli.synthesis.corpus.exact_behaviours import ExactBehaviours
-from thesis_cli.synthesis.corpus.key_tables import KeyTable
 from thesis_cli.synthesis.language.dsl import INT, OPERATIONS, Semantics, Type, Value
 from thesis_cli.synthesis.language.packing import pack
 from thesis_cli.synthesis.language.program_codes import MOST_LINES, Signature
 
 if TYPE_CHECKING:
-    from thesis_cli.base.arrays import Words
+    from thesis_cli.base.arrays import Bools, Ints, Words
     from thesis_cli.synthesis.corpus.sampling_kernels import Completions
     from thesis_cli.synthesis.language.input_range_kernels import Codes
     from thesis_cli.synthesis.language.lanes import Flags, Lanes
+
+
+class KeyTable:
+    """Keys, each with the number of lines of the first program that had it.
+
+    Attributes
+    ----------
+    words : the table, as `key_table_kernels` describes it.
+    entries : in use.
+    """
+
+    def __init__(self) -> None:
+        self.words: Words = np.zeros(2**10, dtype=np.uint64)
+        self.entries = 0
+
+    def make_room(self, keys: int) -> None:
+        """Grow until so many more keys fit; at most half of it is then in use."""
+        from thesis_cli.synthesis.corpus.key_table_kernels import rehash
+
+        size = len(self.words)
+        while size < 2 * (self.entries + keys + 2):
+            size *= 2
+        if size > len(self.words):
+            self.words, old = np.zeros(size, dtype=np.uint64), self.words
+            rehash(old, self.words)
+
+    def enter(self, keys: Words, length: int) -> Bools:
+        """Enter keys, shape (P, .), of programs of so many lines; whether each is new."""
+        from thesis_cli.synthesis.corpus.key_table_kernels import enter_keys
+
+        self.make_room(keys.size)
+        new = np.zeros(keys.size, dtype=np.bool_)
+        self.entries += enter_keys(self.words, np.ascontiguousarray(keys).ravel(), length, new)
+        return new.reshape(keys.shape)
+
+    def lengths(self, keys: Words) -> Ints:
+        """Number of lines that each key, shape (P, .), was entered with; 0 if it was not."""
+        from thesis_cli.synthesis.corpus.key_table_kernels import lengths_of
+
+        lengths = np.zeros(keys.size, dtype=np.int64)
+        lengths_of(self.words, np.ascontiguousarray(keys).ravel(), lengths)
+        return lengths.reshape(keys.shape)
+
+    def copy(self) -> KeyTable:
+        """An independent copy."""
+        other = KeyTable()
+        other.words, other.entries = self.words.copy(), self.entries
+        return other
+
 
 ENUMERATED = 3
 """Length of the longest programs that are enumerated; longer ones are drawn."""
