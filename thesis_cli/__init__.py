@@ -21,8 +21,7 @@ __version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:
-    from thesis_cli.commands.core.command import python_function
-    from thesis_cli.commands.core.registry import command_named
+    from thesis_cli.commands.core.command import command_named, python_function
 
     shell = _functions().get(name)
     if shell is None:

@@ -14,7 +14,7 @@ import thesis_cli.privacy.release.expected  # takes the true noises before a tes
 from tests.privacy.release.test_subspace import Recorder
 from thesis_cli.base.errors import InputError, WorkFailed
 from thesis_cli.commands import dp_release
-from thesis_cli.commands.core.registry import command_named
+from thesis_cli.commands.core.command import command_named
 from thesis_cli.commands.release import run as release_run
 from thesis_cli.privacy.accounting.ledger import Ledger
 from thesis_cli.privacy.release import release

@@ -13,8 +13,8 @@ import threadpoolctl
 from tests.conftest import MODELS
 from tests.reproduction.toy_command import TOY, toy  # noqa: F401
 from thesis_cli.base.errors import WorkFailed
-from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.registry import command_named, entries
+from thesis_cli.commands.core.command import Command, command_named
+from thesis_cli.commands.core.registry import entries
 from thesis_cli.reproduction import command_work, store
 from thesis_cli.reproduction.command_work import CommandWork
 from thesis_cli.reproduction.parameters import shell_words

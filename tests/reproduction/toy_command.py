@@ -11,7 +11,7 @@ import pytest
 
 from thesis_cli.base.columns import Columns
 from thesis_cli.base.errors import InputError
-from thesis_cli.commands.core import registry
+from thesis_cli.commands.core import command, registry
 from thesis_cli.commands.core.command import Command
 from thesis_cli.commands.core.common import jobs_option, probabilities_option, seed_option
 from thesis_cli.commands.core.fields import argument, option, settings_of
@@ -74,7 +74,7 @@ def toy(monkeypatch):
     """Commands `toy`, and `unswept`, among those of the program."""
 
     def command_named(name):
-        return {"toy": TOY, "unswept": UNSWEPT}.get(name) or registry.command_named(name)
+        return {"toy": TOY, "unswept": UNSWEPT}.get(name) or command.command_named(name)
 
     monkeypatch.setattr(parameters, "command_named", command_named)
     monkeypatch.setattr(command_work, "command_named", command_named)

@@ -16,6 +16,7 @@ from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.base.version import VERSION
 from thesis_cli.base.wording import censored, nearest
 from thesis_cli.commands.core import registry
+from thesis_cli.commands.core.command import command_named
 from thesis_cli.reproduction.commands import OWN
 
 
@@ -93,7 +94,7 @@ def _command(name: str) -> Any:
         own = OWN[name].command(name)
         alone.command(name, epilog=epilog(own))(own_command(name, own))
     else:
-        found = registry.command_named(name)
+        found = command_named(name)
         alone.command(name, epilog=epilog(found))(shell_command(name, found))
     made = typer.main.get_command(alone)
     for parameter in made.params:

@@ -178,7 +178,7 @@ def write_inputs(folder: Path) -> None:
 
 def carry_out(part: Part, folder: Path) -> str | None:
     """Carry out the calls of a part, which compiles what they need; returns what failed."""
-    from thesis_cli.commands.core.registry import command_named
+    from thesis_cli.commands.core.command import command_named
 
     logger = logging.getLogger("thesis_cli")
     level = logger.level

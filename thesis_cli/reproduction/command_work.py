@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from thesis_cli.base.errors import InputError, WorkFailed, describe
 from thesis_cli.base.files import write_atomic
-from thesis_cli.commands.core.registry import command_named
+from thesis_cli.commands.core.command import command_named
 from thesis_cli.reproduction.fingerprint import fingerprint
 from thesis_cli.reproduction.parameters import files_of, paths_as_written, request_of, shell_words, swept_command
 from thesis_cli.reproduction.store import Task

@@ -12,9 +12,9 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from thesis_cli.base.files import write_atomic
-from thesis_cli.commands.core.command import Command, Definition, default_text
+from thesis_cli.commands.core.command import Command, Definition, command_named, default_text
 from thesis_cli.commands.core.fields import OptionField
-from thesis_cli.commands.core.registry import command_named, entries
+from thesis_cli.commands.core.registry import entries
 from thesis_cli.reproduction.commands import OWN
 
 ROOT = Path(__file__).resolve().parents[2]

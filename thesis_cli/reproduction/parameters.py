@@ -12,9 +12,8 @@ from typing import Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest, without_secrets
-from thesis_cli.commands.core.command import Command
+from thesis_cli.commands.core.command import Command, command_named
 from thesis_cli.commands.core.fields import OptionField
-from thesis_cli.commands.core.registry import command_named
 from thesis_cli.commands.core.request import Request
 
 SHELL_ONLY = ("out", "no_out", "figure", "json", "quiet", "verbose", "debug", "help")

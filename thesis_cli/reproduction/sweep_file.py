@@ -35,8 +35,8 @@ from typing import Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import nearest
-from thesis_cli.commands.core.command import Command
-from thesis_cli.commands.core.registry import command_named, entries
+from thesis_cli.commands.core.command import Command, command_named
+from thesis_cli.commands.core.registry import entries
 from thesis_cli.reproduction.parameters import (
     coerced,
     field_named,

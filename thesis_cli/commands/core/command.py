@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from thesis_cli.base.compilation import Stopwatch, announced
+from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Progress, bars, silent
 from thesis_cli.base.wording import nearest
 from thesis_cli.commands.core.fields import OptionField, fields_of
+from thesis_cli.commands.core.registry import entries
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Result, Summary
 
@@ -88,6 +92,22 @@ class Command(Definition):
             result = self.run(request, progress)
         seconds, compilation = result.seconds or watch.seconds, result.compilation or watch.compilation
         return dataclasses.replace(result, seconds=seconds, compilation=compilation)
+
+
+@cache
+def command_named(name: str) -> Command:
+    """A command of `thesis_cli/commands/` by its name in the shell.
+
+    Raises
+    ------
+    InputError : there is none; the message names the nearest.
+    """
+    known = entries()
+    if name not in known:
+        raise InputError(f"no command {name!r}", nearest(name, known))
+    command = importlib.import_module(f"thesis_cli.commands.{known[name].function}").COMMAND
+    assert isinstance(command, Command)
+    return command
 
 
 def python_function(name: str, command: Definition) -> Callable[..., Summary]:

@@ -6,15 +6,12 @@ a group and a word. Listing the commands reads these sentences and imports nothi
 
 from __future__ import annotations
 
-import importlib
 import re
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.wording import nearest
-from thesis_cli.commands.core.command import Command
 
 FOLDER = Path(__file__).resolve().parents[1]
 HEAD = 400
@@ -66,19 +63,3 @@ def entries() -> dict[str, Entry]:
         found.append(Entry(match[1], file.stem, match[2][0].upper() + match[2][1:]))
     found.sort(key=lambda e: FIRST.index(e.shell) if e.shell in FIRST else len(FIRST))
     return {entry.shell: entry for entry in found}
-
-
-@cache
-def command_named(name: str) -> Command:
-    """A command by its name in the shell.
-
-    Raises
-    ------
-    InputError : there is none; the message names the nearest.
-    """
-    known = entries()
-    if name not in known:
-        raise InputError(f"no command {name!r}", nearest(name, known))
-    command = importlib.import_module(f"thesis_cli.commands.{known[name].function}").COMMAND
-    assert isinstance(command, Command)
-    return command

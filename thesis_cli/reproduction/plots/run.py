@@ -70,10 +70,11 @@ class Run:
     def parameters(self) -> tuple[str, ...]:
         """Columns of a sweep that are options of its command, the seed last; empty for other runs."""
         from thesis_cli.commands.core import registry
+        from thesis_cli.commands.core.command import command_named
 
         if self.kind != SWEEP or self.command not in registry.entries():
             return ()
-        options = registry.command_named(self.command).fields
+        options = command_named(self.command).fields
         found: list[str] = []
         for name in self.table.columns:
             if str(name).replace("-", "_") not in options:

@@ -13,6 +13,7 @@ from typing import Any
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.wording import counted
 from thesis_cli.commands.core import registry
+from thesis_cli.commands.core.command import command_named
 from thesis_cli.commands.core.fields import plain
 from thesis_cli.commands.core.kept import NOT_SETTINGS
 from thesis_cli.reproduction.parameters import shell_words
@@ -140,7 +141,7 @@ def command_line(run: Run) -> str:
     asked = run.record.get("asked")
     if not isinstance(asked, Mapping) or run.command not in registry.entries():
         return ""
-    fields = registry.command_named(run.command).fields
+    fields = command_named(run.command).fields
     kept = {
         name: [math.inf if one is None else one for one in value] if isinstance(value, list) else value
         for name, value in {**asked, "seed": run.settings.get("seed")}.items()
