@@ -15,7 +15,7 @@ Options and arguments have their names on the command line, without the dashes i
 under [options] repeats the option, or gives several arguments. `{ files = "models/*.uai" }` lists
 files by name.
 
-The values of one option of a grid: a list, spaced numbers, or files that fit a pattern.
+The values of an option of a grid are a list, spaced numbers, or files that fit a pattern.
 """
 
 from __future__ import annotations

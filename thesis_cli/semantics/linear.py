@@ -5,8 +5,6 @@ the same for a sum of independent variables, one of bandwidth s / |c| for a mult
 then an isometry. So the error of a sum of reduced expansions is at most the sum of what each
 reduction was measured to lose. Other operations have a bound by W1 alone.
 
-Bounds on the error of an expression from those of its parts.
-
 Errors are RKHS distances between the embedding of an exact distribution and that of its
 approximation, or Wasserstein-1 distances. In an RKHS the map from the embedding of X to that of
 f(X) is bounded for few functions f, and in the Wasserstein distance for every Lipschitz f. A

@@ -1,6 +1,7 @@
 """Bounds on ln Z from MAP problems alone: Frank-Wolfe over the marginal polytope.
 
-A variational objective for ln Z over the marginals of a pairwise model, and its vertices.
+`Objective` is the variational objective for ln Z over the marginals of a pairwise model, whose
+vertices MAP calls find.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Exact ln Z of factor graphs with many zeros: variable elimination on the supports of tables.
 
-What follows a sparse elimination: its joins in reverse give marginals, or a maximiser.
+The joins of an elimination in reverse give marginals, or a maximiser.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Bounds on ln Z and on entropy from low-rank perturbed maxima (Thesis 2.3.1, 2.3.4, 2.4).
 
-A bound on the distance between the mean of M independent perturbed maxima and its expectation.
-
-For a maximum U of n noise terms, ln E[e^{s (U - E[U])}] <= n k(s) with k(s) = ln Gamma(1 - s) - c s,
+Intervals rest on a bound on the distance between the mean of M independent perturbed maxima and its
+expectation. For a maximum U of n noise terms, ln E[e^{s (U - E[U])}] <= n k(s) with k(s) = ln Gamma(1 - s) - c s,
 which is the moment of a sum of n Gumbel(-c) variables (docs/low-rank.md). By Markov's inequality, and
 since k(-s) <= k(s), the mean exceeds its expectation by r, or falls short of it, with probability at
 most exp(M (n k(s) - s r)) for each s in (0, 1). Corollaries 10 and 12 of Hazan et al. allow three times

@@ -4,7 +4,7 @@ on disk.
 `Record.to_json` and `Record.from_json` write and read the whole of it. A record that comes from a
 file is checked field by field, and an error names the file and the key.
 
-Dataclasses as JSON, and back with every key checked.
+`written` and `read` turn any of its dataclasses into JSON and back.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
 """Every bound on ln Z of a spin glass on a grid that the project has, with its time (Hazan et al. V).
 
-U(0) with some variables clamped, from the same noise at all their joint states (Hazan et al.
-Corollary 3).
-
-Expanded models with few links: what a grid of 1000 x 1000 nodes with four links each can be.
+Beside the bounds of the package there are three more. U(0) with some variables clamped takes the same
+noise at all their joint states (Hazan et al. Corollary 3). Sum-product belief propagation begins at
+chosen messages, to see how much its fixed point depends on them. Expanded models have few links, as a
+grid of 1000 x 1000 nodes with four links each can have.
 
 In the extended potential (Hazan et al. eq. 18) each copy of a variable is linked to all copies of
 its neighbours. A graph with M copies of each variable in which a copy has as many links as its
 variable is a cover of the model: each copy has one copy of each neighbour, by a permutation of the
 copies for each edge. Here `links` permutations are averaged; as many as copies make eq. (18).
 Corollary 4 says nothing of the others.
-
-Sum-product belief propagation from chosen messages, to see how much its fixed point depends on them.
 """
 
 from __future__ import annotations

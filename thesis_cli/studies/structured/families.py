@@ -1,6 +1,6 @@
 """The exponential families of the experiments on schedules and chains.
 
-A space at which the bounds on schedules and on META are tight.
+On the needle, the bounds on schedules and on META are tight.
 """
 
 from __future__ import annotations

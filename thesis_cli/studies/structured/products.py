@@ -1,6 +1,6 @@
 """Repeated estimates by telescoping products: how often they are within a factor of 1 +- epsilon.
 
-The two cooling schedules that Vembu et al. section 2.2 prints, which differ from each other.
+Vembu et al. section 2.2 prints two cooling schedules, which differ from each other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Distinct programs on given inputs: all short ones, and random longer ones (Thesis section
 5.4.2).
 
-Sets of 64-bit keys of programs, which grow.
+Keys of 64 bits, in sets that grow, stand for what programs do.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ operations that can be inverted lead to the output. Where a goal is the result o
 (`join_kernels`) finds both its arguments in the bank at once, and a double join those of two
 ZIPWITH, one inside the other. TAKE, DROP, HEAD and ACCESS of what a ZIPWITH gives are joins, too:
 they only choose which part of the lists is compared.
-
-The lists of a bank, as joins compare them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Operations that can stand above ZIPWITH, and what each demands of the list below.
 
-What a list must be like so that operations above it give an output: necessary conditions on its
-lengths and items, taken backward through the operations.
+Necessary conditions on the lengths and items of a list, taken backward through the operations above
+it, say whether these can give the output.
 """
 
 from __future__ import annotations
