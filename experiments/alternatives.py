@@ -198,6 +198,51 @@ def _excess(column, sign):
 
 FINDING = "5.5.3, beam search"
 
+# fmt: off
+CLAIMS = [
+    *(
+        Claim(f"beam, T = {length}", "Thesis 5.5.3", "comparison", "<", 1.0, _ratio(length),
+            f"Beam is comparable with depth-first search for T = {length} (log10 of the ratio of the times to "
+            "solve 20 % of the programs)", reading=COMPARABLE)
+        for length in (1, 2)
+    ),
+    Claim("beam, T = 3", "Thesis 5.5.3", "comparison", ">", 1.0, _ratio(3),
+        "Beam is not comparable with depth-first search for T = 3 (log10 of the ratio of the times to solve 20 % "
+        "of the programs)", finding=FINDING, reading=COMPARABLE),
+    Claim("beam, T = 3, 40 %", "Thesis Table 5.1", "published", "<", 0.4, _solved,
+        "Beam does not solve 40 % of the programs of T = 3 within its time limit (share solved within "
+        f"{10 * RATES['beam'] / 1e6:g} million programs here, some 10 s; the thesis's table stops at 20 % after "
+        "1000 s)", finding=FINDING),
+    *(
+        Claim(f"encoder, {column}, {words}", source, "comparison", relation, published, _excess(column, sign),
+            f"{statement} ({what}, relative to the feed-forward one's, after the same number of programs, one "
+            "training each)", reading=reading)
+        for column, sign, what in (
+            ("loss", 1, "excess of the recurrent encoder's loss"),
+            ("precision", -1, "shortfall of the recurrent encoder's mean average precision"),
+        )
+        for words, source, statement, published, relation, reading in (
+            (
+                "better",
+                "Thesis 5.4.3",
+                "the feed-forward encoder performs at least as well as a recurrent one",
+                0.0,
+                ">",
+                None,
+            ),
+            (
+                "almost",
+                "Thesis 5.5.3",
+                "a recurrent encoder is almost as good as the feed-forward one",
+                0.05,
+                "<",
+                ALMOST,
+            ),
+        )
+    ),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="alternatives",
     title="A recurrent encoder, and beam search over whole programs",
@@ -219,81 +264,7 @@ EXPERIMENT = Experiment(
         "loss_error": Tolerance(relative=1e-3),
         "precision_error": Tolerance(relative=1e-2),
     },
-    claims=[
-        *(
-            Claim(
-                id=f"beam, T = {length}",
-                source="Thesis 5.5.3",
-                statement=f"Beam is comparable with depth-first search for T = {length} (log10 of the ratio of the "
-                "times to solve 20 % of the programs)",
-                published=1.0,
-                relation="<",
-                measure=_ratio(length),
-                reading=COMPARABLE,
-                kind="comparison",
-            )
-            for length in (1, 2)
-        ),
-        Claim(
-            id="beam, T = 3",
-            source="Thesis 5.5.3",
-            statement="Beam is not comparable with depth-first search for T = 3 (log10 of the ratio of the times to "
-            "solve 20 % of the programs)",
-            published=1.0,
-            relation=">",
-            measure=_ratio(3),
-            finding=FINDING,
-            reading=COMPARABLE,
-            kind="comparison",
-        ),
-        Claim(
-            id="beam, T = 3, 40 %",
-            source="Thesis Table 5.1",
-            statement="Beam does not solve 40 % of the programs of T = 3 within its time limit (share solved within "
-            f"{10 * RATES['beam'] / 1e6:g} million programs here, some 10 s; the thesis's table stops at 20 % after "
-            "1000 s)",
-            published=0.4,
-            relation="<",
-            measure=_solved,
-            finding=FINDING,
-            kind="published",
-        ),
-        *(
-            Claim(
-                id=f"encoder, {column}, {words}",
-                source=source,
-                statement=f"{statement} ({what}, relative to the feed-forward one's, after the same number of "
-                "programs, one training each)",
-                published=published,
-                relation=relation,
-                measure=_excess(column, sign),
-                reading=reading,
-                kind="comparison",
-            )
-            for column, sign, what in (
-                ("loss", 1, "excess of the recurrent encoder's loss"),
-                ("precision", -1, "shortfall of the recurrent encoder's mean average precision"),
-            )
-            for words, source, statement, published, relation, reading in (
-                (
-                    "better",
-                    "Thesis 5.4.3",
-                    "the feed-forward encoder performs at least as well as a recurrent one",
-                    0.0,
-                    ">",
-                    None,
-                ),
-                (
-                    "almost",
-                    "Thesis 5.5.3",
-                    "a recurrent encoder is almost as good as the feed-forward one",
-                    0.05,
-                    "<",
-                    ALMOST,
-                ),
-            )
-        ),
-    ],
+    claims=CLAIMS,
     caption="Share of the held-out programs of 1, 2 and 3 lines that each search solves, by the programs examined "
     "(top) and by the processor seconds, the call of the network included (bottom); solid with the network, dotted "
     "with the prior. Beam goes through whole programs in the order of a decoder that predicts them line by line, or "

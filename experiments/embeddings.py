@@ -213,13 +213,13 @@ CAPTION = (
 
 def _bound(name, source, words, statement, epsilons=None, **options):
     words = f"{words} (largest ratio of the two sides)"
-    return Claim(name, source, words, 1.0, "<", _largest(statement, epsilons), kind="bound", **options)
+    return Claim(name, source, "bound", "<", 1.0, _largest(statement, epsilons), words, **options)
 
 
 def _tends(name, source, words, *statements, steps=2):
     words = f"{words}: the error tends to 0 (largest ln of its ratio, at {10**steps:,} times as many rows)"
     fall = _falls(*statements, steps=steps)
-    return Claim(name, source, words, -steps / 2 * np.log(2), "<", fall, kind="comparison", reading=HALVED)
+    return Claim(name, source, "comparison", "<", -steps / 2 * np.log(2), fall, words, reading=HALVED)
 
 
 SIDES = [
@@ -287,13 +287,13 @@ BOUNDS = [
     Claim(
         "norm of printed features",
         "Thesis 4.5",
+        "comparison",
+        "<",
+        1.0,
+        _largest("printed features"),
         f"random features have norms of at most 1, as Proposition 14 asks: {PRINTED:,} Fourier features sqrt(2/J) "
         "cos(w . x + b), as in the published code (largest squared norm)",
-        1.0,
-        "<",
-        _largest("printed features"),
         finding="4.5, norm of random features",
-        kind="comparison",
     ),
     *(_bound(name, f"Thesis {source}", words, statement) for name, source, statement, words in SIDES),
 ]
@@ -301,23 +301,23 @@ IDENTITIES = [
     Claim(
         "privacy error",
         "Thesis eq. C.6",
+        "identity",
+        "=",
+        1.0,
+        _mean("eq. C.6"),
         "the mean squared privacy error of released weights is F times the variance of the noise, F the number of "
         "coordinates (ratio, the furthest from 1)",
-        1.0,
-        "=",
-        _mean("eq. C.6"),
-        kind="identity",
         scale=0.2,
     ),
     Claim(
         "finite sample",
         "Thesis 4.2.2",
-        "the table's embedding converges to mu_X at the rate N^(-1/2) in every dimension: its mean squared distance "
-        "is (1 - |mu_X|^2)/N (ratio, the furthest from 1 of all dimensions and sizes)",
-        1.0,
+        "identity",
         "=",
+        1.0,
         _mean("finite sample"),
-        kind="identity",
+        "the table's embedding converges to mu_X at the rate N^(-1/2) in every dimension: its mean squared "
+        "distance is (1 - |mu_X|^2)/N (ratio, the furthest from 1 of all dimensions and sizes)",
         scale=0.3,
     ),
 ]
@@ -351,19 +351,21 @@ PROXIES = [
     Claim(
         f"proxy, D = {d}, epsilon = {e:g}",
         "Thesis C.2.1",
-        "the distance to the table's embedding is a good proxy for that to the population's, mu_X: Algorithm 2 with "
-        f"319 public rows, D = {d}, epsilon = {e:g} (distance to mu_X over distance to the table's embedding)",
-        1.0,
+        "comparison",
         "=",
+        1.0,
         _as_proxy(d, e),
+        "the distance to the table's embedding is a good proxy for that to the population's, mu_X: Algorithm 2 "
+        f"with 319 public rows, D = {d}, epsilon = {e:g} (distance to mu_X over distance to the table's embedding)",
         finding="C.2.1, the table's embedding as a proxy",
-        reading=Reading("good: within a tenth", 0.1),
         scale=0.2,
-        kind="comparison",
+        reading=Reading("good: within a tenth", 0.1),
     )
     for d in (2, 5)
     for e in EPSILONS
 ]
+CLAIMS = [*BOUNDS, *IDENTITIES, *LIMITS, *PROXIES]
+
 EXPERIMENT = Experiment(
     id="embeddings",
     title="Bounds, identities and consistency of kernel mean embeddings (seeded noise: NOT PRIVATE)",
@@ -394,5 +396,5 @@ EXPERIMENT = Experiment(
     # constraint stop within 1e-3 of the least squared distance.
     tolerances=dict.fromkeys(("left", "right"), Tolerance(relative=1e-3, absolute=1e-7)),
     caption=CAPTION,
-    claims=[*BOUNDS, *IDENTITIES, *LIMITS, *PROXIES],
+    claims=CLAIMS,
 )

@@ -240,6 +240,53 @@ CAPTION = (
     "the same curves without the dots; biases are small, so that dashed and solid lines nearly coincide."
 )
 
+# fmt: off
+CLAIMS = [
+    Claim("limit of the ratio", "Thesis 2.2.3", "identity", "=", math.pi**2 / 6, _limit_of_ratio,
+        "on Z, the ratio of the Gumbel trick's MSE to the Exponential trick's approaches pi^2/6 (ratio, "
+        "extrapolated to infinite M)", scale=0.01),
+    Claim("better from M = 3", "Thesis 2.2.3", "comparison", ">", 1.0, _least("least MSE ratio"),
+        "on Z, the Exponential trick has the lower MSE for every M from 3 to 10,000 (Gumbel trick's MSE over it, "
+        "the least)"),
+    Claim("39% fewer samples", "Thesis 2.2.3", "published", "=", 0.39, _fewer_samples,
+        "on Z, where the ratio is close to its limit, the Exponential trick needs 39% fewer samples for the Gumbel "
+        "trick's MSE at M = 10,000 (share saved)", rounding=0.005, scale=0.01),
+    Claim("45% more samples", "Thesis A.1.1", "published", "=", 0.45, _more_samples(1000),
+        "on Z, the Gumbel trick needs roughly 45% more samples for the Exponential trick's MSE at M = 1,000 (share "
+        "added)", finding="A.1.1, 45% more samples", scale=0.1,
+        reading=Reading("roughly: within five percentage points", 0.05)),
+    Claim("ln Z from M = 2", "Thesis 2.2.3, A.1.2", "comparison", ">", 1.0, _least("least MSE ratio on ln Z"),
+        "on ln Z, the Exponential trick has the lower MSE for every M from 2 to 10,000 (Gumbel trick's MSE over "
+        "it, the least)"),
+    Claim("ln Z at M = 1", "Thesis 2.2.3, A.1.2", "comparison", "<", 1.0, _at_one("mse"),
+        "on ln Z, the Gumbel trick has the lower MSE at M = 1 (its MSE over the Exponential trick's)"),
+    Claim("ln Z debiased, M = 1", "Thesis 2.2.3, A.1.2", "comparison", ">", 1.0, _at_one("variance"),
+        "on ln Z, the debiased Exponential trick outperforms the Gumbel trick even at M = 1 (Gumbel trick's MSE "
+        "over its MSE)", finding="2.2.3, debiased Exponential trick at M = 1"),
+    Claim("ln Z debiased, M >= 2", "Thesis 2.2.3", "comparison", ">", 1.0,
+        _least("least MSE ratio on ln Z, debiased"),
+        "on ln Z, the debiased Exponential trick has the lower MSE for all M from 2 to 10,000 (Gumbel trick's MSE "
+        "over it, the least)"),
+    Claim("dominated by the variance", "Thesis Figure 2.1", "comparison", ">", 0.5, _least_share,
+        "the MSEs are dominated by the variance: it is more than half of them (least share, at any M)"),
+    Claim("Gumbel bias of Z", "Thesis A.1.1", "identity", "=", M5_GUMBEL, _simulated_bias("gumbel"),
+        "the root of the Gumbel trick's squared bias on Z, as printed, is the simulated bias (at M = 5)",
+        finding="A.1.1, bias of the Gumbel trick"),
+    Claim("Exponential bias of Z", "Thesis A.1.1", "identity", "=", 0.5, _simulated_bias("exponential"),
+        "the root of the Exponential trick's squared bias on Z, as printed, is the simulated bias (at M = 5)",
+        finding="A.1.1, bias of the Exponential trick"),
+    *(
+        Claim(f"{name}, simulated", "Thesis A.1.1, A.1.2", "identity", "=", 1.0, _agreement(quantity),
+            f"the formulas for the {name} of both tricks, on Z and on ln Z, agree with simulation at M = 5, 10, 30 "
+            "and 100 (simulated over formula, the ratio furthest from 1)")
+        for name, quantity in (("MSE", "mse"), ("variance", "variance"))
+    ),
+    Claim("bias, simulated", "Thesis A.1.1 as corrected, A.1.2", "identity", "=", 0.0, _agreement("bias"),
+        "the formulas for the bias, with the brackets of Z squared, agree with simulation at M = 5, 10, 30 and 100 "
+        "(simulated less formula, the difference furthest from 0, in units of Z or in nats)", scale=0.01),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="fig-2-1",
     title="Analytic MSE and variance of the Gumbel and Exponential tricks",
@@ -252,147 +299,6 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     run=run,
     plot=plot,
-    claims=[
-        Claim(
-            id="limit of the ratio",
-            source="Thesis 2.2.3",
-            statement="on Z, the ratio of the Gumbel trick's MSE to the Exponential trick's approaches pi^2/6 (ratio, "
-            "extrapolated to infinite M)",
-            published=math.pi**2 / 6,
-            relation="=",
-            scale=0.01,
-            measure=_limit_of_ratio,
-            kind="identity",
-        ),
-        Claim(
-            id="better from M = 3",
-            source="Thesis 2.2.3",
-            statement="on Z, the Exponential trick has the lower MSE for every M from 3 to 10,000 (Gumbel trick's MSE "
-            "over it, the least)",
-            published=1.0,
-            relation=">",
-            measure=_least("least MSE ratio"),
-            kind="comparison",
-        ),
-        Claim(
-            id="39% fewer samples",
-            source="Thesis 2.2.3",
-            statement="on Z, where the ratio is close to its limit, the Exponential trick needs 39% fewer samples for "
-            "the Gumbel trick's MSE at M = 10,000 (share saved)",
-            published=0.39,
-            relation="=",
-            rounding=0.005,
-            scale=0.01,
-            measure=_fewer_samples,
-            kind="published",
-        ),
-        Claim(
-            id="45% more samples",
-            source="Thesis A.1.1",
-            statement="on Z, the Gumbel trick needs roughly 45% more samples for the Exponential trick's MSE at M = "
-            "1,000 (share added)",
-            published=0.45,
-            relation="=",
-            reading=Reading("roughly: within five percentage points", 0.05),
-            scale=0.1,
-            measure=_more_samples(1000),
-            finding="A.1.1, 45% more samples",
-            kind="published",
-        ),
-        Claim(
-            id="ln Z from M = 2",
-            source="Thesis 2.2.3, A.1.2",
-            statement="on ln Z, the Exponential trick has the lower MSE for every M from 2 to 10,000 (Gumbel trick's "
-            "MSE over it, the least)",
-            published=1.0,
-            relation=">",
-            measure=_least("least MSE ratio on ln Z"),
-            kind="comparison",
-        ),
-        Claim(
-            id="ln Z at M = 1",
-            source="Thesis 2.2.3, A.1.2",
-            statement="on ln Z, the Gumbel trick has the lower MSE at M = 1 (its MSE over the Exponential trick's)",
-            published=1.0,
-            relation="<",
-            measure=_at_one("mse"),
-            kind="comparison",
-        ),
-        Claim(
-            id="ln Z debiased, M = 1",
-            source="Thesis 2.2.3, A.1.2",
-            statement="on ln Z, the debiased Exponential trick outperforms the Gumbel trick even at M = 1 (Gumbel "
-            "trick's MSE over its MSE)",
-            published=1.0,
-            relation=">",
-            measure=_at_one("variance"),
-            finding="2.2.3, debiased Exponential trick at M = 1",
-            kind="comparison",
-        ),
-        Claim(
-            id="ln Z debiased, M >= 2",
-            source="Thesis 2.2.3",
-            statement="on ln Z, the debiased Exponential trick has the lower MSE for all M from 2 to 10,000 (Gumbel "
-            "trick's MSE over it, the least)",
-            published=1.0,
-            relation=">",
-            measure=_least("least MSE ratio on ln Z, debiased"),
-            kind="comparison",
-        ),
-        Claim(
-            id="dominated by the variance",
-            source="Thesis Figure 2.1",
-            statement="the MSEs are dominated by the variance: it is more than half of them (least share, at any M)",
-            published=0.5,
-            relation=">",
-            measure=_least_share,
-            kind="comparison",
-        ),
-        Claim(
-            id="Gumbel bias of Z",
-            source="Thesis A.1.1",
-            statement="the root of the Gumbel trick's squared bias on Z, as printed, is the simulated bias (at M = 5)",
-            published=M5_GUMBEL,
-            relation="=",
-            measure=_simulated_bias("gumbel"),
-            finding="A.1.1, bias of the Gumbel trick",
-            kind="identity",
-        ),
-        Claim(
-            id="Exponential bias of Z",
-            source="Thesis A.1.1",
-            statement="the root of the Exponential trick's squared bias on Z, as printed, is the simulated bias "
-            "(at M = 5)",
-            published=0.5,
-            relation="=",
-            measure=_simulated_bias("exponential"),
-            finding="A.1.1, bias of the Exponential trick",
-            kind="identity",
-        ),
-        *(
-            Claim(
-                id=f"{name}, simulated",
-                source="Thesis A.1.1, A.1.2",
-                statement=f"the formulas for the {name} of both tricks, on Z and on ln Z, agree with simulation at M = "
-                "5, 10, 30 and 100 (simulated over formula, the ratio furthest from 1)",
-                published=1.0,
-                relation="=",
-                measure=_agreement(quantity),
-                kind="identity",
-            )
-            for name, quantity in (("MSE", "mse"), ("variance", "variance"))
-        ),
-        Claim(
-            id="bias, simulated",
-            source="Thesis A.1.1 as corrected, A.1.2",
-            statement="the formulas for the bias, with the brackets of Z squared, agree with simulation at M = 5, 10, "
-            "30 and 100 (simulated less formula, the difference furthest from 0, in units of Z or in nats)",
-            published=0.0,
-            relation="=",
-            scale=0.01,
-            measure=_agreement("bias"),
-            kind="identity",
-        ),
-    ],
+    claims=CLAIMS,
     caption=CAPTION,
 )

@@ -207,50 +207,50 @@ def _published(delta, alpha, least, beside):
     apart = (beside - least) / 2
     return [
         Claim(
-            id=f"wrong at delta = {delta:g}",
-            source="Thesis 2.5.2",
-            statement="Racing-Normal finds the MAP configuration with probability 1 - delta: at most a share delta of "
-            f"the races is wrong (share at delta = {delta:g})",
-            published=delta,
-            relation="<",
-            measure=_read("wrong", delta=delta),
-            kind="comparison",
+            f"wrong at delta = {delta:g}",
+            "Thesis 2.5.2",
+            "comparison",
+            "<",
+            delta,
+            _read("wrong", delta=delta),
+            "Racing-Normal finds the MAP configuration with probability 1 - delta: at most a share delta of the "
+            f"races is wrong (share at delta = {delta:g})",
         ),
         Claim(
-            id=f"best alpha at delta = {delta:g}",
-            source="Thesis Figure 2.3b",
-            statement=f"the alpha of least MSE at delta = {delta:g} is that of the source's curve (alpha; its error "
-            "counts the noise of both curves)",
-            published=alpha,
-            relation="=",
+            f"best alpha at delta = {delta:g}",
+            "Thesis Figure 2.3b",
+            "published",
+            "=",
+            alpha,
+            _best_against_published(delta),
+            f"the alpha of least MSE at delta = {delta:g} is that of the source's curve (alpha; its error counts "
+            "the noise of both curves)",
             rounding=STEP / 2,
             scale=0.5 if delta < 0.1 else (1 - alpha) / 2,
-            measure=_best_against_published(delta),
-            kind="published",
         ),
         Claim(
-            id=f"least MSE at delta = {delta:g}",
-            source="Thesis Figure 2.3b",
-            statement=f"the MSE at alpha = {alpha:g}, where the source's curve for delta = {delta:g} is lowest, is "
-            "that of the source (MSE, nats^2; its error counts the noise of both curves)",
-            published=least,
-            relation="=",
+            f"least MSE at delta = {delta:g}",
+            "Thesis Figure 2.3b",
+            "published",
+            "=",
+            least,
+            _against_published(delta, alpha),
+            f"the MSE at alpha = {alpha:g}, where the source's curve for delta = {delta:g} is lowest, is that of "
+            "the source (MSE, nats^2; its error counts the noise of both curves)",
             rounding=5e-5,
             scale=apart,
-            measure=_against_published(delta, alpha),
-            kind="published",
         ),
         Claim(
-            id=f"beside the Gumbel trick at delta = {delta:g}",
-            source="Thesis Figure 2.3b",
-            statement=f"the MSE at alpha = {BESIDE:.3f}, next to the Gumbel trick, for delta = {delta:g} is that of "
-            "the source's curve (MSE, nats^2; its error counts the noise of both curves)",
-            published=beside,
-            relation="=",
+            f"beside the Gumbel trick at delta = {delta:g}",
+            "Thesis Figure 2.3b",
+            "published",
+            "=",
+            beside,
+            _against_published(delta, BESIDE),
+            f"the MSE at alpha = {BESIDE:.3f}, next to the Gumbel trick, for delta = {delta:g} is that of the "
+            "source's curve (MSE, nats^2; its error counts the noise of both curves)",
             rounding=5e-5,
             scale=apart,
-            measure=_against_published(delta, BESIDE),
-            kind="published",
         ),
     ]
 
@@ -265,6 +265,35 @@ CAPTION = (
     "factors evaluated, against the noise of the factors, for Racing-Normal and for bounds that hold for any "
     "distribution; bars are two standard errors."
 )
+
+# fmt: off
+CLAIMS = [
+    Claim("mean at delta = 0.01", "published values of Figure 2.3b", "published", "=", PUBLISHED_MEAN, _mean,
+        "at delta = 0.01 the maxima have the published mean (mean in nats, where ln Z = 0; the number S of factors "
+        "is chosen to give the published mean at delta = 0.1)", rounding=5e-5, scale=-PUBLISHED_MEAN),
+    *(claim for delta, numbers in PUBLISHED.items() for claim in _published(delta, *numbers)),
+    *(
+        Claim(f"Exponential trick at delta = {delta:g}", "Thesis 2.5.2, Figure 2.3b", "comparison", "<", 1.0,
+            _read("exponential over least, sharp", delta=delta),
+            f"at delta = {delta:g} the Exponential trick is close to optimal (its MSE over the least of any alpha)",
+            reading=Reading("close: at most a twentieth above", 0.05))
+        for delta in (0.001, 0.01)
+    ),
+    *(
+        Claim(f"between the tricks, against {trick}", "Thesis 2.5.2, Figure 2.3b", "comparison", ">", 1.0,
+            _over_between(trick),
+            f"at delta = 0.1 a trick between Gumbel and Exponential has a lower MSE than the {trick.capitalize()} "
+            f"trick (MSE of the {trick.capitalize()} trick over that at alpha = {ALPHAS[BETWEEN]:.3f})")
+        for trick in ("gumbel", "exponential")
+    ),
+    Claim("wrong, distribution-free", "this project", "bound", "<", 0.1, _most_wrong_free,
+        "with Bernstein-Serfling bounds, which hold for any distribution, at most a share delta of the races is "
+        "wrong (share at delta = 0.1, the largest for any noise sigma of the factors)"),
+    Claim("price, distribution-free", "this project", "comparison", ">", 1.0, _price_of_freedom,
+        "races with Bernstein-Serfling bounds evaluate more factors than Racing-Normal (ratio, the least for any "
+        "noise sigma of the factors)"),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="fig-2-3b",
@@ -298,68 +327,6 @@ EXPERIMENT = Experiment(
     plot=plot,
     # The bootstrap of an alpha that is always the same leaves 1e-15 of it.
     tolerances={"standard_error": Tolerance(absolute=1e-12)},
-    claims=[
-        Claim(
-            id="mean at delta = 0.01",
-            source="published values of Figure 2.3b",
-            statement="at delta = 0.01 the maxima have the published mean (mean in nats, where ln Z = 0; the number S "
-            "of factors is chosen to give the published mean at delta = 0.1)",
-            published=PUBLISHED_MEAN,
-            relation="=",
-            rounding=5e-5,
-            scale=-PUBLISHED_MEAN,
-            measure=_mean,
-            kind="published",
-        ),
-        *(claim for delta, numbers in PUBLISHED.items() for claim in _published(delta, *numbers)),
-        *(
-            Claim(
-                id=f"Exponential trick at delta = {delta:g}",
-                source="Thesis 2.5.2, Figure 2.3b",
-                statement=f"at delta = {delta:g} the Exponential trick is close to optimal (its MSE over the least of "
-                "any alpha)",
-                published=1.0,
-                relation="<",
-                reading=Reading("close: at most a twentieth above", 0.05),
-                measure=_read("exponential over least, sharp", delta=delta),
-                kind="comparison",
-            )
-            for delta in (0.001, 0.01)
-        ),
-        *(
-            Claim(
-                id=f"between the tricks, against {trick}",
-                source="Thesis 2.5.2, Figure 2.3b",
-                statement="at delta = 0.1 a trick between Gumbel and Exponential has a lower MSE than the "
-                f"{trick.capitalize()} trick (MSE of the {trick.capitalize()} trick over that at alpha = "
-                f"{ALPHAS[BETWEEN]:.3f})",
-                published=1.0,
-                relation=">",
-                measure=_over_between(trick),
-                kind="comparison",
-            )
-            for trick in ("gumbel", "exponential")
-        ),
-        Claim(
-            id="wrong, distribution-free",
-            source="this project",
-            statement="with Bernstein-Serfling bounds, which hold for any distribution, at most a share delta of the "
-            "races is wrong (share at delta = 0.1, the largest for any noise sigma of the factors)",
-            published=0.1,
-            relation="<",
-            measure=_most_wrong_free,
-            kind="bound",
-        ),
-        Claim(
-            id="price, distribution-free",
-            source="this project",
-            statement="races with Bernstein-Serfling bounds evaluate more factors than Racing-Normal (ratio, the "
-            "least for any noise sigma of the factors)",
-            published=1.0,
-            relation=">",
-            measure=_price_of_freedom,
-            kind="comparison",
-        ),
-    ],
+    claims=CLAIMS,
     caption=CAPTION,
 )

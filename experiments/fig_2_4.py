@@ -262,9 +262,57 @@ FIGURE, OWN = "Thesis Figure 2.4", "this project"
 CLOSE = Reading("close to 0: within 0.05; at other couplings the best alpha of the figure is -0.1", 0.05)
 
 
-def _observed(id, source, statement, relation, measure, published=0.0, **more):
-    return Claim(id, source, statement, published, relation, measure, kind="comparison", **more)
-
+# fmt: off
+CLAIMS = [
+    *(
+        Claim(f"saved, {name}", FIGURE, "published", "=", percentage, _saving(kind, solver, k),
+            f"{name}: percentage saved as printed (1 - MSE(best) / MSE(0), best alpha from -0.05 on)", rounding=0.5,
+            scale=1.0)
+        for (kind, solver), percentages in PUBLISHED.items()
+        for k, percentage in zip(THIRDS, percentages, strict=True)
+        if k or (kind, solver) == ("attractive", "exact")  # without couplings the panels have the same maxima
+        for name in [f"{kind}, {solver}, C = {_name(k)}" if k else "all panels, C = 0"]
+    ),
+    Claim("other orders", OWN, "comparison", "=", 0.0, _other_orders,
+        "belief propagation with other random orders of updates saves as much (mean over orders less the source's "
+        "order, percentage points, at the C from 1 on where it is most standard errors off 0)", scale=2.5),
+    *(
+        Claim(id, FIGURE, "comparison", "=", 0.0, _best_alpha(*curves), f"{statement})", scale=0.1, reading=CLOSE)
+        for id, curves, statement in (
+            (
+                "very low coupling",
+                [(*panel, k) for panel in PUBLISHED for k in (0, 1)],
+                "in all cases, when coupling is very low, alpha close to 0 is optimal (the best alpha at C = 0 and "
+                "1/3 that is furthest from 0",
+            ),
+            (
+                "high coupling, belief propagation",
+                [(*PROPAGATION, 9)],
+                "for belief propagation, alpha close to 0 is optimal at high coupling (the best alpha at C = 3",
+            ),
+        )
+    ),
+    Claim("Frechet elsewhere", FIGURE, "comparison", ">", 0.0, _frechet_gain,
+        "where coupling is not very low (C from 1 on, below 3 with belief propagation), alpha < 0 gives more "
+        "accurate estimators (least percentage that the best alpha < 0 saves)"),
+    Claim("more at high coupling", "Thesis 2.5.3", "comparison", ">", 0.0, _more_at_high_coupling,
+        "alpha < 0 improves accuracy especially at high C (percentage saved at the highest C less that at C = 1/3 "
+        "by the exact solver, the lesser of attractive and mixed couplings)"),
+    Claim("no number of samples", OWN, "comparison", ">", 1.0, _floor,
+        "M = 100 is far from the caption's asymptotic regime: at C from 1 on, U^(0) from any number of samples has "
+        "a larger MSE than the best alpha from 100 (least ratio, exact)"),
+    Claim("variance of U", "Thesis 2.3.1", "bound", "<", 1.0, _variance_ratio("exact"),
+        "var(U) <= n pi^2/6 for any model (their ratio, the largest of the models; without couplings 1)", scale=0.05),
+    Claim("variance of U, belief propagation", OWN, "comparison", ">", 1.0, _variance_ratio("belief propagation"),
+        "values that belief propagation decodes, which are no maxima, can vary more than n pi^2/6 (largest ratio)"),
+    Claim("Proposition 2", "Thesis Proposition 2", "bound", ">", 0.0, _least_gap,
+        "ln Z <= U(alpha), alpha from -0.1 to 0.1 (gap in nats at C > 0, where it is fewest standard errors above "
+        "0)"),
+    Claim("slope at zero", "Thesis 2.3.1", "bound", ">", 0.0, _least_slope,
+        "the derivative of U(alpha) at 0 is not negative, so that Frechet tricks give tighter bounds (derivative "
+        "in nats at C > 0, where it is fewest standard errors above 0)"),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="fig-2-4",
@@ -280,112 +328,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     caption=CAPTION,
     rows=_tolerance,
-    claims=[
-        *(
-            Claim(
-                id=f"saved, {name}",
-                source=FIGURE,
-                statement=f"{name}: percentage saved as printed (1 - MSE(best) / MSE(0), best alpha from -0.05 on)",
-                published=percentage,
-                relation="=",
-                rounding=0.5,
-                measure=_saving(kind, solver, k),
-                scale=1.0,  # the next percentage
-                kind="published",
-            )
-            for (kind, solver), percentages in PUBLISHED.items()
-            for k, percentage in zip(THIRDS, percentages, strict=True)
-            if k or (kind, solver) == ("attractive", "exact")  # without couplings the panels have the same maxima
-            for name in [f"{kind}, {solver}, C = {_name(k)}" if k else "all panels, C = 0"]
-        ),
-        _observed(
-            id="other orders",
-            source=OWN,
-            statement="belief propagation with other random orders of updates saves as much (mean over orders less "
-            "the source's order, percentage points, at the C from 1 on where it is most standard errors off 0)",
-            relation="=",
-            measure=_other_orders,
-            scale=2.5,  # a tenth of what belief propagation loses to the exact solver at C = 3
-        ),
-        *(
-            _observed(id, FIGURE, f"{statement})", "=", _best_alpha(*curves), scale=0.1, reading=CLOSE)
-            for id, curves, statement in (
-                (
-                    "very low coupling",
-                    [(*panel, k) for panel in PUBLISHED for k in (0, 1)],
-                    "in all cases, when coupling is very low, alpha close to 0 is optimal (the best alpha at C = 0 and "
-                    "1/3 that is furthest from 0",
-                ),
-                (
-                    "high coupling, belief propagation",
-                    [(*PROPAGATION, 9)],
-                    "for belief propagation, alpha close to 0 is optimal at high coupling (the best alpha at C = 3",
-                ),
-            )
-        ),
-        _observed(
-            id="Frechet elsewhere",
-            source=FIGURE,
-            statement="where coupling is not very low (C from 1 on, below 3 with belief propagation), alpha < 0 gives "
-            "more accurate estimators (least percentage that the best alpha < 0 saves)",
-            relation=">",
-            measure=_frechet_gain,
-        ),
-        _observed(
-            id="more at high coupling",
-            source="Thesis 2.5.3",
-            statement="alpha < 0 improves accuracy especially at high C (percentage saved at the highest C less that "
-            "at C = 1/3 by the exact solver, the lesser of attractive and mixed couplings)",
-            relation=">",
-            measure=_more_at_high_coupling,
-        ),
-        _observed(
-            id="no number of samples",
-            source=OWN,
-            statement="M = 100 is far from the caption's asymptotic regime: at C from 1 on, U^(0) from any number of "
-            "samples has a larger MSE than the best alpha from 100 (least ratio, exact)",
-            published=1.0,
-            relation=">",
-            measure=_floor,
-        ),
-        Claim(
-            id="variance of U",
-            source="Thesis 2.3.1",
-            statement="var(U) <= n pi^2/6 for any model (their ratio, the largest of the models; without couplings 1)",
-            published=1.0,
-            relation="<",
-            measure=_variance_ratio("exact"),
-            scale=0.05,
-            kind="bound",
-        ),
-        _observed(
-            id="variance of U, belief propagation",
-            source=OWN,
-            statement="values that belief propagation decodes, which are no maxima, can vary more than n pi^2/6 "
-            "(largest ratio)",
-            published=1.0,
-            relation=">",
-            measure=_variance_ratio("belief propagation"),
-        ),
-        Claim(
-            id="Proposition 2",
-            source="Thesis Proposition 2",
-            statement="ln Z <= U(alpha), alpha from -0.1 to 0.1 (gap in nats at C > 0, where it is fewest standard "
-            "errors above 0)",
-            published=0.0,
-            relation=">",
-            measure=_least_gap,
-            kind="bound",
-        ),
-        Claim(
-            id="slope at zero",
-            source="Thesis 2.3.1",
-            statement="the derivative of U(alpha) at 0 is not negative, so that Frechet tricks give tighter bounds "
-            "(derivative in nats at C > 0, where it is fewest standard errors above 0)",
-            published=0.0,
-            relation=">",
-            measure=_least_slope,
-            kind="bound",
-        ),
-    ],
+    claims=CLAIMS,
 )

@@ -253,6 +253,50 @@ rise. The black line is the exact entropy. The source's Figure 3.1 shows the sam
 numbers and without the enlargement; orange is its red."""
 
 
+# fmt: off
+CLAIMS = [
+    *(
+        Claim(f"Maji's estimate from {side}", "Thesis Proposition 9, Figure 3.1", "identity", "=", 0.0,
+            _distance_from_maji(sign),
+            f"estimates with shared noise tend to gamma(x*) as alpha tends to 1 from {side} (largest distance of a "
+            "path, a millionth off 1, nats)", scale=NEAR)
+        for side, sign in (("below", -1), ("above", 1))
+    ),
+    Claim("unbiased, plain", "Thesis eqs. 3.6 to 3.8", "identity", "=", 0.0, _bias_with_log_z,
+        "with ln Z known the mean estimate is H_alpha (difference times 1 - alpha, nats, at the alpha where it is "
+        "most standard errors off 0; the biased Exponential trick's would be 0.577)", scale=0.0577),
+    Claim("unbiased, shared", "Thesis eqs. 3.12, 3.17", "identity", "=", 0.0, _bias_with_shared_noise,
+        "with shared noise the mean estimate is H_alpha, at alpha = 1 Maji's H_1 (difference in nats, at the alpha "
+        "where it is most standard errors off 0; the biased Exponential trick's would be 0.577)", scale=0.0577),
+    Claim("divergence", "Thesis 3.4", "identity", "=", -2.0, _growth("plain"),
+        "with ln Z known the variance diverges as alpha tends to 1 (d ln var / d ln |1 - alpha|, from alpha = 0.9 "
+        "to a millionth below 1)"),
+    Claim("stabilised", "Thesis 3.4", "comparison", "=", 0.0, _growth("shared"),
+        "the control variate stabilises the estimator as alpha tends to 1 (d ln var / d ln |1 - alpha|, from alpha "
+        "= 0.9 to a millionth below 1)", scale=1.0,
+        reading=Reading("stabilises: an exponent within 0.1 of 0, where -2 is that without it", 0.1)),
+    Claim("variance in the limit", "Thesis Proposition 9, Theorem 9", "identity", "=", 1.0, _variance_in_the_limit,
+        "with shared noise the variance tends to pi^2/6 + var ln p as alpha tends to 1 (ratio of the two)"),
+    *(
+        Claim(f"Gumbel at {name}", "Thesis 3.4.1", "identity", "=", 0.0, _distance_from_gumbel(alpha),
+            f"the estimate at alpha = {name} is Gumbel(-c + H_{name}) (Kolmogorov distance; a shift by 0.01 nats "
+            "gives 0.004)", scale=0.004)
+        for name, alpha in (("0", 0.0), ("inf", math.inf))
+    ),
+    Claim("not Gumbel in between", "Thesis 3.4.1", "comparison", ">", 0.0, _furthest_from_gumbel,
+        "between 0 and inf estimates with shared noise need not be Gumbel (Kolmogorov distance from the Gumbel "
+        "distribution of the same mean and variance, largest of any alpha)"),
+    Claim("non-decreasing", "Thesis 3.2.1, 3.4", "bound", ">", 0.0, _rise_of_entropy,
+        "H_alpha does not decrease from alpha = 0 to inf (H_inf - H_0, nats)",
+        finding="3.2.1, Renyi entropies do not increase"),
+    Claim("non-increasing", "Thesis 3.2.1", "bound", "<", 0.0, _largest_rise_of_entropy,
+        "H_alpha does not increase with alpha (largest rise from one alpha to the next, nats)"),
+    Claim("every path falls", "beyond the source", "bound", "<", 0.0, _largest_rise,
+        "no path with shared noise ever rises: where x attains the maximum at alpha, its slope there is (phi(x) + "
+        "gamma(x) - max {phi + gamma}) / (1 - alpha)^2 (largest rise, nats; flat paths attain 0)", scale=NEAR),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="fig-3-1",
     title="Estimates of Renyi entropies as alpha varies",
@@ -263,128 +307,5 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     caption=CAPTION,
-    claims=[
-        *(
-            Claim(
-                id=f"Maji's estimate from {side}",
-                source="Thesis Proposition 9, Figure 3.1",
-                statement=f"estimates with shared noise tend to gamma(x*) as alpha tends to 1 from {side} (largest "
-                "distance of a path, a millionth off 1, nats)",
-                published=0.0,
-                relation="=",
-                measure=_distance_from_maji(sign),
-                scale=NEAR,
-                kind="identity",
-            )
-            for side, sign in (("below", -1), ("above", 1))
-        ),
-        Claim(
-            id="unbiased, plain",
-            source="Thesis eqs. 3.6 to 3.8",
-            statement="with ln Z known the mean estimate is H_alpha (difference times 1 - alpha, nats, at the alpha "
-            "where it is most standard errors off 0; the biased Exponential trick's would be 0.577)",
-            published=0.0,
-            relation="=",
-            measure=_bias_with_log_z,
-            scale=0.0577,
-            kind="identity",
-        ),
-        Claim(
-            id="unbiased, shared",
-            source="Thesis eqs. 3.12, 3.17",
-            statement="with shared noise the mean estimate is H_alpha, at alpha = 1 Maji's H_1 (difference in nats, "
-            "at the alpha where it is most standard errors off 0; the biased Exponential trick's would be 0.577)",
-            published=0.0,
-            relation="=",
-            measure=_bias_with_shared_noise,
-            scale=0.0577,
-            kind="identity",
-        ),
-        Claim(
-            id="divergence",
-            source="Thesis 3.4",
-            statement="with ln Z known the variance diverges as alpha tends to 1 (d ln var / d ln |1 - alpha|, from "
-            "alpha = 0.9 to a millionth below 1)",
-            published=-2.0,
-            relation="=",
-            measure=_growth("plain"),
-            kind="identity",
-        ),
-        Claim(
-            id="stabilised",
-            source="Thesis 3.4",
-            statement="the control variate stabilises the estimator as alpha tends to 1 (d ln var / d ln |1 - alpha|, "
-            "from alpha = 0.9 to a millionth below 1)",
-            published=0.0,
-            relation="=",
-            measure=_growth("shared"),
-            scale=1.0,
-            kind="comparison",
-            reading=Reading("stabilises: an exponent within 0.1 of 0, where -2 is that without it", 0.1),
-        ),
-        Claim(
-            id="variance in the limit",
-            source="Thesis Proposition 9, Theorem 9",
-            statement="with shared noise the variance tends to pi^2/6 + var ln p as alpha tends to 1 (ratio of the "
-            "two)",
-            published=1.0,
-            relation="=",
-            measure=_variance_in_the_limit,
-            kind="identity",
-        ),
-        *(
-            Claim(
-                id=f"Gumbel at {name}",
-                source="Thesis 3.4.1",
-                statement=f"the estimate at alpha = {name} is Gumbel(-c + H_{name}) (Kolmogorov distance; a shift by "
-                "0.01 nats gives 0.004)",
-                published=0.0,
-                relation="=",
-                measure=_distance_from_gumbel(alpha),
-                scale=0.004,
-                kind="identity",
-            )
-            for name, alpha in (("0", 0.0), ("inf", math.inf))
-        ),
-        Claim(
-            id="not Gumbel in between",
-            source="Thesis 3.4.1",
-            statement="between 0 and inf estimates with shared noise need not be Gumbel (Kolmogorov distance from the "
-            "Gumbel distribution of the same mean and variance, largest of any alpha)",
-            published=0.0,
-            relation=">",
-            measure=_furthest_from_gumbel,
-            kind="comparison",
-        ),
-        Claim(
-            id="non-decreasing",
-            source="Thesis 3.2.1, 3.4",
-            statement="H_alpha does not decrease from alpha = 0 to inf (H_inf - H_0, nats)",
-            published=0.0,
-            relation=">",
-            measure=_rise_of_entropy,
-            finding="3.2.1, Renyi entropies do not increase",
-            kind="bound",
-        ),
-        Claim(
-            id="non-increasing",
-            source="Thesis 3.2.1",
-            statement="H_alpha does not increase with alpha (largest rise from one alpha to the next, nats)",
-            published=0.0,
-            relation="<",
-            measure=_largest_rise_of_entropy,
-            kind="bound",
-        ),
-        Claim(
-            id="every path falls",
-            source="beyond the source",
-            statement="no path with shared noise ever rises: where x attains the maximum at alpha, its slope there is "
-            "(phi(x) + gamma(x) - max {phi + gamma}) / (1 - alpha)^2 (largest rise, nats; flat paths attain 0)",
-            published=0.0,
-            relation="<",
-            measure=_largest_rise,
-            scale=NEAR,
-            kind="bound",
-        ),
-    ],
+    claims=CLAIMS,
 )

@@ -190,6 +190,40 @@ CAPTION = (
     "them smaller than the circles."
 )
 
+# fmt: off
+CLAIMS = [
+    Claim("few public rows", "Thesis Figure 4.1", "comparison", "<", 1.0, _over_baseline(*range(FEW + 1)),
+        "in all cases, for sufficiently small M Algorithm 2 is more accurate than uniform weights: for every M up "
+        f"to {FEW}, D and epsilon (its RKHS distance over theirs, the largest)"),
+    Claim("substantial benefit", "Thesis C.2.3", "comparison", "<", 2 / 3, _over_baseline(LOW),
+        "if the ratio of public to private rows is low enough, Algorithm 2 provides a substantial benefit over "
+        f"uniform weights: at M = {LOW} its RKHS distance is less than two thirds of theirs at every D and epsilon "
+        "(its distance over theirs, the largest)", reading=Reading("substantial: by a third", 0.0)),
+    Claim("epsilon", "Thesis Figure 4.1", "comparison", ">", 1.0, _epsilon,
+        "stricter privacy leads to lower accuracy: Algorithm 2 with a tenth of epsilon has the larger RKHS "
+        "distance, each at its best M (least ratio of any D and epsilon)"),
+    *(
+        Claim(f"more public rows, D = {dimension}, epsilon = {epsilon:g}", "Thesis Figure 4.1", "comparison", ">",
+            1.0, _more_over_many(dimension, epsilon),
+            f"increasing M does not always improve accuracy: at D = {dimension} and epsilon = {epsilon:g} "
+            f"Algorithm 2's RKHS distances at M from {MORE[0]:,} to {MORE[1]:,} are larger than at M from "
+            f"{MANY[0]:,} to {MANY[1]:,} (ratio of the two)")
+        for dimension in DIMENSIONS
+        for epsilon in EPSILONS
+    ),
+    Claim("published run", "Thesis Figure 4.1", "published", "=", 1.0, _typical,
+        "the curves of Algorithm 2 in the figure, whose random numbers are repeated, are those of a typical draw "
+        "(mean over M of the distance over the mean of fresh draws; the furthest from 1 of all D and epsilons)"),
+    Claim("simplex, many rows", "beyond the source", "comparison", "<", 1.0, _simplex(3274, True),
+        "with 3,274 public rows and the smaller noise of a release today, Algorithm 2 is more accurate with "
+        "weights on the simplex than with unconstrained ones at every D and epsilon (largest ratio of RKHS "
+        "distances)"),
+    Claim("simplex, few rows", "beyond the source", "comparison", ">", 1.0, _simplex(10, False),
+        "with 10 public rows and the smaller noise of a release today, Algorithm 2 is less accurate with weights "
+        "on the simplex than with unconstrained ones at every D and epsilon (least ratio of RKHS distances)"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="fig-4-1",
     title="Figure 4.1: Algorithm 2 with public rows (seeded noise: NOT PRIVATE)",
@@ -210,86 +244,5 @@ EXPERIMENT = Experiment(
     # Distances without noise are small differences; docs/reproduce.md, Rounding in Figures 4.1 and 4.2.
     tolerances={"distance": Tolerance(relative=1e-6)},
     caption=CAPTION,
-    claims=[
-        Claim(
-            id="few public rows",
-            source="Thesis Figure 4.1",
-            statement="in all cases, for sufficiently small M Algorithm 2 is more accurate than uniform weights: for "
-            f"every M up to {FEW}, D and epsilon (its RKHS distance over theirs, the largest)",
-            published=1.0,
-            relation="<",
-            measure=_over_baseline(*range(FEW + 1)),
-            kind="comparison",
-        ),
-        Claim(
-            id="substantial benefit",
-            source="Thesis C.2.3",
-            statement="if the ratio of public to private rows is low enough, Algorithm 2 provides a substantial "
-            f"benefit over uniform weights: at M = {LOW} its RKHS distance is less than two thirds of theirs at every "
-            "D and epsilon (its distance over theirs, the largest)",
-            published=2 / 3,
-            relation="<",
-            reading=Reading("substantial: by a third", 0.0),
-            measure=_over_baseline(LOW),
-            kind="comparison",
-        ),
-        Claim(
-            id="epsilon",
-            source="Thesis Figure 4.1",
-            statement="stricter privacy leads to lower accuracy: Algorithm 2 with a tenth of epsilon has the larger "
-            "RKHS distance, each at its best M (least ratio of any D and epsilon)",
-            published=1.0,
-            relation=">",
-            measure=_epsilon,
-            kind="comparison",
-        ),
-        *(
-            Claim(
-                id=f"more public rows, D = {dimension}, epsilon = {epsilon:g}",
-                source="Thesis Figure 4.1",
-                statement=f"increasing M does not always improve accuracy: at D = {dimension} and epsilon = "
-                f"{epsilon:g} Algorithm 2's RKHS distances at M from {MORE[0]:,} to {MORE[1]:,} are larger than at M "
-                f"from {MANY[0]:,} to {MANY[1]:,} (ratio of the two)",
-                published=1.0,
-                relation=">",
-                measure=_more_over_many(dimension, epsilon),
-                kind="comparison",
-            )
-            for dimension in DIMENSIONS
-            for epsilon in EPSILONS
-        ),
-        Claim(
-            id="published run",
-            source="Thesis Figure 4.1",
-            statement="the curves of Algorithm 2 in the figure, whose random numbers are repeated, are those of a "
-            "typical draw (mean over M of the distance over the mean of fresh draws; the furthest from 1 of all D and "
-            "epsilons)",
-            published=1.0,
-            relation="=",
-            measure=_typical,
-            kind="published",
-        ),
-        Claim(
-            id="simplex, many rows",
-            source="beyond the source",
-            statement="with 3,274 public rows and the smaller noise of a release today, Algorithm 2 is more accurate "
-            "with weights on the simplex than with unconstrained ones at every D and epsilon (largest ratio of RKHS "
-            "distances)",
-            published=1.0,
-            relation="<",
-            measure=_simplex(3274, True),
-            kind="comparison",
-        ),
-        Claim(
-            id="simplex, few rows",
-            source="beyond the source",
-            statement="with 10 public rows and the smaller noise of a release today, Algorithm 2 is less accurate "
-            "with weights on the simplex than with unconstrained ones at every D and epsilon (least ratio of RKHS "
-            "distances)",
-            published=1.0,
-            relation=">",
-            measure=_simplex(10, False),
-            kind="comparison",
-        ),
-    ],
+    claims=CLAIMS,
 )

@@ -263,104 +263,104 @@ def _of_the_source():
     """Claims on statements of the thesis."""
     for d, e in OF_BOTH:
         yield Claim(
-            id=f"published best, D = {d}, epsilon = {e:g}",
-            source="authors' runs of Thesis Figure 4.2",
-            statement=f"at D = {d} and epsilon = {e:g}, at the published noise, {MOST:,} points of Algorithm 3 are "
-            "nearer to the table's embedding than the best of the published runs of Algorithm 3 over all M (RKHS "
-            "distance)",
-            published=PUBLISHED_BEST[d][EPSILONS.index(e)],
-            relation="<",
-            measure=_of(_most, d, e),
+            f"published best, D = {d}, epsilon = {e:g}",
+            "authors' runs of Thesis Figure 4.2",
+            "published",
+            "<",
+            PUBLISHED_BEST[d][EPSILONS.index(e)],
+            _of(_most, d, e),
+            f"at D = {d} and epsilon = {e:g}, at the published noise, {MOST:,} points of Algorithm 3 are nearer to "
+            "the table's embedding than the best of the published runs of Algorithm 3 over all M (RKHS distance)",
             rounding=5e-5,
-            kind="published",
         )
     for d, e in OF_BOTH:
         yield Claim(
-            id=f"Algorithm 3, D = {d}, epsilon = {e:g}",
-            source="Thesis Figure 4.2",
-            statement=f"Algorithm 3 is capable of outperforming Algorithm 2, at D = {d} and epsilon = {e:g} (ratio of "
-            f"its RKHS distance at M = {MOST:,} to Algorithm 2's at its best M, published noise)",
-            published=1.0,
-            relation="<",
-            measure=_of(_over_algorithm_2, d, e),
-            kind="comparison",
+            f"Algorithm 3, D = {d}, epsilon = {e:g}",
+            "Thesis Figure 4.2",
+            "comparison",
+            "<",
+            1.0,
+            _of(_over_algorithm_2, d, e),
+            f"Algorithm 3 is capable of outperforming Algorithm 2, at D = {d} and epsilon = {e:g} (ratio of its "
+            f"RKHS distance at M = {MOST:,} to Algorithm 2's at its best M, published noise)",
         )
     yield Claim(
-        id="dimension",
-        source="Thesis 4.5",
-        statement="optimising the locations of the points seems to be more helpful in the higher dimension: at every "
-        "epsilon Algorithm 3's distance is a smaller share of Algorithm 2's at D = 5 than at D = 2 (largest quotient)",
-        published=1.0,
-        relation="<",
-        measure=lambda frame: _extreme(_higher(_over_algorithm_2)(frame), True),
-        kind="comparison",
+        "dimension",
+        "Thesis 4.5",
+        "comparison",
+        "<",
+        1.0,
+        lambda frame: _extreme(_higher(_over_algorithm_2)(frame), True),
+        "optimising the locations of the points seems to be more helpful in the higher dimension: at every epsilon "
+        "Algorithm 3's distance is a smaller share of Algorithm 2's at D = 5 than at D = 2 (largest quotient)",
     )
     for m, e in [(m, e) for m in (32, MOST) for e in EPSILONS]:
         yield Claim(
-            id=f"harder in higher dimensions, M = {m:,}, epsilon = {e:g}",
-            source="Thesis 4.5 and Figure 4.2",
-            statement="the problem gets harder in higher dimensions: Algorithm 3's RKHS distance is larger at D = 5 "
-            f"than at D = 2, at epsilon = {e:g} and M = {m:,} (ratio, published noise)",
-            published=1.0,
-            relation=">",
-            measure=_of(_higher(_third(m)), e),
-            kind="comparison",
+            f"harder in higher dimensions, M = {m:,}, epsilon = {e:g}",
+            "Thesis 4.5 and Figure 4.2",
+            "comparison",
+            ">",
+            1.0,
+            _of(_higher(_third(m)), e),
+            "the problem gets harder in higher dimensions: Algorithm 3's RKHS distance is larger at D = 5 than at "
+            f"D = 2, at epsilon = {e:g} and M = {m:,} (ratio, published noise)",
         )
     yield Claim(
-        id="epsilon",
-        source="beside Thesis Figure 4.2",
-        statement="stricter privacy costs Algorithm 3 accuracy: a tenth of epsilon has the larger RKHS distance "
-        f"(least ratio of any D and epsilon, M = {MOST:,})",
-        published=1.0,
-        relation=">",
-        measure=_epsilon,
-        kind="comparison",
+        "epsilon",
+        "beside Thesis Figure 4.2",
+        "comparison",
+        ">",
+        1.0,
+        _epsilon,
+        "stricter privacy costs Algorithm 3 accuracy: a tenth of epsilon has the larger RKHS distance (least ratio "
+        f"of any D and epsilon, M = {MOST:,})",
     )
 
 
 def _beyond_the_source():
     """Remarks of this project."""
     yield Claim(
-        id="more points",
-        source="beside Thesis Figure 4.2",
-        statement="with weights on the simplex more points do little harm: at D = 2 and epsilon = 0.01, where the "
-        "published runs get 2.41 times worse from their best M on, Algorithm 3's RKHS distance grows by a smaller "
-        f"factor up to M = {MOST:,} (factor)",
-        published=2.41,
-        relation="<",
-        measure=_growth(2, 0.01),
+        "more points",
+        "beside Thesis Figure 4.2",
+        "comparison",
+        "<",
+        2.41,
+        _growth(2, 0.01),
+        "with weights on the simplex more points do little harm: at D = 2 and epsilon = 0.01, where the published "
+        "runs get 2.41 times worse from their best M on, Algorithm 3's RKHS distance grows by a smaller factor up "
+        f"to M = {MOST:,} (factor)",
         rounding=0.005,
-        kind="comparison",
     )
     for d, e in OF_BOTH:
         yield Claim(
-            id=f"noise of a release, D = {d}, epsilon = {e:g}",
-            source="beyond the source",
-            statement=f"at D = {d} and epsilon = {e:g} Algorithm 3 has the smaller RKHS distance with OpenDP's scale "
-            f"of the noise than with the published one at M = {', '.join(map(str, FEW))} (largest ratio)",
-            published=1.0,
-            relation="<",
-            measure=_today(d, e),
-            kind="comparison",
+            f"noise of a release, D = {d}, epsilon = {e:g}",
+            "beyond the source",
+            "comparison",
+            "<",
+            1.0,
+            _today(d, e),
+            f"at D = {d} and epsilon = {e:g} Algorithm 3 has the smaller RKHS distance with OpenDP's scale of the "
+            f"noise than with the published one at M = {', '.join(map(str, FEW))} (largest ratio)",
         )
     for m in (*FEW, None):
         for d, e in OF_BOTH:
             at = f"M = {m}" if m else "the best M of each"
             yield Claim(
-                id=f"weights on the simplex, {at}, D = {d}, epsilon = {e:g}",
-                source="beyond the source",
-                statement=f"at D = {d}, epsilon = {e:g} and {at} Algorithm 3 outperforms Algorithm 2 even where "
-                "Algorithm 2 has weights on the simplex (ratio of RKHS distances, the smaller noise of a release "
-                "today)",
-                published=1.0,
-                relation="<",
-                measure=_of(_beside_simplex(m), d, e),
+                f"weights on the simplex, {at}, D = {d}, epsilon = {e:g}",
+                "beyond the source",
+                "comparison",
+                "<",
+                1.0,
+                _of(_beside_simplex(m), d, e),
+                f"at D = {d}, epsilon = {e:g} and {at} Algorithm 3 outperforms Algorithm 2 even where Algorithm 2 "
+                "has weights on the simplex (ratio of RKHS distances, the smaller noise of a release today)",
                 finding=FINDING if m is None and (d, e) == (2, 1) else "",
-                kind="comparison",
             )
 
 
 FINDING = "Figure 4.2, Algorithm 3"
+CLAIMS = [*_of_the_source(), *_beyond_the_source()]
+
 EXPERIMENT = Experiment(
     id="fig-4-2",
     title="Figure 4.2: Algorithms 2 and 3 without public rows (seeded noise: NOT PRIVATE)",
@@ -395,5 +395,5 @@ EXPERIMENT = Experiment(
     tolerances={"distance": Tolerance(relative=1e-6)},
     rows=_tolerance,
     caption=CAPTION,
-    claims=[*_of_the_source(), *_beyond_the_source()],
+    claims=CLAIMS,
 )

@@ -100,6 +100,19 @@ def _all_likely(frame):
     return Measurement(*share_of(round(frame.all_likely.iloc[0] * redraws), redraws))
 
 
+# fmt: off
+CLAIMS = [
+    Claim("functions", "Thesis 5.4.3", "published", "=", 34, lambda frame: Measurement(frame.attribute.nunique()),
+        "the network predicts each of C = 34 functions and lambdas (number of predictions)", scale=1),
+    Claim("identified", "Thesis Figure 5.2", "published", ">", LIKELY, _least_used,
+        "all functions and lambdas of the program of Figure 5.1 are identified (least of their predicted "
+        "probabilities)", finding=FINDING, reading=Reading("identified: a probability above 1/2", 0.0)),
+    Claim("other examples", "this project", "comparison", ">", 0.5, _all_likely,
+        "all functions and lambdas of the program of Figure 5.1 are identified from most sets of the four examples "
+        "that the thesis does not print (share of draws in which each probability is above 1/2)", finding=FINDING),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="fig-5-2",
     title="Predicted functions and lambdas of the program of Figure 5.1",
@@ -110,41 +123,7 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     tolerances=dict.fromkeys(["probability", "mean", "spread", "redrawn", "losses", "all_likely"], Tolerance(1e-3)),
-    claims=[
-        Claim(
-            id="functions",
-            source="Thesis 5.4.3",
-            statement="the network predicts each of C = 34 functions and lambdas (number of predictions)",
-            published=34,
-            relation="=",
-            measure=lambda frame: Measurement(frame.attribute.nunique()),
-            scale=1,
-            kind="published",
-        ),
-        Claim(
-            id="identified",
-            source="Thesis Figure 5.2",
-            statement="all functions and lambdas of the program of Figure 5.1 are identified (least of their "
-            "predicted probabilities)",
-            published=LIKELY,
-            relation=">",
-            measure=_least_used,
-            finding=FINDING,
-            kind="published",
-            reading=Reading("identified: a probability above 1/2", 0.0),
-        ),
-        Claim(
-            id="other examples",
-            source="this project",
-            statement="all functions and lambdas of the program of Figure 5.1 are identified from most sets of the "
-            "four examples that the thesis does not print (share of draws in which each probability is above 1/2)",
-            published=0.5,
-            relation=">",
-            measure=_all_likely,
-            finding=FINDING,
-            kind="comparison",
-        ),
-    ],
+    claims=CLAIMS,
     caption="Bars: the probability that a network, trained here on programs of 4 lines, gives to each function and "
     "lambda from the printed example of Figure 5.1 and four others, with its first two digits above the bar. Black "
     "marks: mean and standard deviation over other draws of these four examples, which the thesis does not print. "

@@ -11,7 +11,7 @@ experiment has.
 from math import log10
 
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment
-from thesis_cli.reproduction.shorthand import measured, printed
+from thesis_cli.reproduction.measuring import measured, printed
 from thesis_cli.studies.synthesis import gains
 from thesis_cli.studies.synthesis.guided_searches import SOURCE, plan, run
 from thesis_cli.studies.synthesis.published_speedups import FIGURE_5_3A
@@ -78,42 +78,44 @@ def _faster():
     names |= {search: f"this project's {search} faster, call included," for search in SOURCE.values()}
     for search, name in names.items():
         yield Claim(
-            id=f"{search}, faster" if search in SOURCE else f"today's {search}, faster",
-            source="Thesis 5.5.1" if search in SOURCE else PROJECT,
-            statement=f"the network makes {name} at T = 5 (mean over tasks of the log10 of the speedup; a search that "
-            "was stopped counts with the time that it spent, a task that is solved neither way counts as 0)",
-            published=0.0,
-            relation=">",
-            measure=measured(gains.mean_gain, search),
-            kind="comparison",
+            f"{search}, faster" if search in SOURCE else f"today's {search}, faster",
+            "Thesis 5.5.1" if search in SOURCE else PROJECT,
+            "comparison",
+            ">",
+            0.0,
+            measured(gains.mean_gain, search),
+            f"the network makes {name} at T = 5 (mean over tasks of the log10 of the speedup; a search that was "
+            "stopped counts with the time that it spent, a task that is solved neither way counts as 0)",
         )
 
 
 def _orders():
     dfs, add = SOURCE
     yield Claim(
-        id="Sort and add over DFS, 20%",
-        source="Thesis 5.5.1",
-        statement="the network gains more with Sort and add than with DFS at T = 5 (difference of the log10 of the "
-        "speedups until 20% of the tasks are solved)",
-        published=0.0,
-        relation=">",
-        measure=measured(gains.difference, add, dfs, 0.2),
-        kind="comparison",
+        "Sort and add over DFS, 20%",
+        "Thesis 5.5.1",
+        "comparison",
+        ">",
+        0.0,
+        measured(gains.difference, add, dfs, 0.2),
+        "the network gains more with Sort and add than with DFS at T = 5 (difference of the log10 of the speedups "
+        "until 20% of the tasks are solved)",
     )
     for search in SOURCE:
         name = FIGURE_5_3A[search][0].search
         yield Claim(
-            id=f"{name}, solved",
-            source="Thesis 5.5.1, D.2",
-            statement=f"with the network, {name} solves more tasks of T = 5 than with the prior by examining the same "
-            "number of programs (difference of the shares of tasks)",
-            published=0.0,
-            relation=">",
-            measure=measured(gains.more_solved, search),
-            kind="comparison",
+            f"{name}, solved",
+            "Thesis 5.5.1, D.2",
+            "comparison",
+            ">",
+            0.0,
+            measured(gains.more_solved, search),
+            f"with the network, {name} solves more tasks of T = 5 than with the prior by examining the same number "
+            "of programs (difference of the shares of tasks)",
         )
 
+
+CLAIMS = [*_cells(), *_faster(), *_orders()]
 
 EXPERIMENT = Experiment(
     id="fig-5-3a",
@@ -125,6 +127,6 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     tolerances={"seconds": NOT_REPEATABLE, "call": NOT_REPEATABLE},
-    claims=[*_cells(), *_faster(), *_orders()],
+    claims=CLAIMS,
     caption=CAPTION,
 )

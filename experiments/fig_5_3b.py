@@ -89,28 +89,28 @@ def _beyond(frame):
 
 def _claims():
     yield Claim(
-        id="beyond",
-        source="Thesis 5.5.2",
-        statement="networks generalise beyond programs of the length that they were trained on (mean log10 of the "
-        "speedup of Sort and add on longer programs, mean over the lengths of training and test programs)",
-        published=0.0,
-        relation=">",
-        measure=_beyond,
-        kind="comparison",
+        "beyond",
+        "Thesis 5.5.2",
+        "comparison",
+        ">",
+        0.0,
+        _beyond,
+        "networks generalise beyond programs of the length that they were trained on (mean log10 of the speedup of "
+        "Sort and add on longer programs, mean over the lengths of training and test programs)",
     )
     for search, name in SEARCHES.items():
         for trained in (1, 2, 3, 4):
             for length in [length for length in range(trained, 6) if (search, trained, length) not in BEYOND]:
                 longer = f"programs of length {length}" if length > trained else f"held-out programs of length {length}"
                 yield Claim(
-                    id=f"{search}, {trained} to {length}",
-                    source="Thesis 5.5.2, Figure 5.3b" if "source" in search else "this project",
-                    statement=f"a network trained on programs of length {trained} speeds up {name} on {longer} (log10 "
-                    "of the ratio of programs examined until 20% of the tasks are solved)",
-                    published=0.0,
-                    relation=">",
-                    measure=_measure(search, trained, length),
-                    kind="comparison",
+                    f"{search}, {trained} to {length}",
+                    "Thesis 5.5.2, Figure 5.3b" if "source" in search else "this project",
+                    "comparison",
+                    ">",
+                    0.0,
+                    _measure(search, trained, length),
+                    f"a network trained on programs of length {trained} speeds up {name} on {longer} (log10 of the "
+                    "ratio of programs examined until 20% of the tasks are solved)",
                 )
 
 

@@ -92,6 +92,23 @@ def _share(used, above):
     return measure
 
 
+# fmt: off
+CLAIMS = [
+    Claim("used", "this project", "comparison", ">", 0.5, _share(1, True),
+        "most of the functions and lambdas that a program of appendix D.1 uses get a probability above 1/2; the "
+        "thesis has 'ideally close to 1' (share, mean over the nine programs)", finding="Figure D.1"),
+    Claim("not used", "this project", "comparison", ">", 0.5, _share(0, False),
+        "most of the functions and lambdas that a program of appendix D.1 does not use get a probability below "
+        "1/2; the thesis has 'ideally close to 0' (share, mean over the nine programs)"),
+    Claim("apart", "this project", "comparison", ">", 0.0, _apart,
+        "functions and lambdas that a program of appendix D.1 uses get a higher probability than those that it "
+        "does not use (difference of mean probabilities, mean over the nine programs)"),
+    Claim("Rank loss", "this project", "comparison", ">", 0.0, _fewer,
+        "the network has smaller Rank losses than the prior on the programs of appendix D.1 (the prior's less the "
+        "network's, mean over the nine programs)"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="fig-d-1",
     title="Predicted functions and lambdas of the nine programs of appendix D.1",
@@ -102,49 +119,7 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     tolerances={"probability": Tolerance(1e-3, 1e-6)},
-    claims=[
-        Claim(
-            id="used",
-            source="this project",
-            statement="most of the functions and lambdas that a program of appendix D.1 uses get a probability above "
-            "1/2; the thesis has 'ideally close to 1' (share, mean over the nine programs)",
-            published=0.5,
-            relation=">",
-            measure=_share(1, True),
-            finding="Figure D.1",
-            kind="comparison",
-        ),
-        Claim(
-            id="not used",
-            source="this project",
-            statement="most of the functions and lambdas that a program of appendix D.1 does not use get a "
-            "probability below 1/2; the thesis has 'ideally close to 0' (share, mean over the nine programs)",
-            published=0.5,
-            relation=">",
-            measure=_share(0, False),
-            kind="comparison",
-        ),
-        Claim(
-            id="apart",
-            source="this project",
-            statement="functions and lambdas that a program of appendix D.1 uses get a higher probability than those "
-            "that it does not use (difference of mean probabilities, mean over the nine programs)",
-            published=0.0,
-            relation=">",
-            measure=_apart,
-            kind="comparison",
-        ),
-        Claim(
-            id="Rank loss",
-            source="this project",
-            statement="the network has smaller Rank losses than the prior on the programs of appendix D.1 (the "
-            "prior's less the network's, mean over the nine programs)",
-            published=0.0,
-            relation=">",
-            measure=_fewer,
-            kind="comparison",
-        ),
-    ],
+    claims=CLAIMS,
     caption="Probability of each function and lambda (columns) for the nine programs of appendix D.1 (rows), by a "
     "network trained on programs of 4 lines that do what none of the nine does; numbers are rounded to two digits and "
     "written without the leading 0. Squares mark what a program uses: ideally they hold 1, and other cells 0. The "

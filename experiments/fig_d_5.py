@@ -99,13 +99,13 @@ EXPERIMENT = Experiment(
     },
     claims=[
         Claim(
-            id=f"{name}, {decoder}",
-            source="Thesis D.3, Figure D.5",
-            statement=f"the embedding shows {name} ({what} from nearest {decoder}, less that with permuted properties)",
-            published=0.0,
-            relation=">",
-            measure=_above_chance(name, decoder),
-            kind="comparison",
+            f"{name}, {decoder}",
+            "Thesis D.3, Figure D.5",
+            "comparison",
+            ">",
+            0.0,
+            _above_chance(name, decoder),
+            f"the embedding shows {name} ({what} from nearest {decoder}, less that with permuted properties)",
         )
         for name, (_, what) in PROPERTIES.items()
         for decoder in (BEST,)

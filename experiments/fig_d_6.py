@@ -10,7 +10,7 @@ is the row's attribute that confuses.
 import numpy as np
 
 from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
-from thesis_cli.reproduction.shorthand import measured
+from thesis_cli.reproduction.measuring import measured
 from thesis_cli.studies.synthesis.attribute_figures import confusion_figure
 from thesis_cli.studies.synthesis.predictions import predicted, version
 from thesis_cli.studies.synthesis.tendencies import (
@@ -41,6 +41,17 @@ def plot(frame):
     return confusion_figure(frame[frame.part == "cell"])
 
 
+# fmt: off
+CLAIMS = [
+    *(
+        Claim(f"{name}, {against}", "Thesis D.7", "comparison", ">", 0.0, measured(contrast, name, against),
+            statement(name, against))
+        for name, against in COMPARISONS
+    ),
+    Claim("common, in each row", "Thesis D.7", "comparison", ">", 0.0, measured(least_common), EVERY_ROW),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="fig-d-6",
     title="Conditional confusion matrix, programs of T = 3",
@@ -54,29 +65,7 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     tolerances=dict.fromkeys(["value", "average", "standard_error"], Tolerance(relative=1e-4, absolute=1e-6)),
-    claims=[
-        *(
-            Claim(
-                id=f"{name}, {against}",
-                source="Thesis D.7",
-                statement=statement(name, against),
-                published=0.0,
-                relation=">",
-                measure=measured(contrast, name, against),
-                kind="comparison",
-            )
-            for name, against in COMPARISONS
-        ),
-        Claim(
-            id="common, in each row",
-            source="Thesis D.7",
-            statement=EVERY_ROW,
-            published=0.0,
-            relation=">",
-            measure=measured(least_common),
-            kind="comparison",
-        ),
-    ],
+    claims=CLAIMS,
     caption="Conditional confusion matrix of the network trained on programs of 3 lines, which Table 5.1 uses, on "
     "500 held-out programs of 3 lines. A cell has the average probability of the column's function or lambda over the "
     "programs that use the row's and not the column's, and in brackets their number; it is empty without any. Rows and "

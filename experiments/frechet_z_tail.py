@@ -98,6 +98,18 @@ CAPTION = (
     "Figure 2.2 shows the MSE of such estimators as if it were finite."
 )
 
+# fmt: off
+CLAIMS = [
+    Claim("finite MSE", "Thesis 2.2.3, Figure 2.2", "comparison", ">", 2.0, _tail_index(-0.4),
+        "a Frechet trick with -1/2 < alpha < 0 estimates Z with a finite MSE, which takes a tail index above 2 "
+        "(index -d ln P(Z^ > z) / d ln z for z from 32 to 316; alpha = -0.4, M = 4)",
+        finding="2.2.3, Frechet tricks on Z"),
+    Claim("infinite mean", "this project", "bound", ">", 1.0, _above_bound(-0.4),
+        "P(Z^ > z) >= 1 - exp(-C/z), C = M (M Gamma(1 + alpha))^(1/alpha), so Z^ has no mean (left side over right "
+        "side at z = 316, alpha = -0.4)"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="frechet-z-tail",
     title="The Frechet tricks' estimators of Z have no mean",
@@ -110,28 +122,6 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     run=run,
     plot=plot,
-    claims=[
-        Claim(
-            id="finite MSE",
-            source="Thesis 2.2.3, Figure 2.2",
-            statement="a Frechet trick with -1/2 < alpha < 0 estimates Z with a finite MSE, which takes a tail index "
-            "above 2 (index -d ln P(Z^ > z) / d ln z for z from 32 to 316; alpha = -0.4, M = 4)",
-            published=2.0,
-            relation=">",
-            measure=_tail_index(-0.4),
-            finding="2.2.3, Frechet tricks on Z",
-            kind="comparison",
-        ),
-        Claim(
-            id="infinite mean",
-            source="this project",
-            statement="P(Z^ > z) >= 1 - exp(-C/z), C = M (M Gamma(1 + alpha))^(1/alpha), so Z^ has no mean (left side "
-            "over right side at z = 316, alpha = -0.4)",
-            published=1.0,
-            relation=">",
-            measure=_above_bound(-0.4),
-            kind="bound",
-        ),
-    ],
+    claims=CLAIMS,
     caption=CAPTION,
 )

@@ -157,6 +157,29 @@ CAPTION = (
     "has no figure."
 )
 
+# fmt: off
+CLAIMS = [
+    Claim("distribution", "Thesis eq. 2.1'", "identity", "=", 0.0, _worst("Kolmogorov distance", expected=0.0),
+        "MAP values under full-rank Gumbel noise are Gumbel(-c + ln Z) (Kolmogorov distance, largest of four "
+        "models)", scale=TOLD_APART),
+    Claim("mean", "Thesis 2.2.1, eq. 2.1'", "identity", "=", 0.0, _worst("mean - ln Z", expected=0.0),
+        "the mean MAP value is ln Z (difference, nats, furthest from 0 of four models)", scale=0.1),
+    Claim("variance", "Thesis 2.2.3, 2.4", "identity", "=", math.pi**2 / 6, _variance,
+        "the variance of the Gumbel trick depends neither on Z nor on the structure of the model: it is pi^2/6 a "
+        "sample (variance of a MAP value, nats^2, the furthest from pi^2/6 of four models)"),
+    Claim("configurations", "Thesis eq. 2.2'", "identity", "=", 0.0,
+        _worst("distance of the configurations", expected=0.0),
+        "the maximising configuration is distributed as p (largest difference of the distribution functions over "
+        "the configurations in their order, of four models)", scale=TOLD_APART),
+    Claim("Proposition 1", "Thesis Proposition 1, eq. 2.3", "identity", "=", 1.0, _means_of_tricks,
+        "the mean of g(e^-c exp(-MAP value)) is f(Z), for g(T) = T^alpha, alpha = -0.2, 0.5, 1 and 2, and the "
+        "indicator of T > 1/Z (ratio, furthest from 1 of four models)"),
+    Claim("posterior mean", "Thesis eq. 2.5, eq. 2.6", "identity", "=", 1.0, _posterior,
+        "under the prior 1/Z the mean of the posterior of Z, by quadrature, is the Exponential trick's estimate "
+        f"(ratio, M = {FEW}, the furthest from 1 of four models)", scale=1e-3),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="full-rank-models",
     title="Full-rank MAP values of four models are Gumbel(ln Z - c)",
@@ -168,70 +191,6 @@ EXPERIMENT = Experiment(
     plot=plot,
     # ln Z of a Bayesian network is 0.
     tolerances={"value": Tolerance(absolute=1e-12)},
-    claims=[
-        Claim(
-            id="distribution",
-            source="Thesis eq. 2.1'",
-            statement="MAP values under full-rank Gumbel noise are Gumbel(-c + ln Z) (Kolmogorov distance, largest of "
-            "four models)",
-            published=0.0,
-            relation="=",
-            scale=TOLD_APART,
-            measure=_worst("Kolmogorov distance", expected=0.0),
-            kind="identity",
-        ),
-        Claim(
-            id="mean",
-            source="Thesis 2.2.1, eq. 2.1'",
-            statement="the mean MAP value is ln Z (difference, nats, furthest from 0 of four models)",
-            published=0.0,
-            relation="=",
-            scale=0.1,
-            measure=_worst("mean - ln Z", expected=0.0),
-            kind="identity",
-        ),
-        Claim(
-            id="variance",
-            source="Thesis 2.2.3, 2.4",
-            statement="the variance of the Gumbel trick depends neither on Z nor on the structure of the model: it is "
-            "pi^2/6 a sample (variance of a MAP value, nats^2, the furthest from pi^2/6 of four models)",
-            published=math.pi**2 / 6,
-            relation="=",
-            measure=_variance,
-            kind="identity",
-        ),
-        Claim(
-            id="configurations",
-            source="Thesis eq. 2.2'",
-            statement="the maximising configuration is distributed as p (largest difference of the distribution "
-            "functions over the configurations in their order, of four models)",
-            published=0.0,
-            relation="=",
-            scale=TOLD_APART,
-            measure=_worst("distance of the configurations", expected=0.0),
-            kind="identity",
-        ),
-        Claim(
-            id="Proposition 1",
-            source="Thesis Proposition 1, eq. 2.3",
-            statement="the mean of g(e^-c exp(-MAP value)) is f(Z), for g(T) = T^alpha, alpha = -0.2, 0.5, 1 and 2, "
-            "and the indicator of T > 1/Z (ratio, furthest from 1 of four models)",
-            published=1.0,
-            relation="=",
-            measure=_means_of_tricks,
-            kind="identity",
-        ),
-        Claim(
-            id="posterior mean",
-            source="Thesis eq. 2.5, eq. 2.6",
-            statement="under the prior 1/Z the mean of the posterior of Z, by quadrature, is the Exponential trick's "
-            f"estimate (ratio, M = {FEW}, the furthest from 1 of four models)",
-            published=1.0,
-            relation="=",
-            scale=1e-3,
-            measure=_posterior,
-            kind="identity",
-        ),
-    ],
+    claims=CLAIMS,
     caption=CAPTION,
 )

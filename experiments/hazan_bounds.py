@@ -194,18 +194,10 @@ def _curves(ax, rows, lines, column, unit=1.0, bars=False):
 TEXT, OWN, FOUR, FIVE = "Hazan et al. V", "this project", "Hazan et al. V, Figure 4", "Hazan et al. V, Figure 5"
 
 
-def _bound(id, source, statement, relation, measure, **more):
-    return Claim(id, source, statement, 0.0, relation, measure, kind="bound", **more)
-
-
 def _missed_maxima(frame):
     """What TRW-S falls short of the maxima; None if it finds them all, as on small grids."""
     found = pooled_mean("trw-s", "perturb-max, 10", kind="mixed", couplings=HIGH)(frame)
     return found if found and found.value else None
-
-
-def _observed(id, source, statement, relation, measure, published=0.0, **more):
-    return Claim(id, source, statement, published, relation, measure, kind="comparison", **more)
 
 
 DOMAINS = {"medium": MEDIUM, "high": HIGH}
@@ -220,156 +212,191 @@ TEN = "Hazan et al. V, ten perturbations"
 """Headings of docs/errata.md."""
 
 BOUNDS = [
-    _bound(
+    Claim(
         "Lemma 1",
         "Hazan et al. Lemma 1",
-        f"ln Z <= E[max {{theta + noise}}] (35) (100 perturbations; error in {LEAST}, C > 0)",
+        "bound",
         ">",
+        0.0,
         least_mean("perturb-max"),
+        f"ln Z <= E[max {{theta + noise}}] (35) (100 perturbations; error in {LEAST}, C > 0)",
     ),
-    _bound(
+    Claim(
         "Lemma 1 on each model",
         "Hazan et al. Lemma 1",
-        "the bound (35) holds on every model (100 perturbations; the error in nats that is furthest below 0, or least "
-        "above it, in its own standard errors)",
+        "bound",
         ">",
+        0.0,
         nearest_model("perturb-max"),
+        "the bound (35) holds on every model (100 perturbations; the error in nats that is furthest below 0, or "
+        "least above it, in its own standard errors)",
     ),
-    _bound(
+    Claim(
         "TRW",
         FOUR,
-        "the tree re-weighted bound is an upper bound (least error of all models, uniform and optimised weights)",
+        "bound",
         ">",
+        0.0,
         extreme(["trw, uniform", "trw, optimised"], "lowest"),
+        "the tree re-weighted bound is an upper bound (least error of all models, uniform and optimised weights)",
         scale=1e-6,
     ),
-    _bound(
+    Claim(
         "belief propagation is a lower bound",
         FOUR,
-        "stationary points of belief propagation are lower bounds on ln Z for attractive models (largest error of all "
-        "models, from any start)",
+        "bound",
         "<",
+        0.0,
         extreme(["bethe", "bethe, best start"], "highest", kind="attractive"),
+        "stationary points of belief propagation are lower bounds on ln Z for attractive models (largest error of "
+        "all models, from any start)",
         scale=1e-6,
     ),
-    _observed(
+    Claim(
         "belief propagation of mixed models",
         FIVE,
-        "belief propagation is no longer a lower bound if couplings are mixed (largest error of all models)",
+        "comparison",
         ">",
+        0.0,
         extreme(["bethe"], "highest", kind="mixed"),
+        "belief propagation is no longer a lower bound if couplings are mixed (largest error of all models)",
     ),
-    _bound(
+    Claim(
         "bounds without noise",
         OWN,
-        "max-marginals and the mean-field bound of the expanded model are lower bounds (largest error of all models)",
+        "bound",
         "<",
+        0.0,
         extreme(["max-marginals", "mean field"], "highest"),
+        "max-marginals and the mean-field bound of the expanded model are lower bounds (largest error of all models)",
         scale=1e-6,
     ),
-    _bound(
+    Claim(
         "clamping",
         "Hazan et al. Corollary 3",
+        "bound",
+        ">",
+        0.0,
+        least_of([pooled_mean(f"{k} clamped", f"{2 * k or 1} clamped") for k in (0, 1, 2, 4)]),
         "clamping more variables does not raise the bound U(0) (0, 1, 2, 4 and 8 of the variables, the same noise; "
         "least decrease in its standard errors, mean over couplings and fields)",
-        ">",
-        least_of([pooled_mean(f"{k} clamped", f"{2 * k or 1} clamped") for k in (0, 1, 2, 4)]),
     ),
 ]
 
 LOWER = [
     *(
-        _observed(
+        Claim(
             f"on average a lower bound, {kind}",
             "Hazan et al. V, footnote 4",
-            f"with epsilon = 0 the probable bound of Corollary 4 is still a lower bound on average ({kind}; mean error "
-            "over models where it is fewest standard errors below 0, C > 0)",
+            "comparison",
             "<",
+            0.0,
             least_mean("expanded", kind=kind, sign=-1.0),
+            f"with epsilon = 0 the probable bound of Corollary 4 is still a lower bound on average ({kind}; mean "
+            "error over models where it is fewest standard errors below 0, C > 0)",
             finding=ON_AVERAGE,
         )
         for kind in KINDS
     ),
-    _observed(
+    Claim(
         "not on every model",
         FOUR,
+        "comparison",
+        ">",
+        0.0,
+        share("expanded", "positive"),
         "because the bound holds only with high probability, it may be no proper lower bound (share of all models "
         "where it exceeds ln Z, C > 0)",
-        ">",
-        share("expanded", "positive"),
     ),
-    _observed(
+    Claim(
         "no lower bound on average, cover",
         OWN,
-        "a cover of 1,000 copies, each with one link to each neighbour, is no lower bound on average "
-        "(attractive, C = 0.5 and 1; mean error in nats)",
+        "comparison",
         ">",
+        0.0,
         pooled_mean("cover", kind="attractive", couplings=(0.0, 1.4)),
+        "a cover of 1,000 copies, each with one link to each neighbour, is no lower bound on average (attractive, "
+        "C = 0.5 and 1; mean error in nats)",
     ),
     *(
-        _observed(
+        Claim(
             f"tightest, {name} coupling, {words} field",
             FOUR,
-            f"the probabilistic lower bound is the tightest at {name} coupling (attractive, {words} field; its error "
-            f"less that of belief propagation from small messages, {MEAN})",
+            "comparison",
             ">",
+            0.0,
             pooled_mean("expanded", "bethe", kind="attractive", field=field, couplings=domain),
+            f"the probabilistic lower bound is the tightest at {name} coupling (attractive, {words} field; its "
+            f"error less that of belief propagation from small messages, {MEAN})",
             finding=TIGHTEST,
         )
         for name, domain in DOMAINS.items()
         for words, field in zip(("weak", "strong"), FIELDS, strict=True)
     ),
-    _observed(
+    Claim(
         "good starts",
         OWN,
-        "belief propagation, from the best of four starts, is tighter than the probabilistic lower bound (attractive, "
-        "medium and high coupling; difference in nats, mean over models where it is fewest standard errors below 0)",
+        "comparison",
         "<",
+        0.0,
         least_mean("expanded", "bethe, best start", kind="attractive", couplings=STRONG, sign=-1.0),
+        "belief propagation, from the best of four starts, is tighter than the probabilistic lower bound "
+        "(attractive, medium and high coupling; difference in nats, mean over models where it is fewest standard "
+        "errors below 0)",
     ),
     *(
-        _observed(
+        Claim(
             f"belief propagation is the tightest, {name} coupling",
             FOUR,
+            "comparison",
+            ">",
+            0.0,
+            least_mean("bethe, best start", "max-marginals", kind="attractive", couplings=domain),
             f"belief propagation provides the tightest lower bound on attractive models ({name} coupling, from the "
             f"best of four starts; its error less that of max-marginals, {LEAST})",
-            ">",
-            least_mean("bethe, best start", "max-marginals", kind="attractive", couplings=domain),
             finding=TIGHTEST,
         )
         for name, domain in DOMAINS.items()
     ),
-    _observed(
+    Claim(
         "belief propagation on average",
         FOUR,
+        "comparison",
+        ">",
+        0.0,
+        nearer("bethe", "perturb-max", kind="attractive", couplings=STRONG),
         "the lower bound of belief propagation performs well on average (attractive, medium and high coupling; how "
         f"much nearer to ln Z it is than the upper bound (35), {MEAN})",
-        ">",
-        nearer("bethe", "perturb-max", kind="attractive", couplings=STRONG),
     ),
-    _observed(
+    Claim(
         "variance of belief propagation",
         FOUR,
-        "the variance of belief propagation is high (attractive, high coupling; standard deviation of its error over "
-        "models less that of the probabilistic lower bound, nats, mean over couplings)",
+        "comparison",
         ">",
+        0.0,
         spread("bethe", "expanded", kind="attractive", couplings=HIGH),
+        "the variance of belief propagation is high (attractive, high coupling; standard deviation of its error "
+        "over models less that of the probabilistic lower bound, nats, mean over couplings)",
     ),
-    _observed(
+    Claim(
         "bad stationary points",
         FOUR,
+        "comparison",
+        ">",
+        0.0,
+        pooled_mean("bethe, best start", "bethe", kind="attractive", couplings=HIGH),
         "belief propagation does not converge or attains bad local minima on some instances (attractive, high "
         "coupling; gain by the best of four starts, nats, mean)",
-        ">",
-        pooled_mean("bethe, best start", "bethe", kind="attractive", couplings=HIGH),
     ),
     *(
-        _observed(
+        Claim(
             f"convergence, {kind}",
             OWN,
-            f"belief propagation {words} (share of the models where it does not converge, {kind}, high coupling)",
+            "comparison",
             relation,
+            0.0,
             share("bethe", "settled", kind=kind, couplings=HIGH, one_less=True),
+            f"belief propagation {words} (share of the models where it does not converge, {kind}, high coupling)",
             scale=0.01,
         )
         for kind, relation, words in (
@@ -380,141 +407,165 @@ LOWER = [
 ]
 
 UPPER = [
-    _observed(
+    Claim(
         "ten perturbations",
         TEXT,
-        "very similar results were attained after only 10 perturbations (bound (35) from 10 less that from 100, nats, "
-        "mean over all models)",
+        "comparison",
         "=",
+        0.0,
         pooled_mean("perturb-max, 10", "perturb-max"),
+        "very similar results were attained after only 10 perturbations (bound (35) from 10 less that from 100, "
+        "nats, mean over all models)",
         scale=1.0,
     ),
-    _observed(
+    Claim(
         "ten perturbations of one model",
         TEXT,
-        "very similar results were attained after only 10 perturbations, on a single model (root mean square of the "
-        "difference from 100, as a share of the mean gap; medium and high coupling)",
+        "comparison",
         "=",
+        0.0,
         relative_scatter("perturb-max, 10", "perturb-max", "perturb-max", couplings=STRONG),
+        "very similar results were attained after only 10 perturbations, on a single model (root mean square of "
+        "the difference from 100, as a share of the mean gap; medium and high coupling)",
+        finding=TEN,
         scale=0.3,
         reading=Reading("very similar: within a fifth of the gap", 0.2),
-        finding=TEN,
     ),
     *(
-        _observed(
+        Claim(
             f"better than TRW, attractive, {name} coupling, {words} field",
             FOUR,
+            "comparison",
+            ">",
+            0.0,
+            pooled_mean("trw, uniform", "perturb-max", kind="attractive", field=field, couplings=domain),
             f"the perturb-max upper bound is better than the tree re-weighted one at {name} coupling (attractive, "
             f"{words} field; TRW with uniform weights less bound (35), {MEAN})",
-            ">",
-            pooled_mean("trw, uniform", "perturb-max", kind="attractive", field=field, couplings=domain),
             finding=AGAINST_TRW,
         )
         for name, domain in DOMAINS.items()
         for words, field in zip(("weak", "strong"), FIELDS, strict=True)
     ),
     *(
-        _observed(
+        Claim(
             f"better than TRW, mixed, {weights}",
             FIVE if weights == "uniform" else OWN,
-            "the perturb-max upper bound is significantly better than the tree re-weighted one (mixed, medium and high "
-            f"coupling; TRW with {weights} weights less bound (35), {LEAST})",
+            "comparison",
             ">",
+            0.0,
             least_mean(f"trw, {weights}", "perturb-max", kind="mixed", couplings=STRONG),
+            "the perturb-max upper bound is significantly better than the tree re-weighted one (mixed, medium and "
+            f"high coupling; TRW with {weights} weights less bound (35), {LEAST})",
             finding=AGAINST_TRW,
         )
         for weights in ("uniform", "optimised")
     ),
-    _observed(
+    Claim(
         "optimised weights",
         OWN,
-        "with optimised edge weights TRW is tighter than the perturb-max bound on attractive models (TRW less bound "
-        "(35), nats, mean over models where it is fewest standard errors below 0; medium and high coupling)",
+        "comparison",
         "<",
+        0.0,
         least_mean("trw, optimised", "perturb-max", kind="attractive", couplings=STRONG, sign=-1.0),
+        "with optimised edge weights TRW is tighter than the perturb-max bound on attractive models (TRW less "
+        "bound (35), nats, mean over models where it is fewest standard errors below 0; medium and high coupling)",
     ),
-    _observed(
+    Claim(
         "approximate maxima",
         OWN,
-        "approximate maxima make (35) no upper bound (bound from 10 maxima by TRW-S less that from exact ones; mixed, "
-        "high coupling, nats, mean)",
+        "comparison",
         "<",
+        0.0,
         _missed_maxima,
+        "approximate maxima make (35) no upper bound (bound from 10 maxima by TRW-S less that from exact ones; "
+        "mixed, high coupling, nats, mean)",
     ),
-    _observed(
+    Claim(
         "Frechet bound",
         OWN,
-        f"U(-0.05) is tighter than U(0) (difference, {MEAN})",
+        "comparison",
         ">",
+        0.0,
         pooled_mean("alpha 0", "alpha -0.05"),
+        f"U(-0.05) is tighter than U(0) (difference, {MEAN})",
     ),
-    _observed(
+    Claim(
         "alpha near -1/2",
         OWN,
-        f"near alpha = -1/2, 1,000 samples are too few for an upper bound (estimate of U(-0.4) less ln Z, {MEAN})",
+        "comparison",
         "<",
+        0.0,
         pooled_mean("alpha -0.4"),
+        f"near alpha = -1/2, 1,000 samples are too few for an upper bound (estimate of U(-0.4) less ln Z, {MEAN})",
     ),
-    _observed(
+    Claim(
         "blocks",
         OWN,
-        f"noise on the states of 2x2 blocks gives a tighter bound than noise on variables (decrease, {MEAN})",
+        "comparison",
         ">",
+        0.0,
         pooled_mean("alpha 0", "blocks 2x2"),
+        f"noise on the states of 2x2 blocks gives a tighter bound than noise on variables (decrease, {MEAN})",
     ),
-    _observed(
+    Claim(
         "blocks against TRW, attractive",
         OWN,
+        "comparison",
+        ">",
+        0.0,
+        pooled_mean("trw, uniform", "blocks 2x2", kind="attractive", couplings=STRONG),
         "with 2x2 blocks perturb-max is tighter than TRW with uniform weights on attractive models (TRW less the "
         f"bound, {MEAN}; medium and high coupling)",
-        ">",
-        pooled_mean("trw, uniform", "blocks 2x2", kind="attractive", couplings=STRONG),
     ),
 ]
 
 TIMES = [
     *(
-        _observed(
+        Claim(
             f"faster, {ours} against {theirs}",
             FOUR,
-            f"both bounds were considerably faster than belief propagation variants: time of the {words} over that of "
-            f"{theirs} (attractive; geometric mean)",
+            "comparison",
             "<",
+            1.0,
             time_ratio((ours, "attractive"), (theirs, "attractive")),
-            published=1.0,
+            f"both bounds were considerably faster than belief propagation variants: time of the {words} over that "
+            f"of {theirs} (attractive; geometric mean)",
             finding=FASTER,
         )
         for ours, words in (("graph cut", "upper bound with 100 graph cuts"), ("expanded", "lower bound"))
         for theirs in ("bethe", "trw, uniform")
     ),
-    _observed(
+    Claim(
         "slower than TRW, mixed",
         FIVE,
+        "comparison",
+        ">",
+        1.0,
+        time_ratio(("trw-s", "mixed"), ("trw, uniform", "mixed"), scale=10.0),
         "of mixed models the perturb-max bound is significantly slower than TRW, as it needs the MAP (time of 100 "
         "perturbations by TRW-S, in the place of MPLP, over that of TRW with uniform weights; geometric mean)",
-        ">",
-        time_ratio(("trw-s", "mixed"), ("trw, uniform", "mixed"), scale=10.0),
-        published=1.0,
         finding=FASTER,
     ),
-    _observed(
+    Claim(
         "grid transfer",
         OWN,
-        "at this size exact maxima by grid transfer make the perturb-max bound of mixed models faster than TRW, too "
-        "(time of 100 perturbations over that of TRW with uniform weights; geometric mean)",
+        "comparison",
         "<",
+        1.0,
         time_ratio(("perturb-max", "mixed"), ("trw, uniform", "mixed")),
-        published=1.0,
+        "at this size exact maxima by grid transfer make the perturb-max bound of mixed models faster than TRW, "
+        "too (time of 100 perturbations over that of TRW with uniform weights; geometric mean)",
     ),
     *(
-        _observed(
+        Claim(
             f"harder than attractive, {other}",
             FIVE,
+            "comparison",
+            ">",
+            1.0,
+            time_ratio(("trw-s", "mixed"), (other, "attractive"), scale=scale, couplings=STRONG),
             f"recovering the MAP is harder if couplings are mixed (time of a MAP by TRW-S over that by {other} on "
             "attractive models; medium and high coupling, geometric mean)",
-            ">",
-            time_ratio(("trw-s", "mixed"), (other, "attractive"), scale=scale, couplings=STRONG),
-            published=1.0,
             finding=FASTER,
         )
         for other, scale in (("trw-s", 1.0), ("graph cut", 10.0))
@@ -533,6 +584,8 @@ models, with variables clamped, noise on blocks of sites, or alpha below 0. Last
 time of a model, with the preparation of solvers. The figures of the source have (35), TRW with uniform \
 weights, Corollary 4 and belief propagation on attractive models, and the first two on mixed ones; (35) \
 is there from approximate maxima by MPLP where couplings are mixed."""
+
+CLAIMS = [*BOUNDS, *LOWER, *UPPER, *TIMES]
 
 EXPERIMENT = Experiment(
     id="hazan-bounds",
@@ -569,5 +622,5 @@ EXPERIMENT = Experiment(
     caption=CAPTION,
     # Errors are differences of numbers near 100: at C = 0 all of some is rounding.
     tolerances={**dict.fromkeys(NUMBERS, Tolerance(absolute=ROUNDING)), "seconds": NOT_REPEATABLE},
-    claims=[*BOUNDS, *LOWER, *UPPER, *TIMES],
+    claims=CLAIMS,
 )

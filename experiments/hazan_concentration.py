@@ -6,7 +6,6 @@ import numpy as np
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.kinds import observed
 from thesis_cli.reproduction.measuring import furthest
 from thesis_cli.studies.perturbation.concentration import deviation
 from thesis_cli.studies.perturbation.sample_means import COUNTS, MAXIMUM, NOISE, PRESETS, rows_of, run, tasks
@@ -118,10 +117,6 @@ def rounded(row):
     return Tolerance(relative=1e-5) if row["quantity"] == "squared gradient" else None
 
 
-def _bound(id, source, statement, published, measure, **more):
-    return Claim(id, source, statement, published, "<", measure, kind="bound", **more)
-
-
 H, E, OWN = "Hazan et al. V, Figure 8", "Hazan et al. IV-E", "this project"
 NOT_SAME = "Hazan et al. IV-E, concentration of the entropy bound"
 TEN = "Hazan et al. Figure 8, ten samples"
@@ -135,6 +130,49 @@ the same for the perturbed maximum (the bound on ln Z), whose concentration the 
 same. Right: the variance of one value of both, with the bound of Corollary 8 and the largest \
 variance that a maximum can have. The source has one model and 100 samples for each coupling."""
 
+# fmt: off
+CLAIMS = [
+    Claim("gradients", H, "identity", "=", 1.0, _gradients,
+        "both bounds have the same gradient by the noise: its square is the number of variables almost everywhere "
+        "(square over n by difference quotients, 10 x 10 variables, the furthest from 1 of both functions)"),
+    Claim("steepness, maximum", E, "bound", "<", 1.0, _steepness(MAXIMUM),
+        "the maximum changes by at most a = sqrt(n) times the length of a move of the noise (largest ratio)"),
+    Claim("steepness, noise", E, "bound", "<", 1.0, _steepness(NOISE),
+        "so does the noise at the maximiser, to which the corollaries are applied (largest ratio)", finding=NOT_SAME),
+    Claim("same concentration", H, "comparison", "=", 1.0, _variance_ratio,
+        "the concentration properties of the entropy bound and the log-partition bound are the same (variance of "
+        "the noise at the maximiser over that of the maximum, the coupling where it is furthest from 1)",
+        finding=NOT_SAME),
+    Claim("Corollary 8", "Hazan et al. Corollary 8", "bound", "<", 1.0, _variance(MAXIMUM, 4.0),
+        "the variance of the maximum is at most 4n (ratio, the largest in its errors)"),
+    Claim("Corollary 8, noise", E, "comparison", "<", 1.0, _variance(NOISE, 4.0),
+        "so is the variance of the noise at the maximiser, which the corollary does not cover, on these models "
+        "(ratio, the largest in its errors)"),
+    Claim("variance of the maximum", OWN, "bound", "<", 1.0, _variance(MAXIMUM, math.pi**2 / 6),
+        "the variance of the maximum is at most n pi^2/6 (ratio, the largest in its errors)", scale=0.1),
+    Claim("Figure 8, rapidly", H, "comparison", "<", 0.5, _error_ratio,
+        "the error reduces rapidly as M increases (mean error with M = 10 over that with M = 1, the largest of all "
+        "couplings and both functions)", reading=Reading("rapidly: to less than half", 0.0)),
+    Claim("Figure 8, ten samples", H, "comparison", "<", 0.05, _largest(NOISE, "relative error", 10),
+        "10 samples are enough to estimate the expectation of the entropy bound well (mean error over expectation, "
+        "at the coupling where it is largest)", finding=TEN, reading=WELL),
+    Claim("Figure 8, ten samples, c <= 2", H, "comparison", "<", 0.05, _largest(NOISE, "relative error", 10, 2),
+        "10 samples are enough to estimate the expectation of the entropy bound well at c up to 2 (mean error over "
+        "expectation, the largest)", reading=WELL),
+    Claim("Figure 8, log-partition bound", H, "comparison", "<", 0.05, _largest(MAXIMUM, "relative error", 10),
+        "10 samples are enough to estimate the expectation of the log-partition bound well (mean error over "
+        "expectation, at the coupling where it is largest)", reading=WELL),
+    Claim("intervals", E, "bound", "<", 0.5, _outside(MAXIMUM),
+        "the deviation of the maximum is within the better of the two double-sided bounds with the stated "
+        "probability (share outside at delta = 0.5, the largest)"),
+    Claim("intervals, noise", E, "comparison", "<", 0.5, _outside(NOISE),
+        "so is the deviation of the noise at the maximiser, on these models (share outside at delta = 0.5)"),
+    Claim("width of intervals", OWN, "comparison", ">", 3.0, _width,
+        "the better of the two bounds is more than three times as wide as the interval of the normal law (95 %, M "
+        "= 10, the maximum, at the coupling where the ratio is least)"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="hazan-concentration",
     title="Error of the sample mean of perturb-max values on 100 x 100 spin glasses",
@@ -146,131 +184,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     rows=rounded,
     caption=CAPTION,
-    claims=[
-        Claim(
-            "gradients",
-            H,
-            "both bounds have the same gradient by the noise: its square is the number of variables almost everywhere "
-            "(square over n by difference quotients, 10 x 10 variables, the furthest from 1 of both functions)",
-            1.0,
-            "=",
-            _gradients,
-            kind="identity",
-        ),
-        _bound(
-            "steepness, maximum",
-            E,
-            "the maximum changes by at most a = sqrt(n) times the length of a move of the noise (largest ratio)",
-            1.0,
-            _steepness(MAXIMUM),
-        ),
-        _bound(
-            "steepness, noise",
-            E,
-            "so does the noise at the maximiser, to which the corollaries are applied (largest ratio)",
-            1.0,
-            _steepness(NOISE),
-            finding=NOT_SAME,
-        ),
-        observed(
-            "same concentration",
-            H,
-            "the concentration properties of the entropy bound and the log-partition bound are the same (variance of "
-            "the noise at the maximiser over that of the maximum, the coupling where it is furthest from 1)",
-            "=",
-            1.0,
-            _variance_ratio,
-            finding=NOT_SAME,
-        ),
-        _bound(
-            "Corollary 8",
-            "Hazan et al. Corollary 8",
-            "the variance of the maximum is at most 4n (ratio, the largest in its errors)",
-            1.0,
-            _variance(MAXIMUM, 4.0),
-        ),
-        observed(
-            "Corollary 8, noise",
-            E,
-            "so is the variance of the noise at the maximiser, which the corollary does not cover, on these models "
-            "(ratio, the largest in its errors)",
-            "<",
-            1.0,
-            _variance(NOISE, 4.0),
-        ),
-        _bound(
-            "variance of the maximum",
-            OWN,
-            "the variance of the maximum is at most n pi^2/6 (ratio, the largest in its errors)",
-            1.0,
-            _variance(MAXIMUM, math.pi**2 / 6),
-            scale=0.1,
-        ),
-        observed(
-            "Figure 8, rapidly",
-            H,
-            "the error reduces rapidly as M increases (mean error with M = 10 over that with M = 1, the largest of all "
-            "couplings and both functions)",
-            "<",
-            0.5,
-            _error_ratio,
-            reading=Reading("rapidly: to less than half", 0.0),
-        ),
-        observed(
-            "Figure 8, ten samples",
-            H,
-            "10 samples are enough to estimate the expectation of the entropy bound well (mean error over expectation, "
-            "at the coupling where it is largest)",
-            "<",
-            0.05,
-            _largest(NOISE, "relative error", 10),
-            reading=WELL,
-            finding=TEN,
-        ),
-        observed(
-            "Figure 8, ten samples, c <= 2",
-            H,
-            "10 samples are enough to estimate the expectation of the entropy bound well at c up to 2 (mean error over "
-            "expectation, the largest)",
-            "<",
-            0.05,
-            _largest(NOISE, "relative error", 10, 2),
-            reading=WELL,
-        ),
-        observed(
-            "Figure 8, log-partition bound",
-            H,
-            "10 samples are enough to estimate the expectation of the log-partition bound well (mean error over "
-            "expectation, at the coupling where it is largest)",
-            "<",
-            0.05,
-            _largest(MAXIMUM, "relative error", 10),
-            reading=WELL,
-        ),
-        _bound(
-            "intervals",
-            E,
-            "the deviation of the maximum is within the better of the two double-sided bounds with the stated "
-            "probability (share outside at delta = 0.5, the largest)",
-            0.5,
-            _outside(MAXIMUM),
-        ),
-        observed(
-            "intervals, noise",
-            E,
-            "so is the deviation of the noise at the maximiser, on these models (share outside at delta = 0.5)",
-            "<",
-            0.5,
-            _outside(NOISE),
-        ),
-        observed(
-            "width of intervals",
-            OWN,
-            "the better of the two bounds is more than three times as wide as the interval of the normal law (95 %, M "
-            "= 10, the maximum, at the coupling where the ratio is least)",
-            ">",
-            3.0,
-            _width,
-        ),
-    ],
+    claims=CLAIMS,
 )

@@ -214,9 +214,70 @@ source's figure has one image at each of the four stages, (c) with 1.8 % and (d)
 pixels; its images are not public, and ours are drawn."""
 
 
-def _observed(id, source, statement, measure, relation=">", published=0.0, **more):
-    return Claim(id, source, statement, published, relation, measure, **{"kind": "comparison", **more})
-
+# fmt: off
+CLAIMS = [
+    *(
+        Claim(f"order, {images}, {which}", SOURCE if images == "men" else OWN, "comparison", ">", 0.0,
+            _gain(images, OURS, SVM, weight),
+            "weights learnt by perturbed maxima leave fewer wrong pixels in test images than a structured SVM of "
+            f"10,000 steps ({images}, {where}; difference in percentage points)")
+        for images in ("men", "narrow men", "digits")
+        for which, where, weight in CHOICES
+    ),
+    *(
+        Claim(f"ratio, {which}", SOURCE, "published", "=", 1.8 / 2.5, _ratio(weight),
+            f"1.8 % of the pixels are wrong, and 2.5 % with the structured SVM (ratio; our men, {where})",
+            rounding=ROUNDING, finding=FINDING)
+        for which, where, weight in CHOICES
+    ),
+    Claim("ratio, Hamming loss", OWN, "comparison", "=", 1.8 / 2.5, _ratio(LITTLE, HAMMING),
+        "the same with regularisation 0.01 and Hamming loss in the structured SVM (ratio; our men)",
+        rounding=ROUNDING, scale=(1 - 1.8 / 2.5) / 2),
+    *(
+        Claim(f"30 steps, {which}", SECTION, "comparison", ">", 0.0, _gain("men", SVM, SHORT, weight),
+            f"a structured SVM of 30 steps is significantly worse than one of 10,000 (test error, men, {where}; "
+            "difference in percentage points)", finding=FINDING)
+        for which, where, weight in CHOICES
+    ),
+    Claim("parameters", SECTION, "published", "=", 20_000, _parameters,
+        "there are about 20,000 parameters to estimate (100 x 70 pixels)",
+        reading=Reading("about: within a twentieth", 1000)),
+    Claim("MAP calls", SECTION, "published", "=", 150, _calls_an_image,
+        "learning with perturbations takes 150 MAP evaluations (for each training image, regularisation 1)",
+        finding=FINDING),
+    Claim("fewer MAP calls", SECTION, "comparison", ">", 1.0, _fewer_calls,
+        "learning with perturbations takes fewer MAP evaluations than the structured SVM (all images together, "
+        "10,000 for the SVM; ratio)"),
+    Claim("upper bound", SECTION, "bound", ">", 0.0, _least_gap,
+        "the expected maximum under perturbations is an upper bound on ln Z, so that the objective is one on that "
+        "of the conditional random field (gap in nats for a test image, narrow men and digits, where it is fewest "
+        "standard errors above 0)"),
+    *(
+        Claim(f"marginals, {which}", "Hazan et al. footnote 5, Shpakova and Bach", "comparison", ">", 0.0,
+            _gain("men", MARGINALS, OURS, weight),
+            "decisions by the probabilities of perturbed maximisers lower the test error of MAP with the same "
+            f"weights (men, regularisation {weight:g}{where}; difference in percentage points)", finding=FINDING)
+        for which, where, weight in (("printed", " as printed", PRINTED), ("little regularised", "", LITTLE))
+    ),
+    Claim("SVM without label loss", OWN, "bound", ">", 0.0, _least_objective,
+        "without label loss no weights have an objective below that of weights 0, which is 0 (least objective at "
+        "the end of a training, nats an image)", scale=1.0),
+    Claim("order, Hamming loss", OWN, "comparison", ">", 0.0, _gain("men", OURS, HAMMING),
+        "perturbed maxima leave fewer wrong pixels than a structured SVM with Hamming loss, trained by Frank-Wolfe "
+        "steps (men, regularisation chosen on validation images; difference in percentage points)"),
+    Claim("one coupling", OWN, "comparison", ">", 0.0, _gain("men", "one coupling", OURS),
+        "one coupling for all neighbours, chosen on the training images, leaves fewer wrong pixels than the 20,830 "
+        "weights of perturbed maxima (men; difference in percentage points)"),
+    *(
+        Claim(f"exact gradient, {images}", OWN, "comparison", ">", 0.0, _gain(images, ("CRF", "marginals"), OURS),
+            "pixel marginals of a conditional random field, which narrow grids allow, leave fewer wrong pixels "
+            f"than perturbed maxima ({images}, regularisation chosen on validation images; percentage points)")
+        for images in ("narrow men", "digits")
+    ),
+    Claim("one man", OWN, "comparison", "<", 0.1, _mean(ONE, OURS, "test_error", PRINTED, 100),
+        "if all images show the same man, perturbed maxima leave next to no wrong pixels (test error in %)"),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="hazan-denoising",
@@ -250,141 +311,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     rows=_tolerance,
     caption=CAPTION,
-    claims=[
-        *(
-            _observed(
-                f"order, {images}, {which}",
-                SOURCE if images == "men" else OWN,
-                "weights learnt by perturbed maxima leave fewer wrong pixels in test images than a structured SVM of "
-                f"10,000 steps ({images}, {where}; difference in percentage points)",
-                _gain(images, OURS, SVM, weight),
-            )
-            for images in ("men", "narrow men", "digits")
-            for which, where, weight in CHOICES
-        ),
-        *(
-            _observed(
-                f"ratio, {which}",
-                SOURCE,
-                f"1.8 % of the pixels are wrong, and 2.5 % with the structured SVM (ratio; our men, {where})",
-                _ratio(weight),
-                "=",
-                1.8 / 2.5,
-                rounding=ROUNDING,
-                kind="published",
-                finding=FINDING,
-            )
-            for which, where, weight in CHOICES
-        ),
-        _observed(
-            "ratio, Hamming loss",
-            OWN,
-            "the same with regularisation 0.01 and Hamming loss in the structured SVM (ratio; our men)",
-            _ratio(LITTLE, HAMMING),
-            "=",
-            1.8 / 2.5,
-            rounding=ROUNDING,
-            scale=(1 - 1.8 / 2.5) / 2,
-        ),
-        *(
-            _observed(
-                f"30 steps, {which}",
-                SECTION,
-                "a structured SVM of 30 steps is significantly worse than one of 10,000 (test error, men, "
-                f"{where}; difference in percentage points)",
-                _gain("men", SVM, SHORT, weight),
-                finding=FINDING,
-            )
-            for which, where, weight in CHOICES
-        ),
-        _observed(
-            "parameters",
-            SECTION,
-            "there are about 20,000 parameters to estimate (100 x 70 pixels)",
-            _parameters,
-            "=",
-            20_000,
-            reading=Reading("about: within a twentieth", 1000),
-            kind="published",
-        ),
-        _observed(
-            "MAP calls",
-            SECTION,
-            "learning with perturbations takes 150 MAP evaluations (for each training image, regularisation 1)",
-            _calls_an_image,
-            "=",
-            150,
-            kind="published",
-            finding=FINDING,
-        ),
-        _observed(
-            "fewer MAP calls",
-            SECTION,
-            "learning with perturbations takes fewer MAP evaluations than the structured SVM (all images together, "
-            "10,000 for the SVM; ratio)",
-            _fewer_calls,
-            published=1.0,
-        ),
-        _observed(
-            "upper bound",
-            SECTION,
-            "the expected maximum under perturbations is an upper bound on ln Z, so that the objective is one on that "
-            "of the conditional random field (gap in nats for a test image, narrow men and digits, where it is fewest "
-            "standard errors above 0)",
-            _least_gap,
-            kind="bound",
-        ),
-        *(
-            _observed(
-                f"marginals, {which}",
-                "Hazan et al. footnote 5, Shpakova and Bach",
-                "decisions by the probabilities of perturbed maximisers lower the test error of MAP with the same "
-                f"weights (men, regularisation {weight:g}{where}; difference in percentage points)",
-                _gain("men", MARGINALS, OURS, weight),
-                finding=FINDING,
-            )
-            for which, where, weight in (("printed", " as printed", PRINTED), ("little regularised", "", LITTLE))
-        ),
-        _observed(
-            "SVM without label loss",
-            OWN,
-            "without label loss no weights have an objective below that of weights 0, which is 0 (least objective at "
-            "the end of a training, nats an image)",
-            _least_objective,
-            scale=1.0,
-            kind="bound",
-        ),
-        _observed(
-            "order, Hamming loss",
-            OWN,
-            "perturbed maxima leave fewer wrong pixels than a structured SVM with Hamming loss, trained by Frank-Wolfe "
-            "steps (men, regularisation chosen on validation images; difference in percentage points)",
-            _gain("men", OURS, HAMMING),
-        ),
-        _observed(
-            "one coupling",
-            OWN,
-            "one coupling for all neighbours, chosen on the training images, leaves fewer wrong pixels than the 20,830 "
-            "weights of perturbed maxima (men; difference in percentage points)",
-            _gain("men", "one coupling", OURS),
-        ),
-        *(
-            _observed(
-                f"exact gradient, {images}",
-                OWN,
-                "pixel marginals of a conditional random field, which narrow grids allow, leave fewer wrong pixels "
-                f"than perturbed maxima ({images}, regularisation chosen on validation images; percentage points)",
-                _gain(images, ("CRF", "marginals"), OURS),
-            )
-            for images in ("narrow men", "digits")
-        ),
-        _observed(
-            "one man",
-            OWN,
-            "if all images show the same man, perturbed maxima leave next to no wrong pixels (test error in %)",
-            _mean(ONE, OURS, "test_error", PRINTED, 100),
-            "<",
-            0.1,
-        ),
-    ],
+    claims=CLAIMS,
 )

@@ -195,9 +195,49 @@ source's figure shows the same for one strength of fields, which it does not nam
 too, the perturb-max bound is the tighter one."""
 
 
-def _claim(id, source, statement, relation, measure, kind, published=0.0, **more):
-    return Claim(id, source, statement, published, relation, measure, kind=kind, **more)
-
+# fmt: off
+CLAIMS = [
+    Claim("entropy bound", "Hazan et al. Theorem 4", "bound", ">", 0.0, _theorem_4,
+        "H(x*) <= E sum_i gamma_i(x_i*) (bound less entropy, nats; 4x4 models with couplings, where it is fewest "
+        "standard errors above 0)", scale=0.2),
+    Claim("product", "Hazan et al. Corollary 6", "identity", "=", 0.0, _product,
+        "for independent variables the bound is the entropy (difference in nats, 4x4 models without couplings, the "
+        "furthest from 0)", scale=0.2),
+    Claim("counts", OWN, "identity", "=", 0.0, _counted,
+        "the entropy from counts of maximisers is the exact one (difference in nats, 4x4 models without couplings, "
+        "the furthest from 0; its error includes the correction of the estimator's bias)", scale=0.2),
+    *(
+        Claim(f"tighter, {words}, {kind}", SOURCE, "comparison", ">", 0.0, _tighter(kind, least, most + 0.01),
+            f"the MAP perturbation upper bound is tighter than the marginalization upper bound in the {words} "
+            f"coupling strengths (difference in nats on {kind} 4x4 models, mean over models, where it is fewest "
+            f"standard errors above 0; {words} is c from {least:g} to {most:g})")
+        for kind in KINDS
+        for words, least, most in (("medium", MEDIUM, 2.0), ("high", HIGH, 4.0))
+    ),
+    Claim("tighter, low", OWN, "comparison", ">", 0.0, _tighter(None, 0.1, 0.51),
+        "it is tighter at low coupling, too (the same at c from 0.1 to 0.5, both kinds)"),
+    *(
+        Claim(f"larger, {kind}", SOURCE, "comparison", ">", 0.0, _larger(kind),
+            "the larger the model the better the perturb-max bound (bound by marginals less perturb-max bound, a "
+            f"variable, in nats, on the largest {kind} models less the same on 6x6, mean over models, at the f and "
+            "c where it is fewest standard errors above 0)")
+        for kind in KINDS
+    ),
+    Claim("larger, in all", SOURCE, "comparison", ">", 0.0, _larger(None),
+        "the larger the model the better the perturb-max bound (the same in all, not by variable; both kinds)"),
+    Claim("non-negative", "Hazan et al. Corollary 7", "bound", ">", 0.0, _least,
+        "U(p) = E sum_i gamma_i(x_i*) is non-negative (nats, the random model that is fewest standard errors above "
+        "0)"),
+    Claim("least", "Hazan et al. Corollary 7", "identity", "=", 0.0, _extreme("certain", 0.0),
+        "U(p) attains its minimal value, 0, for deterministic distributions (U(p) in nats, 4x4, a sure state)",
+        scale=0.2),
+    Claim("largest", "Hazan et al. Corollary 7", "identity", "=", 0.0, _extreme("uniform", SMALL**2 * math.log(2)),
+        "U(p) is n ln 2 for the uniform distribution (difference in nats, 4x4)", scale=0.2),
+    Claim("below uniform", "Hazan et al. Corollary 7", "bound", ">", 0.0, _room,
+        "U(p) attains its maximal value for the uniform distribution (ln 2 less U(p) / n, the random model that is "
+        "fewest standard errors above 0)", scale=0.02),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="hazan-entropy",
@@ -225,116 +265,5 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     caption=CAPTION,
-    claims=[
-        _claim(
-            "entropy bound",
-            "Hazan et al. Theorem 4",
-            "H(x*) <= E sum_i gamma_i(x_i*) (bound less entropy, nats; 4x4 models with couplings, where it is fewest "
-            "standard errors above 0)",
-            ">",
-            _theorem_4,
-            "bound",
-            scale=0.2,
-        ),
-        _claim(
-            "product",
-            "Hazan et al. Corollary 6",
-            "for independent variables the bound is the entropy (difference in nats, 4x4 models without couplings, the "
-            "furthest from 0)",
-            "=",
-            _product,
-            "identity",
-            scale=0.2,
-        ),
-        _claim(
-            "counts",
-            OWN,
-            "the entropy from counts of maximisers is the exact one (difference in nats, 4x4 models without couplings, "
-            "the furthest from 0; its error includes the correction of the estimator's bias)",
-            "=",
-            _counted,
-            "identity",
-            scale=0.2,
-        ),
-        *(
-            _claim(
-                f"tighter, {words}, {kind}",
-                SOURCE,
-                f"the MAP perturbation upper bound is tighter than the marginalization upper bound in the {words} "
-                f"coupling strengths (difference in nats on {kind} 4x4 models, mean over models, where it is fewest "
-                f"standard errors above 0; {words} is c from {least:g} to {most:g})",
-                ">",
-                _tighter(kind, least, most + 0.01),
-                "comparison",
-            )
-            for kind in KINDS
-            for words, least, most in (("medium", MEDIUM, 2.0), ("high", HIGH, 4.0))
-        ),
-        _claim(
-            "tighter, low",
-            OWN,
-            "it is tighter at low coupling, too (the same at c from 0.1 to 0.5, both kinds)",
-            ">",
-            _tighter(None, 0.1, 0.51),
-            "comparison",
-        ),
-        *(
-            _claim(
-                f"larger, {kind}",
-                SOURCE,
-                "the larger the model the better the perturb-max bound (bound by marginals less perturb-max bound, a "
-                f"variable, in nats, on the largest {kind} models less the same on 6x6, mean over models, at the f and "
-                "c where it is fewest standard errors above 0)",
-                ">",
-                _larger(kind),
-                "comparison",
-            )
-            for kind in KINDS
-        ),
-        _claim(
-            "larger, in all",
-            SOURCE,
-            "the larger the model the better the perturb-max bound (the same in all, not by variable; both kinds)",
-            ">",
-            _larger(None),
-            "comparison",
-        ),
-        _claim(
-            "non-negative",
-            "Hazan et al. Corollary 7",
-            "U(p) = E sum_i gamma_i(x_i*) is non-negative (nats, the random model that is fewest standard errors above "
-            "0)",
-            ">",
-            _least,
-            "bound",
-        ),
-        _claim(
-            "least",
-            "Hazan et al. Corollary 7",
-            "U(p) attains its minimal value, 0, for deterministic distributions (U(p) in nats, 4x4, a sure state)",
-            "=",
-            _extreme("certain", 0.0),
-            "identity",
-            scale=0.2,
-        ),
-        _claim(
-            "largest",
-            "Hazan et al. Corollary 7",
-            "U(p) is n ln 2 for the uniform distribution (difference in nats, 4x4)",
-            "=",
-            _extreme("uniform", SMALL**2 * math.log(2)),
-            "identity",
-            scale=0.2,
-        ),
-        _claim(
-            "below uniform",
-            "Hazan et al. Corollary 7",
-            "U(p) attains its maximal value for the uniform distribution (ln 2 less U(p) / n, the random model that is "
-            "fewest standard errors above 0)",
-            ">",
-            _room,
-            "bound",
-            scale=0.02,
-        ),
-    ],
+    claims=CLAIMS,
 )

@@ -6,8 +6,7 @@ import numpy as np
 from scipy.special import erfc
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.kinds import observed
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.studies.perturbation.deviations import EXPONENTIAL, NORMAL, decay, tail_bound
 from thesis_cli.studies.perturbation.sample_means import COUNTS, MAXIMUM, NOISE, PRESETS, rows_of, run, tasks
 
@@ -113,6 +112,39 @@ variance. Dashed: the exponential law of the same mean |error|. Dotted: the bett
 bounds of section IV-E, 1 where they say nothing. The source's figure shows such histograms at three \
 couplings, which it does not name, and calls the decay exponential; the normal law describes it."""
 
+# fmt: off
+CLAIMS = [
+    *(
+        Claim(f"Figure 9, exponential, M = {count}", H, "comparison", "=", EXPONENTIAL, _shape(NOISE, count),
+            f"the decay of the histogram is exponential for M = {count}: for an exponential law of |D|, E[D^2] / "
+            "E[|D|]^2 is 2 (noise at the maximiser, all couplings)", finding=NOT_EXPONENTIAL, scale=HALFWAY)
+        for count in COUNTS
+    ),
+    *(
+        Claim(f"normal, {function}, M = {count}", OWN, "comparison", "=", NORMAL, _shape(function, count),
+            f"the deviations of the {function} are normal for M = {count}: E[D^2] / E[|D|]^2 is pi / 2 (all "
+            "couplings)", scale=HALFWAY,
+            reading=Reading("normal: nearer to pi / 2 than a tenth of the way to 2", 0.2 * HALFWAY))
+        for function in (NOISE, MAXIMUM)
+        for count in (1, 10)
+    ),
+    Claim("Figure 9, at least exponential", H, "comparison", ">", 1.0, _rise,
+        "the decay is at least exponential for every M: its rate does not fall with r (rate of decay at 1.5 to 2.5 "
+        "standard deviations over that at 0.5 to 1.5; 1 for an exponential law; least of M = 1, 5, 10)"),
+    Claim("Figure 9, larger M", H, "comparison", ">", 2.0,
+        lambda frame: _quotient(_rate(frame, 10, NEAR, FAR), _rate(frame, 1, NEAR, FAR)),
+        "for larger M the decay is much faster (rate of decay with M = 10 over that with M = 1)",
+        reading=Reading("much faster: at more than twice the rate", 0.0)),
+    Claim("rate and M", OWN, "comparison", "=", 0.5, _growth,
+        "the rate of decay grows like sqrt(M), as for means of a normal law, and not like the M of the bound "
+        "exp(-M r / 4a) (d ln rate / d ln M between M = 1 and 10)", scale=0.25),
+    Claim("exponential in M", "Hazan et al. IV-B", "comparison", ">", math.log(2) / 5 / (math.log(5) / 4),
+        _per_sample,
+        "the probability of a given deviation decays exponentially in the number of samples (fall of its logarithm "
+        "per sample between M = 5 and 10 over that between 1 and 5; 0.34 if it fell like 1/M)"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="hazan-histogram",
     title="Decay of the errors of sample means of perturb-max values on 100 x 100 spin glasses",
@@ -125,72 +157,5 @@ EXPERIMENT = Experiment(
     rows=rounded,
     shares="hazan-concentration",
     caption=CAPTION,
-    claims=[
-        *(
-            observed(
-                f"Figure 9, exponential, M = {count}",
-                H,
-                f"the decay of the histogram is exponential for M = {count}: for an exponential law of |D|, E[D^2] / "
-                "E[|D|]^2 is 2 (noise at the maximiser, all couplings)",
-                "=",
-                EXPONENTIAL,
-                _shape(NOISE, count),
-                scale=HALFWAY,
-                finding=NOT_EXPONENTIAL,
-            )
-            for count in COUNTS
-        ),
-        *(
-            observed(
-                f"normal, {function}, M = {count}",
-                OWN,
-                f"the deviations of the {function} are normal for M = {count}: E[D^2] / E[|D|]^2 is pi / 2 (all "
-                "couplings)",
-                "=",
-                NORMAL,
-                _shape(function, count),
-                scale=HALFWAY,
-                reading=Reading("normal: nearer to pi / 2 than a tenth of the way to 2", 0.2 * HALFWAY),
-            )
-            for function in (NOISE, MAXIMUM)
-            for count in (1, 10)
-        ),
-        observed(
-            "Figure 9, at least exponential",
-            H,
-            "the decay is at least exponential for every M: its rate does not fall with r (rate of decay at 1.5 to 2.5 "
-            "standard deviations over that at 0.5 to 1.5; 1 for an exponential law; least of M = 1, 5, 10)",
-            ">",
-            1.0,
-            _rise,
-        ),
-        observed(
-            "Figure 9, larger M",
-            H,
-            "for larger M the decay is much faster (rate of decay with M = 10 over that with M = 1)",
-            ">",
-            2.0,
-            lambda frame: _quotient(_rate(frame, 10, NEAR, FAR), _rate(frame, 1, NEAR, FAR)),
-            reading=Reading("much faster: at more than twice the rate", 0.0),
-        ),
-        observed(
-            "rate and M",
-            OWN,
-            "the rate of decay grows like sqrt(M), as for means of a normal law, and not like the M of the bound "
-            "exp(-M r / 4a) (d ln rate / d ln M between M = 1 and 10)",
-            "=",
-            0.5,
-            _growth,
-            scale=0.25,
-        ),
-        observed(
-            "exponential in M",
-            "Hazan et al. IV-B",
-            "the probability of a given deviation decays exponentially in the number of samples (fall of its logarithm "
-            "per sample between M = 5 and 10 over that between 1 and 5; 0.34 if it fell like 1/M)",
-            ">",
-            math.log(2) / 5 / (math.log(5) / 4),
-            _per_sample,
-        ),
-    ],
+    claims=CLAIMS,
 )

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.kinds import bound, identity, observed
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.studies.perturbation import poincare
 from thesis_cli.studies.perturbation.proof_steps import proof_steps
 
@@ -125,6 +124,88 @@ Poincare constant of the distribution cut to [-4, L], by a finite-difference eig
 16 pi^2 / L^2. Right: the right side of Theorem 5 over the variance of t (solid) and max(t - 1, 0) \
 (dashed), for four log-concave distributions. The source has no such figure; it proves these statements."""
 
+# fmt: off
+CLAIMS = [
+    Claim("Theorem 5", "Hazan et al. Theorem 5", "bound", ">", 1.0, _theorem,
+        "the variance is at most the weighted mean of f'^2, for eta from 0 to 1 (least ratio of right side and "
+        "variance, six functions, four distributions)", scale=0.01),
+    Claim("Theorem 5, range", "Hazan et al. Lemma 2, Theorem 5", "bound", ">", 1.0, _step("eta = -1", 1e-4),
+        "so it is for eta from the minimum of -Q'' / Q'^2 on (right side over variance, Gumbel distribution, where "
+        "that minimum is -infinity, eta = -1, f = max(t - 2, 0))", finding=LEMMA),
+    Claim("second moments", "Hazan et al. Lemma 2", "bound", ">", 0.0, _step("second moment of 1", 1e-6),
+        "the second moment is at most C times the mean of f'^2 (right side less left, Laplace distribution, f = 1)",
+        finding=LEMMA),
+    Claim("Laplace", "Hazan et al. IV-A", "identity", "=", 4.0, _step("Laplace constant", 1e-6),
+        "eta = 1/2 gives Ledoux's constant 4 of the Laplace distribution"),
+    Claim("Brascamp and Lieb", "Hazan et al. IV-A", "bound", ">", 1.0, _brascamp_lieb,
+        "eta = 0 gives the inequality of Brascamp and Lieb (least ratio of right side and variance, normal "
+        "distribution, attained by f = t)", scale=0.01),
+    Claim("wider range", "Hazan et al. IV-A", "comparison", ">", 1.0, _wider,
+        "the bound is tighter than those that are restricted to eta in [1/2, 1] (best bound there over the best "
+        "below 1/2, the largest)"),
+    Claim("constant of Corollary 8", "Hazan et al. Corollary 8", "identity", "=", 4.0, _constants,
+        "the least constant of Theorem 5 for the Gumbel distribution is 4, at eta = 1/2"),
+    Claim("proof of Corollary 8", "Hazan et al. Corollary 8", "identity", "=", 0.0, _proof,
+        "the constant is min{4 eta / ((4 eta - 1)(1 - eta)), 1 / (eta (1 - eta))} on either side of 1/2 (largest "
+        "relative difference)", scale=0.01),
+    Claim("Poincare constant", "Hazan et al. Corollary 8", "bound", "<", 4.0, _largest(CUT, 2e-4),
+        "the Poincare constant of the Gumbel distribution is at most 4 (the largest of the distribution cut at "
+        "growing lengths, by an eigenproblem)"),
+    Claim("Poincare constant, exact", OWN, "identity", "=", 4.0, _largest(WAVES, 1e-3),
+        "it is 4 and no less (variance over E[f'^2], f = exp(beta t), beta = 0.49999)", scale=0.01),
+    Claim("Corollary 9, negative rates", "Hazan et al. Corollary 9", "bound", ">", 0.0,
+        _step("Corollary 9, lambda = -1/2"),
+        "the moment is at most (1 + lambda a) / (1 - lambda a) whenever lambda a <= 1 (right side less left, in "
+        "logarithms, a Gumbel variable, lambda = -1/2)", finding=RANGE),
+    Claim("Corollary 11, negative rates", "Hazan et al. Corollary 11", "bound", ">", 0.0,
+        _step("Corollary 11, lambda < 0"),
+        "the moment is at most beta(lambda) whenever lambda a <= 1 (right side less left, in logarithms, a Gumbel "
+        "variable, the least of -1 < lambda < 0)", finding=RANGE),
+    Claim("how loose Corollary 9 is", OWN, "bound", "<", 2 * math.exp(np.euler_gamma), _step("Corollary 9, factor"),
+        "alpha is at most 2 e^c times the moment of a Gumbel variable, so that no bound for all f can be smaller "
+        "by more"),
+    Claim("optimum of Corollary 10", "Hazan et al. Corollary 10", "identity", "=", 0.0,
+        _step("Corollary 10, optimum", 1e-6),
+        "the best lambda of the proof of Corollary 10 gives (62) (largest difference from a minimum over a grid)",
+        scale=1e-3),
+    Claim("steps of Corollary 10", "Hazan et al. Corollary 10", "bound", ">", 0.0, _step("(62) to (64), slack"),
+        "(62) is at most (63), and (63) at most (64) (least difference)"),
+    Claim("z log z", "Hazan et al. Lemma 3", "bound", ">", 0.0, _step("z ln z - z - 1"),
+        "z log z >= z + 1 (least difference, 0 < z <= 4)", finding=LOGARITHM),
+    Claim("z log z, corrected", OWN, "bound", ">", 0.0, _step("z ln z - z + 1"),
+        "z log z >= z - 1, which the proof of Lemma 3 uses (least difference, 0 < z <= 4)", scale=1e-3),
+    Claim("integral of Lemma 3", "Hazan et al. Lemma 3", "identity", "=", 0.0, _step("Lemma 3, integral"),
+        "f^2 times the integral of s exp(s f) over [0, 1] is f exp(f) - exp(f) + 1 (largest difference, |f| <= 3)",
+        scale=1e-3),
+    *(
+        Claim(f"{equation} of Lemma 3", "Hazan et al. Lemma 3", "bound", ">", 1.0, _step(f"{equation}, ratio"),
+            f"{equation} holds (least ratio of the sides, multiples of a Gumbel variable, of either sign, C = 4)")
+        for equation in ("(70)", "(72)")
+    ),
+    Claim("integral of Corollary 11", "Hazan et al. Corollary 11", "identity", "=", 0.0, _step("(75), integral"),
+        "the integral (75) is beta(lambda) (largest relative difference, lambda to 0.8)", scale=1e-3),
+    Claim("Lemma 3", "Hazan et al. Lemma 3", "bound", ">", 1.0, _step("Lemma 3, ratio"),
+        "the entropy of exp(f) is at most its bound by a and the Poincare constant 4 (least ratio of the sides, f "
+        "= u t and -u t, 0 < u < 1, t a Gumbel variable)"),
+    Claim("Lemma 4", "Hazan et al. Lemma 4", "bound", ">", 0.0, _step("Lemma 4, slack"),
+        "the product is at most (2 + lambda a sqrt(C)) / (2 - lambda a sqrt(C)) (least difference of logarithms)"),
+    Claim("Lemma 4, end of the range", "Hazan et al. Lemma 4", "bound", "<", 4 * math.log(4 / 3),
+        _step("ln V at the end"), "ln V <= 4 ln(4/3) at lambda = 2 / (a sqrt(C))"),
+    Claim("elementary inequality", "Hazan et al. Corollary 12", "bound", ">", 0.0, _step("ln(1 - x), slack", 1e-15),
+        "log(1 - x) <= -2x / (2 - x) (least difference, 0 < x < 1)"),
+    Claim("first step of Corollary 12", "Hazan et al. Corollary 12", "bound", ">", 0.0,
+        _step("Corollary 12, first step"),
+        "the exponent of the proof of Corollary 12 is at least that of Corollary 11 (least difference)", scale=1e-6),
+    Claim("footnote 3, constant", "Hazan et al. Corollary 12", "bound", "<", 8.0, _step("quotient at 13/25"),
+        "2 (u^2 + u + 2) / ((1 - u)(2 - u)) <= 8 for u = lambda a up to 13/25 (its value there)"),
+    Claim("optimum of Corollary 12", "Hazan et al. Corollary 12", "bound", ">", 0.0, _step("Corollary 12, optimum"),
+        "the minimum over |lambda| <= 13/(25a) is at most -min(r/4a, r^2/32a^2) (least difference)", scale=1e-6),
+    Claim("Corollary 12 from Corollary 11", OWN, "identity", "=", 2.0, _step("Corollary 12 over Chernoff", 0.005),
+        "the steps of the proof double the deviation that Corollary 11 gives as ln(1/delta) / M tends to 0 (ratio "
+        "at 1e-6)"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="hazan-inequalities",
     title="Poincare constants, variance bounds, and the steps of the proofs of section IV",
@@ -139,251 +220,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     caption=CAPTION,
     tolerances={"value": Tolerance(relative=1e-7, absolute=1e-10)},
-    claims=[
-        bound(
-            "Theorem 5",
-            "Hazan et al. Theorem 5",
-            "the variance is at most the weighted mean of f'^2, for eta from 0 to 1 (least ratio of right side and "
-            "variance, six functions, four distributions)",
-            ">",
-            1.0,
-            _theorem,
-            scale=0.01,
-        ),
-        bound(
-            "Theorem 5, range",
-            "Hazan et al. Lemma 2, Theorem 5",
-            "so it is for eta from the minimum of -Q'' / Q'^2 on (right side over variance, Gumbel distribution, where "
-            "that minimum is -infinity, eta = -1, f = max(t - 2, 0))",
-            ">",
-            1.0,
-            _step("eta = -1", 1e-4),
-            finding=LEMMA,
-        ),
-        bound(
-            "second moments",
-            "Hazan et al. Lemma 2",
-            "the second moment is at most C times the mean of f'^2 (right side less left, Laplace distribution, f = 1)",
-            ">",
-            0.0,
-            _step("second moment of 1", 1e-6),
-            finding=LEMMA,
-        ),
-        identity(
-            "Laplace",
-            "Hazan et al. IV-A",
-            "eta = 1/2 gives Ledoux's constant 4 of the Laplace distribution",
-            4.0,
-            _step("Laplace constant", 1e-6),
-        ),
-        bound(
-            "Brascamp and Lieb",
-            "Hazan et al. IV-A",
-            "eta = 0 gives the inequality of Brascamp and Lieb (least ratio of right side and variance, normal "
-            "distribution, attained by f = t)",
-            ">",
-            1.0,
-            _brascamp_lieb,
-            scale=0.01,
-        ),
-        observed(
-            "wider range",
-            "Hazan et al. IV-A",
-            "the bound is tighter than those that are restricted to eta in [1/2, 1] (best bound there over the best "
-            "below 1/2, the largest)",
-            ">",
-            1.0,
-            _wider,
-        ),
-        identity(
-            "constant of Corollary 8",
-            "Hazan et al. Corollary 8",
-            "the least constant of Theorem 5 for the Gumbel distribution is 4, at eta = 1/2",
-            4.0,
-            _constants,
-        ),
-        identity(
-            "proof of Corollary 8",
-            "Hazan et al. Corollary 8",
-            "the constant is min{4 eta / ((4 eta - 1)(1 - eta)), 1 / (eta (1 - eta))} on either side of 1/2 (largest "
-            "relative difference)",
-            0.0,
-            _proof,
-            scale=0.01,
-        ),
-        bound(
-            "Poincare constant",
-            "Hazan et al. Corollary 8",
-            "the Poincare constant of the Gumbel distribution is at most 4 (the largest of the distribution cut at "
-            "growing lengths, by an eigenproblem)",
-            "<",
-            4.0,
-            _largest(CUT, 2e-4),
-        ),
-        identity(
-            "Poincare constant, exact",
-            OWN,
-            "it is 4 and no less (variance over E[f'^2], f = exp(beta t), beta = 0.49999)",
-            4.0,
-            _largest(WAVES, 1e-3),
-            scale=0.01,
-        ),
-        bound(
-            "Corollary 9, negative rates",
-            "Hazan et al. Corollary 9",
-            "the moment is at most (1 + lambda a) / (1 - lambda a) whenever lambda a <= 1 (right side less left, in "
-            "logarithms, a Gumbel variable, lambda = -1/2)",
-            ">",
-            0.0,
-            _step("Corollary 9, lambda = -1/2"),
-            finding=RANGE,
-        ),
-        bound(
-            "Corollary 11, negative rates",
-            "Hazan et al. Corollary 11",
-            "the moment is at most beta(lambda) whenever lambda a <= 1 (right side less left, in logarithms, a Gumbel "
-            "variable, the least of -1 < lambda < 0)",
-            ">",
-            0.0,
-            _step("Corollary 11, lambda < 0"),
-            finding=RANGE,
-        ),
-        bound(
-            "how loose Corollary 9 is",
-            OWN,
-            "alpha is at most 2 e^c times the moment of a Gumbel variable, so that no bound for all f can be smaller "
-            "by more",
-            "<",
-            2 * math.exp(np.euler_gamma),
-            _step("Corollary 9, factor"),
-        ),
-        identity(
-            "optimum of Corollary 10",
-            "Hazan et al. Corollary 10",
-            "the best lambda of the proof of Corollary 10 gives (62) (largest difference from a minimum over a grid)",
-            0.0,
-            _step("Corollary 10, optimum", 1e-6),
-            scale=1e-3,
-        ),
-        bound(
-            "steps of Corollary 10",
-            "Hazan et al. Corollary 10",
-            "(62) is at most (63), and (63) at most (64) (least difference)",
-            ">",
-            0.0,
-            _step("(62) to (64), slack"),
-        ),
-        bound(
-            "z log z",
-            "Hazan et al. Lemma 3",
-            "z log z >= z + 1 (least difference, 0 < z <= 4)",
-            ">",
-            0.0,
-            _step("z ln z - z - 1"),
-            finding=LOGARITHM,
-        ),
-        bound(
-            "z log z, corrected",
-            OWN,
-            "z log z >= z - 1, which the proof of Lemma 3 uses (least difference, 0 < z <= 4)",
-            ">",
-            0.0,
-            _step("z ln z - z + 1"),
-            scale=1e-3,
-        ),
-        identity(
-            "integral of Lemma 3",
-            "Hazan et al. Lemma 3",
-            "f^2 times the integral of s exp(s f) over [0, 1] is f exp(f) - exp(f) + 1 (largest difference, |f| <= 3)",
-            0.0,
-            _step("Lemma 3, integral"),
-            scale=1e-3,
-        ),
-        *(
-            bound(
-                f"{equation} of Lemma 3",
-                "Hazan et al. Lemma 3",
-                f"{equation} holds (least ratio of the sides, multiples of a Gumbel variable, of either sign, C = 4)",
-                ">",
-                1.0,
-                _step(f"{equation}, ratio"),
-            )
-            for equation in ("(70)", "(72)")
-        ),
-        identity(
-            "integral of Corollary 11",
-            "Hazan et al. Corollary 11",
-            "the integral (75) is beta(lambda) (largest relative difference, lambda to 0.8)",
-            0.0,
-            _step("(75), integral"),
-            scale=1e-3,
-        ),
-        bound(
-            "Lemma 3",
-            "Hazan et al. Lemma 3",
-            "the entropy of exp(f) is at most its bound by a and the Poincare constant 4 (least ratio of the sides, f "
-            "= u t and -u t, 0 < u < 1, t a Gumbel variable)",
-            ">",
-            1.0,
-            _step("Lemma 3, ratio"),
-        ),
-        bound(
-            "Lemma 4",
-            "Hazan et al. Lemma 4",
-            "the product is at most (2 + lambda a sqrt(C)) / (2 - lambda a sqrt(C)) (least difference of logarithms)",
-            ">",
-            0.0,
-            _step("Lemma 4, slack"),
-        ),
-        bound(
-            "Lemma 4, end of the range",
-            "Hazan et al. Lemma 4",
-            "ln V <= 4 ln(4/3) at lambda = 2 / (a sqrt(C))",
-            "<",
-            4 * math.log(4 / 3),
-            _step("ln V at the end"),
-        ),
-        bound(
-            "elementary inequality",
-            "Hazan et al. Corollary 12",
-            "log(1 - x) <= -2x / (2 - x) (least difference, 0 < x < 1)",
-            ">",
-            0.0,
-            _step("ln(1 - x), slack", 1e-15),
-        ),
-        bound(
-            "first step of Corollary 12",
-            "Hazan et al. Corollary 12",
-            "the exponent of the proof of Corollary 12 is at least that of Corollary 11 (least difference)",
-            ">",
-            0.0,
-            _step("Corollary 12, first step"),
-            scale=1e-6,
-        ),
-        bound(
-            "footnote 3, constant",
-            "Hazan et al. Corollary 12",
-            "2 (u^2 + u + 2) / ((1 - u)(2 - u)) <= 8 for u = lambda a up to 13/25 (its value there)",
-            "<",
-            8.0,
-            _step("quotient at 13/25"),
-        ),
-        bound(
-            "optimum of Corollary 12",
-            "Hazan et al. Corollary 12",
-            "the minimum over |lambda| <= 13/(25a) is at most -min(r/4a, r^2/32a^2) (least difference)",
-            ">",
-            0.0,
-            _step("Corollary 12, optimum"),
-            scale=1e-6,
-        ),
-        identity(
-            "Corollary 12 from Corollary 11",
-            OWN,
-            "the steps of the proof double the deviation that Corollary 11 gives as ln(1/delta) / M tends to 0 (ratio "
-            "at 1e-6)",
-            2.0,
-            _step("Corollary 12 over Chernoff", 0.005),
-        ),
-    ],
+    claims=CLAIMS,
 )

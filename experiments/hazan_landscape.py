@@ -147,12 +147,60 @@ FIGURE, TEXT = "Hazan et al. Figure 3", "Hazan et al. V"
 
 def _independent(id, statement, column, scale):
     measure = _furthest_from_zero(column)
-    return Claim(id, FIGURE, statement, 0.0, "=", measure, scale=scale, kind="identity")
+    return Claim(id, FIGURE, "identity", "=", 0.0, measure, statement, scale=scale)
 
 
-def _observed(id, source, statement, relation, measure, published=0.0, **more):
-    return Claim(id, source, statement, published, relation, measure, kind="comparison", **more)
-
+# fmt: off
+CLAIMS = [
+    _independent(
+        "independent",
+        "when theta_ij = 0 the system is independent (total variation between the distribution and the product of "
+        "its marginals, the largest)",
+        "dependence",
+        0.01,
+    ),
+    _independent(
+        "block pattern",
+        "when theta_ij = 0 one observes the block pattern: a flip of a variable changes the energy by the same "
+        "number everywhere (largest deviation in nats)",
+        "unevenness",
+        0.01,
+    ),
+    Claim("ragged", FIGURE, "comparison", ">", 0.0, _least_rise("local_maxima"),
+        "as couplings get stronger the landscape gets more ragged: more local maxima, from each of C = 0, 1, 2 to "
+        "the next (mean increase in their number, least in its standard errors)"),
+    Claim("steps", FIGURE, "comparison", ">", 0.0, _least_rise("step"),
+        "as couplings get stronger the landscape gets more ragged: larger steps, from each of C = 0, 1, 2 to the "
+        "next (increase of the mean absolute change of energy by one flip, nats, least in its standard errors)"),
+    Claim("negligible configurations", FIGURE, "comparison", ">", 0.0, _least_rise("negligible_step"),
+        "the landscape is ragged throughout, even for negligible configurations: their steps grow with the "
+        "coupling, too (increase in nats from each of C = 0, 1, 2 to the next, from configurations of probability "
+        "below 1e-4, least in its standard errors)"),
+    Claim("as ragged there as elsewhere", FIGURE, "comparison", "=", 1.0,
+        lambda frame: _mean((_models(frame, "negligible_step") / _models(frame, "step"))[3.0].dropna()),
+        "the landscape is ragged throughout the space (mean step from configurations of probability below 1e-4 as "
+        "a share of the mean step, C = 3)", scale=0.2, reading=Reading("throughout: within a tenth", 0.1)),
+    Claim("few dominate", TEXT, "comparison", "<", CONFIGURATIONS / 10, _at("dominating", 3.0),
+        "the landscape is characterised by a relatively small set of dominating configurations (number that holds "
+        "90 % of the probability, C = 3; a tenth of the configurations would be 51)"),
+    Claim("few dominate, medium coupling", TEXT, "comparison", "<", CONFIGURATIONS / 10, _at("dominating", 2.0),
+        "a relatively small set of configurations dominates (number that holds 90 % of the probability, C = 2)"),
+    Claim("fewer and fewer", TEXT, "comparison", ">", 0.0, _least_rise("dominating", sign=-1.0),
+        "the stronger the couplings, the fewer configurations dominate (mean decrease from each of C = 0, 1, 2 to "
+        "the next, least in its standard errors)"),
+    Claim("local approaches", FIGURE, "comparison", ">", 0.0, _least_rise("highest", sign=-1.0),
+        "ragged landscapes affect many local approaches: the best single flips lead to the most probable "
+        "configuration from fewer starts (mean decrease of the share from each of C = 0, 1, 2 to the next, least "
+        "in its standard errors)"),
+    Claim("perturbations target maxima", FIGURE, "comparison", ">", SHARE, _at("perturbed", 3.0),
+        "random MAP perturbation directly targets the maximal configurations and so performs well in these "
+        "settings (share of perturbed maximisers among the configurations that hold 90 %, C = 3)",
+        reading=Reading("well: within a tenth of the share of exact samples, 0.9", 0.1)),
+    Claim("better than local approaches", FIGURE, "comparison", ">", 0.0, _perturbed_less_climbed,
+        "random MAP perturbation ends at dominating configurations more often than the best single flips from "
+        "random starts (difference of the shares, C = 3)"),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="hazan-landscape",
@@ -165,108 +213,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     caption=CAPTION,
     tolerances={"dependence": Tolerance(absolute=1e-12), "unevenness": Tolerance(absolute=1e-12)},
-    claims=[
-        _independent(
-            "independent",
-            "when theta_ij = 0 the system is independent (total variation between the distribution and the product of "
-            "its marginals, the largest)",
-            "dependence",
-            0.01,
-        ),
-        _independent(
-            "block pattern",
-            "when theta_ij = 0 one observes the block pattern: a flip of a variable changes the energy by the same "
-            "number everywhere (largest deviation in nats)",
-            "unevenness",
-            0.01,
-        ),
-        _observed(
-            "ragged",
-            FIGURE,
-            "as couplings get stronger the landscape gets more ragged: more local maxima, from each of C = 0, 1, 2 to "
-            "the next (mean increase in their number, least in its standard errors)",
-            ">",
-            _least_rise("local_maxima"),
-        ),
-        _observed(
-            "steps",
-            FIGURE,
-            "as couplings get stronger the landscape gets more ragged: larger steps, from each of C = 0, 1, 2 to the "
-            "next (increase of the mean absolute change of energy by one flip, nats, least in its standard errors)",
-            ">",
-            _least_rise("step"),
-        ),
-        _observed(
-            "negligible configurations",
-            FIGURE,
-            "the landscape is ragged throughout, even for negligible configurations: their steps grow with the "
-            "coupling, too (increase in nats from each of C = 0, 1, 2 to the next, from configurations of probability "
-            "below 1e-4, least in its standard errors)",
-            ">",
-            _least_rise("negligible_step"),
-        ),
-        _observed(
-            "as ragged there as elsewhere",
-            FIGURE,
-            "the landscape is ragged throughout the space (mean step from configurations of probability below 1e-4 as "
-            "a share of the mean step, C = 3)",
-            "=",
-            lambda frame: _mean((_models(frame, "negligible_step") / _models(frame, "step"))[3.0].dropna()),
-            published=1.0,
-            reading=Reading("throughout: within a tenth", 0.1),
-            scale=0.2,
-        ),
-        _observed(
-            "few dominate",
-            TEXT,
-            "the landscape is characterised by a relatively small set of dominating configurations (number that holds "
-            "90 % of the probability, C = 3; a tenth of the configurations would be 51)",
-            "<",
-            _at("dominating", 3.0),
-            published=CONFIGURATIONS / 10,
-        ),
-        _observed(
-            "few dominate, medium coupling",
-            TEXT,
-            "a relatively small set of configurations dominates (number that holds 90 % of the probability, C = 2)",
-            "<",
-            _at("dominating", 2.0),
-            published=CONFIGURATIONS / 10,
-        ),
-        _observed(
-            "fewer and fewer",
-            TEXT,
-            "the stronger the couplings, the fewer configurations dominate (mean decrease from each of C = 0, 1, 2 to "
-            "the next, least in its standard errors)",
-            ">",
-            _least_rise("dominating", sign=-1.0),
-        ),
-        _observed(
-            "local approaches",
-            FIGURE,
-            "ragged landscapes affect many local approaches: the best single flips lead to the most probable "
-            "configuration from fewer starts (mean decrease of the share from each of C = 0, 1, 2 to the next, least "
-            "in its standard errors)",
-            ">",
-            _least_rise("highest", sign=-1.0),
-        ),
-        _observed(
-            "perturbations target maxima",
-            FIGURE,
-            "random MAP perturbation directly targets the maximal configurations and so performs well in these "
-            "settings (share of perturbed maximisers among the configurations that hold 90 %, C = 3)",
-            ">",
-            _at("perturbed", 3.0),
-            published=SHARE,
-            reading=Reading("well: within a tenth of the share of exact samples, 0.9", 0.1),
-        ),
-        _observed(
-            "better than local approaches",
-            FIGURE,
-            "random MAP perturbation ends at dominating configurations more often than the best single flips from "
-            "random starts (difference of the shares, C = 3)",
-            ">",
-            _perturbed_less_climbed,
-        ),
-    ],
+    claims=CLAIMS,
 )

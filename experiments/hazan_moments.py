@@ -9,8 +9,7 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
-from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.kinds import bound, identity, observed
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.studies.perturbation import concentration as bounds
 from thesis_cli.studies.perturbation.proof_steps import proof_steps
 
@@ -213,6 +212,55 @@ has. (c) The same against ln(1/delta) / M; dashed, what Markov's inequality give
 themselves, which the corollaries loosen, and the limit for Gumbel variables and for the sum of n = \
 10,000. The source's figure has the curves of Corollaries 9 to 12."""
 
+# fmt: off
+CLAIMS = [
+    Claim("Corollary 9", "Hazan et al. Corollary 9", "bound", ">", 1.0, _step("Corollary 9, ratio"),
+        "the bound of Corollary 9 is above the moment of a Gumbel variable and of its negative (least ratio of the "
+        "logarithms, 0 < lambda < 1)"),
+    Claim("Corollary 11", "Hazan et al. Corollary 11", "bound", ">", 1.0, _step("Corollary 11, ratio"),
+        "the bound of Corollary 11 is above the moment of a Gumbel variable and of its negative (least ratio of "
+        "the logarithms, 0 < lambda < 1)"),
+    Claim("Corollary 9, maxima", "Hazan et al. Corollary 9", "bound", ">", 0.0, _at_most(bounds.poincare_moment),
+        "the bound of Corollary 9 is above the moment of perturbed maxima over sqrt(n) (difference of the "
+        "logarithms, fewest standard errors above 0)"),
+    Claim("Corollary 11, maxima", "Hazan et al. Corollary 11", "bound", ">", 0.0, _at_most(bounds.log_sobolev_moment),
+        "the bound of Corollary 11 is above the moment of perturbed maxima over sqrt(n) (difference of the "
+        "logarithms, fewest standard errors above 0)"),
+    Claim("sharp moment of maxima", OWN, "bound", ">", 0.0, _at_most(lambda u: bounds.gumbel_moment(u, SIDE**2)),
+        "the moment of a perturbed maximum is at most that of the sum of n Gumbel variables (difference of the "
+        "logarithms, fewest standard errors above 0)", scale=0.2),
+    Claim("Figure 2a, right", "Hazan et al. IV-D, Figure 2", "comparison", ">", 0.0, _gap(0.99),
+        "alpha(lambda) < beta(lambda) as lambda tends to 1 (ln beta - ln alpha at 0.99)"),
+    Claim("Figure 2a, left", "Hazan et al. IV-D, Figure 2", "comparison", "<", 0.0, _gap(0.1),
+        "the two bounds behave differently at the other end (ln beta - ln alpha at 0.1)"),
+    Claim("Figure 2a, where they cross", OWN, "comparison", "<", 0.5, _step("moments cross"),
+        "beta is below alpha only in the first half of the range (lambda at which the two cross)"),
+    Claim("floor of Corollary 10", OWN, "comparison", ">", 2.0, _step("Corollary 10, a million samples"),
+        "Corollary 10 bounds no deviation below 2a, however many samples there are (its deviation with a million "
+        "samples, delta = 0.1, a = 1)"),
+    Claim("footnote 3, junction", "Hazan et al. IV-D, Figure 2", "identity", "=", 0.0, _step("junction"),
+        "the junction of the two pieces of Corollary 12 lies approximately on the Poincare curve (Corollary 12 "
+        "over Corollary 10 at ln(1/delta) / M = 2, less 1; it is exact)", scale=1e-3),
+    Claim("Figure 2c, below the junction", OWN, "bound", ">", 1.0, _step("deviations, ratio", 0.0),
+        "Corollary 12 is below Corollary 10 wherever ln(1/delta) / M < 2, the range of Figure 2c (least ratio)"),
+    Claim("Figure 2c, beyond the junction", OWN, "bound", ">", 1.0, _step("deviations, ratio beyond"),
+        "beyond it Corollary 10 is the better one (Corollary 12 over Corollary 10 at ln(1/delta) / M = 3)"),
+    Claim("Figure 2b", OWN, "comparison", "=", 2.0, _first_better,
+        "with delta = 0.1 Corollary 12 is the better one from M = 2 on (least such M)"),
+    Claim("Corollary 10", "Hazan et al. Corollary 10", "bound", ">", 1.0, _over("b", TEN, (GUMBEL, NEGATIVE)),
+        "the deviation of Corollary 10 is above that of means of Gumbel variables and of their negatives (least "
+        "ratio, delta = 0.1, M to 100)"),
+    Claim("Corollary 12", "Hazan et al. Corollary 12", "bound", ">", 1.0, _over("b", TWELVE, (GUMBEL, NEGATIVE)),
+        "the deviation of Corollary 12 is above that of means of Gumbel variables and of their negatives (least "
+        "ratio, delta = 0.1, M to 100)"),
+    Claim("how loose Corollary 12 is", OWN, "comparison", ">", 5.0, _last("b", TWELVE, GUMBEL),
+        "with 100 samples Corollary 12 is more than five times the deviation of a Gumbel variable's mean"),
+    Claim("supremum norm", OWN, "comparison", ">", 3.0, _over("c", TWELVE, (f"{CHERNOFF}{SUM}",)),
+        "a bound without the supremum norm is not tighter for maxima: Corollary 12 allows more than three times "
+        "the deviation of the sharp bound for n = 10,000 (least ratio, ln(1/delta) / M up to 2)"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="hazan-moments",
     title="Moment and tail bounds by the Poincare and the modified log-Sobolev inequality",
@@ -227,153 +275,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     caption=CAPTION,
     tolerances={"value": Tolerance(absolute=1e-10)},
-    claims=[
-        bound(
-            "Corollary 9",
-            "Hazan et al. Corollary 9",
-            "the bound of Corollary 9 is above the moment of a Gumbel variable and of its negative (least ratio of the "
-            "logarithms, 0 < lambda < 1)",
-            ">",
-            1.0,
-            _step("Corollary 9, ratio"),
-        ),
-        bound(
-            "Corollary 11",
-            "Hazan et al. Corollary 11",
-            "the bound of Corollary 11 is above the moment of a Gumbel variable and of its negative (least ratio of "
-            "the logarithms, 0 < lambda < 1)",
-            ">",
-            1.0,
-            _step("Corollary 11, ratio"),
-        ),
-        bound(
-            "Corollary 9, maxima",
-            "Hazan et al. Corollary 9",
-            "the bound of Corollary 9 is above the moment of perturbed maxima over sqrt(n) (difference of the "
-            "logarithms, fewest standard errors above 0)",
-            ">",
-            0.0,
-            _at_most(bounds.poincare_moment),
-        ),
-        bound(
-            "Corollary 11, maxima",
-            "Hazan et al. Corollary 11",
-            "the bound of Corollary 11 is above the moment of perturbed maxima over sqrt(n) (difference of the "
-            "logarithms, fewest standard errors above 0)",
-            ">",
-            0.0,
-            _at_most(bounds.log_sobolev_moment),
-        ),
-        bound(
-            "sharp moment of maxima",
-            OWN,
-            "the moment of a perturbed maximum is at most that of the sum of n Gumbel variables (difference of the "
-            "logarithms, fewest standard errors above 0)",
-            ">",
-            0.0,
-            _at_most(lambda u: bounds.gumbel_moment(u, SIDE**2)),
-            scale=0.2,
-        ),
-        observed(
-            "Figure 2a, right",
-            "Hazan et al. IV-D, Figure 2",
-            "alpha(lambda) < beta(lambda) as lambda tends to 1 (ln beta - ln alpha at 0.99)",
-            ">",
-            0.0,
-            _gap(0.99),
-        ),
-        observed(
-            "Figure 2a, left",
-            "Hazan et al. IV-D, Figure 2",
-            "the two bounds behave differently at the other end (ln beta - ln alpha at 0.1)",
-            "<",
-            0.0,
-            _gap(0.1),
-        ),
-        observed(
-            "Figure 2a, where they cross",
-            OWN,
-            "beta is below alpha only in the first half of the range (lambda at which the two cross)",
-            "<",
-            0.5,
-            _step("moments cross"),
-        ),
-        observed(
-            "floor of Corollary 10",
-            OWN,
-            "Corollary 10 bounds no deviation below 2a, however many samples there are (its deviation with a million "
-            "samples, delta = 0.1, a = 1)",
-            ">",
-            2.0,
-            _step("Corollary 10, a million samples"),
-        ),
-        identity(
-            "footnote 3, junction",
-            "Hazan et al. IV-D, Figure 2",
-            "the junction of the two pieces of Corollary 12 lies approximately on the Poincare curve (Corollary 12 "
-            "over Corollary 10 at ln(1/delta) / M = 2, less 1; it is exact)",
-            0.0,
-            _step("junction"),
-            scale=1e-3,
-        ),
-        bound(
-            "Figure 2c, below the junction",
-            OWN,
-            "Corollary 12 is below Corollary 10 wherever ln(1/delta) / M < 2, the range of Figure 2c (least ratio)",
-            ">",
-            1.0,
-            _step("deviations, ratio", 0.0),
-        ),
-        bound(
-            "Figure 2c, beyond the junction",
-            OWN,
-            "beyond it Corollary 10 is the better one (Corollary 12 over Corollary 10 at ln(1/delta) / M = 3)",
-            ">",
-            1.0,
-            _step("deviations, ratio beyond"),
-        ),
-        observed(
-            "Figure 2b",
-            OWN,
-            "with delta = 0.1 Corollary 12 is the better one from M = 2 on (least such M)",
-            "=",
-            2.0,
-            _first_better,
-        ),
-        bound(
-            "Corollary 10",
-            "Hazan et al. Corollary 10",
-            "the deviation of Corollary 10 is above that of means of Gumbel variables and of their negatives (least "
-            "ratio, delta = 0.1, M to 100)",
-            ">",
-            1.0,
-            _over("b", TEN, (GUMBEL, NEGATIVE)),
-        ),
-        bound(
-            "Corollary 12",
-            "Hazan et al. Corollary 12",
-            "the deviation of Corollary 12 is above that of means of Gumbel variables and of their negatives (least "
-            "ratio, delta = 0.1, M to 100)",
-            ">",
-            1.0,
-            _over("b", TWELVE, (GUMBEL, NEGATIVE)),
-        ),
-        observed(
-            "how loose Corollary 12 is",
-            OWN,
-            "with 100 samples Corollary 12 is more than five times the deviation of a Gumbel variable's mean",
-            ">",
-            5.0,
-            _last("b", TWELVE, GUMBEL),
-        ),
-        observed(
-            "supremum norm",
-            OWN,
-            "a bound without the supremum norm is not tighter for maxima: Corollary 12 allows more than three times "
-            "the deviation of the sharp bound for n = 10,000 (least ratio, ln(1/delta) / M up to 2)",
-            ">",
-            3.0,
-            _over("c", TWELVE, (f"{CHERNOFF}{SUM}",)),
-        ),
-    ],
+    claims=CLAIMS,
 )

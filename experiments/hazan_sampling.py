@@ -276,9 +276,40 @@ bound. Right: Algorithm 1 itself, from 2x2 to 20x20: the measured logarithm of i
 own estimate of U(0). The source draws one curve from 10x10 to 100x100 and does not name its couplings."""
 
 
-def _claim(id, source, statement, relation, measure, kind, published=0.0, **more):
-    return Claim(id, source, statement, published, relation, measure, kind=kind, **more)
-
+# fmt: off
+CLAIMS = [
+    *(
+        Claim(f"sub-exponential, {kind}, {c}", SOURCE, "comparison", "=", 0.0, _limit(kind, c),
+            "in practice the running time is sub-exponential: ln tries / n tends to 0 as grids grow (limit g of a "
+            f"fit g + h / side to means from 10x10 to 100x100, {kind}, f = 1, c = {c}, with the bound on ln Z that "
+            f"{'raises' if (kind, c) == ('attractive', 4) else 'lowers'} it)", finding=FINDING, scale=0.02)
+        for kind in KINDS
+        for c in COUPLINGS
+    ),
+    Claim("exponent", OWN, "comparison", "=", 1.0, _exponents,
+        "ln tries grows about like the number of variables (exponent b of a fit a n^b, mixed models and attractive "
+        "ones at c = 1, the furthest from 1)", scale=0.2, reading=Reading("about: within a tenth", 0.1)),
+    Claim("other laws", OWN, "comparison", ">", 0.2, _linear,
+        "ln tries is closer to a n than to a sqrt n or a ln n (share of the means that the better of these misses, "
+        "less what a n misses; the same families, the least)"),
+    Claim("lower bound for ln Z", SOURCE, "comparison", "=", 0.0, _same_growth,
+        "ln Z can be replaced by the lower bound of Corollary 4 (exponent b with it less b with ln Z on the same "
+        "models; the same families, the furthest from 0)", scale=0.2, reading=Reading("replaced: within a tenth", 0.1)),
+    Claim("acceptance", "Hazan et al. Theorem 3", "identity", "=", 1.0, _ratio,
+        "Algorithm 1 accepts with probability Z / exp(U(0)) (acceptance by paths over that, without clipping, 2x2 "
+        "to 10x10, the furthest from 1)", scale=0.9),
+    Claim("extrapolation", "Hazan et al. Theorem 3", "identity", "=", 1.0, _extrapolated,
+        "the same at 14x14 and 20x20 (measured ln tries over U(0) - ln Z, the furthest from 1)", scale=0.2),
+    Claim("clipping", OWN, "comparison", ">", 0.0, _clipping,
+        "where bounds are means of 50 samples, or fewer above 10x10, Algorithm 1 takes more tries than exp(U(0) - "
+        "ln Z) (what clipped steps add to ln tries, 6x6 and larger, the fewest standard errors above 0)"),
+    Claim("upper bound", "Hazan et al. Lemma 1", "bound", ">", 0.0, _gaps,
+        "U(0) >= ln Z on spin glasses to 20x20 (gap in nats, of the model that is fewest standard errors above 0)"),
+    Claim("grid transfer", OWN, "comparison", ">", 0.0, _beyond_transfer,
+        "on 20x20 tries are more than the entries of the tables with which grid transfer draws exact samples (ln "
+        "tries less ln(400 x 2^20), mean over models, the same families, the fewest standard errors above 0)"),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="hazan-sampling",
@@ -298,102 +329,5 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     caption=CAPTION,
-    claims=[
-        *(
-            _claim(
-                f"sub-exponential, {kind}, {c}",
-                SOURCE,
-                "in practice the running time is sub-exponential: ln tries / n tends to 0 as grids grow (limit g of a "
-                f"fit g + h / side to means from 10x10 to 100x100, {kind}, f = 1, c = {c}, with the bound on ln Z "
-                f"that {'raises' if (kind, c) == ('attractive', 4) else 'lowers'} it)",
-                "=",
-                _limit(kind, c),
-                "comparison",
-                scale=0.02,
-                finding=FINDING,
-            )
-            for kind in KINDS
-            for c in COUPLINGS
-        ),
-        _claim(
-            "exponent",
-            OWN,
-            "ln tries grows about like the number of variables (exponent b of a fit a n^b, mixed models and attractive "
-            "ones at c = 1, the furthest from 1)",
-            "=",
-            _exponents,
-            "comparison",
-            1.0,
-            reading=Reading("about: within a tenth", 0.1),
-            scale=0.2,
-        ),
-        _claim(
-            "other laws",
-            OWN,
-            "ln tries is closer to a n than to a sqrt n or a ln n (share of the means that the better of these misses, "
-            "less what a n misses; the same families, the least)",
-            ">",
-            _linear,
-            "comparison",
-            0.2,
-        ),
-        _claim(
-            "lower bound for ln Z",
-            SOURCE,
-            "ln Z can be replaced by the lower bound of Corollary 4 (exponent b with it less b with ln Z on the same "
-            "models; the same families, the furthest from 0)",
-            "=",
-            _same_growth,
-            "comparison",
-            reading=Reading("replaced: within a tenth", 0.1),
-            scale=0.2,
-        ),
-        _claim(
-            "acceptance",
-            "Hazan et al. Theorem 3",
-            "Algorithm 1 accepts with probability Z / exp(U(0)) (acceptance by paths over that, without clipping, 2x2 "
-            "to 10x10, the furthest from 1)",
-            "=",
-            _ratio,
-            "identity",
-            1.0,
-            scale=0.9,
-        ),
-        _claim(
-            "extrapolation",
-            "Hazan et al. Theorem 3",
-            "the same at 14x14 and 20x20 (measured ln tries over U(0) - ln Z, the furthest from 1)",
-            "=",
-            _extrapolated,
-            "identity",
-            1.0,
-            scale=0.2,
-        ),
-        _claim(
-            "clipping",
-            OWN,
-            "where bounds are means of 50 samples, or fewer above 10x10, Algorithm 1 takes more tries than exp(U(0) - "
-            "ln Z) (what clipped steps add to ln tries, 6x6 and larger, the fewest standard errors above 0)",
-            ">",
-            _clipping,
-            "comparison",
-        ),
-        _claim(
-            "upper bound",
-            "Hazan et al. Lemma 1",
-            "U(0) >= ln Z on spin glasses to 20x20 (gap in nats, of the model that is fewest standard errors above 0)",
-            ">",
-            _gaps,
-            "bound",
-        ),
-        _claim(
-            "grid transfer",
-            OWN,
-            "on 20x20 tries are more than the entries of the tables with which grid transfer draws exact samples (ln "
-            "tries less ln(400 x 2^20), mean over models, the same families, the fewest standard errors above 0)",
-            ">",
-            _beyond_transfer,
-            "comparison",
-        ),
-    ],
+    claims=CLAIMS,
 )

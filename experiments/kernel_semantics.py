@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.embeddings.kernels import KERNELS, median_distance
-from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.kinds import bound, identity, observed
+from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading, Tolerance
 from thesis_cli.reproduction.measuring import furthest
 from thesis_cli.studies.semantics.evaluations import Judge, Way, released
 from thesis_cli.studies.semantics.expansions import distance_from_zero, growth, positive, vanishing_steps
@@ -248,6 +247,77 @@ eight with random draws and random reductions. (d) The same over the error of Mo
 functions, and (dotted) in as much time. (e) The program's bounds and the distances themselves. (f) Conditioned \
 expressions whose laws are known. The source has no figure and no measurements."""
 
+# fmt: off
+CLAIMS = [
+    Claim("Theorem 1, rate", f"{WORK} Theorem 1", "identity", "=", -0.5, _theorem_1_rate,
+        "the RKHS error of f(X, Y) from m samples of each variable is of order 1 / sqrt(m), for every measurable f "
+        "(exponent of the mean error in m, furthest of four functions and two kernels)", scale=0.15,
+        reading=Reading("as m tends to infinity: within 0.04 for m from 16 to 256", 0.04)),
+    Claim("Theorem 2, rate", f"{WORK} Theorem 2", "bound", ">", 1.0, _theorem_2_rate,
+        "the RKHS error from weighted samples is at most of order sqrt(sum alpha^2) + sqrt(sum beta^2) (exponent "
+        "of the mean error in that rate, least of signed, decaying and uneven weights)", scale=0.4,
+        reading=Reading("as m tends to infinity: above 0.95 for m from 16 to 256", 0.05)),
+    Claim("Theorem 2, constants", OWN, "comparison", ">", 0.75, _chosen,
+        "the weights of Theorem 2 must not depend on the samples: equal weights on the samples above the median "
+        "satisfy its conditions on sums, and the error does not vanish (error at the largest m over that at the "
+        "smallest)"),
+    Claim("after reductions", OWN, "comparison", "=", -0.5, _random_rate,
+        "the rate of Theorem 1 holds for points that are not independent, those of seven random reductions one "
+        "after another (exponent of the mean error in the size, sum of eight)", scale=0.2,
+        reading=Reading("within 0.05 for sizes from 20 to 200", 0.05)),
+    Claim("section 3, equivalence", f"{WORK} section 3", "comparison", "<", 0.6, _convergence,
+        "the semantics is equivalent to that of measure theory: evaluated expressions tend to their exact laws "
+        "(largest ratio of the error at the largest size to that at the smallest, ten expressions)"),
+    Claim("section 3, any expansion", f"{WORK} section 3", "identity", "=", 0.0, _last_infinite("steps", "x > 0"),
+        "[[f(e)]] is sum_i a_i Phi(f(x_i)) for an infinite expansion sum_i a_i Phi(x_i) of [[e]] (distance of the "
+        "two for an expansion of the constant 0, 10,000 terms, and f = 1 where x > 0)",
+        finding="Scibior and Schoelkopf 3, infinite expansions", scale=0.01),
+    Claim("that expansion", OWN, "identity", "=", 0.0, _last_infinite("steps", "x"),
+        "the same expansion is one of the constant 0 (distance after 10,000 terms)", scale=0.01,
+        reading=Reading("tends to 0: within 0.001", 0.001)),
+    Claim("section 3, smooth functions", OWN, "comparison", ">", 10.0, _last_infinite("oscillation", "tanh(x)"),
+        "small elements of the RKHS of the Gaussian kernel may have large images under a smooth f that is not "
+        "affine (norm of the image under tanh of a difference of order 10, over its norm)"),
+    Claim("multiples", OWN, "identity", "=", 1.0, _multiples,
+        "the map from the embedding of X to that of c X has the norm |c|^(-1/2) for |c| <= 1, with both kernels "
+        "(that over the largest ratio found, furthest from 1)"),
+    Claim("RKHS bound", OWN, "bound", ">", 1.0, _least("bound", "error", 1e-5),
+        "composed bounds are above the RKHS distance from the exact law (least ratio)"),
+    Claim("W1 bound", OWN, "bound", ">", 1.0, _least("distance_bound", "distance", 2e-4),
+        "composed bounds are above the W1 distance from the exact law (least ratio)"),
+    Claim("RKHS bounds of sums", OWN, "comparison", "<", 4.0, _looseness(True),
+        "bounds of sums and multiples compose in the RKHS and stay near the distance (median ratio of the two, "
+        "sums of two and of eight)"),
+    Claim("RKHS bounds by W1", OWN, "comparison", ">", 5.0, _looseness(False),
+        "bounds of other functions go through W1, which makes them more than five times too large (median ratio)"),
+    Claim("random and Monte Carlo", OWN, "comparison", ">", 1.0, _random_against_monte_carlo,
+        "random reductions lose what they compute: their error is above that of Monte Carlo with as many "
+        "evaluations (ratio at the largest size, sum of eight)"),
+    Claim("quantiles and Monte Carlo", OWN, "comparison", "<", 1.0, _against_monte_carlo(QUANTILES),
+        "reductions to quantiles have a smaller error than Monte Carlo with as many evaluations (geometric mean of "
+        "the ratio)"),
+    Claim("a release, bound", OWN, "identity", "=", 1.0, _release_bound,
+        "the rows and weights of a private release are an exact expansion of its columns, so that the bound of a "
+        "function of them is the RKHS distance itself (bound over distance, furthest from 1)", scale=0.01),
+    Claim("a release, quantiles", OWN, "comparison", "<", 0.01, _release_error,
+        "the 1,000 rows of a release are replaced by 20 quantiles at an RKHS error below 0.01"),
+    Claim("conditioning, two observations", OWN, "comparison", ">", 1.0, _two_over_one,
+        "each observed value costs accuracy, since combinations are sampled beyond 2^18: the error of a normal "
+        "mean given two observations is above that given one (ratio at the largest size)"),
+    *(
+        Claim(f"conditioning, {name}", f"{WORK} section 5", "comparison", "<", 0.6, _conditioned(name),
+            f"conditional mean embeddings condition expressions: the error vanishes as the size grows ({text}; "
+            "error at the largest size over that at the smallest)")
+        for name, text in (
+            ("normal", "a normal mean given one observation"),
+            ("gamma", "a gamma rate given one"),
+            ("beta", "a coin's bias given a head"),
+            ("event", "a normal variable given an event"),
+        )
+    ),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="kernel-semantics",
     title="Kernel semantics of probabilistic expressions: rates, reductions, bounds and conditioning",
@@ -291,187 +361,5 @@ EXPERIMENT = Experiment(
         "distance": Tolerance(relative=1e-3),
         "distance_bound": Tolerance(relative=1e-3),
     },
-    claims=[
-        identity(
-            "Theorem 1, rate",
-            f"{WORK} Theorem 1",
-            "the RKHS error of f(X, Y) from m samples of each variable is of order 1 / sqrt(m), for every measurable f "
-            "(exponent of the mean error in m, furthest of four functions and two kernels)",
-            -0.5,
-            _theorem_1_rate,
-            reading=Reading("as m tends to infinity: within 0.04 for m from 16 to 256", 0.04),
-            scale=0.15,
-        ),
-        bound(
-            "Theorem 2, rate",
-            f"{WORK} Theorem 2",
-            "the RKHS error from weighted samples is at most of order sqrt(sum alpha^2) + sqrt(sum beta^2) (exponent "
-            "of the mean error in that rate, least of signed, decaying and uneven weights)",
-            ">",
-            1.0,
-            _theorem_2_rate,
-            reading=Reading("as m tends to infinity: above 0.95 for m from 16 to 256", 0.05),
-            scale=0.4,
-        ),
-        observed(
-            "Theorem 2, constants",
-            OWN,
-            "the weights of Theorem 2 must not depend on the samples: equal weights on the samples above the median "
-            "satisfy its conditions on sums, and the error does not vanish (error at the largest m over that at the "
-            "smallest)",
-            ">",
-            0.75,
-            _chosen,
-        ),
-        observed(
-            "after reductions",
-            OWN,
-            "the rate of Theorem 1 holds for points that are not independent, those of seven random reductions one "
-            "after another (exponent of the mean error in the size, sum of eight)",
-            "=",
-            -0.5,
-            _random_rate,
-            reading=Reading("within 0.05 for sizes from 20 to 200", 0.05),
-            scale=0.2,
-        ),
-        observed(
-            "section 3, equivalence",
-            f"{WORK} section 3",
-            "the semantics is equivalent to that of measure theory: evaluated expressions tend to their exact laws "
-            "(largest ratio of the error at the largest size to that at the smallest, ten expressions)",
-            "<",
-            0.6,
-            _convergence,
-        ),
-        identity(
-            "section 3, any expansion",
-            f"{WORK} section 3",
-            "[[f(e)]] is sum_i a_i Phi(f(x_i)) for an infinite expansion sum_i a_i Phi(x_i) of [[e]] (distance of the "
-            "two for an expansion of the constant 0, 10,000 terms, and f = 1 where x > 0)",
-            0.0,
-            _last_infinite("steps", "x > 0"),
-            scale=0.01,
-            finding="Scibior and Schoelkopf 3, infinite expansions",
-        ),
-        identity(
-            "that expansion",
-            OWN,
-            "the same expansion is one of the constant 0 (distance after 10,000 terms)",
-            0.0,
-            _last_infinite("steps", "x"),
-            scale=0.01,
-            reading=Reading("tends to 0: within 0.001", 0.001),
-        ),
-        observed(
-            "section 3, smooth functions",
-            OWN,
-            "small elements of the RKHS of the Gaussian kernel may have large images under a smooth f that is not "
-            "affine (norm of the image under tanh of a difference of order 10, over its norm)",
-            ">",
-            10.0,
-            _last_infinite("oscillation", "tanh(x)"),
-        ),
-        identity(
-            "multiples",
-            OWN,
-            "the map from the embedding of X to that of c X has the norm |c|^(-1/2) for |c| <= 1, with both kernels "
-            "(that over the largest ratio found, furthest from 1)",
-            1.0,
-            _multiples,
-        ),
-        bound(
-            "RKHS bound",
-            OWN,
-            "composed bounds are above the RKHS distance from the exact law (least ratio)",
-            ">",
-            1.0,
-            _least("bound", "error", 1e-5),
-        ),
-        bound(
-            "W1 bound",
-            OWN,
-            "composed bounds are above the W1 distance from the exact law (least ratio)",
-            ">",
-            1.0,
-            _least("distance_bound", "distance", 2e-4),
-        ),
-        observed(
-            "RKHS bounds of sums",
-            OWN,
-            "bounds of sums and multiples compose in the RKHS and stay near the distance (median ratio of the two, "
-            "sums of two and of eight)",
-            "<",
-            4.0,
-            _looseness(True),
-        ),
-        observed(
-            "RKHS bounds by W1",
-            OWN,
-            "bounds of other functions go through W1, which makes them more than five times too large (median ratio)",
-            ">",
-            5.0,
-            _looseness(False),
-        ),
-        observed(
-            "random and Monte Carlo",
-            OWN,
-            "random reductions lose what they compute: their error is above that of Monte Carlo with as many "
-            "evaluations (ratio at the largest size, sum of eight)",
-            ">",
-            1.0,
-            _random_against_monte_carlo,
-        ),
-        observed(
-            "quantiles and Monte Carlo",
-            OWN,
-            "reductions to quantiles have a smaller error than Monte Carlo with as many evaluations (geometric "
-            "mean of the ratio)",
-            "<",
-            1.0,
-            _against_monte_carlo(QUANTILES),
-        ),
-        identity(
-            "a release, bound",
-            OWN,
-            "the rows and weights of a private release are an exact expansion of its columns, so that the bound of a "
-            "function of them is the RKHS distance itself (bound over distance, furthest from 1)",
-            1.0,
-            _release_bound,
-            scale=0.01,
-        ),
-        observed(
-            "a release, quantiles",
-            OWN,
-            "the 1,000 rows of a release are replaced by 20 quantiles at an RKHS error below 0.01",
-            "<",
-            0.01,
-            _release_error,
-        ),
-        observed(
-            "conditioning, two observations",
-            OWN,
-            "each observed value costs accuracy, since combinations are sampled beyond 2^18: the error of a normal "
-            "mean given two observations is above that given one (ratio at the largest size)",
-            ">",
-            1.0,
-            _two_over_one,
-        ),
-        *(
-            observed(
-                f"conditioning, {name}",
-                f"{WORK} section 5",
-                f"conditional mean embeddings condition expressions: the error vanishes as the size grows ({text}; "
-                "error at the largest size over that at the smallest)",
-                "<",
-                0.6,
-                _conditioned(name),
-            )
-            for name, text in (
-                ("normal", "a normal mean given one observation"),
-                ("gamma", "a gamma rate given one"),
-                ("beta", "a coin's bias given a head"),
-                ("event", "a normal variable given an event"),
-            )
-        ),
-    ],
+    claims=CLAIMS,
 )

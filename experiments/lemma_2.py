@@ -271,6 +271,47 @@ def _programs_at(what, length):
     return measure
 
 
+# fmt: off
+CLAIMS = [
+    Claim("Rank loss", "Thesis 5.4.5, proof of Lemma 2", "identity", "=", 0.0, _most("loss", KINDS),
+        "the order by true marginal probabilities has the least expected Rank loss (relative excess over the best "
+        "of all orders, the largest)", scale=SEEN),
+    Claim("power", "Thesis D.5", "identity", "=", 0.0, _most("power", KINDS),
+        "the order by true marginal probabilities minimises the expectation of the bound L_r^T, T > 1 (relative "
+        "excess over the best of all orders, the largest)", finding=FINDING, scale=SEEN),
+    Claim("cost, independent", "this project", "identity", "=", 0.0, _most("cost", ["independent"]),
+        "the order by true marginal probabilities minimises the expected total cost of Sort and add for "
+        "independent labels (relative excess over the best of all orders, the largest)", scale=SEEN),
+    Claim("cost", "this project (Lemma 2 bounds it only)", "identity", "=", 0.0, _most("cost", KINDS),
+        "the order by true marginal probabilities minimises the expected total cost of Sort and add for any labels "
+        "(relative excess over the best of all orders, the largest)", finding=FINDING, scale=SEEN),
+    Claim("sum of powers", "Thesis D.5", "bound", "<", 1.0, _bound("total over C_A^(T+1)"),
+        "1^T + ... + C_A^T <= C_A^(T+1) (ratio of the sides, the largest up to C_A = 34 and T = 5)", scale=SEEN),
+    Claim("a linear bound", "this project", "bound", "<", 0.0, _bound("total less C^T D"),
+        "the total cost of Sort and add is at most that of the C_P labels of the program plus C^T L_r, so that "
+        "Lemma 2 holds (largest excess over all C_P and numbers D of redundant labels)", scale=SEEN),
+    Claim("L_r >= D", "Thesis D.5", "bound", ">", 0.0, _bound("least L_r - D", min),
+        "the Rank loss is at least the number D of redundant labels (least L_r - D over all sets of 12 labels)",
+        scale=1),
+    Claim("Example 15, L_r", "Thesis D.5, Example 15", "published", "=", 7,
+        lambda frame: Measurement(frame[(frame.of == "Example 15") & (frame.what == "L_r")].value.iloc[0]),
+        "the Rank loss of Example 15 is 7 (for the order that its words describe, C_P = 6, C_A = 11, D = 5; its "
+        "listing is lost)", scale=1),
+    Claim("correlation", "Thesis D.5", "comparison", ">", 0.0, _correlation("loss"),
+        "programs with a larger Rank loss take Sort and add longer (rank correlation of the Rank loss and the "
+        "programs examined)"),
+    Claim("smaller Rank loss", "Thesis D.5", "comparison", ">", 0.0, _gain(lambda wide: wide.loss),
+        "a network trained with cross entropy makes predictions for a small Rank loss (mean over test programs of "
+        "T = 3 of the prior's less the network's)"),
+    *(
+        Claim(f"correlations, T = {length}", "Thesis 5.5.1", "comparison", "<", 1.1, _programs_at("cost", length),
+            f"ignoring correlations is not cataclysmic for Sort and add: random programs of T = {length} (total "
+            "cost of the order by marginals over that of an improved order)", reading=NOT_CATACLYSMIC)
+        for length in (2, 3, 4)
+    ),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="lemma-2",
     title="Lemma 2: Rank loss, active sets, and the order by marginal probabilities",
@@ -299,80 +340,7 @@ EXPERIMENT = Experiment(
         "value": Tolerance(relative=1e-6, absolute=1e-12),
         "standard_error": Tolerance(relative=1e-6, absolute=1e-12),
     },
-    claims=[
-        Claim(
-            "Rank loss", "Thesis 5.4.5, proof of Lemma 2",
-            "the order by true marginal probabilities has the least expected Rank loss (relative excess over the best "
-            "of all orders, the largest)",
-            0.0, "=", _most("loss", KINDS), scale=SEEN, kind="identity",
-        ),
-        Claim(
-            "power", "Thesis D.5",
-            "the order by true marginal probabilities minimises the expectation of the bound L_r^T, T > 1 (relative "
-            "excess over the best of all orders, the largest)",
-            0.0, "=", _most("power", KINDS), finding=FINDING, scale=SEEN, kind="identity",
-        ),
-        Claim(
-            "cost, independent", "this project",
-            "the order by true marginal probabilities minimises the expected total cost of Sort and add for "
-            "independent labels (relative excess over the best of all orders, the largest)",
-            0.0, "=", _most("cost", ["independent"]), scale=SEEN, kind="identity",
-        ),
-        Claim(
-            "cost", "this project (Lemma 2 bounds it only)",
-            "the order by true marginal probabilities minimises the expected total cost of Sort and add for any "
-            "labels (relative excess over the best of all orders, the largest)",
-            0.0, "=", _most("cost", KINDS), finding=FINDING, scale=SEEN, kind="identity",
-        ),
-        Claim(
-            "sum of powers", "Thesis D.5", "1^T + ... + C_A^T <= C_A^(T+1) (ratio of the sides, the largest up to C_A "
-            "= 34 and T = 5)",
-            1.0, "<", _bound("total over C_A^(T+1)"), scale=SEEN, kind="bound",
-        ),
-        Claim(
-            "a linear bound", "this project",
-            "the total cost of Sort and add is at most that of the C_P labels of the program plus C^T L_r, so that "
-            "Lemma 2 holds (largest excess over all C_P and numbers D of redundant labels)",
-            0.0, "<", _bound("total less C^T D"), scale=SEEN, kind="bound",
-        ),
-        Claim(
-            "L_r >= D", "Thesis D.5",
-            "the Rank loss is at least the number D of redundant labels (least L_r - D over all sets of 12 labels)",
-            0.0, ">", _bound("least L_r - D", min), scale=1, kind="bound",
-        ),
-        Claim(
-            "Example 15, L_r", "Thesis D.5, Example 15",
-            "the Rank loss of Example 15 is 7 (for the order that its words describe, C_P = 6, C_A = 11, D = 5; its "
-            "listing is lost)",
-            7, "=", lambda frame: Measurement(
-                frame[(frame.of == "Example 15") & (frame.what == "L_r")].value.iloc[0]
-            ), scale=1, kind="published",
-        ),
-        Claim(
-            "correlation", "Thesis D.5",
-            "programs with a larger Rank loss take Sort and add longer (rank correlation of the Rank loss and the "
-            "programs examined)",
-            0.0, ">", _correlation("loss"),
-        kind="comparison",
-        ),
-        Claim(
-            "smaller Rank loss", "Thesis D.5",
-            "a network trained with cross entropy makes predictions for a small Rank loss (mean over test programs of "
-            "T = 3 of the prior's less the network's)",
-            0.0, ">", _gain(lambda wide: wide.loss),
-        kind="comparison",
-        ),
-        *(
-            Claim(
-                f"correlations, T = {length}", "Thesis 5.5.1",
-                f"ignoring correlations is not cataclysmic for Sort and add: random programs of T = {length} (total "
-                "cost of the order by marginals over that of an improved order)",
-                1.1, "<", _programs_at("cost", length), reading=NOT_CATACLYSMIC,
-        kind="comparison",
-            )
-            for length in (2, 3, 4)
-        ),
-    ],
+    claims=CLAIMS,
     caption="Top left: share of 300 random joint distributions of 5 labels in which some order has a smaller mean of "
     "the Rank loss L_r, of L_r^T or of the total cost than the order by marginal probabilities; dotted lines "
     "of independent labels, and all of L_r, lie on 0. Top right: total cost and Rank loss of the order by marginals on "

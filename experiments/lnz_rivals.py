@@ -10,8 +10,7 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.files import load_model
 from thesis_cli.models.spin_glass import published_spin_glass, random_spin_glass
-from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Experiment, Measurement
-from thesis_cli.reproduction.kinds import bound, identity, observed
+from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement
 from thesis_cli.studies.models.pairwise_networks import regular
 from thesis_cli.studies.perturbation.rivals import answers, summary
 
@@ -268,6 +267,66 @@ QUICK = {
     "annealing": [[30, 100]],
 }
 
+# fmt: off
+CLAIMS = [
+    Claim("Frank-Wolfe is a bound", LISTED, "bound", ">", 0.0, _least_bound,
+        "Frank-Wolfe estimates ln Z by updating marginals with a MAP solver; its value plus gap is an upper bound "
+        "(least distance from ln Z over models and numbers of MAP calls, nats)"),
+    Claim("iteratively", LISTED, "comparison", ">", 0.0, _least_fall,
+        "Frank-Wolfe updates marginals iteratively, and each round of MAP calls improves on the one before (fall "
+        "of the bound to the next number of MAP calls, the least, nats)"),
+    Claim("marginals, not messages", "Krishnan et al. 2015", "comparison", ">", 0.0, _below_messages,
+        "a MAP solver optimises over the marginal polytope, which gives tighter bounds than local consistency "
+        "(bound by messages less that by Frank-Wolfe, mixed couplings of 5/3 and more, the least, nats)"),
+    Claim("mesh Bethe is below", LISTED, "bound", ">", 0.0,
+        lambda frame: _least_bound(frame, "mesh Bethe", sign=-1.0),
+        "a MAP problem over a mesh of marginals approximates the Bethe partition function, which is at most Z for "
+        "attractive models (least distance below ln Z, nats)"),
+    Claim("mesh Bethe is Bethe's maximum", LISTED, "comparison", ">", -0.05, _above_messages,
+        "a MAP problem over a mesh approximates the Bethe partition function, its largest value (value less that "
+        "of belief propagation, the least over models, nats; the mesh has an error of 0.05)"),
+    *(
+        Claim(id, source, "bound", "<", FAILURES, _failing(method), f"{statement} (share of runs)")
+        for id, source, statement, method in (
+            ("WISH covers", LISTED, "WISH, MAP under random parity constraints: its 95% interval fails", "WISH"),
+            (
+                "WISH from below",
+                LISTED,
+                "WISH with constraints on neighbouring bits: its 95% lower bound fails",
+                "WISH, below",
+            ),
+            (
+                "annealing from below",
+                "Neal 2001",
+                "by Markov's inequality the 95% lower bound of annealing fails in at most one run in 20",
+                "annealing, below",
+            ),
+        )
+    ),
+    Claim("WISH, factor", LISTED, "bound", "<", math.log(16), _factor,
+        "WISH is within a constant factor of Z, 16, for enough hashes (largest root mean square error of ln Z with "
+        "the most hashes, nats)"),
+    Claim("annealing is unbiased", "Neal 2001", "identity", "=", 1.0, _unbiased,
+        "the mean weight of annealed importance sampling is Z in expectation (mean of estimates over Z, over "
+        "models where its standard error is below a tenth)"),
+    Claim("ragged landscapes", RAGGED, "comparison", ">", 0.0, _more_ragged,
+        "in ragged landscapes MCMC may become prohibitively expensive (error of annealed Gibbs chains at C = 3 "
+        "less that at C = 1/3 for the same work, the smaller of both kinds of couplings, nats)"),
+    *(
+        Claim(f"perturbations avoid the burden, {what}", RAGGED, "comparison", "<", 0.0,
+            _difference("averaged noise", "annealing", f"{kind} 3", at_once),
+            "perturb-and-MAP avoids the computational burden of MCMC in ragged landscapes (distance of L(0) from "
+            f"ln Z less that of annealing, {kind} couplings up to 3, {size}, nats)",
+            finding="Hazan et al. I, the burden of Markov chains")
+        for what, kind, size, at_once in (
+            ("attractive, same time", "attractive", "in the time of 1,000 perturbations", True),
+            ("attractive", "attractive", "each at its best size", False),
+            ("mixed", "mixed", "each at its best size", False),
+        )
+    ),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="lnz-rivals",
     title="Other methods that ask a MAP solver for ln Z, Monte Carlo, and perturb-and-MAP",
@@ -282,112 +341,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     caption=CAPTION,
     tolerances={"seconds": NOT_REPEATABLE},
-    claims=[
-        bound(
-            "Frank-Wolfe is a bound",
-            LISTED,
-            "Frank-Wolfe estimates ln Z by updating marginals with a MAP solver; its value plus gap is an upper bound "
-            "(least distance from ln Z over models and numbers of MAP calls, nats)",
-            ">",
-            0.0,
-            _least_bound,
-        ),
-        observed(
-            "iteratively",
-            LISTED,
-            "Frank-Wolfe updates marginals iteratively, and each round of MAP calls improves on the one before (fall "
-            "of the bound to the next number of MAP calls, the least, nats)",
-            ">",
-            0.0,
-            _least_fall,
-        ),
-        observed(
-            "marginals, not messages",
-            "Krishnan et al. 2015",
-            "a MAP solver optimises over the marginal polytope, which gives tighter bounds than local consistency "
-            "(bound by messages less that by Frank-Wolfe, mixed couplings of 5/3 and more, the least, nats)",
-            ">",
-            0.0,
-            _below_messages,
-        ),
-        bound(
-            "mesh Bethe is below",
-            LISTED,
-            "a MAP problem over a mesh of marginals approximates the Bethe partition function, which is at most Z for "
-            "attractive models (least distance below ln Z, nats)",
-            ">",
-            0.0,
-            lambda frame: _least_bound(frame, "mesh Bethe", sign=-1.0),
-        ),
-        observed(
-            "mesh Bethe is Bethe's maximum",
-            LISTED,
-            "a MAP problem over a mesh approximates the Bethe partition function, its largest value (value less that "
-            "of belief propagation, the least over models, nats; the mesh has an error of 0.05)",
-            ">",
-            -0.05,
-            _above_messages,
-        ),
-        *(
-            bound(id, source, f"{statement} (share of runs)", "<", FAILURES, _failing(method))
-            for id, source, statement, method in (
-                ("WISH covers", LISTED, "WISH, MAP under random parity constraints: its 95% interval fails", "WISH"),
-                (
-                    "WISH from below",
-                    LISTED,
-                    "WISH with constraints on neighbouring bits: its 95% lower bound fails",
-                    "WISH, below",
-                ),
-                (
-                    "annealing from below",
-                    "Neal 2001",
-                    "by Markov's inequality the 95% lower bound of annealing fails in at most one run in 20",
-                    "annealing, below",
-                ),
-            )
-        ),
-        bound(
-            "WISH, factor",
-            LISTED,
-            "WISH is within a constant factor of Z, 16, for enough hashes (largest root mean square error of ln Z with "
-            "the most hashes, nats)",
-            "<",
-            math.log(16),
-            _factor,
-        ),
-        identity(
-            "annealing is unbiased",
-            "Neal 2001",
-            "the mean weight of annealed importance sampling is Z in expectation (mean of estimates over Z, over "
-            "models where its standard error is below a tenth)",
-            1.0,
-            _unbiased,
-        ),
-        observed(
-            "ragged landscapes",
-            RAGGED,
-            "in ragged landscapes MCMC may become prohibitively expensive (error of annealed Gibbs chains at C = 3 "
-            "less that at C = 1/3 for the same work, the smaller of both kinds of couplings, nats)",
-            ">",
-            0.0,
-            _more_ragged,
-        ),
-        *(
-            observed(
-                f"perturbations avoid the burden, {what}",
-                RAGGED,
-                "perturb-and-MAP avoids the computational burden of MCMC in ragged landscapes (distance of L(0) from "
-                f"ln Z less that of annealing, {kind} couplings up to 3, {size}, nats)",
-                "<",
-                0.0,
-                _difference("averaged noise", "annealing", f"{kind} 3", at_once),
-                finding="Hazan et al. I, the burden of Markov chains",
-            )
-            for what, kind, size, at_once in (
-                ("attractive, same time", "attractive", "in the time of 1,000 perturbations", True),
-                ("attractive", "attractive", "each at its best size", False),
-                ("mixed", "mixed", "each at its best size", False),
-            )
-        ),
-    ],
+    claims=CLAIMS,
 )

@@ -167,12 +167,12 @@ def _least(quantity, id, source, statement, scale=NATS, **where):
     return Claim(
         id,
         source,
-        f"{statement} (slack in nats, where it is fewest standard errors above 0)",
-        0.0,
+        "bound",
         ">",
+        0.0,
         measure,
+        f"{statement} (slack in nats, where it is fewest standard errors above 0)",
         scale=scale,
-        kind="bound",
     )
 
 
@@ -180,14 +180,14 @@ def _most(quantity, id, source, statement, limit, scale, finding="", **where):
     """A claim that a quantity is at most a limit, tested where it exceeds it most in its errors."""
     measure = _chosen(quantity, lambda rows: ((rows.value - limit) / _errors(rows)).idxmax(), **where)
     words = f"{statement} (where it is most standard errors above {limit:g})"
-    return Claim(id, source, words, limit, "<", measure, finding=finding, scale=scale, kind="bound")
+    return Claim(id, source, "bound", "<", limit, measure, words, finding=finding, scale=scale)
 
 
 def _equal(quantity, id, source, statement, scale, published=0.0, finding="", **where):
     """A claim that a quantity has one value, tested at the row furthest from it in its errors."""
     measure = _chosen(quantity, lambda rows: ((rows.value - published).abs() / _errors(rows)).idxmax(), **where)
     words = f"{statement} (where it is most standard errors off {published:g})"
-    return Claim(id, source, words, published, "=", measure, finding=finding, scale=scale, kind="identity")
+    return Claim(id, source, "identity", "=", published, measure, words, finding=finding, scale=scale)
 
 
 def _slopes(frame):
@@ -232,29 +232,13 @@ CLAIMS = [
         "U(alpha) >= ln Z for alpha from -1/4 on"),
     _least("U tilted", "Proposition 2, tilted", "Thesis Proposition 2",
         "U(alpha) >= ln Z for -1 < alpha <= -1/4, by tilted noise"),
-    Claim(
-        id="two ways to U(alpha)",
-        source=OWN,
-        statement="tilted noise and sample means give the same U(-1/4) (difference in nats, at the model where it "
-        "is most standard errors off 0)",
-        published=0.0,
-        relation="=",
-        measure=_two_ways,
-        scale=NATS,
-        kind="identity",
-    ),
-    Claim(
-        id="Proposition 4",
-        source="Thesis Proposition 4",
-        statement="the derivative of U(alpha) at 0 is (n pi^2/6 - var U) / 2 (finite difference less this formula "
-        "on other samples, mean over the models of a family, where it is most standard errors off 0; the "
-        "derivative is 0 to 1.3)",
-        published=0.0,
-        relation="=",
-        measure=_slopes,
-        scale=SLOPE,
-        kind="identity",
-    ),
+    Claim("two ways to U(alpha)", OWN, "identity", "=", 0.0, _two_ways,
+        "tilted noise and sample means give the same U(-1/4) (difference in nats, at the model where it is most "
+        "standard errors off 0)", scale=NATS),
+    Claim("Proposition 4", "Thesis Proposition 4", "identity", "=", 0.0, _slopes,
+        "the derivative of U(alpha) at 0 is (n pi^2/6 - var U) / 2 (finite difference less this formula on other "
+        "samples, mean over the models of a family, where it is most standard errors off 0; the derivative is 0 to "
+        "1.3)", scale=SLOPE),
     _most("variance", "variance of U", "Thesis 2.3.1",
         "var(U) <= n pi^2/6 for any model, as Efron-Stein's inequality proves: ratio, for dependent variables",
         1.0, SHARE, kinds=DEPENDENT),
@@ -286,17 +270,9 @@ CLAIMS = [
         "L(alpha) <= ln Z for alpha from -1/4 on: L(alpha) less ln Z, nats", 0.0, NATS),
     _least("L step", "L rises with alpha", OWN,
         "L(alpha) never falls as alpha rises: Frechet lower bounds are never tighter than the Gumbel one"),
-    Claim(
-        id="max-marginals",
-        source=OWN,
-        statement="L(alpha) is at most the mean over i of ln sum_{x_i} max exp(phi) (slack in nats, where it is "
-        "fewest standard errors above 0)",
-        published=0.0,
-        relation=">",
-        measure=_below_max_marginals,
-        scale=NATS,
-        kind="bound",
-    ),
+    Claim("max-marginals", OWN, "bound", ">", 0.0, _below_max_marginals,
+        "L(alpha) is at most the mean over i of ln sum_{x_i} max exp(phi) (slack in nats, where it is fewest "
+        "standard errors above 0)", scale=NATS),
     _least("pairs", "Hazan Corollary 5", "Hazan et al. Corollary 5",
         "noise on edges bounds ln Z from above"),
     _least("pairs less unary", "noise on edges", OWN,

@@ -137,13 +137,100 @@ figure; it proves these statements."""
 
 def _bound(id, source, statement, measure, relation=">"):
     words = f"{statement} (where it is {'fewest' if relation == '>' else 'most'} standard errors above 0)"
-    return Claim(id, source, words, 0.0, relation, measure, scale=NATS, kind="bound")
+    return Claim(id, source, "bound", relation, 0.0, measure, words, scale=NATS)
 
 
 def _identity(id, source, statement, measure, scale):
     words = f"{statement} (where it is most standard errors off 0)"
-    return Claim(id, source, words, 0.0, "=", measure, scale=scale, kind="identity")
+    return Claim(id, source, "identity", "=", 0.0, measure, words, scale=scale)
 
+
+# fmt: off
+CLAIMS = [
+    _identity(
+        "Proposition 3",
+        "Thesis Proposition 3",
+        "U(alpha) tends to E[U] as alpha tends to 0: extrapolation from alpha = +-0.05 and +-0.1 less the mean of "
+        "other samples, nats",
+        _zero("U limit at 0"),
+        NATS,
+    ),
+    _identity(
+        "limit of L",
+        "Thesis 2.3.4",
+        "L(alpha) tends to L(0) = E[L] as alpha tends to 0: extrapolation from alpha = +-0.05 and +-0.1 less the "
+        "mean of other samples, nats",
+        _zero("L limit at 0"),
+        NATS,
+    ),
+    _bound(
+        "Lemma 1",
+        "Thesis Lemma 1",
+        "the inequality of the Clamping Lemma holds for alpha from -0.9 to 1, one or more variables held: ln of "
+        "the ratio of its sides",
+        _lowest("lemma", where="alpha < 2 and size > 0"),
+    ),
+    _bound(
+        "Lemma 1, alpha = 2",
+        "Thesis Lemma 1",
+        "the inequality of the Clamping Lemma holds for alpha = 2, where averages of e^{-2U} are least certain, "
+        "any number of variables held: ln of the ratio of its sides",
+        _lowest("lemma", where="alpha == 2"),
+    ),
+    _bound(
+        "Corollary 7",
+        "Thesis Corollary 7",
+        "clamping the first variable never loosens the bound U(alpha), alpha from -0.9 to 1: gain in nats",
+        _lowest("lemma", where="alpha < 2 and size == 0"),
+    ),
+    _bound(
+        "Proposition 5",
+        "Thesis Proposition 5",
+        "noise on any subset of the variables bounds ln Z from below, alpha from -0.9 to 2: bound less ln Z, nats",
+        _lowest("subset", -1),
+        "<",
+    ),
+    _bound(
+        "Corollary 8",
+        "Thesis Corollary 8",
+        "L(alpha) <= ln Z for alpha in (-1, 0): bound less ln Z, nats",
+        _lowest("L", -1),
+        "<",
+    ),
+    _bound(
+        "Proposition 15",
+        "Thesis Proposition 15",
+        "L(alpha) >= L(0) + ln Gamma(1 + alpha) / alpha + c for alpha in (-1, 0), c Euler's constant and L(0) "
+        "from other samples: slack, nats",
+        _lowest("Proposition 15"),
+    ),
+    _bound(
+        "Proposition 16",
+        "Thesis Proposition 16",
+        "L(0) is convex in the potentials: halfway between two models of a family, mean of the two L(0) less L(0) "
+        "there, nats",
+        _lowest("L convexity"),
+    ),
+    _bound(
+        "Proposition 16, U",
+        "Thesis A.4, Remark",
+        "U(0) is convex in the potentials: halfway between two "
+        "models of a family, mean of the two U(0) less U(0) there, nats",
+        _lowest("U convexity"),
+    ),
+    _identity(
+        "Proposition 17",
+        "Thesis Proposition 17",
+        "the derivative of L(0) by the potential of a configuration is the probability that it maximises: "
+        "difference for every configuration, the probability from other samples",
+        _derivatives,
+        0.01,
+    ),
+    Claim("Proposition 18", "Thesis Proposition 18", "comparison", "<", 0.1, _jump,
+        "the distribution of the maximiser is continuous in the potentials: a change by 0.001 nats moves the "
+        "maximiser less than a tenth as often as one by 0.1 nats (largest ratio)"),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="low-rank-statements",
@@ -162,95 +249,5 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     caption=CAPTION,
-    claims=[
-        _identity(
-            "Proposition 3",
-            "Thesis Proposition 3",
-            "U(alpha) tends to E[U] as alpha tends to 0: extrapolation from alpha = +-0.05 and +-0.1 less the mean of "
-            "other samples, nats",
-            _zero("U limit at 0"),
-            NATS,
-        ),
-        _identity(
-            "limit of L",
-            "Thesis 2.3.4",
-            "L(alpha) tends to L(0) = E[L] as alpha tends to 0: extrapolation from alpha = +-0.05 and +-0.1 less the "
-            "mean of other samples, nats",
-            _zero("L limit at 0"),
-            NATS,
-        ),
-        _bound(
-            "Lemma 1",
-            "Thesis Lemma 1",
-            "the inequality of the Clamping Lemma holds for alpha from -0.9 to 1, one or more variables held: ln of "
-            "the ratio of its sides",
-            _lowest("lemma", where="alpha < 2 and size > 0"),
-        ),
-        _bound(
-            "Lemma 1, alpha = 2",
-            "Thesis Lemma 1",
-            "the inequality of the Clamping Lemma holds for alpha = 2, where averages of e^{-2U} are least certain, "
-            "any number of variables held: ln of the ratio of its sides",
-            _lowest("lemma", where="alpha == 2"),
-        ),
-        _bound(
-            "Corollary 7",
-            "Thesis Corollary 7",
-            "clamping the first variable never loosens the bound U(alpha), alpha from -0.9 to 1: gain in nats",
-            _lowest("lemma", where="alpha < 2 and size == 0"),
-        ),
-        _bound(
-            "Proposition 5",
-            "Thesis Proposition 5",
-            "noise on any subset of the variables bounds ln Z from below, alpha from -0.9 to 2: bound less ln Z, nats",
-            _lowest("subset", -1),
-            "<",
-        ),
-        _bound(
-            "Corollary 8",
-            "Thesis Corollary 8",
-            "L(alpha) <= ln Z for alpha in (-1, 0): bound less ln Z, nats",
-            _lowest("L", -1),
-            "<",
-        ),
-        _bound(
-            "Proposition 15",
-            "Thesis Proposition 15",
-            "L(alpha) >= L(0) + ln Gamma(1 + alpha) / alpha + c for alpha in (-1, 0), c Euler's constant and L(0) "
-            "from other samples: slack, nats",
-            _lowest("Proposition 15"),
-        ),
-        _bound(
-            "Proposition 16",
-            "Thesis Proposition 16",
-            "L(0) is convex in the potentials: halfway between two models of a family, mean of the two L(0) less L(0) "
-            "there, nats",
-            _lowest("L convexity"),
-        ),
-        _bound(
-            "Proposition 16, U",
-            "Thesis A.4, Remark",
-            "U(0) is convex in the potentials: halfway between two "
-            "models of a family, mean of the two U(0) less U(0) there, nats",
-            _lowest("U convexity"),
-        ),
-        _identity(
-            "Proposition 17",
-            "Thesis Proposition 17",
-            "the derivative of L(0) by the potential of a configuration is the probability that it maximises: "
-            "difference for every configuration, the probability from other samples",
-            _derivatives,
-            0.01,
-        ),
-        Claim(
-            id="Proposition 18",
-            source="Thesis Proposition 18",
-            statement="the distribution of the maximiser is continuous in the potentials: a change by 0.001 nats moves "
-            "the maximiser less than a tenth as often as one by 0.1 nats (largest ratio)",
-            published=0.1,
-            relation="<",
-            measure=_jump,
-            kind="comparison",
-        ),
-    ],
+    claims=CLAIMS,
 )

@@ -120,7 +120,7 @@ def _claim(name, statement, choose):
         rows = frame[choose(frame)]
         return coverage(rows) if rows.table.nunique() > 2 else None  # else the error is unknown
 
-    return Claim(name, SOURCE, statement, 0.95, "=", measure, scale=0.1, reading=READING, kind="comparison")
+    return Claim(name, SOURCE, "comparison", "=", 0.95, measure, statement, scale=0.1, reading=READING)
 
 
 def _of_table(name, family=None):
@@ -146,6 +146,38 @@ CAPTION = (
     "columns are nearly the same, cover far less often than they promise, and of means of `cps1988` at epsilon = 10 "
     "nine of fifteen do; shares over all tables hide that, as other intervals cover nearly always."
 )
+
+# fmt: off
+CLAIMS = [
+    *(
+        _claim(
+            family,
+            f"95 % intervals of questions of the kind `{family}` cover the true answer (share that does, over all "
+            "tables and epsilons)",
+            lambda frame, family=family: frame.family == family,
+        )
+        for family in FAMILIES
+    ),
+    *(
+        _claim(
+            f"epsilon {epsilon:g}",
+            f"95 % intervals of all questions cover the true answer at epsilon = {epsilon:g} (share that does, "
+            "over all tables)",
+            lambda frame, epsilon=epsilon: frame.epsilon == epsilon,
+        )
+        for epsilon in (0.1, 1.0, 10.0)
+    ),
+    Claim(f"all, {HELD_OUT}", SOURCE, "comparison", "=", 0.95, _of_table(HELD_OUT),
+        f"95 % intervals of all questions of `{HELD_OUT}`, a table that did not enter the choice of the intervals' "
+        "width, cover the true answer (share that does)", scale=0.1, reading=READING),
+    *(
+        Claim(f"{family}, {name}", SOURCE, "comparison", "<", 0.95, _of_table(name, family),
+            f"95 % intervals of questions of the kind `{family}` of `{name}` cover the true answer less often than "
+            "they promise (share that does, over all epsilons)")
+        for family, name in (("corr", "cps1988"), ("regress", "diamonds"))
+    ),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="query-intervals",
@@ -175,49 +207,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     tolerances={name: Tolerance(absolute=3) for name in ("numbers", "covered", "without")},
     caption=CAPTION,
-    claims=[
-        *(
-            _claim(
-                family,
-                f"95 % intervals of questions of the kind `{family}` cover the true answer (share that does, over all "
-                "tables and epsilons)",
-                lambda frame, family=family: frame.family == family,
-            )
-            for family in FAMILIES
-        ),
-        *(
-            _claim(
-                f"epsilon {epsilon:g}",
-                f"95 % intervals of all questions cover the true answer at epsilon = {epsilon:g} (share that does, "
-                "over all tables)",
-                lambda frame, epsilon=epsilon: frame.epsilon == epsilon,
-            )
-            for epsilon in (0.1, 1.0, 10.0)
-        ),
-        Claim(
-            f"all, {HELD_OUT}",
-            SOURCE,
-            f"95 % intervals of all questions of `{HELD_OUT}`, a table that did not enter the choice of the intervals' "
-            "width, cover the true answer (share that does)",
-            0.95,
-            "=",
-            _of_table(HELD_OUT),
-            scale=0.1,
-            reading=READING,
-            kind="comparison",
-        ),
-        *(
-            Claim(
-                f"{family}, {name}",
-                SOURCE,
-                f"95 % intervals of questions of the kind `{family}` of `{name}` cover the true answer less often than "
-                "they promise (share that does, over all epsilons)",
-                0.95,
-                "<",
-                _of_table(name, family),
-                kind="comparison",
-            )
-            for family, name in (("corr", "cps1988"), ("regress", "diamonds"))
-        ),
-    ],
+    claims=CLAIMS,
 )

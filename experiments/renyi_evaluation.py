@@ -287,7 +287,7 @@ OURS = "beyond the source"
 
 def _lower_mse(id, source, statement, name, rival, orders, kind="comparison", finding=""):
     statement = f"{statement} (ratio of MSEs, mean of the models, largest of any alpha and M)"
-    return Claim(id, source, statement, 1.0, "<", _mean_mse(name, rival, orders), kind=kind, finding=finding)
+    return Claim(id, source, kind, "<", 1.0, _mean_mse(name, rival, orders), statement, finding=finding)
 
 
 def _rmse_claim(id, statement, names, model, alpha, published=1.0):
@@ -295,7 +295,7 @@ def _rmse_claim(id, statement, names, model, alpha, published=1.0):
     where = f"{of}, alpha = {alpha:g}, M = {M}"
     statement = f"{statement} (RMSE of `{names[0]}` over that of `{names[1]}`; {where})"
     relation = "<" if id.startswith("wins") else ">"
-    return Claim(id, OURS, statement, published, relation, _largest_ratio(*names, alpha, model), kind="comparison")
+    return Claim(id, OURS, "comparison", relation, published, _largest_ratio(*names, alpha, model), statement)
 
 
 def _tolerance(row):
@@ -317,6 +317,184 @@ alpha), for one model (triangles), the exact entropy, and as dotted lines what o
 H_inf and the smaller of ln 2 and alpha / (alpha - 1) H_inf. The source leaves this evaluation to \
 future work and has no such figure."""
 
+
+# fmt: off
+CLAIMS = [
+    Claim("unbiased", "Thesis eqs. 3.8, 3.12, 3.13, 3.17", "identity", "=", 0.0, _largest_bias,
+        "estimators that the thesis calls unbiased are unbiased, also those debiased or with a control variate "
+        "(bias over RMSE, mean of the models, at the alpha and M up to 100 where it is most standard errors off 0; "
+        "that of the Exponential trick without debiasing is 0.05 and more)", scale=0.05),
+    Claim("moments of samples", "Thesis 3.3", "bound", "<", 0.0, _bias_of_moments,
+        "estimates from moments of exact samples are biased, because of the logarithm: downwards below order 1 "
+        "(bias at alpha = 0.5 and M = 10, mean of the models, nats)"),
+    _lower_mse(
+        "Exponential trick, ln Z known",
+        "Thesis 3.3, 3.3.2",
+        "with ln Z known, the Exponential trick, its bias included, has a lower MSE than the Gumbel trick, and so "
+        "a lower variance",
+        "Exponential, ln Z known, biased",
+        "Gumbel, ln Z known",
+        INNER,
+        kind="bound",
+    ),
+    _lower_mse(
+        "Exponential trick, independent noise",
+        "Thesis 3.3.2",
+        "with ln Z unknown and independent noise, the Exponential trick has a lower MSE than the Gumbel trick",
+        "Exponential, independent, biased",
+        "Gumbel, independent",
+        INNER,
+        kind="bound",
+    ),
+    Claim("Exponential trick, shared noise", "Thesis 3.3.2", "bound", "<", 1.0,
+        _worst_mse("Exponential, shared, biased", "Gumbel, shared", INNER),
+        "with ln Z unknown and shared noise, the Exponential trick has a lower MSE than the Gumbel trick (ratio of "
+        "MSEs, at the model, alpha and M where it exceeds 1 by most standard errors)",
+        finding="3.3.2, the Exponential trick with shared noise"),
+    *(
+        Claim(f"variance at 1, {name}", OURS, "identity", "=", 1.0, _variance_at_one(name, factor),
+            f"the variance of the estimator `{name}` at alpha = 1 is {formula}, V = var ln p (measured over "
+            "formula, mean of the models, the furthest from 1 of any M up to 300)", scale=scale)
+        for name, formula, factor, scale in (
+            # At M = 10 the mean ratio is 0.06 lower if M stands for M + 1.
+            ("Exponential, shared", "trigamma(M) + 2 V / (M + 1)", lambda m: 2 / (m + 1), 0.06),
+            ("hybrid", "trigamma(M) + V / M", lambda m: 1 / m, 0.1),
+        )
+    ),
+    _lower_mse(
+        "hybrid",
+        OURS,
+        "the Gumbel trick for ln Z_alpha - ln Z with the Exponential trick for ln Z beats the Gumbel trick for "
+        "both, from alpha = 0.9 on",
+        "hybrid",
+        "Gumbel, shared",
+        [0.9, 1, 1.1, 2, 5],
+    ),
+    Claim("stratified noise", OURS, "comparison", "<", 1.0,
+        _mean_mse("Gumbel, stratified", "Gumbel, shared", ORDERS, ["alpha"]),
+        "stratified noise gives a lower MSE than independent perturbations (ratio of MSEs, mean of the models and "
+        "M, largest of any alpha)"),
+    _rmse_claim(
+        "wins: support size",
+        "perturbations have less than a tenth of the error of samples at alpha = 0",
+        PLUGIN,
+        None,
+        0.0,
+        0.1,
+    ),
+    _rmse_claim(
+        "wins: min-entropy",
+        "perturbations have less than a tenth of the error of samples at alpha = inf if no state stands out",
+        PLUGIN,
+        "uniform",
+        math.inf,
+        0.1,
+    ),
+    _rmse_claim("wins: spread out", "perturbations beat samples that miss much of p", PLUGIN, "Zipf", 1.0),
+    _rmse_claim(
+        "wins: Miller-Madow",
+        "perturbations beat samples that miss much of p even after Miller and Madow's correction to first order",
+        MILLER,
+        "Zipf",
+        1.0,
+    ),
+    _rmse_claim(
+        "wins: small alpha",
+        "perturbations beat samples where rare states count, if ln Z is known",
+        CONTROLLED,
+        "geometric",
+        0.5,
+    ),
+    _rmse_claim("loses: geometric", "samples that see most of p beat perturbations", PLUGIN, "geometric", 1.0),
+    _rmse_claim("loses: asia", "samples beat perturbations on a network of 8 variables", PLUGIN, "asia", 2.0),
+    _rmse_claim(
+        "loses: few solutions", "more samples than there are states beat perturbations", PLUGIN, "sat-16-60", 1.0
+    ),
+    _rmse_claim(
+        "loses: low entropy", "samples beat perturbations where the entropy is low", PLUGIN, "near-certain", 2.0
+    ),
+    _rmse_claim(
+        "loses: likely mode", "samples that see the mode beat perturbations", PLUGIN, "near-certain", math.inf
+    ),
+    *(
+        Claim(f"low rank, {id}", source, "bound", ">", 0.0, _slack(end, shannon),
+            f"{statement} in expectation, ln Z known or not (slack in nats per variable, mean over the random "
+            "models of a family, where it is fewest standard errors above 0; entropies are up to 0.69)",
+            scale=None if shannon else 0.1)
+        for id, shannon, end, source, statement in (
+            ("lower", False, "lower", "Thesis eq. 3.15", "low-rank lower bounds on H_alpha are at most H_alpha"),
+            ("upper", False, "upper", "Thesis eq. 3.15", "low-rank upper bounds on H_alpha are at least H_alpha"),
+            (
+                "Shannon, lower",
+                True,
+                "lower",
+                "Thesis eq. 3.16",
+                "the lower end of the low-rank sandwich of the Shannon entropy H_1 is at most H_1",
+            ),
+            (
+                "Shannon, upper",
+                True,
+                "upper",
+                "Thesis eq. 3.16",
+                "the upper end of the low-rank sandwich of the Shannon entropy H_1 is at least H_1",
+            ),
+        )
+    ),
+    *(
+        Claim(f"low rank, {id}", OURS, "comparison", relation, published, measure, statement)
+        for id, statement, published, relation, measure in (
+            (
+                "width, ln Z known",
+                "with ln Z known the low-rank sandwich of the Shannon entropy is narrower than [H_inf, ln |X|], "
+                "which takes one MAP call (ratio of widths, median of models)",
+                1.0,
+                "<",
+                _width("known"),
+            ),
+            (
+                "width, ln Z unknown",
+                "with ln Z unknown the low-rank sandwich of the Shannon entropy is at least 0.7 times as wide as "
+                "[0, ln |X|] (ratio of widths, median of models)",
+                0.7,
+                ">",
+                _width("unknown"),
+            ),
+            (
+                "upper bound at 2",
+                "with ln Z known the low-rank upper bound at alpha = 2 is at most a tenth below the bound 2 "
+                "H_inf, which takes one MAP call (gain as a share of 2 H_inf, median of models)",
+                0.1,
+                "<",
+                _median_bound("upper, ln Z known", 2, lambda bound, exact: 1 - bound / (2 * exact[math.inf])),
+            ),
+            (
+                "lower bound at 1/2",
+                "with ln Z known the low-rank lower bound at alpha = 1/2 is below H_inf, a bound that takes one "
+                "MAP call (difference in nats, median of models)",
+                0.0,
+                "<",
+                _median_bound("lower, ln Z known", 0.5, lambda bound, exact: bound - exact[math.inf]),
+            ),
+            (
+                "beside Bethe",
+                "Bethe's H_1, where it converged, errs by less than a tenth of the width of the low-rank sandwich "
+                "with ln Z known (error over width, median of models)",
+                0.1,
+                "<",
+                _beside_bethe,
+            ),
+            (
+                "impossible",
+                "message passing that converged can give an impossible, negative entropy, as bounds cannot (least "
+                "entropy, nats)",
+                0.0,
+                "<",
+                _impossible,
+            ),
+        )
+    ),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="renyi-evaluation",
@@ -370,221 +548,5 @@ EXPERIMENT = Experiment(
     },
     rows=_tolerance,
     caption=CAPTION,
-    claims=[
-        Claim(
-            "unbiased",
-            "Thesis eqs. 3.8, 3.12, 3.13, 3.17",
-            "estimators that the thesis calls unbiased are unbiased, also those debiased or with a control variate "
-            "(bias over RMSE, mean of the models, at the alpha and M up to 100 where it is most standard errors off "
-            "0; that of the Exponential trick without debiasing is 0.05 and more)",
-            0.0,
-            "=",
-            _largest_bias,
-            scale=0.05,
-            kind="identity",
-        ),
-        Claim(
-            "moments of samples",
-            "Thesis 3.3",
-            "estimates from moments of exact samples are biased, because of the logarithm: downwards below order 1 "
-            "(bias at alpha = 0.5 and M = 10, mean of the models, nats)",
-            0.0,
-            "<",
-            _bias_of_moments,
-            kind="bound",
-        ),
-        _lower_mse(
-            "Exponential trick, ln Z known",
-            "Thesis 3.3, 3.3.2",
-            "with ln Z known, the Exponential trick, its bias included, has a lower MSE than the Gumbel trick, and so "
-            "a lower variance",
-            "Exponential, ln Z known, biased",
-            "Gumbel, ln Z known",
-            INNER,
-            kind="bound",
-        ),
-        _lower_mse(
-            "Exponential trick, independent noise",
-            "Thesis 3.3.2",
-            "with ln Z unknown and independent noise, the Exponential trick has a lower MSE than the Gumbel trick",
-            "Exponential, independent, biased",
-            "Gumbel, independent",
-            INNER,
-            kind="bound",
-        ),
-        Claim(
-            "Exponential trick, shared noise",
-            "Thesis 3.3.2",
-            "with ln Z unknown and shared noise, the Exponential trick has a lower MSE than the Gumbel trick (ratio "
-            "of MSEs, at the model, alpha and M where it exceeds 1 by most standard errors)",
-            1.0,
-            "<",
-            _worst_mse("Exponential, shared, biased", "Gumbel, shared", INNER),
-            finding="3.3.2, the Exponential trick with shared noise",
-            kind="bound",
-        ),
-        *(
-            Claim(
-                f"variance at 1, {name}",
-                OURS,
-                f"the variance of the estimator `{name}` at alpha = 1 is {formula}, V = var ln p (measured over "
-                "formula, mean of the models, the furthest from 1 of any M up to 300)",
-                1.0,
-                "=",
-                _variance_at_one(name, factor),
-                scale=scale,
-                kind="identity",
-            )
-            for name, formula, factor, scale in (
-                # At M = 10 the mean ratio is 0.06 lower if M stands for M + 1.
-                ("Exponential, shared", "trigamma(M) + 2 V / (M + 1)", lambda m: 2 / (m + 1), 0.06),
-                ("hybrid", "trigamma(M) + V / M", lambda m: 1 / m, 0.1),
-            )
-        ),
-        _lower_mse(
-            "hybrid",
-            OURS,
-            "the Gumbel trick for ln Z_alpha - ln Z with the Exponential trick for ln Z beats the Gumbel trick for "
-            "both, from alpha = 0.9 on",
-            "hybrid",
-            "Gumbel, shared",
-            [0.9, 1, 1.1, 2, 5],
-        ),
-        Claim(
-            "stratified noise",
-            OURS,
-            "stratified noise gives a lower MSE than independent perturbations (ratio of MSEs, mean of the models and "
-            "M, largest of any alpha)",
-            1.0,
-            "<",
-            _mean_mse("Gumbel, stratified", "Gumbel, shared", ORDERS, ["alpha"]),
-            kind="comparison",
-        ),
-        _rmse_claim(
-            "wins: support size",
-            "perturbations have less than a tenth of the error of samples at alpha = 0",
-            PLUGIN,
-            None,
-            0.0,
-            0.1,
-        ),
-        _rmse_claim(
-            "wins: min-entropy",
-            "perturbations have less than a tenth of the error of samples at alpha = inf if no state stands out",
-            PLUGIN,
-            "uniform",
-            math.inf,
-            0.1,
-        ),
-        _rmse_claim("wins: spread out", "perturbations beat samples that miss much of p", PLUGIN, "Zipf", 1.0),
-        _rmse_claim(
-            "wins: Miller-Madow",
-            "perturbations beat samples that miss much of p even after Miller and Madow's correction to first order",
-            MILLER,
-            "Zipf",
-            1.0,
-        ),
-        _rmse_claim(
-            "wins: small alpha",
-            "perturbations beat samples where rare states count, if ln Z is known",
-            CONTROLLED,
-            "geometric",
-            0.5,
-        ),
-        _rmse_claim("loses: geometric", "samples that see most of p beat perturbations", PLUGIN, "geometric", 1.0),
-        _rmse_claim("loses: asia", "samples beat perturbations on a network of 8 variables", PLUGIN, "asia", 2.0),
-        _rmse_claim(
-            "loses: few solutions", "more samples than there are states beat perturbations", PLUGIN, "sat-16-60", 1.0
-        ),
-        _rmse_claim(
-            "loses: low entropy", "samples beat perturbations where the entropy is low", PLUGIN, "near-certain", 2.0
-        ),
-        _rmse_claim(
-            "loses: likely mode", "samples that see the mode beat perturbations", PLUGIN, "near-certain", math.inf
-        ),
-        *(
-            Claim(
-                f"low rank, {id}",
-                source,
-                f"{statement} in expectation, ln Z known or not (slack in nats per variable, mean over the random "
-                "models of a family, where it is fewest standard errors above 0; entropies are up to 0.69)",
-                0.0,
-                ">",
-                _slack(end, shannon),
-                scale=None if shannon else 0.1,  # at order 0 the upper bound is attained
-                kind="bound",
-            )
-            for id, shannon, end, source, statement in (
-                ("lower", False, "lower", "Thesis eq. 3.15", "low-rank lower bounds on H_alpha are at most H_alpha"),
-                ("upper", False, "upper", "Thesis eq. 3.15", "low-rank upper bounds on H_alpha are at least H_alpha"),
-                (
-                    "Shannon, lower",
-                    True,
-                    "lower",
-                    "Thesis eq. 3.16",
-                    "the lower end of the low-rank sandwich of the Shannon entropy H_1 is at most H_1",
-                ),
-                (
-                    "Shannon, upper",
-                    True,
-                    "upper",
-                    "Thesis eq. 3.16",
-                    "the upper end of the low-rank sandwich of the Shannon entropy H_1 is at least H_1",
-                ),
-            )
-        ),
-        *(
-            Claim(f"low rank, {id}", OURS, statement, published, relation, measure, kind="comparison")
-            for id, statement, published, relation, measure in (
-                (
-                    "width, ln Z known",
-                    "with ln Z known the low-rank sandwich of the Shannon entropy is narrower than [H_inf, ln |X|], "
-                    "which takes one MAP call (ratio of widths, median of models)",
-                    1.0,
-                    "<",
-                    _width("known"),
-                ),
-                (
-                    "width, ln Z unknown",
-                    "with ln Z unknown the low-rank sandwich of the Shannon entropy is at least 0.7 times as wide as "
-                    "[0, ln |X|] (ratio of widths, median of models)",
-                    0.7,
-                    ">",
-                    _width("unknown"),
-                ),
-                (
-                    "upper bound at 2",
-                    "with ln Z known the low-rank upper bound at alpha = 2 is at most a tenth below the bound 2 "
-                    "H_inf, which takes one MAP call (gain as a share of 2 H_inf, median of models)",
-                    0.1,
-                    "<",
-                    _median_bound("upper, ln Z known", 2, lambda bound, exact: 1 - bound / (2 * exact[math.inf])),
-                ),
-                (
-                    "lower bound at 1/2",
-                    "with ln Z known the low-rank lower bound at alpha = 1/2 is below H_inf, a bound that takes one "
-                    "MAP call (difference in nats, median of models)",
-                    0.0,
-                    "<",
-                    _median_bound("lower, ln Z known", 0.5, lambda bound, exact: bound - exact[math.inf]),
-                ),
-                (
-                    "beside Bethe",
-                    "Bethe's H_1, where it converged, errs by less than a tenth of the width of the low-rank sandwich "
-                    "with ln Z known (error over width, median of models)",
-                    0.1,
-                    "<",
-                    _beside_bethe,
-                ),
-                (
-                    "impossible",
-                    "message passing that converged can give an impossible, negative entropy, as bounds cannot (least "
-                    "entropy, nats)",
-                    0.0,
-                    "<",
-                    _impossible,
-                ),
-            )
-        ),
-    ],
+    claims=CLAIMS,
 )

@@ -138,6 +138,43 @@ of Theorem 9 says. The near-certain distribution has configurations of equal pro
 the right. The source has no such figure."""
 
 
+# fmt: off
+CLAIMS = [
+    *(
+        Claim(f"limit at {name}", f"Thesis eq. {equation}", "identity", "=", 0.0,
+            _exact("limit", LARGEST * NEAR, arguments),
+            f"as alpha tends to {name}, H_alpha tends to {formula} (exact entropies a millionth off, largest "
+            "difference of four distributions, nats)", scale=1e-3)
+        for name, equation, formula, arguments in (
+            ("0", "3.1", "ln |supp p|", ["0"]),
+            ("1", "3.2", "the Shannon entropy", ["1, below", "1, above"]),
+            ("inf", "3.4", "-ln max p", ["inf"]),
+        )
+    ),
+    Claim("Shannon entropy, as printed", "Thesis 1.5.2", "identity", "=", 0.0, _sum_as_printed,
+        "H_1 is the sum of p ln p, without a minus sign (H_1 less the sum, the least of four distributions, nats)",
+        finding="1.5.2, Shannon entropy", scale=1e-3),
+    Claim("inverse participation ratio", "Thesis 3.3.2, eq. 3.3", "identity", "=", 1.0,
+        _furthest("participation", ratio=True),
+        "the Exponential trick estimates e^{H_2} without bias (mean of one perturbation's estimates over e^{H_2}, "
+        "furthest of four distributions)"),
+    Claim("other integrals", "Thesis eq. 3.25", "identity", "=", 0.0, _furthest("integral"),
+        "the mean of max {ln p + ln f + gamma} is ln sum_x p(x) f(x) (difference, furthest of four distributions "
+        "and four functions, powers of p and an indicator among them, nats)", scale=0.05),
+    Claim("two partition functions", "Thesis eqs. 3.26, 3.27", "identity", "=", 0.0, _exact("two sums", 1e-11),
+        "H_alpha is (ln Z_alpha - alpha ln Z) / (1 - alpha), Z_alpha of the potential alpha phi (by elimination, "
+        "less the sum over configurations; largest of two graphs and four orders, nats)", scale=1e-6),
+    Claim("maximum given x*, mean", "Thesis 3.4.2, proof of Theorem 9", "identity", "=", 1.0,
+        _furthest("mean given x*", ratio=True),
+        "the mean of the maximum does not depend on the configuration x* that attains it: it is ln Z (ratio, "
+        "furthest of all frequent x*)"),
+    Claim("maximum given x*, variance", "Thesis 3.4.2, proof of Theorem 9", "identity", "=", 1.0,
+        _furthest("variance given x*", ratio=True),
+        "the variance of the maximum does not depend on the configuration x* that attains it: it is pi^2/6 (ratio, "
+        "furthest of all frequent x*)"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="renyi-identities",
     title="Equalities of chapter 3 on distributions with known answers",
@@ -148,88 +185,5 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     caption=CAPTION,
-    claims=[
-        *(
-            Claim(
-                id=f"limit at {name}",
-                source=f"Thesis eq. {equation}",
-                statement=f"as alpha tends to {name}, H_alpha tends to {formula} (exact entropies a millionth off, "
-                "largest difference of four distributions, nats)",
-                published=0.0,
-                relation="=",
-                measure=_exact("limit", LARGEST * NEAR, arguments),
-                scale=1e-3,
-                kind="identity",
-            )
-            for name, equation, formula, arguments in (
-                ("0", "3.1", "ln |supp p|", ["0"]),
-                ("1", "3.2", "the Shannon entropy", ["1, below", "1, above"]),
-                ("inf", "3.4", "-ln max p", ["inf"]),
-            )
-        ),
-        Claim(
-            id="Shannon entropy, as printed",
-            source="Thesis 1.5.2",
-            statement="H_1 is the sum of p ln p, without a minus sign (H_1 less the sum, the least of four "
-            "distributions, nats)",
-            published=0.0,
-            relation="=",
-            measure=_sum_as_printed,
-            scale=1e-3,
-            finding="1.5.2, Shannon entropy",
-            kind="identity",
-        ),
-        Claim(
-            id="inverse participation ratio",
-            source="Thesis 3.3.2, eq. 3.3",
-            statement="the Exponential trick estimates e^{H_2} without bias (mean of one perturbation's estimates over "
-            "e^{H_2}, furthest of four distributions)",
-            published=1.0,
-            relation="=",
-            measure=_furthest("participation", ratio=True),
-            kind="identity",
-        ),
-        Claim(
-            id="other integrals",
-            source="Thesis eq. 3.25",
-            statement="the mean of max {ln p + ln f + gamma} is ln sum_x p(x) f(x) (difference, furthest of four "
-            "distributions and four functions, powers of p and an indicator among them, nats)",
-            published=0.0,
-            relation="=",
-            measure=_furthest("integral"),
-            scale=0.05,
-            kind="identity",
-        ),
-        Claim(
-            id="two partition functions",
-            source="Thesis eqs. 3.26, 3.27",
-            statement="H_alpha is (ln Z_alpha - alpha ln Z) / (1 - alpha), Z_alpha of the potential alpha phi (by "
-            "elimination, less the sum over configurations; largest of two graphs and four orders, nats)",
-            published=0.0,
-            relation="=",
-            measure=_exact("two sums", 1e-11),
-            scale=1e-6,
-            kind="identity",
-        ),
-        Claim(
-            id="maximum given x*, mean",
-            source="Thesis 3.4.2, proof of Theorem 9",
-            statement="the mean of the maximum does not depend on the configuration x* that attains it: it is ln Z "
-            "(ratio, furthest of all frequent x*)",
-            published=1.0,
-            relation="=",
-            measure=_furthest("mean given x*", ratio=True),
-            kind="identity",
-        ),
-        Claim(
-            id="maximum given x*, variance",
-            source="Thesis 3.4.2, proof of Theorem 9",
-            statement="the variance of the maximum does not depend on the configuration x* that attains it: it is "
-            "pi^2/6 (ratio, furthest of all frequent x*)",
-            published=1.0,
-            relation="=",
-            measure=_furthest("variance given x*", ratio=True),
-            kind="identity",
-        ),
-    ],
+    claims=CLAIMS,
 )

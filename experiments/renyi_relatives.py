@@ -132,6 +132,32 @@ the sum-unary U(b) gives upper bounds, above 1 lower ones, and the average-unary
 The source states these results in section 3.3.2 and has no such figure."""
 
 
+# fmt: off
+CLAIMS = [
+    *(
+        Claim(f"{end} bounds, {name}", "Thesis 3.3.2", "bound", ">", 0.0, _least_slack(end, tricks),
+            f"the low-rank bounds on ln Z_alpha of the {name} tricks give {end} bounds on H_alpha (slack in nats, "
+            "at the model, order and trick where it is fewest standard errors above 0; most slacks are some tenths "
+            "and more, and where one configuration has nearly all the probability the bound is attained)", scale=0.25)
+        for end in ("lower", "upper")
+        for name, tricks in (("Frechet", lambda b: b < 0), ("Weibull", lambda b: b > 0))
+    ),
+    Claim("Frechet trick", "Thesis 3.3.2", "comparison", ">", 0.5, _share_of_frechet,
+        "with low-rank noise a Frechet trick tends to have the least MSE (share of models of Figure 2.4 and "
+        "orders; cases whose best trick is within five standard errors of the Gumbel trick count half, and make up "
+        "the error)", reading=Reading("tends to: in more than half of the cases", 0.0)),
+    Claim("concentration, variance", "Thesis 3.3.2, Hazan et al. Corollary 8", "bound", "<", 1.0,
+        _largest("variance"),
+        "at orders other than 1 the variance of a maximum with n noise terms is at most 4n, as at order 1 "
+        "(variance over 4n, the largest of any model and order)"),
+    Claim("concentration, tail", "Thesis 3.3.2, Hazan et al. Corollaries 10, 12", "bound", "<", 1.0,
+        _largest("deviation"),
+        "at orders other than 1, as at order 1, a mean of M = 100 maxima exceeds its expectation by more than the "
+        "deviation of the corollaries with a probability of at most 0.1 (90% quantile of the excess over that "
+        "deviation, the largest of any model and order)"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="renyi-relatives",
     title="Low-rank bounds on Renyi entropies by the relatives of the Gumbel trick",
@@ -155,56 +181,5 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     caption=CAPTION,
-    claims=[
-        *(
-            Claim(
-                id=f"{end} bounds, {name}",
-                source="Thesis 3.3.2",
-                statement=f"the low-rank bounds on ln Z_alpha of the {name} tricks give {end} bounds on H_alpha (slack "
-                "in nats, at the model, order and trick where it is fewest standard errors above 0; most slacks are "
-                "some tenths and more, and where one configuration has nearly all the probability the bound is "
-                "attained)",
-                published=0.0,
-                relation=">",
-                measure=_least_slack(end, tricks),
-                scale=0.25,
-                kind="bound",
-            )
-            for end in ("lower", "upper")
-            for name, tricks in (("Frechet", lambda b: b < 0), ("Weibull", lambda b: b > 0))
-        ),
-        Claim(
-            id="Frechet trick",
-            source="Thesis 3.3.2",
-            statement="with low-rank noise a Frechet trick tends to have the least MSE (share of models of Figure 2.4 "
-            "and orders; cases whose best trick is within five standard errors of the Gumbel trick count half, and "
-            "make up the error)",
-            published=0.5,
-            relation=">",
-            measure=_share_of_frechet,
-            kind="comparison",
-            reading=Reading("tends to: in more than half of the cases", 0.0),
-        ),
-        Claim(
-            id="concentration, variance",
-            source="Thesis 3.3.2, Hazan et al. Corollary 8",
-            statement="at orders other than 1 the variance of a maximum with n noise terms is at most 4n, as at order "
-            "1 (variance over 4n, the largest of any model and order)",
-            published=1.0,
-            relation="<",
-            measure=_largest("variance"),
-            kind="bound",
-        ),
-        Claim(
-            id="concentration, tail",
-            source="Thesis 3.3.2, Hazan et al. Corollaries 10, 12",
-            statement="at orders other than 1, as at order 1, a mean of M = 100 maxima exceeds its expectation by "
-            "more than the deviation of the corollaries with a probability of at most 0.1 (90% quantile of the excess "
-            "over that deviation, the largest of any model and order)",
-            published=1.0,
-            relation="<",
-            measure=_largest("deviation"),
-            kind="bound",
-        ),
-    ],
+    claims=CLAIMS,
 )

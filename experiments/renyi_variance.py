@@ -198,10 +198,6 @@ RATIO = _measured("ratio", tempered=True)
 OTHERS = "distribution != 'uniform'"
 
 
-def _equal(id, source, statement, measure, published=1.0, **options):
-    return Claim(id, source, statement, published, "=", measure, kind="identity", **options)
-
-
 OURS = "beyond the source"
 CAPTION = """\
 Variance of estimates of H_alpha from one perturbation, over the order alpha, for five distributions. \
@@ -213,6 +209,71 @@ above 1. Below 1 (solid line) shared noise pays, for the uniform distribution up
 line, Proposition 19). The source states the formulas and has no such figure; the exact variance with \
 shared noise is this project's."""
 
+
+# fmt: off
+CLAIMS = [
+    Claim("independent noise", "Thesis Proposition 8, eq. 3.14", "identity", "=", 1.0,
+        _furthest(_measured("shared", mass=0.0)),
+        "M times the variance with independent noise is (1 + alpha^2) / (1 - alpha)^2 pi^2/6 (ratio, furthest of "
+        "all distributions and alphas)"),
+    Claim("shared noise", "Thesis Proposition 8, eq. 3.14", "bound", "<", 1.0,
+        _extreme(_over(_measured("shared", mass=1.0, tempered=True), lambda rows: independent(rows.alpha)), True),
+        "shared noise does not raise the variance (largest ratio to that with independent noise; as alpha tends to "
+        "0 or inf the two are the same)", scale=0.1),
+    Claim("exact variance", OURS, "identity", "=", 1.0, _furthest(_measured("shared", tempered=True)),
+        "the variance of eq. 3.13 is pi^2/6 + 2 alpha D / (1 - alpha)^2, D an integral over the line (measured "
+        "over formula, the furthest from 1 of all sets A, distributions and alphas)"),
+    Claim("ln Z known", "Thesis eq. 3.8, 2.2.3", "identity", "=", 1.0, _furthest(_measured("plain")),
+        "with ln Z known and no control variate M times the variance is pi^2/6 / (1 - alpha)^2 (ratio, furthest of "
+        "all distributions and alphas)"),
+    Claim("limit at 0", "Thesis 3.3.1", "identity", "=", 1.0,
+        _furthest(lambda frame: pd.concat([_only(q, "alpha == 0")(frame) for q in (ALL, _measured("plain"))])),
+        "at alpha = 0 M times the variance is pi^2/6, ln Z known or not (ratio, the furthest from 1)"),
+    Claim("limit at inf, ln Z known", "Thesis 3.3.1", "identity", "=", 0.0,
+        lambda frame: Measurement(_measured("error at inf")(frame).value.max(), error=1e-12),
+        "at alpha = inf the estimate has variance 0 if ln Z is known: it is exact (largest error, nats)", scale=1e-6),
+    Claim("limit at inf, ln Z unknown", "Thesis 3.3.1", "identity", "=", 1.0, _furthest(_only(ALL, "alpha == inf")),
+        "at alpha = inf only ln Z is left to estimate: M times the variance is pi^2/6 (the furthest ratio from 1)"),
+    Claim("uniform, alpha below 2", "Thesis Proposition 19", "bound", "<", 1.0, _extreme(_apart("alpha < 2"), True),
+        "for a distribution uniform on its support and ln Z known, shared noise gives a smaller variance than no "
+        "control variate if alpha < 2 (largest ratio of the two, each from noise of its own)"),
+    Claim("uniform, alpha above 2", "Thesis Proposition 19", "bound", ">", 1.0, _extreme(_apart("alpha > 2"), False),
+        "for a distribution uniform on its support and ln Z known, shared noise gives a larger variance than no "
+        "control variate if alpha > 2 (least ratio of the two, each from noise of its own)"),
+    Claim("uniform, crossing", "Thesis Proposition 19", "identity", "=", 2.0, _crossing,
+        "for a distribution uniform on its support and ln Z known, shared noise and no control variate give the "
+        "same variance at alpha = 2 (alpha at which the ratio of the two is 1, the furthest from 2)", scale=0.05),
+    Claim("others, alpha above 2", OURS, "bound", ">", 1.0, _extreme(_only(RATIO, f"alpha >= 2 and {OTHERS}"), False),
+        "for distributions that are not uniform and ln Z known, shared noise never lowers the variance from alpha "
+        "= 2 on, as |Cov| <= pi^2/6 (least ratio to the variance without a control variate)"),
+    Claim("others, alpha below 2", OURS, "comparison", ">", 1.0, _extreme(_only(RATIO, "alpha < 1"), True),
+        "for distributions that are not uniform and ln Z known, shared noise can raise the variance even if alpha "
+        "< 1 (largest ratio to the variance without a control variate)"),
+    Claim("best coefficient", OURS, "bound", "<", 1.0, _best_over_either,
+        "with ln Z known the best multiple of the control variate is no worse than either eq. 3.8 or eq. 3.12 "
+        "(largest ratio to the better one)", scale=0.1),
+    Claim("best coefficient, exact variance", OURS, "identity", "=", 1.0, _furthest(_measured("best", tempered=True)),
+        "with ln Z known the best multiple of the control variate leaves the variance (1 - rho^2) pi^2/6 / (1 - "
+        "alpha)^2, rho the correlation of the two maxima (ratio, the furthest from 1)"),
+    Claim("saved", OURS, "identity", "=", 0.0, _furthest(_measured("saved"), absolute=True),
+        "the share of the variance that the command `renyi` reports as saved by the control variate is rho^2 "
+        "(difference, the furthest from 0 of all distributions and alphas)", scale=0.05),
+    Claim("Maji's estimate", "Thesis Theorem 9, eq. 3.22", "identity", "=", 1.0, _furthest(_only(ALL, "alpha == 1")),
+        "the variance of gamma(x*) is pi^2/6 + var ln p (ratio, furthest of all distributions)"),
+    Claim("price of ln Z", "Thesis 3.4.2, remark 1", "identity", "=", 1.0, _price_of_log_z,
+        "not knowing ln Z costs pi^2/6, the variance of its Gumbel estimate: the variance at alpha = 1 less that "
+        "of -ln p(x*) (in units of pi^2/6, furthest of all distributions)"),
+    Claim("samples of p", "Thesis 3.4.2, remark 2", "identity", "=", 1.0,
+        _furthest(_only(_measured("best"), "alpha == 1")),
+        "with ln Z known -ln p(x*) estimates H_1 with variance var ln p (ratio, furthest from 1)"),
+    Claim("mean of the maximum, as printed", "Thesis 3.4.2, proof of Theorem 9", "identity", "=", -LOG_Z,
+        _extreme(_measured("mean maximum"), False),
+        "the maximum of phi + gamma is Gumbel(-c - ln Z): its mean is -ln Z = -2 (mean in nats, the nearest to -2 "
+        "of all distributions)", finding="3.4.2, proof of Theorem 9"),
+    Claim("mean of the maximum", "Thesis eq. 2.1'", "identity", "=", 1.0, _furthest(_measured("mean maximum")),
+        "the mean of the maximum of phi + gamma is ln Z (ratio, the furthest from 1)"),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="renyi-variance",
@@ -227,173 +288,5 @@ EXPERIMENT = Experiment(
     # 1e-5 or more elsewhere.
     tolerances=dict.fromkeys(["value", "standard_error", "expected"], Tolerance(absolute=1e-12)),
     caption=CAPTION,
-    claims=[
-        _equal(
-            id="independent noise",
-            source="Thesis Proposition 8, eq. 3.14",
-            statement="M times the variance with independent noise is (1 + alpha^2) / (1 - alpha)^2 pi^2/6 (ratio, "
-            "furthest of all distributions and alphas)",
-            measure=_furthest(_measured("shared", mass=0.0)),
-        ),
-        Claim(
-            id="shared noise",
-            source="Thesis Proposition 8, eq. 3.14",
-            statement="shared noise does not raise the variance (largest ratio to that with independent noise; as "
-            "alpha tends to 0 or inf the two are the same)",
-            published=1.0,
-            relation="<",
-            measure=_extreme(
-                _over(_measured("shared", mass=1.0, tempered=True), lambda rows: independent(rows.alpha)), True
-            ),
-            scale=0.1,
-            kind="bound",
-        ),
-        _equal(
-            id="exact variance",
-            source=OURS,
-            statement="the variance of eq. 3.13 is pi^2/6 + 2 alpha D / (1 - alpha)^2, D an integral over the line "
-            "(measured over formula, the furthest from 1 of all sets A, distributions and alphas)",
-            measure=_furthest(_measured("shared", tempered=True)),
-        ),
-        _equal(
-            id="ln Z known",
-            source="Thesis eq. 3.8, 2.2.3",
-            statement="with ln Z known and no control variate M times the variance is pi^2/6 / (1 - alpha)^2 (ratio, "
-            "furthest of all distributions and alphas)",
-            measure=_furthest(_measured("plain")),
-        ),
-        _equal(
-            id="limit at 0",
-            source="Thesis 3.3.1",
-            statement="at alpha = 0 M times the variance is pi^2/6, ln Z known or not (ratio, the furthest from 1)",
-            measure=_furthest(
-                lambda frame: pd.concat([_only(q, "alpha == 0")(frame) for q in (ALL, _measured("plain"))])
-            ),
-        ),
-        _equal(
-            id="limit at inf, ln Z known",
-            source="Thesis 3.3.1",
-            statement="at alpha = inf the estimate has variance 0 if ln Z is known: it is exact (largest error, nats)",
-            published=0.0,
-            measure=lambda frame: Measurement(_measured("error at inf")(frame).value.max(), error=1e-12),
-            scale=1e-6,
-        ),
-        _equal(
-            id="limit at inf, ln Z unknown",
-            source="Thesis 3.3.1",
-            statement="at alpha = inf only ln Z is left to estimate: M times the variance is pi^2/6 (the furthest "
-            "ratio from 1)",
-            measure=_furthest(_only(ALL, "alpha == inf")),
-        ),
-        Claim(
-            id="uniform, alpha below 2",
-            source="Thesis Proposition 19",
-            statement="for a distribution uniform on its support and ln Z known, shared noise gives a smaller "
-            "variance than no control variate if alpha < 2 (largest ratio of the two, each from noise of its own)",
-            published=1.0,
-            relation="<",
-            measure=_extreme(_apart("alpha < 2"), True),
-            kind="bound",
-        ),
-        Claim(
-            id="uniform, alpha above 2",
-            source="Thesis Proposition 19",
-            statement="for a distribution uniform on its support and ln Z known, shared noise gives a larger variance "
-            "than no control variate if alpha > 2 (least ratio of the two, each from noise of its own)",
-            published=1.0,
-            relation=">",
-            measure=_extreme(_apart("alpha > 2"), False),
-            kind="bound",
-        ),
-        _equal(
-            id="uniform, crossing",
-            source="Thesis Proposition 19",
-            statement="for a distribution uniform on its support and ln Z known, shared noise and no control variate "
-            "give the same variance at alpha = 2 (alpha at which the ratio of the two is 1, the furthest from 2)",
-            published=2.0,
-            measure=_crossing,
-            scale=0.05,
-        ),
-        Claim(
-            id="others, alpha above 2",
-            source=OURS,
-            statement="for distributions that are not uniform and ln Z known, shared noise never lowers the variance "
-            "from alpha = 2 on, as |Cov| <= pi^2/6 (least ratio to the variance without a control variate)",
-            published=1.0,
-            relation=">",
-            measure=_extreme(_only(RATIO, f"alpha >= 2 and {OTHERS}"), False),
-            kind="bound",
-        ),
-        Claim(
-            id="others, alpha below 2",
-            source=OURS,
-            statement="for distributions that are not uniform and ln Z known, shared noise can raise the variance "
-            "even if alpha < 1 (largest ratio to the variance without a control variate)",
-            published=1.0,
-            relation=">",
-            measure=_extreme(_only(RATIO, "alpha < 1"), True),
-            kind="comparison",
-        ),
-        Claim(
-            id="best coefficient",
-            source=OURS,
-            statement="with ln Z known the best multiple of the control variate is no worse than either eq. 3.8 or eq. "
-            "3.12 (largest ratio to the better one)",
-            published=1.0,
-            relation="<",
-            measure=_best_over_either,
-            scale=0.1,
-            kind="bound",
-        ),
-        _equal(
-            id="best coefficient, exact variance",
-            source=OURS,
-            statement="with ln Z known the best multiple of the control variate leaves the variance (1 - rho^2) "
-            "pi^2/6 / (1 - alpha)^2, rho the correlation of the two maxima (ratio, the furthest from 1)",
-            measure=_furthest(_measured("best", tempered=True)),
-        ),
-        _equal(
-            id="saved",
-            source=OURS,
-            statement="the share of the variance that the command `renyi` reports as saved by the control variate is "
-            "rho^2 (difference, the furthest from 0 of all distributions and alphas)",
-            published=0.0,
-            measure=_furthest(_measured("saved"), absolute=True),
-            scale=0.05,
-        ),
-        _equal(
-            id="Maji's estimate",
-            source="Thesis Theorem 9, eq. 3.22",
-            statement="the variance of gamma(x*) is pi^2/6 + var ln p (ratio, furthest of all distributions)",
-            measure=_furthest(_only(ALL, "alpha == 1")),
-        ),
-        _equal(
-            id="price of ln Z",
-            source="Thesis 3.4.2, remark 1",
-            statement="not knowing ln Z costs pi^2/6, the variance of its Gumbel estimate: the variance "
-            "at alpha = 1 less that of -ln p(x*) (in units of pi^2/6, furthest of all distributions)",
-            measure=_price_of_log_z,
-        ),
-        _equal(
-            id="samples of p",
-            source="Thesis 3.4.2, remark 2",
-            statement="with ln Z known -ln p(x*) estimates H_1 with variance var ln p (ratio, furthest from 1)",
-            measure=_furthest(_only(_measured("best"), "alpha == 1")),
-        ),
-        _equal(
-            id="mean of the maximum, as printed",
-            source="Thesis 3.4.2, proof of Theorem 9",
-            statement="the maximum of phi + gamma is Gumbel(-c - ln Z): its mean is -ln Z = -2 (mean in nats, the "
-            "nearest to -2 of all distributions)",
-            published=-LOG_Z,
-            measure=_extreme(_measured("mean maximum"), False),
-            finding="3.4.2, proof of Theorem 9",
-        ),
-        _equal(
-            id="mean of the maximum",
-            source="Thesis eq. 2.1'",
-            statement="the mean of the maximum of phi + gamma is ln Z (ratio, the furthest from 1)",
-            measure=_furthest(_measured("mean maximum")),
-        ),
-    ],
+    claims=CLAIMS,
 )

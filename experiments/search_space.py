@@ -220,46 +220,67 @@ def _goals():
     for length, (seconds, solved) in GOALS.items():
         what = f"random tasks of T = {length}"
         yield Claim(
-            id=f"median, T = {length}",
-            source=PROJECT,
-            statement=f"the search `{TOWARD_GOALS[0]}` finds a program for half of the {what} in {seconds:g} s, a goal "
-            "of this project (log10 of the median of the seconds)",
-            published=np.log10(seconds),
-            relation="<",
-            measure=_median(length),
+            f"median, T = {length}",
+            PROJECT,
+            "comparison",
+            "<",
+            np.log10(seconds),
+            _median(length),
+            f"the search `{TOWARD_GOALS[0]}` finds a program for half of the {what} in {seconds:g} s, a goal of "
+            "this project (log10 of the median of the seconds)",
             finding=BEYOND,
-            kind="comparison",
         )
         yield Claim(
-            id=f"solved, T = {length}",
-            source=PROJECT,
-            statement=f"the search `{TOWARD_GOALS[0]}` solves {solved:.0%} of the {what} in 10 s, a goal of this "
-            f"project (share within {10 * RATES[TOWARD_GOALS[0]] / 1e6:g} million programs, some 10 s)",
-            published=solved,
-            relation=">",
-            measure=_solved_share(length),
+            f"solved, T = {length}",
+            PROJECT,
+            "comparison",
+            ">",
+            solved,
+            _solved_share(length),
+            f"the search `{TOWARD_GOALS[0]}` solves {solved:.0%} of the {what} in 10 s, a goal of this project "
+            f"(share within {10 * RATES[TOWARD_GOALS[0]] / 1e6:g} million programs, some 10 s)",
             finding=BEYOND,
-            kind="comparison",
         )
 
 
 def _order(slow, fast, names):
-    return Claim(
-        id=f"{slow} and {fast}",
-        source="Thesis Table 5.1, baseline",
-        statement=f"with the prior alone, {names} (T = 3; mean over tasks of the log10 of the ratio of processor "
-        "seconds here)",
-        published=0.0,
-        relation=">",
-        measure=_slower(slow, fast),
-        kind="comparison",
+    words = (
+        f"with the prior alone, {names} (T = 3; mean over tasks of the log10 of the ratio of processor seconds here)"
     )
+    return Claim(f"{slow} and {fast}", "Thesis Table 5.1, baseline", "comparison", ">", 0.0, _slower(slow, fast), words)
 
 
 def _not_repeatable(row):
     """A search by z3 that finds nothing has met its timeout; the others count programs."""
     return NOT_REPEATABLE if row["method"] == "smt" and not row["answer"] else None
 
+
+# fmt: off
+CLAIMS = [
+    *_goals(),
+    Claim("size, T = 3", "Thesis 5.5.1", "published", "=", 2e6, _programs((LIST, LIST), 3),
+        "there are some 2e6 programs of length 3 (number for two lists as inputs; with an integer beside them "
+        "there are 2.16e6, for one list 2.8e5)", rounding=5e5, scale=1.7e6),
+    Claim("size, T = 5", "Thesis 5.5.1", "published", "=", 10, _order_of_magnitude((LIST,), 5),
+        "there are on the order of 1e10 programs of length 5 (log10 of the number for one list as input)", scale=1,
+        reading=ON_THE_ORDER),
+    Claim("size, T <= 2", "Thesis 5.5.3", "published", "=", 3, _order_of_magnitude((LIST,), 1, 2),
+        "there are on the order of 1e3 programs of length up to 2 (log10 of the number for one list as input)",
+        scale=1, reading=ON_THE_ORDER),
+    Claim("size, T = 5 over T = 3", "Thesis 5.5.1", "published", "=", np.log10(1e10 / 2e6), _least_growth,
+        "2e6 programs of length 3 and 1e10 of length 5 are counts for the same types of inputs (log10 of their "
+        "ratio, the least over the types of inputs)", rounding=np.log10(2e6 / 1.5e6),
+        finding="5.5.1, sizes of the search space", scale=1, reading=ON_THE_ORDER),
+    Claim("programs examined", "Thesis D.4", "identity", "=", 1, _examined,
+        "depth-first search examines every program, once (number of programs examined over the exact number, up to "
+        "T = 3)", scale=1e-7),
+    Claim("programs a second", "Thesis D.4", "published", ">", 3e6, _rate,
+        "depth-first search examines 3e6 programs a second (programs a second here, each run on all 5 examples; T "
+        "= 3, the least over the types of inputs)"),
+    _order("deductive", "dfs, unpruned", "the deductive search takes longer than DFS, as lambda^2 does"),
+    _order("smt", "deductive", "SMT takes longer than the deductive search, as Sketch does than lambda^2"),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="search-space",
@@ -291,80 +312,6 @@ EXPERIMENT = Experiment(
     plot=plot,
     tolerances={"seconds": NOT_REPEATABLE, "found": NOT_REPEATABLE},
     rows=_not_repeatable,
-    claims=[
-        *_goals(),
-        Claim(
-            id="size, T = 3",
-            source="Thesis 5.5.1",
-            statement="there are some 2e6 programs of length 3 (number for two lists as inputs; with an integer "
-            "beside them there are 2.16e6, for one list 2.8e5)",
-            published=2e6,
-            relation="=",
-            measure=_programs((LIST, LIST), 3),
-            rounding=5e5,
-            scale=1.7e6,  # on one list there are 2.8e5
-            kind="published",
-        ),
-        Claim(
-            id="size, T = 5",
-            source="Thesis 5.5.1",
-            statement="there are on the order of 1e10 programs of length 5 (log10 of the number for one list as input)",
-            published=10,
-            relation="=",
-            measure=_order_of_magnitude((LIST,), 5),
-            scale=1,
-            kind="published",
-            reading=ON_THE_ORDER,
-        ),
-        Claim(
-            id="size, T <= 2",
-            source="Thesis 5.5.3",
-            statement="there are on the order of 1e3 programs of length up to 2 (log10 of the number for one list as "
-            "input)",
-            published=3,
-            relation="=",
-            measure=_order_of_magnitude((LIST,), 1, 2),
-            scale=1,
-            kind="published",
-            reading=ON_THE_ORDER,
-        ),
-        Claim(
-            id="size, T = 5 over T = 3",
-            source="Thesis 5.5.1",
-            statement="2e6 programs of length 3 and 1e10 of length 5 are counts for the same types of inputs (log10 "
-            "of their ratio, the least over the types of inputs)",
-            published=np.log10(1e10 / 2e6),
-            relation="=",
-            measure=_least_growth,
-            rounding=np.log10(2e6 / 1.5e6),
-            finding="5.5.1, sizes of the search space",
-            scale=1,
-            kind="published",
-            reading=ON_THE_ORDER,
-        ),
-        Claim(
-            id="programs examined",
-            source="Thesis D.4",
-            statement="depth-first search examines every program, once (number of programs examined over the exact "
-            "number, up to T = 3)",
-            published=1,
-            relation="=",
-            measure=_examined,
-            scale=1e-7,  # one program of the largest space
-            kind="identity",
-        ),
-        Claim(
-            id="programs a second",
-            source="Thesis D.4",
-            statement="depth-first search examines 3e6 programs a second (programs a second here, each run on all 5 "
-            "examples; T = 3, the least over the types of inputs)",
-            published=3e6,
-            relation=">",
-            measure=_rate,
-            kind="published",
-        ),
-        _order("deductive", "dfs, unpruned", "the deductive search takes longer than DFS, as lambda^2 does"),
-        _order("smt", "deductive", "SMT takes longer than the deductive search, as Sketch does than lambda^2"),
-    ],
+    claims=CLAIMS,
     caption=CAPTION,
 )

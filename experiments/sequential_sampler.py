@@ -247,13 +247,39 @@ that each prefix has for itself. Dotted lines are what as many exact draws as we
 have by chance. The source has no such figure; it proves exactness for expectations."""
 
 
-def _exact(id, source, statement, choose):
-    return Claim(id, source, statement, 0.0, "=", _excess(choose), scale=DISTANCE, kind="identity")
-
-
-def _observed(id, source, statement, relation, measure, published=0.0, **more):
-    return Claim(id, source, statement, published, relation, measure, kind="comparison", **more)
-
+# fmt: off
+CLAIMS = [
+    Claim("acceptance, Gumbel", "Hazan et al. Theorem 3", "identity", "=", 0.0, _acceptance([0.0]),
+        "at alpha = 0 the share accepted is Z / exp(U(0)) (mean difference; random tables, no clipping)", scale=APART),
+    Claim("acceptance", "Thesis 2.3.3", "identity", "=", 0.0, _acceptance(ALPHAS[ALPHAS != 0]),
+        "the number of restarts depends on the quality of the bound alone, U(alpha) - ln Z: the share of attempts "
+        "that Algorithm 1 accepts is Z / exp(U(alpha)) (mean difference of the shares; tables of random "
+        "potentials, no step clipped, the furthest from 0 of alpha = -0.2, 0.5 and 1)", scale=APART),
+    Claim("order", "Thesis 2.3.3", "identity", "=", 0.0, _orders,
+        "the order of the variables does not matter (share accepted less that in reverse order, no step clipped)",
+        scale=ACCEPTED),
+    Claim("exactness", "Thesis A.2.2, Hazan et al. Theorem 3", "identity", "=", 0.0, _excess(_unclipped),
+        "accepted draws follow the Gibbs distribution: their total variation is that of as many exact draws (mean "
+        "difference where no step is clipped, at the alpha where it is furthest from 0)", scale=DISTANCE),
+    Claim("exact draws", OWN, "identity", "=", 0.0, _excess(lambda frame: frame[frame.method == "backward"]),
+        "backward sampling has the total variation of as many exact draws (mean difference)", scale=DISTANCE),
+    Claim("acceptance given the estimates", OWN, "identity", "=", 0.0, _given_estimates,
+        "with sample averages, of however few samples, the share of attempts accepted is Z / exp(estimate of "
+        "U(alpha)) as long as no step is clipped (difference of the shares, furthest from 0)", scale=ACCEPTED),
+    Claim("sample averages", OWN, "comparison", ">", 0.0,
+        lambda frame: Measurement(frame[frame.method == "library"].clipped.max()),
+        "p_j(reject) >= 0 holds for expectations; with sample averages in their place, which A.2.2 mentions, steps "
+        "are clipped (clipped steps an attempt, at the model with most)"),
+    Claim("loss by clipping", OWN, "comparison", ">", 0.0, _loss,
+        "clipping lowers the share accepted on coupled spin glasses (mean relative loss, fewest samples)"),
+    Claim("shared noise", OWN, "comparison", ">", 0.0, _cost_of_own_noise,
+        "separate noise for the estimates at each prefix takes accepted draws further from the Gibbs distribution "
+        "than noise that all share (difference of total variations, mean over models and sizes)"),
+    Claim("Frechet accepts more", OWN, "bound", ">", 0.0, _frechet_gain,
+        "Z / exp(U(-0.2)) >= Z / exp(U(0)), the shares accepted (difference fewest standard errors > 0)",
+        scale=ACCEPTED),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="sequential-sampler",
@@ -295,95 +321,5 @@ EXPERIMENT = Experiment(
     caption=CAPTION,
     # Where estimates share their noise, and no step is clipped, accepted draws are exact: 1e-17 to 1e-14 is left.
     tolerances=dict.fromkeys(["distance", "distance_error"], Tolerance(absolute=1e-12)),
-    claims=[
-        Claim(
-            id="acceptance, Gumbel",
-            source="Hazan et al. Theorem 3",
-            statement="at alpha = 0 the share accepted is Z / exp(U(0)) (mean difference; random tables, no clipping)",
-            published=0.0,
-            relation="=",
-            measure=_acceptance([0.0]),
-            scale=APART,
-            kind="identity",
-        ),
-        Claim(
-            id="acceptance",
-            source="Thesis 2.3.3",
-            statement="the number of restarts depends on the quality of the bound alone, U(alpha) - ln Z: the share "
-            "of attempts that Algorithm 1 accepts is Z / exp(U(alpha)) (mean difference of the shares; tables of "
-            "random potentials, no step clipped, the furthest from 0 of alpha = -0.2, 0.5 and 1)",
-            published=0.0,
-            relation="=",
-            measure=_acceptance(ALPHAS[ALPHAS != 0]),
-            scale=APART,
-            kind="identity",
-        ),
-        Claim(
-            "order",
-            "Thesis 2.3.3",
-            "the order of the variables does not matter (share accepted less that in reverse order, no step clipped)",
-            0.0,
-            "=",
-            _orders,
-            scale=ACCEPTED,
-            kind="identity",
-        ),
-        _exact(
-            "exactness",
-            "Thesis A.2.2, Hazan et al. Theorem 3",
-            "accepted draws follow the Gibbs distribution: their total variation is that of as many exact draws (mean "
-            "difference where no step is clipped, at the alpha where it is furthest from 0)",
-            _unclipped,
-        ),
-        _exact(
-            "exact draws",
-            OWN,
-            "backward sampling has the total variation of as many exact draws (mean difference)",
-            lambda frame: frame[frame.method == "backward"],
-        ),
-        Claim(
-            id="acceptance given the estimates",
-            source=OWN,
-            statement="with sample averages, of however few samples, the share of attempts accepted is Z / "
-            "exp(estimate of U(alpha)) as long as no step is clipped (difference of the shares, furthest from 0)",
-            published=0.0,
-            relation="=",
-            measure=_given_estimates,
-            scale=ACCEPTED,
-            kind="identity",
-        ),
-        _observed(
-            id="sample averages",
-            source=OWN,
-            statement="p_j(reject) >= 0 holds for expectations; with sample averages in their place, which A.2.2 "
-            "mentions, steps are clipped (clipped steps an attempt, at the model with most)",
-            relation=">",
-            measure=lambda frame: Measurement(frame[frame.method == "library"].clipped.max()),
-        ),
-        _observed(
-            id="loss by clipping",
-            source=OWN,
-            statement="clipping lowers the share accepted on coupled spin glasses (mean relative loss, fewest samples)",
-            relation=">",
-            measure=_loss,
-        ),
-        _observed(
-            id="shared noise",
-            source=OWN,
-            statement="separate noise for the estimates at each prefix takes accepted draws further from the Gibbs "
-            "distribution than noise that all share (difference of total variations, mean over models and sizes)",
-            relation=">",
-            measure=_cost_of_own_noise,
-        ),
-        Claim(
-            id="Frechet accepts more",
-            source=OWN,
-            statement="Z / exp(U(-0.2)) >= Z / exp(U(0)), the shares accepted (difference fewest standard errors > 0)",
-            published=0.0,
-            relation=">",
-            measure=_frechet_gain,
-            scale=ACCEPTED,
-            kind="bound",
-        ),
-    ],
+    claims=CLAIMS,
 )

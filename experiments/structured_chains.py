@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.kinds import bound, identity, observed
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import furthest, lowest
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.meta import from_the_past
@@ -244,6 +243,53 @@ probability that all states accept a step. (d) Relative variance times number of
 of a telescoping product with META, on the best of seven schedules and at the best numbers of samples, over \
 that of a mean over uniform structures; colours as in (a). The source has no figures."""
 
+# fmt: off
+CLAIMS = [
+    Claim("Theorem 3.1", THEOREM, "bound", "<", 0.0, _theorem,
+        "coupling from the past takes at most exp(2BR) steps on average (ln of the mean less 2BR, fewest standard "
+        "errors below 0)", scale=0.1),
+    Claim("exact samples", THEOREM, "identity", "=", 0.0, _off("potential", "blind potential"),
+        "its samples have the distribution p(y|x, theta) (mean log-potential less the exact one in nats, most "
+        "standard errors off)", scale=0.5),
+    Claim("mean time", OWN, "identity", "=", 1.0, _identity(MAP, _expected),
+        "the mean time is |Y| exp(max E) / Z, that of rejection sampling (mean over it, most standard errors off)",
+        scale=0.5),
+    Claim("mean time without a MAP", OWN, "identity", "=", 1.0,
+        _identity(RADIUS, lambda frame, row: math.exp(2 * row.bound)),
+        "with the bound 2BR alone the mean time is exp(2BR) (mean over it, most standard errors off)", scale=0.5),
+    Claim("how loose Theorem 3.1 is", OWN, "comparison", "<", 0.1, _loose,
+        "where the weights are longest, exp(2BR) is more than 10 times the mean time (mean over bound, the largest "
+        "of all spaces but the needles)"),
+    Claim("termination", "Vembu et al. 3", "bound", ">", 1 - FAILURE, _terminated,
+        "ln(1/delta) times the mean time suffice with probability 1 - delta (least share of runs, delta = 0.1)",
+        scale=0.15),
+    Claim("Theorem B.2", MIXING, "bound", "<", 1.0, _most("mixing time", "Theorem B.2"),
+        "the mixing time is at most ceil(ln(1/epsilon) / ln(1 / (1 - exp(-2BR)))) (largest ratio of exact time and "
+        "bound)", scale=0.01),
+    Claim("mixing time by the span", OWN, "bound", "<", 1.0, _most("mixing time", "span"),
+        "the span of the log-potentials does for 2BR (largest ratio of exact time and bound)", scale=0.01),
+    Claim("coupling lemma", "Vembu et al. Lemma B.1", "bound", "<", 1.0, _most("distance", "not coupled"),
+        "the distance after t steps is at most the probability that the chains have not met (largest ratio)",
+        scale=0.01),
+    Claim("gap", OWN, "identity", "=", 0.0,
+        lambda frame: Measurement(frame[frame.quantity == "gap"].value.abs().max(), error=1e-9),
+        "the spectral gap is the probability that all states accept a step, so no coupling is faster (largest "
+        "difference)", scale=1e-3),
+    Claim("how loose Theorem B.2 is", OWN, "comparison", "<", 0.1, _most("mixing time", "Theorem B.2", "min"),
+        "somewhere the exact mixing time is less than a tenth of the bound (least ratio)"),
+    Claim("uniform averages", OWN, "bound", ">", 1.0,
+        lambda frame: Measurement(frame[frame.quantity == "least work"].value.min(), error=1e-6),
+        "a telescoping product with META never takes fewer uniform structures than their plain average does, "
+        "whatever the schedule (least ratio of variance times structures, exact)", scale=0.01),
+    Claim("uniform averages, measured", OWN, "bound", ">", 0.0, _measured_work,
+        "as measured on equal steps: squared error times structures over the relative variance of a uniform "
+        "structure (ln, fewest standard errors above 0)", scale=0.8),
+    Claim("time of exact samples", OWN, "comparison", ">", 0.3, _growth,
+        "with R |theta| not held constant the time is not polynomial: it grows exponentially in the number of "
+        "labels (nats a label, weights 1)"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="structured-chains",
     title="META, coupling from the past and mixing times",
@@ -263,133 +309,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     caption=CAPTION,
     tolerances={"value": Tolerance(relative=1e-6, absolute=1e-9)},
-    claims=[
-        bound(
-            "Theorem 3.1",
-            THEOREM,
-            "coupling from the past takes at most exp(2BR) steps on average (ln of the mean less 2BR, fewest standard "
-            "errors below 0)",
-            "<",
-            0.0,
-            _theorem,
-            scale=0.1,
-        ),
-        identity(
-            "exact samples",
-            THEOREM,
-            "its samples have the distribution p(y|x, theta) (mean log-potential less the exact one in nats, most "
-            "standard errors off)",
-            0.0,
-            _off("potential", "blind potential"),
-            scale=0.5,
-        ),
-        identity(
-            "mean time",
-            OWN,
-            "the mean time is |Y| exp(max E) / Z, that of rejection sampling (mean over it, most standard errors off)",
-            1.0,
-            _identity(MAP, _expected),
-            scale=0.5,
-        ),
-        identity(
-            "mean time without a MAP",
-            OWN,
-            "with the bound 2BR alone the mean time is exp(2BR) (mean over it, most standard errors off)",
-            1.0,
-            _identity(RADIUS, lambda frame, row: math.exp(2 * row.bound)),
-            scale=0.5,
-        ),
-        observed(
-            "how loose Theorem 3.1 is",
-            OWN,
-            "where the weights are longest, exp(2BR) is more than 10 times the mean time (mean over bound, the largest "
-            "of all spaces but the needles)",
-            "<",
-            0.1,
-            _loose,
-        ),
-        bound(
-            "termination",
-            "Vembu et al. 3",
-            "ln(1/delta) times the mean time suffice with probability 1 - delta (least share of runs, delta = 0.1)",
-            ">",
-            1 - FAILURE,
-            _terminated,
-            scale=0.15,
-        ),
-        bound(
-            "Theorem B.2",
-            MIXING,
-            "the mixing time is at most ceil(ln(1/epsilon) / ln(1 / (1 - exp(-2BR)))) (largest ratio of exact time and "
-            "bound)",
-            "<",
-            1.0,
-            _most("mixing time", "Theorem B.2"),
-            scale=0.01,
-        ),
-        bound(
-            "mixing time by the span",
-            OWN,
-            "the span of the log-potentials does for 2BR (largest ratio of exact time and bound)",
-            "<",
-            1.0,
-            _most("mixing time", "span"),
-            scale=0.01,
-        ),
-        bound(
-            "coupling lemma",
-            "Vembu et al. Lemma B.1",
-            "the distance after t steps is at most the probability that the chains have not met (largest ratio)",
-            "<",
-            1.0,
-            _most("distance", "not coupled"),
-            scale=0.01,
-        ),
-        identity(
-            "gap",
-            OWN,
-            "the spectral gap is the probability that all states accept a step, so no coupling is faster (largest "
-            "difference)",
-            0.0,
-            lambda frame: Measurement(frame[frame.quantity == "gap"].value.abs().max(), error=1e-9),
-            scale=1e-3,
-        ),
-        observed(
-            "how loose Theorem B.2 is",
-            OWN,
-            "somewhere the exact mixing time is less than a tenth of the bound (least ratio)",
-            "<",
-            0.1,
-            _most("mixing time", "Theorem B.2", "min"),
-        ),
-        bound(
-            "uniform averages",
-            OWN,
-            "a telescoping product with META never takes fewer uniform structures than their plain average does, "
-            "whatever the schedule (least ratio of variance times structures, exact)",
-            ">",
-            1.0,
-            lambda frame: Measurement(frame[frame.quantity == "least work"].value.min(), error=1e-6),
-            scale=0.01,
-        ),
-        bound(
-            "uniform averages, measured",
-            OWN,
-            "as measured on equal steps: squared error times structures over the relative variance of a uniform "
-            "structure (ln, fewest standard errors above 0)",
-            ">",
-            0.0,
-            _measured_work,
-            scale=0.8,
-        ),
-        observed(
-            "time of exact samples",
-            OWN,
-            "with R |theta| not held constant the time is not polynomial: it grows exponentially in the number of "
-            "labels (nats a label, weights 1)",
-            ">",
-            0.3,
-            _growth,
-        ),
-    ],
+    claims=CLAIMS,
 )

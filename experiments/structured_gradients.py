@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.kinds import bound, identity
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import furthest, lowest
 from thesis_cli.structured.gradients import hoeffding_probability, sampled_gradients
 from thesis_cli.structured.meta import Coupled
@@ -96,6 +95,20 @@ random direction z, |z| = G = 1, by so much or more, R |theta| = 2.1; dashed, Ho
 source applies it. The needle has the potentials R |theta| and -R |theta| with nearly equal masses. Shares \
 of 0 are not drawn. The source has no figure."""
 
+# fmt: off
+CLAIMS = [
+    Claim("Hoeffding", "Vembu et al. 2.3", "bound", "<", 0.0, _hoeffding,
+        "P(|<gradient - d, z>| >= e) <= 2 exp(-e^2 S / (2 R^2 G^2)) (probability less bound, fewest standard "
+        "errors below 0)"),
+    Claim("gradient", "Vembu et al. 1, 2.3", "identity", "=", 0.0, _unbiased,
+        "the gradient of ln Z is the mean of the features, which samples estimate (estimate by coupling from the "
+        "past less the exact gradient, most standard errors off)", scale=0.05),
+    Claim("Hoeffding by the width", "this project", "bound", ">", 1.0, _width,
+        "the largest difference of <phi(y), z>, by two MAP problems, in the place of 2 R G takes fewer samples "
+        "(least ratio)", scale=1e-3),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="structured-gradients",
     title="Sampled gradients of log partition functions",
@@ -110,34 +123,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     caption=CAPTION,
     tolerances={"value": Tolerance(absolute=1e-9)},
-    claims=[
-        bound(
-            "Hoeffding",
-            "Vembu et al. 2.3",
-            "P(|<gradient - d, z>| >= e) <= 2 exp(-e^2 S / (2 R^2 G^2)) (probability less bound, fewest standard "
-            "errors below 0)",
-            "<",
-            0.0,
-            _hoeffding,
-        ),
-        identity(
-            "gradient",
-            "Vembu et al. 1, 2.3",
-            "the gradient of ln Z is the mean of the features, which samples estimate (estimate by coupling from the "
-            "past less the exact gradient, most standard errors off)",
-            0.0,
-            _unbiased,
-            scale=0.05,
-        ),
-        bound(
-            "Hoeffding by the width",
-            "this project",
-            "the largest difference of <phi(y), z>, by two MAP problems, in the place of 2 R G takes fewer samples "
-            "(least ratio)",
-            ">",
-            1.0,
-            _width,
-            scale=1e-3,
-        ),
-    ],
+    claims=CLAIMS,
 )

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.kinds import bound, identity, observed
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.structured.online import Pace
 from thesis_cli.studies.structured import learning_runs as runs
 from thesis_cli.studies.structured.baselines import PAIRWISE, POWERSET, REST
@@ -203,16 +202,59 @@ def _better(id, data, better, worse, loss=None, **more):
         "kendall_tau": "Kendall tau",
         "hierarchy": "hierarchy loss",
     }[what]
-    return observed(
+    return Claim(
         id,
         OWN,
-        f"{data}: {names[0]} does better than {names[1]} ({text}, test, mean of paired differences over folds)",
+        "comparison",
         ">",
         0.0,
         _gain(data, better, worse, loss),
+        f"{data}: {names[0]} does better than {names[1]} ({text}, test, mean of paired differences over folds)",
         **more,
     )
 
+
+# fmt: off
+CLAIMS = [
+    Claim("norm", "Vembu et al. Proposition C.1", "bound", ">", 1.0, _least_ratio("bound_c1"),
+        "the norm of the best parameters is at most sqrt(ln |Y| / lambda) (least ratio of the bound to the norm)"),
+    Claim("norm, gradient", OWN, "bound", ">", 1.0, _least_ratio("bound_gradient"),
+        "it is at most R / lambda as well, since the gradient there is 0 (least ratio of the bound to the norm)"),
+    Claim("norm, loose", "Vembu et al. 3", "comparison", ">", 2.0, _median_ratio,
+        "the bound of Proposition C.1 may be loose in practice: the norm is less than half of it (median ratio of "
+        "bound to norm with the regularisation chosen on validation observations)"),
+    Claim("steps", "Vembu et al. Theorem 3.1", "bound", ">", 0.0, _loose,
+        "an exact sample takes exp(2BR) steps at most on average, with learnt parameters and B their norm (least "
+        "difference of the logarithms)", scale=0.01),
+    Claim("steps, R = 1", "Vembu et al. 3", "bound", "<", math.exp(2), _largest_steps,
+        "with R = 1 and lambda >= ln |Y| the bound on B is 1, so that an exact sample takes e^2 steps at most on "
+        "average (largest mean over fits)"),
+    Claim("losses, R = 1", OWN, "comparison", ">", 0.0, _recommended,
+        "but these parameters predict worse than those with a regularisation chosen on validation observations "
+        "(share of wrong structures, mean over data sets of the difference)"),
+    Claim("steps, chosen", OWN, "comparison", ">", 0.5, _share_of_size,
+        "with the regularisation chosen on validation observations, coupling from the past proposes half as many "
+        "structures as there are, or more, for one sample (median over data sets and features of their share)"),
+    Claim("independent labels", OWN, "identity", "=", 0.0, _difference,
+        "with linear features on a hypercube, eq. 1 is one logistic regression a label (largest difference of "
+        "probabilities from scikit-learn's)", scale=0.01),
+    Claim("online, sooner", "Vembu et al. 5", "comparison", ">", 1.0, _sooner(0.05),
+        "online learning is fast: with one sample for each observation it comes within 5 % of the way to the least "
+        "objective in fewer passes than L-BFGS with exact gradients (least ratio of passes over data sets)"),
+    Claim("online, later", OWN, "comparison", "<", 1.0, _sooner(0.002, max),
+        "to within 0.2 % of the way L-BFGS takes fewer passes (largest ratio over data sets)"),
+    Claim("online, rate", OWN, "comparison", "<", 0.5, _rate,
+        "four times as many passes leave less than half of what was left (80 over 20 passes, one sample, largest "
+        "ratio over data sets)"),
+    _better("pairs, segments", "segments", "pairs", "linear"),
+    _better("pairs, pixels", "pixels", "pairs", "linear"),
+    _better("tree, digits", "digits tree", "nodes", REST.name),
+    _better("powerset, digits", "digits tree", POWERSET.name, "nodes"),
+    _better("ranks, digits", "digits ranking", "ranks", "positions"),
+    _better("comparisons, digits", "digits ranking", PAIRWISE.name, "positions"),
+    _better("marginals, digits", "digits ranking", ("positions", "marginal"), "positions"),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="structured-learning",
@@ -251,110 +293,5 @@ EXPERIMENT = Experiment(
         "left": Tolerance(relative=0.05, absolute=1e-6),
         "difference": Tolerance(absolute=1e-5),
     },
-    claims=[
-        bound(
-            "norm",
-            "Vembu et al. Proposition C.1",
-            "the norm of the best parameters is at most sqrt(ln |Y| / lambda) (least ratio of the bound to the norm)",
-            ">",
-            1.0,
-            _least_ratio("bound_c1"),
-        ),
-        bound(
-            "norm, gradient",
-            OWN,
-            "it is at most R / lambda as well, since the gradient there is 0 (least ratio of the bound to the norm)",
-            ">",
-            1.0,
-            _least_ratio("bound_gradient"),
-        ),
-        observed(
-            "norm, loose",
-            "Vembu et al. 3",
-            "the bound of Proposition C.1 may be loose in practice: the norm is less than half of it (median ratio of "
-            "bound to norm with the regularisation chosen on validation observations)",
-            ">",
-            2.0,
-            _median_ratio,
-        ),
-        bound(
-            "steps",
-            "Vembu et al. Theorem 3.1",
-            "an exact sample takes exp(2BR) steps at most on average, with learnt parameters and B their norm (least "
-            "difference of the logarithms)",
-            ">",
-            0.0,
-            _loose,
-            scale=0.01,
-        ),
-        bound(
-            "steps, R = 1",
-            "Vembu et al. 3",
-            "with R = 1 and lambda >= ln |Y| the bound on B is 1, so that an exact sample takes e^2 steps at most on "
-            "average (largest mean over fits)",
-            "<",
-            math.exp(2),
-            _largest_steps,
-        ),
-        observed(
-            "losses, R = 1",
-            OWN,
-            "but these parameters predict worse than those with a regularisation chosen on validation observations "
-            "(share of wrong structures, mean over data sets of the difference)",
-            ">",
-            0.0,
-            _recommended,
-        ),
-        observed(
-            "steps, chosen",
-            OWN,
-            "with the regularisation chosen on validation observations, coupling from the past proposes half as many "
-            "structures as there are, or more, for one sample (median over data sets and features of their share)",
-            ">",
-            0.5,
-            _share_of_size,
-        ),
-        identity(
-            "independent labels",
-            OWN,
-            "with linear features on a hypercube, eq. 1 is one logistic regression a label (largest difference of "
-            "probabilities from scikit-learn's)",
-            0.0,
-            _difference,
-            scale=0.01,
-        ),
-        observed(
-            "online, sooner",
-            "Vembu et al. 5",
-            "online learning is fast: with one sample for each observation it comes within 5 % of the way to the least "
-            "objective in fewer passes than L-BFGS with exact gradients (least ratio of passes over data sets)",
-            ">",
-            1.0,
-            _sooner(0.05),
-        ),
-        observed(
-            "online, later",
-            OWN,
-            "to within 0.2 % of the way L-BFGS takes fewer passes (largest ratio over data sets)",
-            "<",
-            1.0,
-            _sooner(0.002, max),
-        ),
-        observed(
-            "online, rate",
-            OWN,
-            "four times as many passes leave less than half of what was left (80 over 20 passes, one sample, largest "
-            "ratio over data sets)",
-            "<",
-            0.5,
-            _rate,
-        ),
-        _better("pairs, segments", "segments", "pairs", "linear"),
-        _better("pairs, pixels", "pixels", "pairs", "linear"),
-        _better("tree, digits", "digits tree", "nodes", REST.name),
-        _better("powerset, digits", "digits tree", POWERSET.name, "nodes"),
-        _better("ranks, digits", "digits ranking", "ranks", "positions"),
-        _better("comparisons, digits", "digits ranking", PAIRWISE.name, "positions"),
-        _better("marginals, digits", "digits ranking", ("positions", "marginal"), "positions"),
-    ],
+    claims=CLAIMS,
 )

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.kinds import bound, identity, observed
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import furthest, lowest
 from thesis_cli.structured.catalogue import space as space_named
 from thesis_cli.structured.ranges import map_range
@@ -277,6 +276,48 @@ uniform structures that guarantee Z to a tenth with probability 3/4 by an averag
 product with META (dotted), and the perturbations of all structures (dashed); calls times squared error \
 against the span. The source has no figure."""
 
+# fmt: off
+CLAIMS = [
+    Claim("upper bound", "Thesis eq. 2.8", "bound", ">", 0.0, _on_its_side(ways.UPPER, 1),
+        "the mean maximum under noise on variables that determine a structure is above ln Z (difference, fewest "
+        "standard errors above 0)", scale=0.5),
+    Claim("lower bound", "Thesis eq. 2.14", "bound", "<", 0.0, _on_its_side(ways.LOWER, -1),
+        "the mean maximum under the noise over its number of terms is below ln Z (difference, fewest standard "
+        "errors below 0)", scale=0.5),
+    Claim("independent bits", "Thesis eq. 2.8", "identity", "=", 0.0, _product,
+        "for independent bits the upper bound is ln Z (difference, most standard errors from 0)", scale=0.3),
+    Claim("every structure", "Thesis eq. 2.1", "identity", "=", 0.0, _unbiased,
+        "the mean maximum under noise on every structure is ln Z (difference, most standard errors from 0)", scale=0.1),
+    Claim("perturbations for the promise", PROMISE, "bound", ">", 0.75, _promise(ways.EVERY),
+        "(pi^2/6) / (ln(1 + epsilon)^2 / 4) perturbations of all structures give Z within a factor of 1 +- epsilon "
+        "with probability 3/4, whatever the space and its size"),
+    Claim("product with exact samples", f"Vembu et al. {TWENTY_FIVE}", "bound", ">", 0.75,
+        _promise(ways.DRAWN, ways.COUPLED),
+        "a product with exact samples gives Z within a factor of 1 +- epsilon with probability 3/4, also with far "
+        "fewer samples than the theorem's, by the sharp variance bound (share of runs, draws and META)"),
+    Claim("chains that are cut", "Vembu et al. Theorem A.1", "comparison", "<", 0.75,
+        _promise(f"{ways.CUT}1", widest=True),
+        "chains must be long enough: with one step, products miss the promise at the widest span (share of runs "
+        "within a factor of 1 +- 1/2)"),
+    Claim("META beside an average", OWN, "comparison", ">", 0.0, _ratio(ways.COUPLED, ways.UNIFORM),
+        f"a product with META takes more uniform structures than their average does for the same error {LN}"),
+    Claim("META beside an average, guaranteed", OWN, "comparison", ">", 1.0,
+        _least_needed(ways.COUPLED, ways.UNIFORM),
+        "also for the guarantee of a tenth (least ratio over spaces and sizes)"),
+    Claim("Theorem 2.5 beside perturbations", f"Vembu et al. {TWENTY_FIVE}", "comparison", ">", 1000.0,
+        _least_needed(TWENTY_FIVE, ways.EVERY),
+        "for a tenth of Z the theorem asks for more than 1,000 times as many exact samples as there need be "
+        "perturbations of all structures (least ratio over spaces and sizes)"),
+    Claim("upper bounds do not converge", OWN, "comparison", ">", 0.0, _gap,
+        "for permutations, cycles and partitions the upper bound stays more than 0.3 nats above ln Z, however many "
+        "MAP calls there are (difference less 0.3, fewest standard errors above 0)"),
+    Claim("few variables with noise", OWN, "comparison", ">", 0.0,
+        _tighter(("permutations", "positions", "orders"), ("partitions", "blocks", "pairs")),
+        "noise on few variables with many states gives tighter upper bounds than on pairs: positions of items, "
+        "blocks of elements (mean difference over spans, fewest standard errors above 0)"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="structured-perturb",
     title="Perturb-and-MAP on combinatorial spaces beside telescoping products",
@@ -288,112 +329,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     caption=CAPTION,
     tolerances={column: Tolerance(absolute=1e-10) for column in ("bias", "standard_error", "deviation", "rms")},
-    claims=[
-        bound(
-            "upper bound",
-            "Thesis eq. 2.8",
-            "the mean maximum under noise on variables that determine a structure is above ln Z (difference, "
-            "fewest standard errors above 0)",
-            ">",
-            0.0,
-            _on_its_side(ways.UPPER, 1),
-            scale=0.5,
-        ),
-        bound(
-            "lower bound",
-            "Thesis eq. 2.14",
-            "the mean maximum under the noise over its number of terms is below ln Z (difference, fewest standard "
-            "errors below 0)",
-            "<",
-            0.0,
-            _on_its_side(ways.LOWER, -1),
-            scale=0.5,
-        ),
-        identity(
-            "independent bits",
-            "Thesis eq. 2.8",
-            "for independent bits the upper bound is ln Z (difference, most standard errors from 0)",
-            0.0,
-            _product,
-            scale=0.3,
-        ),
-        identity(
-            "every structure",
-            "Thesis eq. 2.1",
-            "the mean maximum under noise on every structure is ln Z (difference, most standard errors from 0)",
-            0.0,
-            _unbiased,
-            scale=0.1,
-        ),
-        bound(
-            "perturbations for the promise",
-            PROMISE,
-            "(pi^2/6) / (ln(1 + epsilon)^2 / 4) perturbations of all structures give Z within a factor of 1 +- epsilon "
-            "with probability 3/4, whatever the space and its size",
-            ">",
-            0.75,
-            _promise(ways.EVERY),
-        ),
-        bound(
-            "product with exact samples",
-            f"Vembu et al. {TWENTY_FIVE}",
-            "a product with exact samples gives Z within a factor of 1 +- epsilon with probability 3/4, also with far "
-            "fewer samples than the theorem's, by the sharp variance bound (share of runs, draws and META)",
-            ">",
-            0.75,
-            _promise(ways.DRAWN, ways.COUPLED),
-        ),
-        observed(
-            "chains that are cut",
-            "Vembu et al. Theorem A.1",
-            "chains must be long enough: with one step, products miss the promise at the widest span (share "
-            "of runs within a factor of 1 +- 1/2)",
-            "<",
-            0.75,
-            _promise(f"{ways.CUT}1", widest=True),
-        ),
-        observed(
-            "META beside an average",
-            OWN,
-            f"a product with META takes more uniform structures than their average does for the same error {LN}",
-            ">",
-            0.0,
-            _ratio(ways.COUPLED, ways.UNIFORM),
-        ),
-        observed(
-            "META beside an average, guaranteed",
-            OWN,
-            "also for the guarantee of a tenth (least ratio over spaces and sizes)",
-            ">",
-            1.0,
-            _least_needed(ways.COUPLED, ways.UNIFORM),
-        ),
-        observed(
-            "Theorem 2.5 beside perturbations",
-            f"Vembu et al. {TWENTY_FIVE}",
-            "for a tenth of Z the theorem asks for more than 1,000 times as many exact samples as there need be "
-            "perturbations of all structures (least ratio over spaces and sizes)",
-            ">",
-            1000.0,
-            _least_needed(TWENTY_FIVE, ways.EVERY),
-        ),
-        observed(
-            "upper bounds do not converge",
-            OWN,
-            "for permutations, cycles and partitions the upper bound stays more than 0.3 nats above ln Z, however "
-            "many MAP calls there are (difference less 0.3, fewest standard errors above 0)",
-            ">",
-            0.0,
-            _gap,
-        ),
-        observed(
-            "few variables with noise",
-            OWN,
-            "noise on few variables with many states gives tighter upper bounds than on pairs: positions of items, "
-            "blocks of elements (mean difference over spans, fewest standard errors above 0)",
-            ">",
-            0.0,
-            _tighter(("permutations", "positions", "orders"), ("partitions", "blocks", "pairs")),
-        ),
-    ],
+    claims=CLAIMS,
 )

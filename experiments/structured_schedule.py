@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.kinds import bound, observed
+from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
 from thesis_cli.reproduction.measuring import lowest
 from thesis_cli.structured import schedules
 from thesis_cli.structured.catalogue import space
@@ -225,105 +224,118 @@ def _schedule_claims():
     lemma = "Lemma 2.4 bounds the ratios (least distance of a ratio from the bounds"
     for method, name in ((FORMULA, "l = p ceil(R |theta|)"), (WRITTEN, "as it is written out")):
         words = f"; schedule: {name})"
-        yield bound(f"f_i, {method}", SECTION, text + words, "<", 1.0, _worst("reach", method, "max"), finding=SCHEDULE)
-        yield bound(
+        yield Claim(
+            f"f_i, {method}", SECTION, "bound", "<", 1.0, _worst("reach", method, "max"), text + words, finding=SCHEDULE
+        )
+        yield Claim(
             f"Lemma 2.4, {method}",
             "Vembu et al. Lemma 2.4",
-            lemma + words,
+            "bound",
             ">",
             0.0,
             _worst("Lemma 2.4", method, "min"),
+            lemma + words,
             finding=SCHEDULE,
         )
-        yield bound(
+        yield Claim(
             f"Proposition 2.3, {method}",
             "Vembu et al. Proposition 2.3",
-            f"the relative variance of f_i is at most exp(2/p) (largest share of the bound{words}",
+            "bound",
             "<",
             1.0,
             _worst("Proposition 2.3", method, "max"),
+            f"the relative variance of f_i is at most exp(2/p) (largest share of the bound{words}",
             finding=SCHEDULE,
         )
-    yield bound(
+    yield Claim(
         "schedule ends at 1",
         SECTION,
-        "the schedule beta_j = j / q, j < l = p ceil(R |theta|), rises to 1 (its largest beta)",
+        "bound",
         "<",
         1.0,
         _worst("largest beta", FORMULA, "max"),
+        "the schedule beta_j = j / q, j < l = p ceil(R |theta|), rises to 1 (its largest beta)",
         finding=SCHEDULE,
     )
-    yield bound(
+    yield Claim(
         "f_i, corrected",
         OWN,
-        text + "; schedule with l = ceil(q), beta_j = min(1, j / q))",
+        "bound",
         "<",
         1.0,
         _worst("reach", CORRECTED, "max"),
+        text + "; schedule with l = ceil(q), beta_j = min(1, j / q))",
         scale=1e-3,
     )
-    yield bound(
+    yield Claim(
         "Lemma 2.4, corrected",
         "Vembu et al. Lemma 2.4",
-        lemma + "; corrected schedule)",
+        "bound",
         ">",
         0.0,
         _worst("Lemma 2.4", CORRECTED, "min"),
+        lemma + "; corrected schedule)",
     )
 
 
 def _variance_claims():
-    yield bound(
+    yield Claim(
         "Proposition 2.3",
         "Vembu et al. Proposition 2.3",
-        "the relative variance of f_i is at most exp(2/p) (largest share of the bound; corrected schedule)",
+        "bound",
         "<",
         1.0,
         _worst("Proposition 2.3", CORRECTED, "max"),
+        "the relative variance of f_i is at most exp(2/p) (largest share of the bound; corrected schedule)",
     )
-    yield bound(
+    yield Claim(
         "sharper variance",
         OWN,
-        "the relative variance of f_i is at most sinh(1/p)^2 (largest share of the bound; corrected schedule)",
+        "bound",
         "<",
         1.0,
         _worst("sinh", CORRECTED, "max"),
+        "the relative variance of f_i is at most sinh(1/p)^2 (largest share of the bound; corrected schedule)",
         scale=0.01,
     )
-    yield observed(
+    yield Claim(
         "sharper variance is tight",
         OWN,
-        "no constant better than sinh(1/p)^2 holds for all spaces (largest share of it)",
+        "comparison",
         ">",
         0.99,
         _worst("sinh", CORRECTED, "max"),
+        "no constant better than sinh(1/p)^2 holds for all spaces (largest share of it)",
     )
-    yield observed(
+    yield Claim(
         "samples by sinh",
         OWN,
-        "with the same use of Chebyshev's inequality sinh(1/3)^2 takes more than 16 times fewer samples than exp(2/3) "
-        "(R |theta| = 8, epsilon = 0.1)",
+        "comparison",
         ">",
         16.0,
         _fold("Theorem 2.5", "sharper variance"),
+        "with the same use of Chebyshev's inequality sinh(1/3)^2 takes more than 16 times fewer samples than "
+        "exp(2/3) (R |theta| = 8, epsilon = 0.1)",
     )
-    yield observed(
+    yield Claim(
         "samples of Theorem 2.5",
         OWN,
-        "Theorem 2.5 asks for more than 1,000 times the samples that its guarantee needs by the span of "
-        "log-potentials, all of epsilon and the sharper variance (R |theta| = 8, epsilon = 0.1)",
+        "comparison",
         ">",
         1000.0,
         _fold("Theorem 2.5", "span"),
+        "Theorem 2.5 asks for more than 1,000 times the samples that its guarantee needs by the span of "
+        "log-potentials, all of epsilon and the sharper variance (R |theta| = 8, epsilon = 0.1)",
     )
-    yield observed(
+    yield Claim(
         "uniform averages and |Y|",
         SECTION,
-        "a bound for averages over uniform samples is not useful because it depends on |Y| (samples that 2^80 "
-        "structures need over those that 2^5 need, R |theta| = 4)",
+        "comparison",
         ">",
         1.0,
         _sizes_ratio,
+        "a bound for averages over uniform samples is not useful because it depends on |Y| (samples that 2^80 "
+        "structures need over those that 2^5 need, R |theta| = 4)",
         finding=HOEFFDING,
     )
 
@@ -335,29 +347,32 @@ def _sampling_claims():
         ("Theorem A.1", [TRUNCATED], "truncated chains of the length of Theorem B.2"),
         ("Theorem A.1, worst samples", [CONTAMINATED], "samples at exactly the distance that is allowed"),
     ):
-        yield bound(
+        yield Claim(
             id,
             f"Vembu et al. {id.split(',')[0]}",
-            f"an estimate is within a factor of 1 +- epsilon with probability 3/4 (share of runs; {words})",
+            "bound",
             ">",
             0.75,
             _coverage(*methods),
+            f"an estimate is within a factor of 1 +- epsilon with probability 3/4 (share of runs; {words})",
         )
-    yield bound(
+    yield Claim(
         "sharper plans",
         OWN,
-        "with the samples of the sharper bounds it still is (share of runs; exact, META and truncated samples)",
+        "bound",
         ">",
         0.75,
         _coverage(*(name for name in PLANS if name.startswith("sharper"))),
+        "with the samples of the sharper bounds it still is (share of runs; exact, META and truncated samples)",
     )
-    yield observed(
+    yield Claim(
         "adaptive plans",
         OWN,
-        "with samples by variances of pilot samples it is as well, although nothing proves it (share of runs)",
+        "comparison",
         ">",
         0.75,
         _coverage(*(name for name in PLANS if name.startswith("adaptive"))),
+        "with samples by variances of pilot samples it is as well, although nothing proves it (share of runs)",
     )
 
 
@@ -366,6 +381,8 @@ METHODS = [
     [TRUNCATED, 1.0],
     *([method, 2.1] for method in (FORMULA, WRITTEN)),
 ]
+
+CLAIMS = [*_schedule_claims(), *_variance_claims(), *_sampling_claims()]
 
 EXPERIMENT = Experiment(
     id="structured-schedule",
@@ -396,5 +413,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     caption=CAPTION,
     tolerances={"value": Tolerance(absolute=1e-9)},
-    claims=[*_schedule_claims(), *_variance_claims(), *_sampling_claims()],
+    claims=CLAIMS,
 )

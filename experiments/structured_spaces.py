@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.kinds import bound, identity
+from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Tolerance
 from thesis_cli.structured.catalogue import names, space
 from thesis_cli.structured.pairs import bit_rows
 from thesis_cli.studies.structured import brute_force, hamiltonian, subtree_formulas
@@ -233,8 +232,48 @@ FINDINGS = {
 
 
 def _sampler(id, source, statement):
-    return identity(id, source, f"{statement} {CHI}", 1.0, _uniform(id), scale=0.25)
+    return Claim(id, source, "identity", "=", 1.0, _uniform(id), f"{statement} {CHI}", scale=0.25)
 
+
+# fmt: off
+CLAIMS = [
+    Claim("sizes", "Vembu et al. 2.2", "identity", "=", 0.0, _largest("counts", "size over count, ln", error=1e-12),
+        "|Y| is known in all applications: sizes of the spaces are those of a count by definition (ln of the "
+        "ratio, furthest from 0)", scale=0.01),
+    Claim("number of cycles", TWO, "bound", "<", 1.0, _largest("counts", "size over |V|! |V|", error=1e-12),
+        "the cycles over subsets of V are fewer than |V|! |V| (largest ratio, 3 to 12 vertices)"),
+    Claim("reduction", "Vembu et al. Theorem 2.1", "identity", "=", 0.0, _largest("graphs", "share wrong", "twice"),
+        "G has a Hamiltonian cycle if and only if ln Z >= |V| ln(|V|! |V|), with psi over Sigma x Sigma and a "
+        f"symmetric adjacency matrix {WRONG}", finding=FINDINGS["reduction"], scale=0.01),
+    Claim("reduction, edges once", "Vembu et al. Theorem 2.1", "identity", "=", 0.0,
+        _largest("graphs", "share wrong", "once"),
+        f"G has a Hamiltonian cycle if and only if ln Z >= |V| ln(|V|! |V|), with psi over unordered pairs {WRONG}",
+        scale=0.01),
+    _sampler("hypercube", SECTION, "d unbiased coins are an exact uniform sample of the hypercube"),
+    _sampler("permutations", SECTION, "drawing positions without replacement is an exact uniform sample"),
+    _sampler("subtrees", SECTION, "subtrees sampled by counts of subtrees with a prefix are exactly uniform"),
+    _sampler("cycles", "Vembu et al. Corollary 2.2", "Hamiltonian cycles have an efficient uniform sampler"),
+    _sampler("cycle sets", "Vembu et al. Corollary 2.2", "cyclic permutations have an efficient uniform sampler"),
+    _sampler("partitions", "Vembu et al. 5", "equivalence relations have an efficient uniform sampler"),
+    Claim("equation 2", "Vembu et al. equation 2", "identity", "=", 0.0,
+        _largest("trees", "largest excess over the nonempty subtrees"),
+        "f(r) = 1 + prod f(c) is the number of subtrees rooted at r (largest excess over the nonempty subtrees)",
+        finding=FINDINGS["equation"], scale=0.5),
+    Claim("equation 2, empty tree", "Vembu et al. equation 2", "identity", "=", 1.0,
+        _largest("trees", "largest excess over the nonempty subtrees"),
+        "f(r) = 1 + prod f(c) counts the subtrees rooted at r and the empty tree (largest excess over the nonempty "
+        "subtrees)"),
+    Claim("prefixes", SECTION, "identity", "=", 1.0, _share_right("printed, anywhere", "printed, leaves"),
+        "prod f(v) - |L(T')| over the leaves v is the number of subtrees with T' as prefix (share of prefixes of "
+        "two leaves and more for which it is, under the better of two readings)", finding=FINDINGS["prefix"]),
+    Claim("prefixes, corrected", SECTION, "identity", "=", 1.0, _share_right("corrected"),
+        "the number of subtrees with T' as prefix is the product of f(c) over the children c that hang off T' "
+        "(share of prefixes of two leaves and more for which it is)"),
+    Claim("coins", SECTION, "identity", "=", 0.0, _furthest_coins,
+        "coins of success probability f(u) / f(v) for node u below v give a uniform subtree (total variation from "
+        "it, largest mean over random trees of one size)", finding=FINDINGS["coins"], scale=0.05),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="structured-spaces",
@@ -266,91 +305,5 @@ EXPERIMENT = Experiment(
     tolerances={"value": Tolerance(absolute=1e-12)},
     # what is left of sums that cancel is rounding noise
     rows=lambda cells: NOT_REPEATABLE if cells["part"] == "permanents" else None,
-    claims=[
-        identity(
-            "sizes",
-            "Vembu et al. 2.2",
-            "|Y| is known in all applications: sizes of the spaces are those of a count by definition (ln of the "
-            "ratio, furthest from 0)",
-            0.0,
-            _largest("counts", "size over count, ln", error=1e-12),
-            scale=0.01,
-        ),
-        bound(
-            "number of cycles",
-            TWO,
-            "the cycles over subsets of V are fewer than |V|! |V| (largest ratio, 3 to 12 vertices)",
-            "<",
-            1.0,
-            _largest("counts", "size over |V|! |V|", error=1e-12),
-        ),
-        identity(
-            "reduction",
-            "Vembu et al. Theorem 2.1",
-            f"G has a Hamiltonian cycle if and only if ln Z >= |V| ln(|V|! |V|), with psi over Sigma x Sigma and a "
-            f"symmetric adjacency matrix {WRONG}",
-            0.0,
-            _largest("graphs", "share wrong", "twice"),
-            finding=FINDINGS["reduction"],
-            scale=0.01,
-        ),
-        identity(
-            "reduction, edges once",
-            "Vembu et al. Theorem 2.1",
-            f"G has a Hamiltonian cycle if and only if ln Z >= |V| ln(|V|! |V|), with psi over unordered pairs {WRONG}",
-            0.0,
-            _largest("graphs", "share wrong", "once"),
-            scale=0.01,
-        ),
-        _sampler("hypercube", SECTION, "d unbiased coins are an exact uniform sample of the hypercube"),
-        _sampler("permutations", SECTION, "drawing positions without replacement is an exact uniform sample"),
-        _sampler("subtrees", SECTION, "subtrees sampled by counts of subtrees with a prefix are exactly uniform"),
-        _sampler("cycles", "Vembu et al. Corollary 2.2", "Hamiltonian cycles have an efficient uniform sampler"),
-        _sampler("cycle sets", "Vembu et al. Corollary 2.2", "cyclic permutations have an efficient uniform sampler"),
-        _sampler("partitions", "Vembu et al. 5", "equivalence relations have an efficient uniform sampler"),
-        identity(
-            "equation 2",
-            "Vembu et al. equation 2",
-            "f(r) = 1 + prod f(c) is the number of subtrees rooted at r (largest excess over the nonempty subtrees)",
-            0.0,
-            _largest("trees", "largest excess over the nonempty subtrees"),
-            finding=FINDINGS["equation"],
-            scale=0.5,
-        ),
-        identity(
-            "equation 2, empty tree",
-            "Vembu et al. equation 2",
-            "f(r) = 1 + prod f(c) counts the subtrees rooted at r and the empty tree (largest excess over the nonempty "
-            "subtrees)",
-            1.0,
-            _largest("trees", "largest excess over the nonempty subtrees"),
-        ),
-        identity(
-            "prefixes",
-            SECTION,
-            "prod f(v) - |L(T')| over the leaves v is the number of subtrees with T' as prefix (share of prefixes of "
-            "two leaves and more for which it is, under the better of two readings)",
-            1.0,
-            _share_right("printed, anywhere", "printed, leaves"),
-            finding=FINDINGS["prefix"],
-        ),
-        identity(
-            "prefixes, corrected",
-            SECTION,
-            "the number of subtrees with T' as prefix is the product of f(c) over the children c that hang off T' "
-            "(share of prefixes of two leaves and more for which it is)",
-            1.0,
-            _share_right("corrected"),
-        ),
-        identity(
-            "coins",
-            SECTION,
-            "coins of success probability f(u) / f(v) for node u below v give a uniform subtree (total variation from "
-            "it, largest mean over random trees of one size)",
-            0.0,
-            _furthest_coins,
-            finding=FINDINGS["coins"],
-            scale=0.05,
-        ),
-    ],
+    claims=CLAIMS,
 )

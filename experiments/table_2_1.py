@@ -150,17 +150,17 @@ FINDINGS = {
 def _entry(trick, quantity):
     difference = (trick, quantity) == GUMBEL_MEAN
     return Claim(
-        id=f"{trick} {quantity}",
-        source="Thesis Table 2.1",
-        statement=f"{trick}: the printed formula for the {quantity} agrees with simulation ("
+        f"{trick} {quantity}",
+        "Thesis Table 2.1",
+        "identity",
+        "=",
+        0.0 if difference else 1.0,
+        _against_printed(trick, quantity),
+        f"{trick}: the printed formula for the {quantity} agrees with simulation ("
         + ("simulated less formula, nats, " if difference else "simulated over formula, ")
         + f"at the Z where it is furthest from {0 if difference else 1})",
-        published=0.0 if difference else 1.0,
-        relation="=",
-        scale=0.1,
-        measure=_against_printed(trick, quantity),
         finding=FINDINGS.get((trick, quantity), ""),
-        kind="identity",
+        scale=0.1,
     )
 
 

@@ -14,8 +14,7 @@ from math import log10
 import numpy as np
 
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Reading
-from thesis_cli.reproduction.measuring import furthest
-from thesis_cli.reproduction.shorthand import measured, printed
+from thesis_cli.reproduction.measuring import furthest, measured, printed
 from thesis_cli.studies.synthesis import gains
 from thesis_cli.studies.synthesis.guided_searches import SOURCE, plan, run
 from thesis_cli.studies.synthesis.published_speedups import TABLE_5_1
@@ -76,14 +75,14 @@ def _speedups():
             )
     (beam,) = TABLE_5_1["beam"]
     yield Claim(
-        id="Beam, 20%",
-        source="Thesis Table 5.1",
-        statement="the decoder makes Beam more than 3.4 times as fast at T = 3 (log10 of the speedup until 20% of the "
-        "tasks are solved)",
-        published=log10(beam.speedup),
-        relation=">",
-        measure=measured(gains.gain_at_least, "beam", beam.share, log10(beam.speedup)),
-        kind="published",
+        "Beam, 20%",
+        "Thesis Table 5.1",
+        "published",
+        ">",
+        log10(beam.speedup),
+        measured(gains.gain_at_least, "beam", beam.share, log10(beam.speedup)),
+        "the decoder makes Beam more than 3.4 times as fast at T = 3 (log10 of the speedup until 20% of the tasks "
+        "are solved)",
     )
 
 
@@ -91,62 +90,62 @@ def _faster():
     named = {search: TABLE_5_1[search][0].search for search in SOURCE} | STAND_INS
     for search, name in named.items():
         yield Claim(
-            id=f"{search}, faster",
-            source="Thesis 5.5.1",
-            statement=f"the network makes {name} faster at T = 3 (mean over tasks of the log10 of the speedup)",
-            published=0.0,
-            relation=">",
-            measure=measured(gains.mean_gain, search),
-            kind="comparison",
+            f"{search}, faster",
+            "Thesis 5.5.1",
+            "comparison",
+            ">",
+            0.0,
+            measured(gains.mean_gain, search),
+            f"the network makes {name} faster at T = 3 (mean over tasks of the log10 of the speedup)",
         )
     dfs, add = SOURCE
     yield Claim(
-        id="an order of magnitude",
-        source="Thesis 5.1",
-        statement="guiding a search by a network is an order of magnitude faster than standard techniques (Sort and "
-        "add with the network against DFS without; T = 3, mean over tasks of the log10 of the speedup)",
-        published=1.0,
-        relation=">",
-        measure=measured(gains.mean_faster, add, dfs),
+        "an order of magnitude",
+        "Thesis 5.1",
+        "comparison",
+        ">",
+        1.0,
+        measured(gains.mean_faster, add, dfs),
+        "guiding a search by a network is an order of magnitude faster than standard techniques (Sort and add with "
+        "the network against DFS without; T = 3, mean over tasks of the log10 of the speedup)",
         reading=TENFOLD,
-        kind="comparison",
     )
     yield Claim(
-        id="an order of magnitude over Beam",
-        source="Thesis 5.1",
-        statement="guiding a search by a network is orders of magnitude faster than an approach by recurrent networks "
-        "(Sort and add with the network against Beam with the decoder; T = 3, mean over tasks of the log10 of the "
-        "ratio of processor seconds here)",
-        published=1.0,
-        relation=">",
-        measure=measured(gains.mean_slower, "beam", add),
+        "an order of magnitude over Beam",
+        "Thesis 5.1",
+        "comparison",
+        ">",
+        1.0,
+        measured(gains.mean_slower, "beam", add),
+        "guiding a search by a network is orders of magnitude faster than an approach by recurrent networks (Sort "
+        "and add with the network against Beam with the decoder; T = 3, mean over tasks of the log10 of the ratio "
+        "of processor seconds here)",
         finding="5.5.3, beam search",
         reading=TENFOLD,
-        kind="comparison",
     )
     for search in SOURCE:
         yield Claim(
-            id=f"{search}, tenfold",
-            source="Thesis 5.7",
-            statement="for many programs the network improves the runtime by 1 to 3 orders of magnitude (share of "
-            f"tasks of T = 3 that {named[search]} solves at least 10 times as fast)",
-            published=0.2,
-            relation=">",
-            measure=measured(gains.gaining, search, 10.0),
+            f"{search}, tenfold",
+            "Thesis 5.7",
+            "comparison",
+            ">",
+            0.2,
+            measured(gains.gaining, search, 10.0),
+            "for many programs the network improves the runtime by 1 to 3 orders of magnitude (share of tasks of T "
+            f"= 3 that {named[search]} solves at least 10 times as fast)",
             reading=MANY,
-            kind="comparison",
         )
     for search in SOURCE.values():
         yield Claim(
-            id=f"today's {search}, faster",
-            source=PROJECT,
-            statement=f"the network makes this project's {search} faster at T = 3, the call of the network included "
-            "(mean over tasks of the log10 of the speedup)",
-            published=0.0,
-            relation=">",
-            measure=measured(gains.mean_gain, search),
+            f"today's {search}, faster",
+            PROJECT,
+            "comparison",
+            ">",
+            0.0,
+            measured(gains.mean_gain, search),
+            f"the network makes this project's {search} faster at T = 3, the call of the network included (mean "
+            "over tasks of the log10 of the speedup)",
             finding=TODAY.get(search, ""),
-            kind="comparison",
         )
 
 
@@ -182,14 +181,14 @@ def _orders():
     dfs, add = SOURCE
     for share in SHARES:
         yield Claim(
-            id=f"Sort and add over DFS, {share:.0%}",
-            source="Thesis 5.5.1",
-            statement="the network gains more with Sort and add than with DFS at T = 3 (difference of the log10 of "
-            f"the speedups until {share:.0%} of the tasks are solved)",
-            published=0.0,
-            relation=">",
-            measure=measured(gains.difference, add, dfs, share),
-            kind="comparison",
+            f"Sort and add over DFS, {share:.0%}",
+            "Thesis 5.5.1",
+            "comparison",
+            ">",
+            0.0,
+            measured(gains.difference, add, dfs, share),
+            "the network gains more with Sort and add than with DFS at T = 3 (difference of the log10 of the "
+            f"speedups until {share:.0%} of the tasks are solved)",
         )
     for slow, fast, names in (
         ("beam", dfs, "Beam takes longer than DFS"),
@@ -197,25 +196,24 @@ def _orders():
         ("deductive", dfs, "the deductive search takes longer than DFS, as lambda^2 does"),
     ):
         yield Claim(
-            id=f"{slow} and {fast}",
-            source="Thesis Table 5.1, DeepCoder",
-            statement=f"with the network, {names} (T = 3; mean over tasks of the log10 of the ratio of processor "
-            "seconds here)",
-            published=0.0,
-            relation=">",
-            measure=measured(gains.mean_slower, slow, fast),
-            kind="comparison",
+            f"{slow} and {fast}",
+            "Thesis Table 5.1, DeepCoder",
+            "comparison",
+            ">",
+            0.0,
+            measured(gains.mean_slower, slow, fast),
+            f"with the network, {names} (T = 3; mean over tasks of the log10 of the ratio of processor seconds here)",
         )
     yield Claim(
-        id=f"{FEW} tasks",
-        source="Thesis 5.5.1",
-        statement=f"{FEW} of the 500 tasks do not change Table 5.1 significantly (log10 of the speedups of DFS and "
-        f"Sort and add on {FEW} tasks less that on the other 400)",
-        published=0.0,
-        relation="=",
-        measure=_changes,
+        f"{FEW} tasks",
+        "Thesis 5.5.1",
+        "comparison",
+        "=",
+        0.0,
+        _changes,
+        f"{FEW} of the 500 tasks do not change Table 5.1 significantly (log10 of the speedups of DFS and Sort and "
+        f"add on {FEW} tasks less that on the other 400)",
         scale=log10(2),
-        kind="comparison",
     )
 
 
@@ -223,6 +221,8 @@ def not_repeatable(row):
     """A timeout ended the search: only `smt` has one."""
     return NOT_REPEATABLE if row["stopped"] == "timeout" else None
 
+
+CLAIMS = [*_speedups(), *_faster(), *_baselines(), *_orders()]
 
 EXPERIMENT = Experiment(
     id="table-5-1",
@@ -235,6 +235,6 @@ EXPERIMENT = Experiment(
     plot=plot,
     tolerances={"seconds": NOT_REPEATABLE, "call": NOT_REPEATABLE},
     rows=not_repeatable,
-    claims=[*_speedups(), *_faster(), *_baselines(), *_orders()],
+    claims=CLAIMS,
     caption=CAPTION,
 )

@@ -115,6 +115,23 @@ def _not_repeatable(row):
     return NOT_REPEATABLE if row["solver"] == "smt" and not row["found"] else None
 
 
+# fmt: off
+CLAIMS = [
+    *(
+        Claim(f"listing, {shown.where}",
+            f"Thesis {'D.1, ' if shown.where.startswith('Program') else ''}{shown.where}", "published", "=", 1.0,
+            _fits(shown.name),
+            f"the listing of {shown.where} (`{shown.name}`), as printed, gives its printed example (1: it does, 0: "
+            "it does not)", finding=FINDINGS.get(shown.name, ""))
+        for shown in SHOWN
+        if shown.printed and shown.example
+    ),
+    Claim("solved", "Thesis 5.7, D.1", "comparison", "=", 1.0, _solved,
+        "problems of programming competitions can be solved with a program of the language (share of the nine that "
+        "a search solves from five examples, in no more lines than shown)"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="table-d-1",
     title="The programs of appendix D.1: as printed, and as every solver finds them",
@@ -136,33 +153,7 @@ EXPERIMENT = Experiment(
     plot=plot,
     tolerances={"seconds": NOT_REPEATABLE},
     rows=_not_repeatable,
-    claims=[
-        *(
-            Claim(
-                id=f"listing, {shown.where}",
-                source=f"Thesis {'D.1, ' if shown.where.startswith('Program') else ''}{shown.where}",
-                statement=f"the listing of {shown.where} (`{shown.name}`), as printed, gives its printed example (1: "
-                "it does, 0: it does not)",
-                published=1.0,
-                relation="=",
-                measure=_fits(shown.name),
-                kind="published",
-                finding=FINDINGS.get(shown.name, ""),
-            )
-            for shown in SHOWN
-            if shown.printed and shown.example
-        ),
-        Claim(
-            id="solved",
-            source="Thesis 5.7, D.1",
-            statement="problems of programming competitions can be solved with a program of the language (share of the "
-            "nine that a search solves from five examples, in no more lines than shown)",
-            published=1.0,
-            relation="=",
-            measure=_solved,
-            kind="comparison",
-        ),
-    ],
+    claims=CLAIMS,
     caption="Processor seconds in which each solver finds a program for the nine tasks of appendix D.1 and for that "
     "of Figure 5.1, from five examples, with at most as many lines as the program that the thesis shows; hollow marks "
     "are searches that found none in 20 s. The printed listing and its example are lost in one case, and two listings "

@@ -176,6 +176,38 @@ CAPTION = (
     "points so wide apart are few; and the plane is not compact, as Theorem 10 asks."
 )
 
+# fmt: off
+CLAIMS = [
+    Claim("norm", "Thesis eq. C.7", "bound", "<", 1.0, _norm,
+        "the sum of the absolute weights that Algorithm 2 releases under a bound C is at most C (largest ratio to "
+        "C)", scale=0.01),
+    Claim("raw norm", "Thesis 4.4", "comparison", ">", 0.0, _growth("norm", ["raw"], False),
+        "Algorithm 2 does not bound the sum of absolute weights: with M = sqrt(N) the sum is larger for the "
+        "largest table than for the smallest (least ln ratio of all epsilons)"),
+    Claim("consistent", "Thesis Theorem 13", "comparison", "<", -math.log(2), _growth("distance", HELD, True),
+        "bounded weights stay consistent for the embedding of X: the distance tends to 0 (ln of the distance for "
+        "the largest table over that for the smallest, the largest of all epsilons and bounds)", reading=HALVED),
+    *(
+        Claim(f"consistent, {f}, {name}", "Thesis eq. C.8", "comparison", "<", -math.log(2), _growth(f, [name], True),
+            f"weights whose absolute values sum to at most {name} are consistent for f(X), f the {f}: the distance "
+            "to its embedding tends to 0 (ln of the distance for the largest table over that for the smallest, the "
+            "largest of all epsilons)", reading=HALVED)
+        for f in FUNCTIONS
+        for name in BOUNDS
+    ),
+    Claim("raw weights, product", "Thesis 4.4", "comparison", ">", 0.0, _growth("product", ["raw"], True),
+        "a bound on absolute weights may be needed: with raw weights the distance to the embedding of f(X), f the "
+        "product, is larger for the largest table than for the smallest at some epsilon (largest ln ratio)"),
+    Claim("much noise", "beyond the source", "comparison", "<", 0.0, _paired("distance", HELD, 0.01, True),
+        "at epsilon = 0.01 bounded weights are nearer to the embedding of X than raw ones with the same noise (ln "
+        "ratio of the distances, mean over N, the largest of all bounds)"),
+    Claim("little noise", "beyond the source", "comparison", ">", 0.0, _paired("distance", HELD, 1.0, False),
+        "at epsilon = 1 bounded weights have a price, as few points so wide apart do not represent X by positive "
+        "weights: with every bound the release is further from the embedding of X than with raw weights (ln ratio "
+        "of the distances, mean over N, the least of all bounds)"),
+]
+# fmt: on
+
 EXPERIMENT = Experiment(
     id="theorem-13",
     title="Theorem 13: bounded weights (seeded noise: NOT PRIVATE)",
@@ -189,86 +221,5 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     caption=CAPTION,
-    claims=[
-        Claim(
-            id="norm",
-            source="Thesis eq. C.7",
-            statement="the sum of the absolute weights that Algorithm 2 releases under a bound C is at most C "
-            "(largest ratio to C)",
-            published=1.0,
-            relation="<",
-            measure=_norm,
-            kind="bound",
-            scale=0.01,
-        ),
-        Claim(
-            id="raw norm",
-            source="Thesis 4.4",
-            statement="Algorithm 2 does not bound the sum of absolute weights: with M = sqrt(N) the sum is larger for "
-            "the largest table than for the smallest (least ln ratio of all epsilons)",
-            published=0.0,
-            relation=">",
-            measure=_growth("norm", ["raw"], False),
-            kind="comparison",
-        ),
-        Claim(
-            id="consistent",
-            source="Thesis Theorem 13",
-            statement="bounded weights stay consistent for the embedding of X: the distance tends to 0 (ln of the "
-            "distance for the largest table over that for the smallest, the largest of all epsilons and bounds)",
-            published=-math.log(2),
-            relation="<",
-            measure=_growth("distance", HELD, True),
-            reading=HALVED,
-            kind="comparison",
-        ),
-        *(
-            Claim(
-                id=f"consistent, {f}, {name}",
-                source="Thesis eq. C.8",
-                statement=f"weights whose absolute values sum to at most {name} are consistent for f(X), f the {f}: "
-                "the distance to its embedding tends to 0 (ln of the distance for the largest table over that for the "
-                "smallest, the largest of all epsilons)",
-                published=-math.log(2),
-                relation="<",
-                measure=_growth(f, [name], True),
-                reading=HALVED,
-                kind="comparison",
-            )
-            for f in FUNCTIONS
-            for name in BOUNDS
-        ),
-        Claim(
-            id="raw weights, product",
-            source="Thesis 4.4",
-            statement="a bound on absolute weights may be needed: with raw weights the distance to the embedding of "
-            "f(X), f the product, is larger for the largest table than for the smallest at some epsilon (largest ln "
-            "ratio)",
-            published=0.0,
-            relation=">",
-            measure=_growth("product", ["raw"], True),
-            kind="comparison",
-        ),
-        Claim(
-            id="much noise",
-            source="beyond the source",
-            statement="at epsilon = 0.01 bounded weights are nearer to the embedding of X than raw ones with the same "
-            "noise (ln ratio of the distances, mean over N, the largest of all bounds)",
-            published=0.0,
-            relation="<",
-            measure=_paired("distance", HELD, 0.01, True),
-            kind="comparison",
-        ),
-        Claim(
-            id="little noise",
-            source="beyond the source",
-            statement="at epsilon = 1 bounded weights have a price, as few points so wide apart do not represent X by "
-            "positive weights: with every bound the release is further from the embedding of X than with raw weights "
-            "(ln ratio of the distances, mean over N, the least of all bounds)",
-            published=0.0,
-            relation=">",
-            measure=_paired("distance", HELD, 1.0, False),
-            kind="comparison",
-        ),
-    ],
+    claims=CLAIMS,
 )

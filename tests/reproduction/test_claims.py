@@ -1,8 +1,10 @@
 import csv
 import dataclasses
+import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -18,7 +20,7 @@ def experiment(*claims):
 
 def claim(relation, published, value, error=0.0, kind="comparison", **more):
     measure = lambda frame: None if value is None else Measurement(value, error)  # noqa: E731
-    return Claim("c", "s", "statement", published, relation, measure, kind=kind, **more)
+    return Claim("c", "s", kind, relation, published, measure, "statement", **more)
 
 
 def verdict(folder, *claims):
@@ -96,7 +98,7 @@ def test_errors_of_a_measurement(tmp_path):
 
     def row(**errors):
         measure = lambda frame: Measurement(1.05, **errors)  # noqa: E731
-        return verdict(tmp_path, Claim("c", "s", "t", 1.0, "=", measure, kind="identity"))
+        return verdict(tmp_path, Claim("c", "s", "identity", "=", 1.0, measure, "t"))
 
     assert (row(error=0.06).verdict, row(error=0.06).detects) == ("holds", 0.06)
     assert row(error=0.04).verdict == "does not hold"
@@ -105,6 +107,11 @@ def test_errors_of_a_measurement(tmp_path):
     weak = row(standard_error=0.012, weakest=0.03)
     assert (weak.error, weak.detects, weak.verdict) == (pytest.approx(0.06), pytest.approx(0.15), "consistent")
     assert row(standard_error=0.005, weakest=0.03).verdict == "does not hold"
+
+
+def test_a_measurement_has_numbers_that_json_can_hold():
+    found = Measurement(np.int64(3), np.float32(0.5))
+    assert json.dumps([found.value, found.standard_error]) == "[3, 0.5]"
 
 
 def test_the_furthest_number_is_the_one_that_misses_by_most_standard_errors():
@@ -141,7 +148,7 @@ def test_without_a_result_nothing_was_run(tmp_path):
 
 def test_a_claim_that_cannot_read_its_result_is_one_line(tmp_path):
     (tmp_path / "e.csv").write_text("x\n1\n")
-    broken = Claim("c", "s", "statement", 1.0, "=", lambda frame: frame.missing, kind="identity")
+    broken = Claim("c", "s", "identity", "=", 1.0, lambda frame: frame.missing, "statement")
     with pytest.raises(WorkFailed, match=r"'c' of e failed .*--refresh"):
         judge(experiment(broken), tmp_path)
 

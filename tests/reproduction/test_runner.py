@@ -63,11 +63,10 @@ EXPERIMENT = Experiment(
     presets={"quick": {"count": 4, "pause": 0}, "paper": {"count": 8, "pause": 0.1}},
     tasks=tasks, run=run, plot=plot,
     claims=[
-        Claim("mean", "none", "the mean is 0", 0.0, "=",
-              lambda f: Measurement(f.x.mean(), f.x.std() / len(f) ** 0.5),
-              scale=9.0, kind="identity"),
-        Claim("wrong", "none", "the mean is 9", 9.0, "=", lambda f: Measurement(f.x.mean()),
-              finding="some finding", kind="identity"),
+        Claim("mean", "none", "identity", "=", 0.0, lambda f: Measurement(f.x.mean(), f.x.std() / len(f) ** 0.5),
+              "the mean is 0", scale=9.0),
+        Claim("wrong", "none", "identity", "=", 9.0, lambda f: Measurement(f.x.mean()), "the mean is 9",
+              finding="some finding"),
     ],
     caption="Draws against their number.",
 )

@@ -6,16 +6,14 @@ of random models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from thesis_cli.reproduction.experiment import Measurement
+from thesis_cli.reproduction.experiment import Measure, Measurement
 from thesis_cli.reproduction.measuring import lowest
 from thesis_cli.studies.perturbation.error_summary import ROUNDING
-
-Measure = Callable[[pd.DataFrame], Measurement | None]
 
 Range = tuple[float, float]
 

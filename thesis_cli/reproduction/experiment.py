@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 from thesis_cli.base.errors import InputError
@@ -35,6 +36,15 @@ class Measurement:
     error: float = 0.0
     weakest: float = 0.0
 
+    def __post_init__(self) -> None:
+        for name in ("value", "standard_error", "error", "weakest"):
+            number = getattr(self, name)  # of NumPy, perhaps, which JSON cannot hold
+            object.__setattr__(self, name, int(number) if isinstance(number, Integral) else float(number))
+
+
+Measure = Callable[["pd.DataFrame"], Measurement | None]
+"""Result -> measurement; None if this preset has no row that bears on the statement."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -50,9 +60,6 @@ class Reading:
     width: float
 
 
-Kind = Literal["identity", "bound", "comparison", "published"]
-
-
 @dataclass(frozen=True)
 class Claim:
     """A statement of a source that a result can confirm or contradict.
@@ -61,31 +68,32 @@ class Claim:
     ----------
     id : name of the claim, unique within the experiment.
     source : section, equation, table or figure that makes the statement.
-    statement : the statement in one line.
+    kind : `identity` (an equality that is proven), `bound` (an inequality that is proven),
+        `comparison` (an observation of what is larger, better, or tends to what), or `published` (a
+        number that a source prints or plots).
+    relation : whether the measured number is equal to the published one, above it or below it.
     published : the number that the statement gives.
-    relation : whether the measured number is equal to it, above it or below it.
     measure : result -> measurement; None if this preset has no such row.
+    statement : the statement in one line.
     rounding : half a unit of the last digit that the source prints.
     finding : heading of docs/errata.md with the evidence, if the statement does not hold.
     scale : deviation that the statement must tell from none. None for a tenth of `published` in an
         equality; an inequality then holds only if it is strict.
-    kind : `identity` (an equality that is proven), `bound` (an inequality that is proven),
-        `comparison` (an observation of what is larger, better, or tends to what), or `published` (a
-        number that a source prints or plots).
     reading : what vague words are taken to mean, if there are any.
     """
 
     id: str
     source: str
-    statement: str
-    published: float
+    kind: Literal["identity", "bound", "comparison", "published"]
     relation: Literal["=", ">", "<"]
-    measure: Callable[[pd.DataFrame], Measurement | None]
+    published: float
+    measure: Measure
+    statement: str
+    _: KW_ONLY
     rounding: float = 0.0
     finding: str = ""
     scale: float | None = None
-    kind: Kind = field(kw_only=True)
-    reading: Reading | None = field(default=None, kw_only=True)
+    reading: Reading | None = None
 
     @property
     def allowance(self) -> float:

@@ -1,11 +1,21 @@
-"""Measurements of claims that many numbers bear on."""
+"""Measurements that several experiments make, and claims about printed times."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from math import log10
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thesis_cli.reproduction.experiment import Measurement
+from thesis_cli.reproduction.experiment import Claim, Measure, Measurement
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FACTOR = 2.0
+"""Factor between a printed time and the nearest one that is told from it."""
 
 
 def furthest(values: ArrayLike, standard_errors: ArrayLike, expected: ArrayLike = 0.0) -> Measurement:
@@ -37,3 +47,40 @@ def lowest(values: ArrayLike, standard_errors: ArrayLike, sign: float = 1.0) -> 
         return None
     at = int((sign * numbers / errors).argmin())
     return Measurement(float(numbers[at]), float(errors[at]), weakest=float(errors.max()))
+
+
+def measured(function: Callable[..., tuple[float, float] | None], *what: Any) -> Measure:
+    """The measurement of a function that gives a number and its standard error, or None, for a result
+    and `what`."""
+
+    def measure(frame: pd.DataFrame) -> Measurement | None:
+        found = function(frame, *what)
+        return None if found is None else Measurement(*found)
+
+    return measure
+
+
+def printed(
+    name: str, source: str, statement: str, number: float, unit: float, measure: Measure, finding: str = ""
+) -> Claim:
+    """The claim that a time or a ratio is as printed.
+
+    Parameters
+    ----------
+    name : id of the claim.
+    number : as printed.
+    unit : of its last digit.
+    measure : measures its log10.
+    """
+    return Claim(
+        name,
+        source,
+        "published",
+        "=",
+        log10(number),
+        measure,
+        statement,
+        rounding=log10(1 + unit / 2 / number),
+        scale=log10(FACTOR),
+        finding=finding,
+    )

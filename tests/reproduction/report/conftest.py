@@ -17,8 +17,8 @@ from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, N
 EXPERIMENT = Experiment(
     "{0}", "{0}, drawn", "Thesis 4.3, Lemma 1", 1, {{"paper": {{}}}}, lambda s: [], lambda seed: None, lambda f: None,
     claims=[
-        Claim("mean", "Thesis 4.3, Lemma 1", "the mean is 1", 1.0, "=",
-              lambda f: Measurement(float(f.x.mean()), 0.01), finding="2.3, the mean", kind="identity")
+        Claim("mean", "Thesis 4.3, Lemma 1", "identity", "=", 1.0, lambda f: Measurement(f.x.mean(), 0.01),
+              "the mean is 1", finding="2.3, the mean")
     ],
     tolerances={{"x": Tolerance(1e-3), "seconds": NOT_REPEATABLE}},
 )

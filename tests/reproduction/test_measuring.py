@@ -2,7 +2,7 @@ from math import log10
 
 import pytest
 
-from thesis_cli.reproduction.shorthand import measured, printed
+from thesis_cli.reproduction.measuring import measured, printed
 
 
 def test_a_measurement_has_a_number_and_its_standard_error_or_nothing():
