@@ -14,7 +14,7 @@ STAMP := .venv/installed-$(subst $(COMMA),-,$(EXTRAS))
 COMPILED := .venv/compiled
 INSTALL_ARGS := -c constraints.txt -e '.[$(EXTRAS)]'
 
-.PHONY: install test test-nn test-long lint docs reproduce-quick reproduce-all report tables cps1988 tasks picture prior published models families silhouettes held-out weights other-weights bench peers constraints wheel axe clean
+.PHONY: install test test-nn test-long lint docs reproduce-quick reproduce-all report tables cps1988 tasks pictures prior published models families silhouettes held-out weights other-weights bench peers constraints wheel axe clean
 
 install: $(STAMP) $(if $(filter no,$(COMPILE)),,$(COMPILED))
 
@@ -93,9 +93,13 @@ cps1988: install
 tasks: install
 	$(BIN)/python -m thesis_cli.studies.synthesis.thesis_programs data/tasks
 
-# The picture of the join in docs/synthesize.md.
-picture: install
+# Pictures of the README and of docs/synthesize.md. Noise of a release cannot be seeded, so docs/release.png changes.
+pictures: install
 	$(BIN)/python -m thesis_cli.studies.synthesis.join_picture docs/join.png
+	$(BIN)/thesis-cli spin-glass --size 10x10 --samples 200 --seed 1 --out results/runs/picture.csv --figure results/runs/bounds.png
+	rm -f results/runs/release.csv results/runs/release.json
+	$(BIN)/thesis-cli dp-release data/tables/people.csv --schema data/tables/people.toml --epsilon 1 --delta 1e-6 --ledger results/runs/picture-ledger.jsonl --out results/runs/release.csv --figure results/runs/release.png
+	cp results/runs/bounds.png results/runs/release.png docs/
 
 # What a search without a network tries first: counted in a corpus.
 prior: install

@@ -17,7 +17,7 @@ from thesis_cli.reproduction import costs
 from thesis_cli.reproduction.registry import Checkout
 from thesis_cli.studies.learning import silhouettes
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 NOTEBOOK = ROOT / "docs" / "tour.ipynb"
 
 

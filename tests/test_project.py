@@ -25,6 +25,18 @@ def test_every_dependency_is_pinned():
     assert names <= pinned
 
 
+def test_the_citation_is_of_this_version():
+    import tomllib
+
+    import yaml
+
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()  # what the format requires
+    assert (citation["title"], citation["version"]) == (project["name"], project["version"])
+    assert citation["version"] in (ROOT / "CHANGELOG.md").read_text()
+
+
 def test_every_finding_has_its_heading_in_the_errata():
     headings = {line.removeprefix("## ") for line in (ROOT / "docs/errata.md").read_text().splitlines()}
     for path in Checkout(ROOT).files().values():
