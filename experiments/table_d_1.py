@@ -11,6 +11,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN
 from thesis_cli.studies.synthesis.timing import timed, within
 from thesis_cli.synthesis import prior
@@ -97,10 +98,6 @@ def _title(rows):
     return f"{row['where']}, {row.program}\n{row.lines} lines{note}{shorter}"
 
 
-def _fits(name):
-    return lambda frame: Measurement(frame[frame.program == name].fits.iloc[0]) if name in set(frame.program) else None
-
-
 def _solved(frame):
     """Share of the programs of D.1 for which a solver found a program of at most as many lines."""
     return Measurement(_shortest(frame).notna().mean())
@@ -120,7 +117,7 @@ CLAIMS = [
     *(
         Claim(f"listing, {shown.where}",
             f"Thesis {'D.1, ' if shown.where.startswith('Program') else ''}{shown.where}", "published", "=", 1.0,
-            _fits(shown.name),
+            select(program=shown.name).number("fits").read(),
             f"the listing of {shown.where} (`{shown.name}`), as printed, gives its printed example (1: it does, 0: "
             "it does not)", finding=FINDINGS.get(shown.name, ""))
         for shown in SHOWN

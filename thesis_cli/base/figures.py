@@ -155,3 +155,19 @@ def difference(old: bytes, new: bytes) -> str:
 def nice(value: float) -> str:
     """Four digits, for a table."""
     return f"{value:.4g}" if math.isfinite(value) else "-"
+
+
+def marks(axes: Axes, x: Any, rows: Any, fmt: str = "o", **style: Any) -> None:
+    """Draw the `value` of rows with bars of two of its `standard_error`."""
+    axes.errorbar(x, rows.value, yerr=2 * rows.standard_error, fmt=fmt, **style)
+
+
+def diagonal(axes: Axes, top: float) -> None:
+    """Draw a thin line behind the data on which both coordinates are equal, from 0 to `top`."""
+    axes.plot([0, top], [0, top], color="#999999", linewidth=0.8, zorder=0)
+
+
+def legend_below(figure: Figure, axes: Axes, columns: int) -> Figure:
+    """Put the legend of one panel below all of them; returns the figure."""
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncol=columns)
+    return figure

@@ -6,8 +6,9 @@ Most measures select rows of a result and reduce them to one number:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from math import log10
 from typing import TYPE_CHECKING, Any
 
@@ -255,3 +256,45 @@ def printed(
         scale=log10(FACTOR),
         finding=finding,
     )
+
+
+def measure(function: Callable[..., Measurement | tuple[float, float] | None]) -> Callable[..., Measure]:
+    """Decorator that makes of f(result, *what) a function of `what` that gives a measure; f may return a
+    number and its standard error."""
+
+    @wraps(function)
+    def given(*what: Any, **named: Any) -> Measure:
+        def of(frame: pd.DataFrame) -> Measurement | None:
+            found = function(frame, *what, **named)
+            return Measurement(*found) if isinstance(found, tuple) else found
+
+        return of
+
+    return given
+
+
+def pooled_by(*keys: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Change of rows to the means of independent numbers that agree in some columns."""
+
+    def means(found: pd.DataFrame) -> pd.DataFrame:
+        groups = found.assign(square=found["standard_error"] ** 2).groupby(list(keys), sort=False)
+        errors = groups["square"].sum() ** 0.5 / groups.size()
+        return groups["value"].mean().to_frame().assign(standard_error=errors).reset_index()
+
+    return means
+
+
+def labelled(found: Any, columns: Sequence[str] | None = None, /, **task: Any) -> pd.DataFrame:
+    """A table of rows whose first columns say which task they belong to."""
+    import pandas as pd
+
+    frame = pd.DataFrame(found, columns=columns)
+    for column, content in reversed(task.items()):
+        frame.insert(0, column, content)
+    return frame
+
+
+def quotient(top: Any, top_error: Any, bottom: Any, bottom_error: Any) -> tuple[Any, Any]:
+    """Ratios of independent numbers, and their standard errors."""
+    ratio = top / bottom
+    return ratio, ratio * np.hypot(top_error / top, bottom_error / bottom)
