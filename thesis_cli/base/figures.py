@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from thesis_cli.base.files import write_atomic
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -91,6 +92,11 @@ def label(axes: Axes, x: str, y: str, title: str = "") -> None:
     axes.set_ylabel(y)
     if title:
         axes.set_title(title)
+
+
+def marks(axes: Axes, rows: pd.DataFrame, x: str, fmt: str = "-o", **options: Any) -> None:
+    """Numbers of a table (`value`) over a column, with bars of two standard errors."""
+    axes.errorbar(rows[x], rows["value"], 2 * rows["standard_error"], fmt=fmt, **options)
 
 
 def render(plot: Callable[[], Figure], kinds: Sequence[str] = ("png", "pdf"), origin: str = "") -> dict[str, bytes]:

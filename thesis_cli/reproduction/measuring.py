@@ -180,9 +180,10 @@ def _numbers(found: pd.DataFrame) -> pd.DataFrame:
 
 def _pairs(first: pd.DataFrame, second: pd.DataFrame, on: tuple[str, ...]) -> pd.DataFrame:
     """Rows of both, side by side; a number of the second has the suffix `_other`."""
-    if not on:
-        return first.merge(_numbers(second), how="cross", suffixes=("", "_other"))
-    return first.merge(second[[*on, "value", "standard_error"]], on=list(on), suffixes=("", "_other"))
+    others = {name: f"{name}_other" for name in ("value", "standard_error")}
+    first = first.drop(columns=list(others.values()), errors="ignore")
+    second = second[[*on, *others]].rename(columns=others)
+    return first.merge(second, on=list(on)) if on else first.merge(second, how="cross")
 
 
 def _at(found: pd.DataFrame, place: int, error: float = 0.0, weakest: bool = True) -> Measurement:
