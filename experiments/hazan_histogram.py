@@ -31,7 +31,7 @@ def _histogram(ax, frame, coupling):
     rows = rows[rows.coupling == coupling]
     for colour, count in zip(COLOURS, COUNTS, strict=False):
         part = rows[(rows["count"] == count) & (rows.value > 0)]
-        marks(ax, part["at"], part, color=colour, label=f"$M$ = {count}")
+        marks(ax, part, "at", "o", color=colour, label=f"$M$ = {count}")
         sigma = (part["at"] / part.units).iloc[-1]
         r = np.linspace(0, 4 * sigma, 100)
         laws = {

@@ -191,7 +191,7 @@ def _plot_orders(ax, rows):
 
 def _plot_programs(ax, rows):
     cost = rows[rows.what.str.startswith("cost")]
-    marks(ax, cost.length, cost, "o-", color=COLOURS[2], label="total cost")
+    marks(ax, cost, "length", color=COLOURS[2], label="total cost")
     loss = rows[rows.what.str.startswith("Rank")]
     ax.plot(loss.length, loss.value, "s--", color=COLOURS[0], label="Rank loss")
     ax.axhline(1, color="0.5", linewidth=0.8)

@@ -109,7 +109,7 @@ def plot(frame):
             curve = select(quantity=quantity).then(pooled_by("alpha"))(part)
             axes[0].plot(curve.alpha, curve.value, style, color=colour, label=_models(*family) if style == "-" else "")
         curve = select(quantity="U tilted").then(pooled_by("alpha"))(part)
-        marks(axes[0], curve.alpha, curve, color=colour, markersize=2, elinewidth=0.6)
+        marks(axes[0], curve, "alpha", "o", color=colour, markersize=2, elinewidth=0.6)
         for quantity, style in (("clamped", "-o"), ("subset", "--s")) if "table" not in family else ():
             curve = select(quantity=quantity, alpha=0)(part).groupby("size").value.mean()
             axes[1].plot(curve.index, curve, style, color=colour)

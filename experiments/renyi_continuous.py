@@ -177,7 +177,7 @@ def plot(frame):
         for colour, trick, shift in zip(COLOURS, TRICKS, (0.94, 1.06), strict=False):
             part = select(quantity="one estimate", trick=trick, target=target)(frame)
             at = part.alpha.replace(math.inf, end) * shift
-            marks(ax, at, part, color=colour, capsize=2, label=trick.capitalize() + each)
+            marks(ax, part, at, "o", color=colour, capsize=2, label=trick.capitalize() + each)
         ax.set_xscale("log", base=2)
         ax.set_xticks([0.25, 0.5, 1, 2, 4, end], ["1/4", "1/2", "1", "2", "4", r"$\infty$"])
         label(ax, r"order $\alpha$", r"$H_\alpha$, nats" if ax is axes[0] else "", TITLES[target])

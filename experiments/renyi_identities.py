@@ -71,9 +71,9 @@ def plot(frame):
         one, integral, given = (
             select(quantity=quantity, model=name)(frame) for quantity in ("participation", "integral", "mean given x*")
         )
-        marks(axes[0], [shift], one, label=name, **style)
-        marks(axes[1], np.arange(len(integral)) + 0.15 * (shift - 1.5), select().minus("expected")(integral), **style)
-        marks(axes[2], given.argument.astype(int) + 0.15 * (shift - 1), given, **style)
+        marks(axes[0], one, [shift], label=name, **style)
+        marks(axes[1], select().minus("expected")(integral), np.arange(len(integral)) + 0.15 * (shift - 1.5), **style)
+        marks(axes[2], given, given.argument.astype(int) + 0.15 * (shift - 1), **style)
     fs = select(quantity="integral", model=names[0])(frame).argument
     axes[1].set_xticks(range(len(fs)), [NAMES[f] for f in fs])
     axes[2].xaxis.set_major_locator(MaxNLocator(integer=True))

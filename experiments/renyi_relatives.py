@@ -47,7 +47,8 @@ def plot(frame):
     for ax, kind in zip(axes[0], KINDS, strict=True):
         for shift, (order, (colour, marker)) in enumerate(styles.items()):
             part = SAVINGS.where("trick < 0", kind=kind, order=order).then(_best).per(0.01)(frame)
-            marks(ax, part.coupling + 0.04 * (shift - 1.5), part, f"{marker}-", color=colour, label=f"order {order:g}")
+            at = part.coupling + 0.04 * (shift - 1.5)
+            marks(ax, part, at, f"{marker}-", color=colour, label=f"order {order:g}")
         ax.axhline(0, color="black", linewidth=0.6)
         label(ax, "coupling $C$, nats", "MSE saved, %", f"{kind}, {LARGE} x {LARGE}: best Fréchet trick")
     coupling = frame[frame.part == "bounds"].coupling.max()

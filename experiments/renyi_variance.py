@@ -97,7 +97,7 @@ def _variances(ax, rows):
         ax.plot(*line, color=colour, label=name)
         limit = part.alpha == 1
         points = part[~limit]
-        marks(ax, points.alpha, points, color=colour)
+        marks(ax, points, "alpha", "o", color=colour)
         ax.plot(part.alpha[limit], part.value[limit], "D", color=colour, markersize=4.5, markeredgecolor="black")
     limits = r"at $\alpha$ = 1: $\gamma(x^*)$ (3.17), $-\ln p(x^*)$"
     ax.plot([], [], "kD", markersize=4.5, markerfacecolor="none", label=limits)

@@ -115,7 +115,7 @@ def _families(rows):
 def _plot_steps(ax, frame):
     rows = frame[frame.quantity == MAP]
     for colour, marker, (name, part) in _families(rows):
-        marks(ax, part.bound, part, marker, color=colour, label=name)
+        marks(ax, part, "bound", marker, color=colour, label=name)
     lengths = np.linspace(0, max(rows.bound), 50)
     ax.plot(lengths, np.exp(2 * lengths), "k--", linewidth=0.8, label="exp(2BR)")
     blind = frame[frame.quantity == RADIUS].groupby("bound").value.mean()

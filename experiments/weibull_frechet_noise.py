@@ -91,7 +91,7 @@ def plot(frame):
     for k, (marker, name) in enumerate(zip("os^", NAMES, strict=True)):
         rows = means[means.model == name]
         at = [alphas.index(alpha) + (k - 1) * 0.15 for alpha in rows.alpha]
-        marks(axes[1], at, rows, marker, color=DARK[k], label=name)
+        marks(axes[1], rows, at, marker, color=DARK[k], label=name)
     shown = sorted(means.alpha.unique())
     axes[1].set_xticks([alphas.index(alpha) for alpha in shown], [f"{alpha:g}" for alpha in shown])
     axes[1].axhline(1, color="black", linewidth=0.6)

@@ -94,9 +94,9 @@ def label(axes: Axes, x: str, y: str, title: str = "") -> None:
         axes.set_title(title)
 
 
-def marks(axes: Axes, rows: pd.DataFrame, x: str, fmt: str = "-o", **options: Any) -> None:
-    """Numbers of a table (`value`) over a column, with bars of two standard errors."""
-    axes.errorbar(rows[x], rows["value"], 2 * rows["standard_error"], fmt=fmt, **options)
+def marks(axes: Axes, rows: pd.DataFrame, x: Any, fmt: str = "-o", **options: Any) -> None:
+    """Numbers of a table (`value`) over a column, or numbers, with bars of two standard errors."""
+    axes.errorbar(rows[x] if isinstance(x, str) else x, rows["value"], 2 * rows["standard_error"], fmt=fmt, **options)
 
 
 def render(plot: Callable[[], Figure], kinds: Sequence[str] = ("png", "pdf"), origin: str = "") -> dict[str, bytes]:
@@ -161,11 +161,6 @@ def difference(old: bytes, new: bytes) -> str:
 def nice(value: float) -> str:
     """Four digits, for a table."""
     return f"{value:.4g}" if math.isfinite(value) else "-"
-
-
-def marks(axes: Axes, x: Any, rows: Any, fmt: str = "o", **style: Any) -> None:
-    """Draw the `value` of rows with bars of two of its `standard_error`."""
-    axes.errorbar(x, rows.value, yerr=2 * rows.standard_error, fmt=fmt, **style)
 
 
 def diagonal(axes: Axes, top: float) -> None:

@@ -6,7 +6,7 @@ Most measures select rows of a result and reduce them to one number:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from math import log10
@@ -285,7 +285,7 @@ def pooled_by(*keys: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     return means
 
 
-def labelled(found: Any, columns: Sequence[str] | None = None, /, **task: Any) -> pd.DataFrame:
+def labelled(found: Any, columns: Any = None, /, **task: Any) -> pd.DataFrame:
     """A table of rows whose first columns say which task they belong to."""
     import pandas as pd
 
