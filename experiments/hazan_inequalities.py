@@ -76,7 +76,7 @@ def _step(name, error=1e-9):
 
 
 def _wider(frame):
-    """How much smaller the best bound is over eta < 1/2 than from 1/2 on, the most of all cases."""
+    """Best bound from eta = 1/2 on over that below 1/2, the largest of all cases."""
     upper, lower = (
         select(f"at > 0 and at {side} {HALF}", part="Theorem 5")(frame).groupby(["measure", "curve"]).value.min()
         for side in (">=", "<")

@@ -158,8 +158,7 @@ def _last_infinite(subject, method):
 
 
 def _release_bound(frame):
-    part = RELEASED(frame)
-    return _bound_over_error(RELEASED).most_off(1.0, error=3e-7 / part.error.min())(frame)
+    return _bound_over_error(RELEASED).most_off(1.0, error=3e-7 / RELEASED(frame).error.min())(frame)
 
 
 def _bound_over_error(found):
@@ -304,14 +303,11 @@ EXPERIMENT = Experiment(
     plot=plot,
     caption=CAPTION,
     tolerances={
-        "seconds": NOT_REPEATABLE,
-        "monte_carlo_seconds": NOT_REPEATABLE,
+        **dict.fromkeys(("seconds", "monte_carlo_seconds"), NOT_REPEATABLE),
         # A square of 1e-16 is a distance of 1e-8; descent and greedy choices amplify rounding.
         "error": Tolerance(relative=1e-3, absolute=1e-7),
         "standard_error": Tolerance(relative=1e-3, absolute=1e-10),
-        "bound": Tolerance(relative=1e-3),
-        "distance": Tolerance(relative=1e-3),
-        "distance_bound": Tolerance(relative=1e-3),
+        **dict.fromkeys(("bound", "distance", "distance_bound"), Tolerance(relative=1e-3)),
     },
     claims=CLAIMS,
 )

@@ -32,11 +32,11 @@ EXAMPLE_15 = (1, 1, 1, 1, 0, 0, 1, 0, 0, 0, 1)
 11, and two of the five redundant ones stand before two of them."""
 
 QUANTITIES = {"loss": "$L_r$", "power": "$L_r^T$", "cost": "total cost"}
-"""What an order is judged by, as figures name it."""
+"""Quantities that judge an order, as figures name them."""
 
 RESAMPLES = 1000
 SEARCH = SortAndAdd(NONE, again=True)
-"""As section 5.4.4 describes it: every program over a set is examined, and again over the next set."""
+"""Search of section 5.4.4: every program over a set is examined, and again over the next set."""
 FINDING = "5.4.5, Lemma 2"
 ROUNDING = 1e-9
 SEEN = 1e-3
@@ -67,7 +67,7 @@ def run(seed, part, **parameters):
 
 
 def _orders(rng, kind, labels, distributions):
-    """By how much the order by marginals exceeds the best one: the most, and the share of
+    """Excess of the order by marginals over the best one: the largest, and the share of
     distributions in which it does."""
     rows = []
     joints = [
@@ -107,7 +107,7 @@ def _bounds(rng):
 
 
 def _linear_gap(count, length):
-    """How far the total cost exceeds total(C_P) + C^T D, over all C_P and D: a search with a
+    """Largest excess of the total cost over total(C_P) + C^T D, over all C_P and D: a search with a
     redundant label costs at most C^T."""
     total = total_cost(np.arange(count + 1), length)
     own, redundant = np.triu_indices(count, 1)

@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of dp-query cover the true answers, on five real tables.
+"""Coverage of the true answers by the 95 % intervals of dp-query, on five real tables.
 
 Each table is released by copula with seeded noise, at the scale of `dp-release`. Random questions
 are asked of the release and of the private rows themselves: the noise and the scores are NOT

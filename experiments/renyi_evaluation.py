@@ -1,6 +1,6 @@
-"""How useful are perturb-and-MAP estimates of Renyi entropies? Thesis section 3.5 leaves it open.
+"""Usefulness of perturb-and-MAP estimates of Renyi entropies, which Thesis section 3.5 leaves open.
 
-Full rank. Each estimator is repeated K times with M perturbations, and so are the rivals that get M
+Full rank. Each estimator is repeated K times with M perturbations, and so are baselines that get M
 exact samples of p. Equal M compares statistical efficiency alone: a perturbation has noise on every
 configuration, so that finding its maximum costs as much here as the sum that gives the exact
 answer. It pays only where another method finds maxima. `studies/entropy/evaluation.py` has the
@@ -32,8 +32,15 @@ UNBIASED = [
     *("Exponential, shared", "Exponential, ln Z known", "hybrid"),
 ]
 NUMBERS = ["bias", "bias_error", "rmse", "rmse_error"]
-MILLER, MOMENTS = (("Gumbel, shared", rival) for rival in ("Miller-Madow", "moments"))
-PLAIN = "geometric", "Zipf", "uniform", "two levels", "near-certain"
+MILLER, MOMENTS = (("Gumbel, shared", baseline) for baseline in ("Miller-Madow", "moments"))
+PLAIN = {
+    "geometric": lambda: math.log(0.7) * np.arange(500),
+    "Zipf": lambda: zipf(10**6, 1.1),
+    "uniform": lambda: np.zeros(10**6),
+    "two levels": lambda: np.repeat(np.log([1e4, 1]), [10, 10**5]),
+    "near-certain": lambda: np.repeat(np.log([0.99, 0.01 / 10**4]), [1, 10**4]),
+}
+"""Log-potentials of models without variables, not normalised."""
 VARIABLES = {"asia": 8, "asia, x-ray": 7, "ising-4x4": 16}
 """Variables of the models that are no random grids, without the observed one."""
 SHIPPED = "asia", "asia, x-ray", "sat-16-60", "ising-4x4"
@@ -81,16 +88,8 @@ def _graph(model, coupling, side, rng):
 
 def _potentials(model, coupling, side, rng):
     """Log-potential of every configuration, not normalised, shape (N,)."""
-    if model == "geometric":
-        return math.log(0.7) * np.arange(500)
-    if model == "Zipf":
-        return zipf(10**6, 1.1)
-    if model == "uniform":
-        return np.zeros(10**6)
-    if model == "two levels":
-        return np.repeat(np.log([1e4, 1]), [10, 10**5])
-    if model == "near-certain":
-        return np.repeat(np.log([0.99, 0.01 / 10**4]), [1, 10**4])
+    if model in PLAIN:
+        return PLAIN[model]()
     return np.concatenate([block.copy() for block in Enumeration(_graph(model, coupling, side, rng)).blocks()])
 
 
@@ -112,34 +111,34 @@ def _full(query="", **equal):
     return select(query, part="full rank", **equal).number("rmse", "rmse_error")
 
 
-def _ratios(name, rival, orders, query):
+def _ratios(name, baseline, orders, query):
     """Ratios of RMSEs; their standard errors are those of independent numbers, which is conservative."""
-    own, other = (_full(query, estimator=one, alpha=orders) for one in (name, rival))
+    own, other = (_full(query, estimator=one, alpha=orders) for one in (name, baseline))
     return own.over(other, "model", "coupling", "alpha", "samples")
 
 
-def _mse_ratios(name, rival, orders):
-    ratios = _ratios(name, rival, orders, f"repetitions >= {ENOUGH} and rmse > {EXACT}")
+def _mse_ratios(name, baseline, orders):
+    ratios = _ratios(name, baseline, orders, f"repetitions >= {ENOUGH} and rmse > {EXACT}")
     return ratios.number(lambda found: found.value**2, lambda found: 2 * found.value * found.standard_error)
 
 
-def _mean_mse(name, rival, orders, keys=("alpha", "samples")):
+def _mean_mse(name, baseline, orders, keys=("alpha", "samples")):
     """The ratio of MSEs, mean of the models, at the alpha and M where it is largest."""
-    return _mse_ratios(name, rival, orders).then(pooled_by(*keys)).largest()
+    return _mse_ratios(name, baseline, orders).then(pooled_by(*keys)).largest()
 
 
 @measure
-def _worst_mse(frame, name, rival, orders):
+def _worst_mse(frame, name, baseline, orders):
     """The ratio of MSEs that exceeds 1 most in its standard errors, over all models and M."""
-    found = _mse_ratios(name, rival, orders).lowest(1.0, sign=-1)(frame)
+    found = _mse_ratios(name, baseline, orders).lowest(1.0, sign=-1)(frame)
     return found and (found.value, found.standard_error)
 
 
-def _largest_ratio(name, rival, alpha, model):
+def _largest_ratio(name, baseline, alpha, model):
     """Largest ratio of RMSEs at M = 1000, for one model or over those with more than 10 M likely
     configurations."""
     chosen = f"model == '{model}'" if model else f"exact > {math.log(10 * M)}"
-    return _ratios(name, rival, [alpha], f"samples == {M} and {chosen}").largest(weakest=False)
+    return _ratios(name, baseline, [alpha], f"samples == {M} and {chosen}").largest(weakest=False)
 
 
 def _variance_at_one(name, factor):

@@ -8,7 +8,7 @@ import numpy as np
 
 from thesis_cli.base.figures import COLOURS, label, legend_below, marks, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.measuring import select
+from thesis_cli.reproduction.measuring import labelled, select
 from thesis_cli.studies.entropy.sampled_variance import LOG_Z, apart_rows, variance_rows
 from thesis_cli.studies.entropy.variance import QUADRATURE, UNIT, independent, with_log_z
 
@@ -50,8 +50,7 @@ def run(seed, distribution, perturbations):
         frame = apart_rows(UNIFORM[distribution](), AROUND_TWO, (1 - AROUND_TWO) ** 2, perturbations, seed)
     else:
         frame = variance_rows(LOG_WEIGHTS[distribution](), ALPHAS, CURVE, perturbations, seed)
-    frame.insert(0, "distribution", distribution)
-    return frame
+    return labelled(frame, distribution=distribution)
 
 
 def plot(frame):

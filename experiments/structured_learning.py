@@ -1,4 +1,4 @@
-"""Vembu et al. eq. 1 on data: losses beside those of rivals, norms beside their bounds, and sampled gradients."""
+"""Vembu et al. eq. 1 on data: losses beside those of baselines, norms beside their bounds, and sampled gradients."""
 
 import math
 
@@ -70,7 +70,7 @@ def _losses(data, sizes, rng):
 
 @measure
 def _gain(frame, data, better, worse, loss=None):
-    """What a method is better by: the mean over folds of paired differences of test losses."""
+    """Mean over folds of the paired differences of the test losses of two methods, positive for the better one."""
     pair = [by_fold(frame, data, *((one, "map") if isinstance(one, str) else one), loss) for one in (better, worse)]
     if any(one is None for one in pair) or len(pair[0]) < FOLDS:
         return None
@@ -118,7 +118,7 @@ def _share_of_size(frame):
 
 
 def _recommended(frame):
-    """What lambda = ln |Y| adds to the share of wrong structures of the default features: mean over data sets."""
+    """Rise of the share of wrong structures of the default features by lambda = ln |Y|: mean over data sets."""
     names = [name for name in NAMES if name in set(frame[frame.kind == "loss"].data)]
     gains = [_gain(name, dataset(name).task.features, runs.NORMALISED, "zero_one")(frame) for name in names]
     if not gains or None in gains:

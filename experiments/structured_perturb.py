@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
 from thesis_cli.reproduction.measuring import furthest, lowest, measure, select
 from thesis_cli.structured.catalogue import space as space_named
@@ -103,11 +103,9 @@ def plot(frame):
         _curves(ax, rows)
         title = f"{space}, {features}, d = {rows.elements.iloc[0]:.0f}"
         label(ax, "calls or structures", r"error of ln $Z$, nats", title)
-    handles, names = axes.flat[0].get_legend_handles_labels()
     _sizes(axes[3, 0], axes[3, 1], frame)
     _efficiency(axes[3, 2], errors)
-    figure.legend(handles, names, loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, axes[0, 0], 3)
 
 
 def _curves(ax, rows):
@@ -237,7 +235,7 @@ def _least_needed(above, below):
     return work[0].over(work[1], "space", "elements").least(1e-6)
 
 
-OWN, PROMISE = "this project", "Vembu et al. Definition 2.1"
+OWN, GUARANTEE = "this project", "Vembu et al. Definition 2.1"
 LN = "(mean over spaces and spans of the ln of calls x squared error, over the other's)"
 
 CAPTION = """\
@@ -262,7 +260,7 @@ CLAIMS = [
         "for independent bits the upper bound is ln Z (difference, most standard errors from 0)", scale=0.3),
     Claim("every structure", "Thesis eq. 2.1", "identity", "=", 0.0, _unbiased,
         "the mean maximum under noise on every structure is ln Z (difference, most standard errors from 0)", scale=0.1),
-    Claim("perturbations for the promise", PROMISE, "bound", ">", 0.75, _share_within(ways.EVERY),
+    Claim("perturbations for the promise", GUARANTEE, "bound", ">", 0.75, _share_within(ways.EVERY),
         "(pi^2/6) / (ln(1 + epsilon)^2 / 4) perturbations of all structures give Z within a factor of 1 +- epsilon "
         "with probability 3/4, whatever the space and its size"),
     Claim("product with exact samples", f"Vembu et al. {TWENTY_FIVE}", "bound", ">", 0.75,

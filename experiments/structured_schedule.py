@@ -3,11 +3,10 @@
 import math
 
 import numpy as np
-import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
-from thesis_cli.reproduction.measuring import select
+from thesis_cli.reproduction.measuring import labelled, select
 from thesis_cli.structured import schedules
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.ranges import map_range
@@ -26,7 +25,7 @@ ERROR = 0.5
 SMALL_ERROR = 0.1
 LEVELS = np.arange(0, 101, 2) / 100
 SIZES = 5, 10, 20, 40, 80
-COLUMNS = ["part", "family", "direction", "method", "bound", "p", "quantity", "at", "value", "standard_error"]
+COLUMNS = ["family", "direction", "method", "bound", "p", "quantity", "at", "value", "standard_error"]
 
 
 def tasks(settings):
@@ -54,9 +53,7 @@ def run(seed, part, family, method, bound, runs):
     uniform averages.
     """
     rows = PARTS[part](family, method, bound, runs, np.random.default_rng(seed))
-    frame = pd.DataFrame(rows, columns=COLUMNS[1:])
-    frame.insert(0, "part", part)
-    return frame
+    return labelled(rows, COLUMNS, part=part)
 
 
 def _ratios(name, direction, bound, runs, rng):
@@ -160,13 +157,12 @@ def _plot_needed(ax, rows):
     for colour, (method, part) in zip(COLOURS, rows.groupby("method", sort=False), strict=False):
         ax.plot(part.bound, part.value, "o-", color=colour, label=method)
     ax.set_xscale("log", base=2)
-    ax.set_yscale("log")
-    ax.set_ylim(top=1e12)
+    ax.set(yscale="log", ylim=(None, 1e12))
     ax.legend(loc="upper left", ncols=2)
     label(ax, r"$R\|\theta\|$, nats", "samples", r"(b) samples for $\varepsilon$ = 0.1, rankings")
 
 
-def _worst(quantity, method):
+def _numbers(quantity, method):
     return select(quantity=quantity, method=method)
 
 
@@ -176,7 +172,7 @@ def _coverage(*methods):
 
 
 def _fold(first, second):
-    """How many times as many samples one method takes as another, R |theta| = 8."""
+    """Samples of one method over those of another, R |theta| = 8."""
     counts = select(part="needed", bound=8)
     return counts.where(method=first).over(counts.where(method=second)).number("value").read(1e-9)
 
@@ -211,29 +207,29 @@ CLAIMS = [
         claim
         for method, schedule in ((FORMULA, "l = p ceil(R |theta|)"), (WRITTEN, "as it is written out"))
         for claim in (
-            Claim(f"f_i, {method}", SECTION, "bound", "<", 1.0, _worst("reach", method).largest(1e-9),
+            Claim(f"f_i, {method}", SECTION, "bound", "<", 1.0, _numbers("reach", method).largest(1e-9),
                 f"{REACH}; schedule: {schedule})", finding=SCHEDULE),
             Claim(f"Lemma 2.4, {method}", "Vembu et al. Lemma 2.4", "bound", ">", 0.0,
-                _worst("Lemma 2.4", method).least(1e-9), f"{LEMMA}; schedule: {schedule})", finding=SCHEDULE),
+                _numbers("Lemma 2.4", method).least(1e-9), f"{LEMMA}; schedule: {schedule})", finding=SCHEDULE),
             Claim(f"Proposition 2.3, {method}", "Vembu et al. Proposition 2.3", "bound", "<", 1.0,
-                _worst("Proposition 2.3", method).largest(1e-9),
+                _numbers("Proposition 2.3", method).largest(1e-9),
                 f"the relative variance of f_i is at most exp(2/p) (largest share of the bound; schedule: {schedule})",
                 finding=SCHEDULE),
         )
     ),
-    Claim("schedule ends at 1", SECTION, "bound", "<", 1.0, _worst("largest beta", FORMULA).largest(1e-9),
+    Claim("schedule ends at 1", SECTION, "bound", "<", 1.0, _numbers("largest beta", FORMULA).largest(1e-9),
         "the schedule beta_j = j / q, j < l = p ceil(R |theta|), rises to 1 (its largest beta)", finding=SCHEDULE),
-    Claim("f_i, corrected", OWN, "bound", "<", 1.0, _worst("reach", CORRECTED).largest(1e-9),
+    Claim("f_i, corrected", OWN, "bound", "<", 1.0, _numbers("reach", CORRECTED).largest(1e-9),
         f"{REACH}; schedule with l = ceil(q), beta_j = min(1, j / q))", scale=1e-3),
     Claim("Lemma 2.4, corrected", "Vembu et al. Lemma 2.4", "bound", ">", 0.0,
-        _worst("Lemma 2.4", CORRECTED).least(1e-9), f"{LEMMA}; corrected schedule)"),
+        _numbers("Lemma 2.4", CORRECTED).least(1e-9), f"{LEMMA}; corrected schedule)"),
     Claim("Proposition 2.3", "Vembu et al. Proposition 2.3", "bound", "<", 1.0,
-        _worst("Proposition 2.3", CORRECTED).largest(1e-9),
+        _numbers("Proposition 2.3", CORRECTED).largest(1e-9),
         "the relative variance of f_i is at most exp(2/p) (largest share of the bound; corrected schedule)"),
-    Claim("sharper variance", OWN, "bound", "<", 1.0, _worst("sinh", CORRECTED).largest(1e-9),
+    Claim("sharper variance", OWN, "bound", "<", 1.0, _numbers("sinh", CORRECTED).largest(1e-9),
         "the relative variance of f_i is at most sinh(1/p)^2 (largest share of the bound; corrected schedule)",
         scale=0.01),
-    Claim("sharper variance is tight", OWN, "comparison", ">", 0.99, _worst("sinh", CORRECTED).largest(1e-9),
+    Claim("sharper variance is tight", OWN, "comparison", ">", 0.99, _numbers("sinh", CORRECTED).largest(1e-9),
         "no constant better than sinh(1/p)^2 holds for all spaces (largest share of it)"),
     Claim("samples by sinh", OWN, "comparison", ">", 16.0, _fold("Theorem 2.5", "sharper variance"),
         "with the same use of Chebyshev's inequality sinh(1/3)^2 takes more than 16 times fewer samples than "
