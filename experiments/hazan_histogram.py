@@ -7,7 +7,7 @@ from scipy.special import erfc
 
 from thesis_cli.base.figures import COLOURS, label, legend_below, marks, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import measure, quotient
+from thesis_cli.reproduction.measuring import measure
 from thesis_cli.studies.perturbation.deviations import EXPONENTIAL, NORMAL, decay, tail_bound
 from thesis_cli.studies.perturbation.sample_means import COUNTS, MAXIMUM, NOISE, PRESETS, rows_of, run, tasks
 
@@ -66,16 +66,22 @@ def _rate(frame, count, near, far):
     return decay((shares[0][0], shares[1][0]), limits, shares[0][2])
 
 
+def _quotient(top, top_error, bottom, bottom_error):
+    """Ratio of independent numbers, and its standard error."""
+    ratio = top / bottom
+    return ratio, ratio * math.hypot(top_error / top, bottom_error / bottom)
+
+
 def _rise(frame):
     """Rate far out over the rate near the expectation, the least of M = 1, 5 and 10."""
-    found = [Measurement(*quotient(*_rate(frame, c, MIDDLE, FAR), *_rate(frame, c, NEAR, MIDDLE))) for c in COUNTS]
+    found = [Measurement(*_quotient(*_rate(frame, c, MIDDLE, FAR), *_rate(frame, c, NEAR, MIDDLE))) for c in COUNTS]
     return min(found, key=lambda m: (m.value - 1) / m.standard_error)
 
 
 @measure
 def _faster(frame):
     """Rate with M = 10 over that with M = 1."""
-    return quotient(*_rate(frame, 10, NEAR, FAR), *_rate(frame, 1, NEAR, FAR))
+    return _quotient(*_rate(frame, 10, NEAR, FAR), *_rate(frame, 1, NEAR, FAR))
 
 
 @measure
@@ -92,7 +98,7 @@ def _per_sample(frame):
     relative = np.array(errors) / np.array(shares)
     falls = -np.diff(np.log(shares)) / np.diff(COUNTS)
     slips = np.hypot(relative[:-1], relative[1:]) / np.diff(COUNTS)
-    return quotient(falls[1], slips[1], falls[0], slips[0])
+    return _quotient(falls[1], slips[1], falls[0], slips[0])
 
 
 def rounded(row):

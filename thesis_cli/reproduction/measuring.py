@@ -225,12 +225,7 @@ def lowest(values: ArrayLike, standard_errors: ArrayLike, sign: float = 1.0) -> 
 def measured(function: Callable[..., tuple[float, float] | None], *what: Any) -> Measure:
     """The measurement of a function that gives a number and its standard error, or None, for a result
     and `what`."""
-
-    def measure(frame: pd.DataFrame) -> Measurement | None:
-        found = function(frame, *what)
-        return None if found is None else Measurement(*found)
-
-    return measure
+    return measure(function)(*what)
 
 
 def printed(
@@ -293,9 +288,3 @@ def labelled(found: Any, columns: Any = None, /, **task: Any) -> pd.DataFrame:
     for column, content in reversed(task.items()):
         frame.insert(0, column, content)
     return frame
-
-
-def quotient(top: Any, top_error: Any, bottom: Any, bottom_error: Any) -> tuple[Any, Any]:
-    """Ratios of independent numbers, and their standard errors."""
-    ratio = top / bottom
-    return ratio, ratio * np.hypot(top_error / top, bottom_error / bottom)
