@@ -6,13 +6,13 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.privacy.bounds import PRINTED, every_bound, sample_sides
 from thesis_cli.studies.privacy.consistency import errors, proxies
 from thesis_cli.studies.privacy.published import EPSILONS
 
 DIMENSIONS = 1, 2, 5
-STRICT, LOOSE = (0.01, 0.1, 1.0), 10.0
+STRICT, LOOSE = [0.01, 0.1, 1.0], 10.0
 """Values of epsilon: those of the figures, and one at which the classical formula is not proven."""
 NAN = float("nan")
 HALVED = Reading("tends to 0: at most half of the error is left for each factor of 100 in the number of rows", 0.0)
@@ -66,39 +66,23 @@ def _consistency(dimension, size, rng):
     return [{"statement": s, "size": size, "epsilon": NAN, "left": x, "right": NAN} for s, x in found.items()]
 
 
-def _of(frame, statement, epsilons=None):
-    rows = frame[frame.statement == statement]
-    return rows if epsilons is None else rows[rows.epsilon.isin(epsilons)]
+def _ratio(statement, **where):
+    """Left side over the right one."""
+    return select(statement=statement, **where).number("left").per("right")
 
 
-def _largest(statement, epsilons=None):
+def _most(statement, **where):
     """Largest ratio of the two sides; they are written with eight digits."""
-
-    def measure(frame):
-        rows = _of(frame, statement, epsilons)
-        return Measurement(float((rows.left / rows.right).max()), error=1e-6) if len(rows) else None
-
-    return measure
-
-
-def _mean(statement):
-    """Mean ratio of the two sides, the furthest from 1 of all dimensions and sizes."""
-
-    def measure(frame):
-        rows = _of(frame, statement)
-        ratios = (rows.left / rows.right).groupby([rows.dimension, rows["size"]]).agg(["mean", "sem", "size"])
-        return furthest(ratios["mean"], ratios["sem"], 1.0) if len(ratios) and ratios["size"].min() > 9 else None
-
-    return measure
+    return _ratio(statement, **where).largest(error=1e-6, weakest=False)
 
 
 def _logs(frame, statement):
     """Means of ln error and their standard errors, by N."""
-    rows = _of(frame, statement)
+    rows = frame[frame.statement == statement]
     return rows.assign(log=np.log(rows.left)).groupby("size").log.agg(["mean", "sem"])
 
 
-def _falls(*statements, steps=2):
+def _falls(statements, steps):
     """Largest ln ratio of the errors at one N and at the N that many steps before, of all
     statements."""
 
@@ -109,17 +93,6 @@ def _falls(*statements, steps=2):
         falls = np.concatenate([x["mean"].diff(steps).iloc[steps:] for x in found])
         sem = np.concatenate([np.hypot(x["sem"], x["sem"].shift(steps)).iloc[steps:] for x in found])
         return Measurement(falls.max(), sem[falls.argmax()], weakest=sem.max())
-
-    return measure
-
-
-def _as_proxy(dimension, epsilon):
-    """Distance to mu_X over the distance to the table's embedding."""
-
-    def measure(frame):
-        rows = _of(frame, "proxy", [epsilon])
-        ratios = (rows.left / rows.right)[rows.dimension == dimension]
-        return Measurement(ratios.mean(), ratios.sem()) if len(ratios) > 2 else None
 
     return measure
 
@@ -142,9 +115,7 @@ def plot(frame):
 
 def _plot_bounds(ax, frame):
     for at, statement in enumerate(BARS):
-        rows = _of(frame, statement)
-        rows = rows[rows.epsilon != LOOSE]
-        ratios = rows.left / rows.right
+        ratios = _ratio(statement).where(f"epsilon != {LOOSE}")(frame).value
         ax.plot(ratios, np.full(len(ratios), at), "|", color=COLOURS[0], alpha=0.25, markersize=7)
     ax.axvline(1, color="black", linewidth=0.8)
     ax.set_yticks(range(len(BARS)), BARS.values())
@@ -154,8 +125,7 @@ def _plot_bounds(ax, frame):
 
 
 def _plot_proxies(ax, frame):
-    rows = _of(frame, "proxy")
-    ratios = (rows.left / rows.right).groupby([rows.dimension, rows.epsilon]).mean()
+    ratios = _ratio("proxy")(frame).groupby(["dimension", "epsilon"]).value.mean()
     for (dimension, found), colour, mark in zip(ratios.groupby(level=0), COLOURS, "os", strict=False):
         ax.plot(found.index.get_level_values(1), found, f"{mark}-", color=colour, label=f"$D$ = {dimension}")
     ax.axhline(1, color="black", linewidth=0.8)
@@ -167,6 +137,7 @@ def _plot_proxies(ax, frame):
         ax.legend()
 
 
+FUNCTIONS, SIDES = ("product", "maximum"), "largest ratio of the two sides"
 STYLES = [
     {"fmt": f"{mark}{line}", "markersize": size}
     for mark, line, size in zip("osD^vx", ("-", "-", "-", "--", ":", ":"), (8, 5.5, 3, 5, 6, 4), strict=True)
@@ -195,7 +166,7 @@ CURVES = {
     "Estimates of $\\mu_{f(X)}$": {
         f"{name}: {f}": f"{shown}, {f}"
         for name, shown in (("C = 1", "$C$ = 1"), ("C = 2", "$C$ = 2"), ("Algorithm 3", "Algorithm 3"))
-        for f in ("product", "maximum")
+        for f in FUNCTIONS
     },
 }
 CAPTION = (
@@ -211,160 +182,92 @@ CAPTION = (
 )
 
 
-def _bound(name, source, words, statement, epsilons=None, **options):
-    words = f"{words} (largest ratio of the two sides)"
-    return Claim(name, source, "bound", "<", 1.0, _largest(statement, epsilons), words, **options)
-
-
-def _tends(name, source, words, *statements, steps=2):
-    words = f"{words}: the error tends to 0 (largest ln of its ratio, at {10**steps:,} times as many rows)"
-    fall = _falls(*statements, steps=steps)
-    return Claim(name, source, "comparison", "<", -steps / 2 * np.log(2), fall, words, reading=HALVED)
-
-
-SIDES = [
-    (
-        *("eq. C.2", "Lemma 4, eq. C.2", "eq. C.2"),
-        "the projection error is at most the mean distance of k(x, .) to that of the nearest point",
-    ),
-    (
-        *("eq. C.5", "Theorem 10, eq. C.5", "eq. C.5"),
-        "the distance of a release to the table's embedding is at most privacy error + projection error",
-    ),
-    (
-        *("eq. C.17", "Proposition 12, eq. C.17", "eq. C.17"),
-        "with public rows the projection error is at most the error of their uniform weights",
-    ),
-    (
-        *("eq. C.26", "Theorem 11, eq. C.26", "eq. C.26"),
-        "the reduced set error is at most the privacy error, if the weights are the best",
-    ),
-    (
-        *("Lemma 7", "Lemma 7", "Lemma 7"),
-        "the random features error is at most 2 sqrt(delta), delta the largest error of an inner product",
-    ),
-    (
-        *("eq. 4.5, bound", "eq. 4.5", "eq. 4.5"),
-        "the error of the mean of a function h of the RKHS is at most |h| times the RKHS distance",
-    ),
-    (
-        *("exponential mechanism", "4.3.4", "exponential mechanism"),
-        "the exponential mechanism is epsilon-private: over all tables that it may release, the ln ratio of their "
-        "probabilities is at most epsilon",
-    ),
-]
 ANY = "for any two tables that differ in one row, "
-BOUNDS = [
-    _bound("Lemma 6", "Thesis Lemma 6", f"{ANY}embeddings are at most 2/N apart in the RKHS", "Lemma 6"),
-    _bound("eq. C.20", "Thesis Proposition 10, eq. C.20", f"{ANY}projections are at most 2/N apart", "eq. C.20"),
-    _bound(
-        "eq. C.28", "Thesis Proposition 14, eq. C.28", f"{ANY}mean features of norm 1 are at most 2/N apart", "eq. C.28"
-    ),
-    _bound(
-        "Proposition 10",
-        "Thesis Proposition 10",
-        "Algorithm 2 is (epsilon, delta)-private: at epsilon = 0.01, 0.1 and 1 the exact delta of its noise is at most "
-        "1e-6",
-        "Proposition 10",
-        STRICT,
-    ),
-    _bound(
-        "Proposition 14",
-        "Thesis Proposition 14",
-        "Algorithm 3 is (epsilon, delta)-private: at epsilon = 0.01, 0.1 and 1 the exact delta of its noise is at most "
-        "1e-6, for two rows with opposite features",
-        "Proposition 14",
-        STRICT,
-    ),
-    _bound(
-        "Proposition 14, epsilon = 10",
-        "Thesis Proposition 14 and 4.2.1",
-        "Algorithm 3 is (epsilon, delta)-private for every epsilon > 0, such as 10",
-        "Proposition 14",
-        (LOOSE,),
-        finding="4.2.1, Gaussian mechanism at epsilon of 1 and above",
-    ),
-    Claim(
-        "norm of printed features",
-        "Thesis 4.5",
-        "comparison",
-        "<",
-        1.0,
-        _largest("printed features"),
-        f"random features have norms of at most 1, as Proposition 14 asks: {PRINTED:,} Fourier features sqrt(2/J) "
-        "cos(w . x + b), as in the published code (largest squared norm)",
-        finding="4.5, norm of random features",
-    ),
-    *(_bound(name, f"Thesis {source}", words, statement) for name, source, statement, words in SIDES),
-]
-IDENTITIES = [
-    Claim(
-        "privacy error",
-        "Thesis eq. C.6",
-        "identity",
-        "=",
-        1.0,
-        _mean("eq. C.6"),
-        "the mean squared privacy error of released weights is F times the variance of the noise, F the number of "
-        "coordinates (ratio, the furthest from 1)",
-        scale=0.2,
-    ),
-    Claim(
-        "finite sample",
-        "Thesis 4.2.2",
-        "identity",
-        "=",
-        1.0,
-        _mean("finite sample"),
-        "the table's embedding converges to mu_X at the rate N^(-1/2) in every dimension: its mean squared "
-        "distance is (1 - |mu_X|^2)/N (ratio, the furthest from 1 of all dimensions and sizes)",
-        scale=0.3,
-    ),
-]
 OF_F = "applying f, the product or the maximum, to the points of"
-LIMITS = [
-    _tends("Lemma 4", "Thesis Lemma 4", "the projection error vanishes, M = sqrt(N)", "Algorithm 2: projection"),
-    _tends("Theorem 10", "Thesis Theorem 10", "Algorithm 2 is consistent, M = sqrt(N)", "Algorithm 2: X"),
-    _tends("Theorem 11", "Thesis Theorem 11", "Algorithm 3 is consistent, J = 2 N^(2/3)", "Algorithm 3: X"),
-    _tends(
-        "Theorem 13",
-        "Thesis Theorem 13",
-        "Algorithm 2 with sum |w| <= 1 or 2 stays consistent",
-        *(f"C = {c}: X" for c in (1, 2)),
+PRIVATE = "(epsilon, delta)-private"
+
+# fmt: off
+CLAIMS = [
+    *(
+        Claim(name, f"Thesis {source}", "bound", "<", 1.0, _most(side, **where), f"{statement} ({SIDES})")
+        for name, source, side, where, statement in (
+            ("Lemma 6", "Lemma 6", "Lemma 6", {}, f"{ANY}embeddings are at most 2/N apart in the RKHS"),
+            ("eq. C.20", "Proposition 10, eq. C.20", "eq. C.20", {}, f"{ANY}projections are at most 2/N apart"),
+            ("eq. C.28", "Proposition 14, eq. C.28", "eq. C.28", {},
+                f"{ANY}mean features of norm 1 are at most 2/N apart"),
+            ("Proposition 10", "Proposition 10", "Proposition 10", {"epsilon": STRICT},
+                f"Algorithm 2 is {PRIVATE}: at epsilon = 0.01, 0.1 and 1 the exact delta of its noise is at most 1e-6"),
+            ("Proposition 14", "Proposition 14", "Proposition 14", {"epsilon": STRICT},
+                f"Algorithm 3 is {PRIVATE}: at epsilon = 0.01, 0.1 and 1 the exact delta of its noise is at most 1e-6, "
+                "for two rows with opposite features"),
+        )
     ),
-    _tends(
-        "eq. C.8",
-        "Thesis Theorem 13, eq. C.8",
-        f"{OF_F} Algorithm 2 with sum |w| <= 1 or 2 is consistent for f(X)",
-        *(f"C = {c}: {f}" for c in (1, 2) for f in ("product", "maximum")),
+    Claim("Proposition 14, epsilon = 10", "Thesis Proposition 14 and 4.2.1", "bound", "<", 1.0,
+        _most("Proposition 14", epsilon=LOOSE),
+        f"Algorithm 3 is {PRIVATE} for every epsilon > 0, such as 10 ({SIDES})",
+        finding="4.2.1, Gaussian mechanism at epsilon of 1 and above"),
+    Claim("norm of printed features", "Thesis 4.5", "comparison", "<", 1.0, _most("printed features"),
+        f"random features have norms of at most 1, as Proposition 14 asks: {PRINTED:,} Fourier features sqrt(2/J) "
+        "cos(w . x + b), as in the published code (largest squared norm)", finding="4.5, norm of random features"),
+    *(
+        Claim(name, f"Thesis {source}", "bound", "<", 1.0, _most(name.removesuffix(", bound")), f"{words} ({SIDES})")
+        for name, source, words in (
+            ("eq. C.2", "Lemma 4, eq. C.2",
+                "the projection error is at most the mean distance of k(x, .) to that of the nearest point"),
+            ("eq. C.5", "Theorem 10, eq. C.5",
+                "the distance of a release to the table's embedding is at most privacy error + projection error"),
+            ("eq. C.17", "Proposition 12, eq. C.17",
+                "with public rows the projection error is at most the error of their uniform weights"),
+            ("eq. C.26", "Theorem 11, eq. C.26",
+                "the reduced set error is at most the privacy error, if the weights are the best"),
+            ("Lemma 7", "Lemma 7",
+                "the random features error is at most 2 sqrt(delta), delta the largest error of an inner product"),
+            ("eq. 4.5, bound", "eq. 4.5",
+                "the error of the mean of a function h of the RKHS is at most |h| times the RKHS distance"),
+            ("exponential mechanism", "4.3.4",
+                "the exponential mechanism is epsilon-private: over all tables that it may release, the ln ratio of "
+                "their probabilities is at most epsilon"),
+        )
     ),
-    _tends(
-        "Corollary 14",
-        "Thesis Corollary 14",
-        f"{OF_F} Algorithm 3 is consistent for f(X)",
-        *(f"Algorithm 3: {f}" for f in ("product", "maximum")),
+    Claim("privacy error", "Thesis eq. C.6", "identity", "=", 1.0,
+        _ratio("eq. C.6").means("dimension", "size", least=10).furthest(1.0),
+        "the mean squared privacy error of released weights is F times the variance of the noise, F the number of "
+        "coordinates (ratio, the furthest from 1)", scale=0.2),
+    Claim("finite sample", "Thesis 4.2.2", "identity", "=", 1.0,
+        _ratio("finite sample").means("dimension", "size", least=10).furthest(1.0),
+        "the table's embedding converges to mu_X at the rate N^(-1/2) in every dimension: its mean squared "
+        "distance is (1 - |mu_X|^2)/N (ratio, the furthest from 1 of all dimensions and sizes)", scale=0.3),
+    *(
+        Claim(name, f"Thesis {source}", "comparison", "<", -steps / 2 * np.log(2), _falls(curves, steps),
+            f"{statement}: the error tends to 0 (largest ln of its ratio, at {10**steps:,} times as many rows)",
+            reading=HALVED)
+        for name, source, statement, curves, steps in (
+            ("Lemma 4", "Lemma 4", "the projection error vanishes, M = sqrt(N)", ["Algorithm 2: projection"], 2),
+            ("Theorem 10", "Theorem 10", "Algorithm 2 is consistent, M = sqrt(N)", ["Algorithm 2: X"], 2),
+            ("Theorem 11", "Theorem 11", "Algorithm 3 is consistent, J = 2 N^(2/3)", ["Algorithm 3: X"], 2),
+            ("Theorem 13", "Theorem 13", "Algorithm 2 with sum |w| <= 1 or 2 stays consistent",
+                ["C = 1: X", "C = 2: X"], 2),
+            ("eq. C.8", "Theorem 13, eq. C.8",
+                f"{OF_F} Algorithm 2 with sum |w| <= 1 or 2 is consistent for f(X)",
+                [f"C = {c}: {f}" for c in (1, 2) for f in FUNCTIONS], 2),
+            ("Corollary 14", "Corollary 14", f"{OF_F} Algorithm 3 is consistent for f(X)",
+                [f"Algorithm 3: {f}" for f in FUNCTIONS], 2),
+            ("eq. 4.5", "eq. 4.5", "a release estimates means of functions", ["Algorithm 2: mean of h"], 2),
+            ("eq. 4.6", "eq. 4.6", "a release and a sample estimate the MMD", ["Algorithm 2: MMD"], 4),
+        )
     ),
-    _tends("eq. 4.5", "Thesis eq. 4.5", "a release estimates means of functions", "Algorithm 2: mean of h"),
-    _tends("eq. 4.6", "Thesis eq. 4.6", "a release and a sample estimate the MMD", "Algorithm 2: MMD", steps=4),
+    *(
+        Claim(f"proxy, D = {d}, epsilon = {e:g}", "Thesis C.2.1", "comparison", "=", 1.0,
+            _ratio("proxy", dimension=d, epsilon=e).mean(least=3),
+            "the distance to the table's embedding is a good proxy for that to the population's, mu_X: Algorithm 2 "
+            f"with 319 public rows, D = {d}, epsilon = {e:g} (distance to mu_X over distance to the table's embedding)",
+            finding="C.2.1, the table's embedding as a proxy", scale=0.2,
+            reading=Reading("good: within a tenth", 0.1))
+        for d in (2, 5)
+        for e in EPSILONS
+    ),
 ]
-PROXIES = [
-    Claim(
-        f"proxy, D = {d}, epsilon = {e:g}",
-        "Thesis C.2.1",
-        "comparison",
-        "=",
-        1.0,
-        _as_proxy(d, e),
-        "the distance to the table's embedding is a good proxy for that to the population's, mu_X: Algorithm 2 "
-        f"with 319 public rows, D = {d}, epsilon = {e:g} (distance to mu_X over distance to the table's embedding)",
-        finding="C.2.1, the table's embedding as a proxy",
-        scale=0.2,
-        reading=Reading("good: within a tenth", 0.1),
-    )
-    for d in (2, 5)
-    for e in EPSILONS
-]
-CLAIMS = [*BOUNDS, *IDENTITIES, *LIMITS, *PROXIES]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="embeddings",
@@ -373,18 +276,11 @@ EXPERIMENT = Experiment(
     version=1,
     presets={
         "quick": {
-            "dimensions": [2],
-            "sampled": [30],
-            "published": [],
-            "public": 20,
-            "rows": [100, 1000],
+            **{"dimensions": [2], "sampled": [30], "published": [], "public": 20, "rows": [100, 1000]},
             "repetitions": {"bounds": 4, "sample": 10, "proxy": 3, "consistency": 3},
         },
         "paper": {
-            "dimensions": list(DIMENSIONS),
-            "sampled": [30, 300, 3000],
-            "published": [2, 5],
-            "public": 319,
+            **{"dimensions": list(DIMENSIONS), "sampled": [30, 300, 3000], "published": [2, 5], "public": 319},
             "rows": [100, 1000, 10_000, 100_000, 1_000_000],
             "repetitions": {"bounds": 400, "sample": 400, "proxy": 10, "consistency": 20},
         },

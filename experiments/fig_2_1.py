@@ -10,7 +10,7 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.perturbation.tricks import mse
 from thesis_cli.perturbation.tricks.tricks import gumbel, power
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.measuring import select
 
 ANALYTIC = {
     ("Z", "gumbel"): mse.gumbel_z,
@@ -83,15 +83,7 @@ def _simulated(rng, trick, samples, estimators):
         squares = (error - error.mean()) ** 2
         for name, values in (("bias", error), ("variance", squares), ("mse", error**2)):
             frames.append(
-                _rows(
-                    "simulated",
-                    target,
-                    trick,
-                    samples,
-                    name,
-                    values.mean(),
-                    values.std() / math.sqrt(estimators),
-                )
+                _rows("simulated", target, trick, samples, name, values.mean(), values.std() / math.sqrt(estimators))
             )
     return pd.concat(frames)
 
@@ -110,11 +102,8 @@ def _rows(method, target, trick, m, quantity, values, error=0.0):
     )
 
 
-def _select(frame, method, target, trick, quantity):
-    rows = frame[
-        (frame.method == method) & (frame.target == target) & (frame.trick == trick) & (frame.quantity == quantity)
-    ]
-    return rows.set_index("samples")
+def _curve(frame, method, target, trick, quantity):
+    return select(method=method, target=target, trick=trick, quantity=quantity)(frame).set_index("samples")
 
 
 def plot(frame):
@@ -122,16 +111,11 @@ def plot(frame):
     for ax, target in zip(axes, ("Z", "lnZ"), strict=True):
         for colour, trick in zip(COLOURS, TRICKS, strict=False):
             for quantity, style in (("mse", "-"), ("variance", "--")):
-                curve = _select(frame, "analytic", target, trick, quantity).value
+                curve = _curve(frame, "analytic", target, trick, quantity).value
                 curve = curve[np.isfinite(curve)]
-                ax.loglog(
-                    curve.index,
-                    curve,
-                    style,
-                    color=colour,
-                    label=f"{trick.capitalize()}, {quantity.replace('mse', 'MSE')}",
-                )
-            points = _select(frame, "simulated", target, trick, "mse")
+                name = f"{trick.capitalize()}, {quantity.replace('mse', 'MSE')}"
+                ax.loglog(curve.index, curve, style, color=colour, label=name)
+            points = _curve(frame, "simulated", target, trick, "mse")
             ax.plot(points.index, points.value, "o", color=colour, label=f"{trick.capitalize()}, MSE simulated")
         unit = "in units of $Z^2$" if target == "Z" else "in nats$^2$"
         name = "$Z$" if target == "Z" else r"$\ln Z$"
@@ -142,15 +126,12 @@ def plot(frame):
 
 def _mse_ratio(frame, target, quantity="mse"):
     """Error of the Gumbel trick over that of the Exponential trick, by M."""
-    top = _select(frame, "analytic", target, "gumbel", "mse").value
-    return top / _select(frame, "analytic", target, "exponential", quantity).value
+    top = _curve(frame, "analytic", target, "gumbel", "mse").value
+    return top / _curve(frame, "analytic", target, "exponential", quantity).value
 
 
 def _least(name):
-    def measure(frame):
-        return Measurement(frame[(frame.method == "every M") & (frame.quantity == name)].value.iloc[0], error=ROUNDING)
-
-    return measure
+    return select(method="every M", quantity=name).read(error=ROUNDING)
 
 
 def _limit_of_ratio(frame):
@@ -164,23 +145,19 @@ def _limit_of_ratio(frame):
 
 def _at_one(quantity):
     """MSE ratio on ln Z at M = 1, without its last digits: they decide where the two are equal."""
-
-    def measure(frame):
-        return Measurement(round(_mse_ratio(frame, "lnZ", quantity).loc[1], 12))
-
-    return measure
+    return lambda frame: Measurement(round(_mse_ratio(frame, "lnZ", quantity).loc[1], 12))
 
 
 def _samples_needed(frame, goal, trick):
     """M at which a trick's MSE of Z is the goal; a power law from one M to the next."""
-    curve = _select(frame, "analytic", "Z", trick, "mse").value.loc[3:]
+    curve = _curve(frame, "analytic", "Z", trick, "mse").value.loc[3:]
     return float(np.exp(np.interp(-np.log(goal), -np.log(curve), np.log(curve.index))))
 
 
 def _fewer_samples(frame):
     """Share of the samples that the Exponential trick saves, at the Gumbel trick's MSE at the
     largest M."""
-    curve = _select(frame, "analytic", "Z", "gumbel", "mse").value
+    curve = _curve(frame, "analytic", "Z", "gumbel", "mse").value
     return Measurement(1 - _samples_needed(frame, curve.iloc[-1], "exponential") / curve.index[-1], error=1e-4)
 
 
@@ -189,48 +166,26 @@ def _more_samples(m):
     at m."""
 
     def measure(frame):
-        goal = _select(frame, "analytic", "Z", "exponential", "mse").value[m]
-        if _select(frame, "analytic", "Z", "gumbel", "mse").value.iloc[-1] > goal:
+        goal = _curve(frame, "analytic", "Z", "exponential", "mse").value[m]
+        if _curve(frame, "analytic", "Z", "gumbel", "mse").value.iloc[-1] > goal:
             return None
         return Measurement(_samples_needed(frame, goal, "gumbel") / m - 1, error=1e-4)
 
     return measure
 
 
-def _least_share(frame):
-    """Least share of the variance in a finite MSE, over both tricks, both targets and all M."""
-    shares = []
-    for target, trick in ANALYTIC:
-        variance, whole = (_select(frame, "analytic", target, trick, q).value for q in ("variance", "mse"))
-        shares.append((variance / whole)[np.isfinite(whole)].min())
-    return Measurement(min(shares), error=ROUNDING)
-
-
-def _simulated_bias(trick):
-    def measure(frame):
-        row = _select(frame, "simulated", "Z", trick, "bias").loc[5]
-        return Measurement(row.value, row.standard_error)
-
-    return measure
-
-
 def _agreement(quantity):
-    """Simulated over analytic, or simulated minus analytic for the bias, furthest from the
-    expected."""
-
-    def measure(frame):
-        frame = frame[frame.quantity == quantity]
-        drawn = frame[frame.method == "simulated"].set_index(["target", "trick", "samples"])
-        true = frame[frame.method == "analytic"].set_index(["target", "trick", "samples"]).value[drawn.index]
-        if quantity == "bias":
-            return furthest(drawn.value - true, drawn.standard_error)
-        return furthest(drawn.value / true, drawn.standard_error / true, 1.0)
-
-    return measure
+    """Simulated over analytic, or simulated minus analytic for the bias, furthest from the expected."""
+    by = "target", "trick", "samples"
+    drawn, true = (select(method=method, quantity=quantity) for method in ("simulated", "analytic"))
+    return drawn.less(true, *by).furthest() if quantity == "bias" else drawn.over(true, *by).furthest(1.0)
 
 
 ROUNDING = 1e-9
 """Bound of the rounding error of a ratio of MSEs."""
+BIAS_AT_5 = select(method="simulated", target="Z", quantity="bias", samples=5)
+VARIANCE, MSE = (select(method="analytic", quantity=quantity) for quantity in ("variance", "mse"))
+FINITE_SHARES = VARIANCE.over(MSE, "target", "trick", "samples").where("value > 0")
 M5_GUMBEL = math.sqrt(math.gamma(0.8) ** 5 * math.exp(-np.euler_gamma) - 1)
 
 CAPTION = (
@@ -267,12 +222,13 @@ CLAIMS = [
         _least("least MSE ratio on ln Z, debiased"),
         "on ln Z, the debiased Exponential trick has the lower MSE for all M from 2 to 10,000 (Gumbel trick's MSE "
         "over it, the least)"),
-    Claim("dominated by the variance", "Thesis Figure 2.1", "comparison", ">", 0.5, _least_share,
+    Claim("dominated by the variance", "Thesis Figure 2.1", "comparison", ">", 0.5,
+        FINITE_SHARES.least(error=ROUNDING),
         "the MSEs are dominated by the variance: it is more than half of them (least share, at any M)"),
-    Claim("Gumbel bias of Z", "Thesis A.1.1", "identity", "=", M5_GUMBEL, _simulated_bias("gumbel"),
+    Claim("Gumbel bias of Z", "Thesis A.1.1", "identity", "=", M5_GUMBEL, BIAS_AT_5.where(trick="gumbel").read(),
         "the root of the Gumbel trick's squared bias on Z, as printed, is the simulated bias (at M = 5)",
         finding="A.1.1, bias of the Gumbel trick"),
-    Claim("Exponential bias of Z", "Thesis A.1.1", "identity", "=", 0.5, _simulated_bias("exponential"),
+    Claim("Exponential bias of Z", "Thesis A.1.1", "identity", "=", 0.5, BIAS_AT_5.where(trick="exponential").read(),
         "the root of the Exponential trick's squared bias on Z, as printed, is the simulated bias (at M = 5)",
         finding="A.1.1, bias of the Exponential trick"),
     *(
@@ -292,10 +248,7 @@ EXPERIMENT = Experiment(
     title="Analytic MSE and variance of the Gumbel and Exponential tricks",
     source="Thesis Figure 2.1, A.1",
     version=2,
-    presets={
-        "quick": {"most": 10_000, "estimators": 100_000},
-        "paper": {"most": 10_000, "estimators": 2_000_000},
-    },
+    presets={"quick": {"most": 10_000, "estimators": 100_000}, "paper": {"most": 10_000, "estimators": 2_000_000}},
     tasks=tasks,
     run=run,
     plot=plot,

@@ -18,7 +18,7 @@ from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import published_regression
 from thesis_cli.perturbation.a_star.a_star import a_star
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.measuring import furthest, select
 from thesis_cli.studies.perturbation.sampler_costs import Capped, by_doubling, costs
 from thesis_cli.studies.perturbation.samples_needed import (
     CHUNKS,
@@ -129,30 +129,30 @@ def _costs(target, sampler, count, seed):
 
 
 def _select(frame, quantity, trick="none", part="values"):
-    return frame[(frame.part == part) & (frame.trick == trick) & (frame.quantity == quantity)]
+    return select(part=part, trick=trick, quantity=quantity)(frame)
 
 
 def plot(frame):
     figure, (need, gain, cost) = panels(1, 3, height=2.9, width_ratios=[1.25, 1, 1])
     for colour, trick in zip(COLOURS, TRICKS, strict=False):
-        rows = _select(frame, "sharp", trick)
-        need.plot(rows.value, rows.x, color=colour, label=trick.capitalize())
-        band = (rows.value + sign * 2 * rows.standard_error for sign in (-1, 1))
-        need.fill_betweenx(rows.x, *band, color=colour, alpha=0.25, linewidth=0)
+        found = _select(frame, "sharp", trick)
+        need.plot(found.value, found.x, color=colour, label=trick.capitalize())
+        band = (found.value + sign * 2 * found.standard_error for sign in (-1, 1))
+        need.fill_betweenx(found.x, *band, color=colour, alpha=0.25, linewidth=0)
         plain = _select(frame, "plain, published ln Z", trick).iloc[4::5]
         need.plot(plain.value, plain.x, "o", color=colour, markersize=1.8)
-        need.plot(THEORY[trick](rows.x.to_numpy())[1], rows.x, ":", color="black", linewidth=0.8)
+        need.plot(THEORY[trick](found.x.to_numpy())[1], found.x, ":", color="black", linewidth=0.8)
     need.plot([], [], "o", color="#555555", markersize=1.8, label="as in the source")
     need.plot([], [], ":", color="black", linewidth=0.8, label="theory")
     need.set_xscale("log")
-    need.set_ylim(0, 1.05 * rows.x.max())
+    need.set_ylim(0, 1.05 * found.x.max())
     label(need, r"desired MSE of $\ln Z$, nats$^2$", "samples $M$ needed", "robust Bayesian regression")
     need.legend(loc="upper left")
-    rows = _select(frame, "saved")
-    band = (100 * (rows.value + sign * 2 * rows.standard_error) for sign in (-1, 1))
-    gain.plot(rows.x, 100 * rows.value, color=COLOURS[2], label="measured")
-    gain.fill_between(rows.x, *band, color=COLOURS[2], alpha=0.25, linewidth=0)
-    gain.plot(rows.x, 100 * _theory(frame), ":", color="black", linewidth=0.8, label="theory")
+    found = _select(frame, "saved")
+    band = (100 * (found.value + sign * 2 * found.standard_error) for sign in (-1, 1))
+    gain.plot(found.x, 100 * found.value, color=COLOURS[2], label="measured")
+    gain.fill_between(found.x, *band, color=COLOURS[2], alpha=0.25, linewidth=0)
+    gain.plot(found.x, 100 * _theory(frame), ":", color="black", linewidth=0.8, label="theory")
     gain.axhline(100 * LIMIT, color="#555555", linestyle="--", linewidth=0.8, label=r"limit, $1 - 6/\pi^2$")
     gain.set_xscale("log")
     gain.set_ylim(0, 45)
@@ -177,23 +177,10 @@ def _theory(frame):
     return saved(*(theory(m)[1] for theory in THEORY.values()), _select(frame, "saved").x.to_numpy())
 
 
-def _read(quantity, part="values"):
-    def measure(frame):
-        row = _select(frame, quantity, part=part).iloc[0]
-        return Measurement(row.value, row.standard_error)
-
-    return measure
-
-
 def _true_log_z(frame):
     """ln Z by adaptive quadrature; a sum over a grid bounds its error."""
     log_z, grid = (_select(frame, name, part="integral").value.iloc[0] for name in ("ln Z", "grid less ln Z"))
     return Measurement(log_z, error=abs(grid) + 1e-10)
-
-
-def _default_log_z(frame):
-    less = _select(frame, "published less default tolerance", part="integral").value.iloc[0]
-    return Measurement(PUBLISHED - less, error=1e-11)
 
 
 def _distance(name):
@@ -210,46 +197,24 @@ def _distance(name):
 def _most_saved(frame):
     """Share saved at the least desired MSE, where theory predicts the most; needs the sizes of the
     source."""
-    if _select(frame, "sharp", "gumbel").x.max() < 99:
-        return None
-    row = _select(frame, "saved").iloc[-1]
-    return Measurement(row.value, row.standard_error)
+    last = SAVED.then(lambda found: found.iloc[-1:])
+    return last.read()(frame) if _select(frame, "sharp", "gumbel").x.max() >= 99 else None
 
 
 def _saved_less_theory(frame):
-    rows = _select(frame, "saved")
-    return furthest(rows.value - _theory(frame), rows.standard_error)
-
-
-def _least_ratio(frame):
-    """Least ratio of the Gumbel trick's MSE to the Exponential trick's, from M = 2 on; errors are
-    added as if the two had nothing in common."""
-    top, bottom = (_select(frame, "sharp", trick).iloc[1:].reset_index() for trick in TRICKS)
-    ratio = top.value / bottom.value
-    errors = ratio * np.hypot(top.standard_error / top.value, bottom.standard_error / bottom.value)
-    return Measurement(ratio.min(), errors[ratio.idxmin()], weakest=errors.max())
+    return SAVED.minus(_theory(frame)).furthest()(frame)
 
 
 def _over_theory(frame):
-    rows = pd.concat(_select(frame, "sharp", trick) for trick in TRICKS)
+    found = pd.concat(_select(frame, "sharp", trick) for trick in TRICKS)
     theory = np.concatenate([f(_select(frame, "sharp", t).x.to_numpy())[1] for t, f in THEORY.items()])
-    return furthest(rows.value / theory, rows.standard_error / theory, 1.0)
+    return furthest(found.value / theory, found.standard_error / theory, 1.0)
 
 
-def _moved(frame):
-    """Largest relative change of an MSE if errors are taken about the published ln Z."""
-    ratios = [
-        _select(frame, "plain, published ln Z", t).value.to_numpy() / _select(frame, "plain", t).value.to_numpy()
-        for t in TRICKS
-    ]
-    return Measurement(float(np.abs(np.concatenate(ratios) - 1).max()), error=1e-9)
-
-
-def _later_samples(frame):
-    row = _select(frame, "evaluations", part="a-star").iloc[-1]
-    return Measurement(row.value, row.standard_error)
-
-
+SAVED, GUMBEL = select(part="values", quantity="saved"), select("x > 1", quantity="sharp", trick="gumbel")
+CENTRED, TRUE = (select(quantity=quantity) for quantity in ("plain, published ln Z", "plain"))
+LATER = select(part="a-star", quantity="evaluations").then(lambda found: found.iloc[-1:])
+DEFAULT = select(quantity="published less default tolerance").number(lambda found: PUBLISHED - found.value)
 TOLD_APART = 0.035
 """Half of the Kolmogorov distance, 0.071, of the Gumbel law to the normal one with its mean and variance."""
 
@@ -268,7 +233,7 @@ CLAIMS = [
     Claim("true ln Z", "published values of Figure 2.3a", "published", "=", PUBLISHED, _true_log_z,
         "the published ln Z, about which the MSEs are taken, is that of the model (ln Z of the model, nats)",
         rounding=5e-11, finding="Figure 2.3a, true ln Z", scale=1e-5),
-    Claim("true ln Z, by default tolerances", "this project", "published", "=", PUBLISHED, _default_log_z,
+    Claim("true ln Z, by default tolerances", "this project", "published", "=", PUBLISHED, DEFAULT.read(error=1e-11),
         "the published ln Z is what SciPy's quad gives if the integrand is not rescaled (result of quad, nats)",
         rounding=5e-11, scale=1e-5),
     Claim("40% fewer samples", "Thesis 2.5.1, Figure 2.3a", "published", "=", 0.4, _most_saved,
@@ -278,23 +243,25 @@ CLAIMS = [
     Claim("samples saved", "Thesis A.1.2, Figure 2.3a", "identity", "=", 0.0, _saved_less_theory,
         "at every desired MSE the share of the samples that the Exponential trick saves is that of the formulas "
         "pi^2/(6M) and trigamma(M) (difference of the shares, furthest from 0)", scale=0.1),
-    Claim("lower MSE from M = 2", "Thesis 2.2.3, 2.5.1", "comparison", ">", 1.0, _least_ratio,
+    Claim("lower MSE from M = 2", "Thesis 2.2.3, 2.5.1", "comparison", ">", 1.0,
+        GUMBEL.over(select(quantity="sharp", trick="exponential"), "x").least(),
         "the debiased Exponential trick has the lower MSE at every M from 2 to 99 (Gumbel trick's MSE over it, the "
         "least)"),
     Claim("formulas", "Thesis A.1.2", "identity", "=", 1.0, _over_theory,
         "the MSEs of ln Z by the Gumbel trick and the debiased Exponential trick are pi^2/(6M) and trigamma(M) "
         "(measured over formula, the ratio furthest from 1)"),
-    Claim("effect of the published ln Z", "this project", "comparison", "<", 0.01, _moved,
+    Claim("effect of the published ln Z", "this project", "comparison", "<", 0.01,
+        CENTRED.over(TRUE, "trick", "x").number(lambda found: abs(found.value - 1)).largest(error=1e-9),
         "no MSE of the figure changes by a hundredth if it is taken about the published ln Z and not that of the "
         "model (largest relative change)"),
     Claim("values are Gumbel", "Thesis 2.5.1", "identity", "=", 0.0, _distance("values"),
         "the maxima of A* sampling are Gumbel(-c + ln Z) (Kolmogorov distance)", scale=TOLD_APART),
-    Claim("mean of the values", "Thesis eq. 2.1'", "identity", "=", 0.0, _read("mean less ln Z"),
+    Claim("mean of the values", "Thesis eq. 2.1'", "identity", "=", 0.0, select(quantity="mean less ln Z").read(),
         "the mean of the maxima of A* sampling is ln Z (difference, nats)", scale=0.1),
     Claim("exact samples", "Thesis 2.5.1", "identity", "=", 0.0, _distance("locations"),
         "the locations of the maxima of A* sampling are exact samples of the posterior (Kolmogorov distance)",
         scale=TOLD_APART),
-    Claim("evaluations, later samples", "this project", "comparison", "<", 2.0, _later_samples,
+    Claim("evaluations, later samples", "this project", "comparison", "<", 2.0, LATER.read(),
         "A* sampling that keeps its boxes from sample to sample takes less than two evaluations of the density a "
         "sample (mean over the last half of each stream)"),
 ]

@@ -22,6 +22,7 @@ import pandas as pd
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.perturbation.racing.racing import RaceRules, race
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.perturbation.racing_mse import ALPHAS, BETWEEN, STEP, as_in_the_source, hard_data, sharp
 
 STATES, SIGMA, FACTORS = 10, 0.1, 10_000
@@ -88,17 +89,14 @@ def _error(x):
     return np.std(x) / np.sqrt(np.size(x))
 
 
-def _rows(frame, quantity, part="curve", **settings):
-    where = {"part": part, "quantity": quantity, **settings}
-    for column, value in where.items():
-        frame = frame[frame[column] == value]
-    return frame
+def _curve(frame, method, delta):
+    return select(part="curve", quantity=f"mse, {method}", delta=delta)(frame).sort_values("alpha")
 
 
 def plot(frame):
     figure, axes = panels(1, 3, height=3.4, width_ratios=[1.7, 1, 1])
     for colour, style, delta in zip(COLOURS, ("-", (0, (4, 3)), "-"), PUBLISHED, strict=False):
-        best, plain = (_rows(frame, f"mse, {m}", delta=delta).sort_values("alpha") for m in ("sharp", "plain"))
+        best, plain = (_curve(frame, method, delta) for method in ("sharp", "plain"))
         axes[0].semilogy(best.alpha, best["mean"], linestyle=style, color=colour, label=rf"$\delta$ = {delta:g}")
         if delta != 0.01:  # its band is that of delta = 0.001
             low, high = (plain["mean"] + sign * 2 * plain.standard_error for sign in (-1, 1))
@@ -120,10 +118,10 @@ def plot(frame):
     axes[0].set_title(r"tricks on maxima from Racing-Normal", pad=14)
     for colour, bound in zip(COLOURS[3:], BOUNDS, strict=False):
         for ax, quantity in ((axes[1], "wrong"), (axes[2], "share")):
-            rows = _rows(frame, quantity, "noise", bound=bound)
-            percent, error = 100 * rows["mean"], 200 * rows.standard_error
+            found = NOISE.where(quantity=quantity, bound=bound)(frame)
+            percent, error = 100 * found["mean"], 200 * found.standard_error
             name = NAMES[bound] if quantity == "wrong" else None
-            ax.errorbar(rows.sigma, percent, error, fmt="o-", color=colour, label=name, capsize=2)
+            ax.errorbar(found.sigma, percent, error, fmt="o-", color=colour, label=name, capsize=2)
     axes[1].axhline(10, color="#555555", linestyle="--", linewidth=0.8)
     axes[1].annotate(r"$\delta$ = 0.1", (0.03, 10), xycoords=("axes fraction", "data"), ha="left", va="bottom")
     axes[1].set_ylim(-0.5, 11)
@@ -136,23 +134,18 @@ def plot(frame):
     return figure
 
 
-def _read(quantity, **settings):
-    """A quantity of the result, unchanged."""
-
-    def measure(frame):
-        row = _rows(frame, quantity, **settings).iloc[0]
-        return Measurement(row["mean"], row.standard_error)
-
-    return measure
+def _read(quantity, **where):
+    """A quantity of the curves."""
+    return select(part="curve", quantity=quantity, **where).number("mean", "standard_error").read()
 
 
 def _over_between(trick):
     """A trick's MSE at delta = 0.1 over that of the trick between, from all races."""
 
     def measure(frame):
-        rows = pd.concat(_rows(frame, f"{trick} over between, sharp", part, delta=0.1) for part in ("curve", "again"))
-        shares = rows.races / rows.races.sum()
-        return Measurement((shares * rows["mean"]).sum(), np.sqrt(((shares * rows.standard_error) ** 2).sum()))
+        found = select(quantity=f"{trick} over between, sharp", part=["curve", "again"], delta=0.1)(frame)
+        shares = found.races / found.races.sum()
+        return Measurement((shares * found["mean"]).sum(), np.sqrt(((shares * found.standard_error) ** 2).sum()))
 
     return measure
 
@@ -161,8 +154,8 @@ def _against_published(delta, alpha):
     """MSE at an alpha; the published one has the sampling error of K = 1000 estimators."""
 
     def measure(frame):
-        plain, best = (_rows(frame, f"mse, {method}", delta=delta).set_index("alpha") for method in ("plain", "sharp"))
-        at = int(np.abs(best.index - alpha).argmin())
+        plain, best = (_curve(frame, method, delta) for method in ("plain", "sharp"))
+        at = int(np.abs(best.alpha - alpha).argmin())
         error = np.hypot(plain.standard_error.iloc[at], best.standard_error.iloc[at])
         return Measurement(best["mean"].iloc[at], error)
 
@@ -173,86 +166,26 @@ def _best_against_published(delta):
     """The best alpha; the published one has the sampling error of K = 1000 estimators."""
 
     def measure(frame):
-        plain, best = (_rows(frame, f"best alpha, {method}", delta=delta).iloc[0] for method in ("plain", "sharp"))
-        return Measurement(best["mean"], np.hypot(plain.standard_error, best.standard_error))
+        plain, best = (_read(f"best alpha, {method}", delta=delta)(frame) for method in ("plain", "sharp"))
+        return Measurement(best.value, np.hypot(plain.standard_error, best.standard_error))
 
     return measure
 
 
 def _mean(frame):
     """Mean of the values, from the mean loss: without losses it is ln Z = 0 exactly."""
-    loss = _rows(frame, "loss", delta=0.01).iloc[0]
-    return Measurement(-loss["mean"], np.hypot(loss.standard_error, PUBLISHED_ERROR))
+    loss = _read("loss", delta=0.01)(frame)
+    return Measurement(-loss.value, np.hypot(loss.standard_error, PUBLISHED_ERROR))
 
 
 def _most_wrong_free(frame):
-    rows = _rows(frame, "wrong", "noise", bound=FREE)
-    worst = rows.loc[rows["mean"].idxmax()]
+    found = NOISE.where(quantity="wrong", bound=FREE)
     # Among n races none is wrong by a chance of exp(-15) if a share of 15 / n is.
-    return Measurement(worst["mean"], worst.standard_error, error=15 / rows.races.min())
+    return found.largest(error=15 / found(frame).races.min(), weakest=False)(frame)
 
 
-def _price_of_freedom(frame):
-    """Least ratio, over all sigma, of the evaluations with Bernstein-Serfling bounds to those of
-    Racing-Normal."""
-    normal, free = (_rows(frame, "share", "noise", bound=bound).set_index("sigma") for bound in BOUNDS)
-    ratio = free["mean"] / normal["mean"]
-    relative = np.hypot(free.standard_error / free["mean"], normal.standard_error / normal["mean"])
-    least = ratio.idxmin()
-    return Measurement(ratio[least], ratio[least] * relative[least])
-
-
-def _published(delta, alpha, least, beside):
-    """Claims on one curve; what they must tell is half of the distance to the other trick."""
-    apart = (beside - least) / 2
-    return [
-        Claim(
-            f"wrong at delta = {delta:g}",
-            "Thesis 2.5.2",
-            "comparison",
-            "<",
-            delta,
-            _read("wrong", delta=delta),
-            "Racing-Normal finds the MAP configuration with probability 1 - delta: at most a share delta of the "
-            f"races is wrong (share at delta = {delta:g})",
-        ),
-        Claim(
-            f"best alpha at delta = {delta:g}",
-            "Thesis Figure 2.3b",
-            "published",
-            "=",
-            alpha,
-            _best_against_published(delta),
-            f"the alpha of least MSE at delta = {delta:g} is that of the source's curve (alpha; its error counts "
-            "the noise of both curves)",
-            rounding=STEP / 2,
-            scale=0.5 if delta < 0.1 else (1 - alpha) / 2,
-        ),
-        Claim(
-            f"least MSE at delta = {delta:g}",
-            "Thesis Figure 2.3b",
-            "published",
-            "=",
-            least,
-            _against_published(delta, alpha),
-            f"the MSE at alpha = {alpha:g}, where the source's curve for delta = {delta:g} is lowest, is that of "
-            "the source (MSE, nats^2; its error counts the noise of both curves)",
-            rounding=5e-5,
-            scale=apart,
-        ),
-        Claim(
-            f"beside the Gumbel trick at delta = {delta:g}",
-            "Thesis Figure 2.3b",
-            "published",
-            "=",
-            beside,
-            _against_published(delta, BESIDE),
-            f"the MSE at alpha = {BESIDE:.3f}, next to the Gumbel trick, for delta = {delta:g} is that of the "
-            "source's curve (MSE, nats^2; its error counts the noise of both curves)",
-            rounding=5e-5,
-            scale=apart,
-        ),
-    ]
+NOISE = select(part="noise").number("mean", "standard_error")
+NORMAL_SHARE, FREE_SHARE = (NOISE.where(quantity="share", bound=bound) for bound in BOUNDS)
 
 
 CAPTION = (
@@ -271,7 +204,29 @@ CLAIMS = [
     Claim("mean at delta = 0.01", "published values of Figure 2.3b", "published", "=", PUBLISHED_MEAN, _mean,
         "at delta = 0.01 the maxima have the published mean (mean in nats, where ln Z = 0; the number S of factors "
         "is chosen to give the published mean at delta = 0.1)", rounding=5e-5, scale=-PUBLISHED_MEAN),
-    *(claim for delta, numbers in PUBLISHED.items() for claim in _published(delta, *numbers)),
+    *(
+        claim
+        for delta, (alpha, least, beside) in PUBLISHED.items()
+        for apart in [(beside - least) / 2]  # half of the distance to the other trick
+        for claim in (
+            Claim(f"wrong at delta = {delta:g}", "Thesis 2.5.2", "comparison", "<", delta, _read("wrong", delta=delta),
+                "Racing-Normal finds the MAP configuration with probability 1 - delta: at most a share delta of the "
+                f"races is wrong (share at delta = {delta:g})"),
+            Claim(f"best alpha at delta = {delta:g}", "Thesis Figure 2.3b", "published", "=", alpha,
+                _best_against_published(delta),
+                f"the alpha of least MSE at delta = {delta:g} is that of the source's curve (alpha; its error counts "
+                "the noise of both curves)",
+                rounding=STEP / 2, scale=0.5 if delta < 0.1 else (1 - alpha) / 2),
+            Claim(f"least MSE at delta = {delta:g}", "Thesis Figure 2.3b", "published", "=", least,
+                _against_published(delta, alpha),
+                f"the MSE at alpha = {alpha:g}, where the source's curve for delta = {delta:g} is lowest, is that of "
+                "the source (MSE, nats^2; its error counts the noise of both curves)", rounding=5e-5, scale=apart),
+            Claim(f"beside the Gumbel trick at delta = {delta:g}", "Thesis Figure 2.3b", "published", "=", beside,
+                _against_published(delta, BESIDE),
+                f"the MSE at alpha = {BESIDE:.3f}, next to the Gumbel trick, for delta = {delta:g} is that of the "
+                "source's curve (MSE, nats^2; its error counts the noise of both curves)", rounding=5e-5, scale=apart),
+        )
+    ),
     *(
         Claim(f"Exponential trick at delta = {delta:g}", "Thesis 2.5.2, Figure 2.3b", "comparison", "<", 1.0,
             _read("exponential over least, sharp", delta=delta),
@@ -289,7 +244,8 @@ CLAIMS = [
     Claim("wrong, distribution-free", "this project", "bound", "<", 0.1, _most_wrong_free,
         "with Bernstein-Serfling bounds, which hold for any distribution, at most a share delta of the races is "
         "wrong (share at delta = 0.1, the largest for any noise sigma of the factors)"),
-    Claim("price, distribution-free", "this project", "comparison", ">", 1.0, _price_of_freedom,
+    Claim("price, distribution-free", "this project", "comparison", ">", 1.0,
+        FREE_SHARE.over(NORMAL_SHARE, "sigma").least(weakest=False),
         "races with Bernstein-Serfling bounds evaluate more factors than Racing-Normal (ratio, the least for any "
         "noise sigma of the factors)"),
 ]
@@ -302,23 +258,12 @@ EXPERIMENT = Experiment(
     version=2,
     presets={
         "quick": {
-            "samples": 100,
-            "estimators": 100,
-            "factors": 2_000,
-            "curves": [10_000, 10_000, 10_000],
-            "again": [],
-            "races": 500,
-            "scan": [1_000],
-            "sigmas": [1e-3, 1e-2],
+            **{"samples": 100, "estimators": 100, "factors": 2_000, "curves": [10_000] * 3, "again": []},
+            **{"races": 500, "scan": [1_000], "sigmas": [1e-3, 1e-2]},
         },
         "paper": {
-            "samples": 100,
-            "estimators": 1_000,
-            "factors": FACTORS,
-            "curves": [300_000, 100_000, 800_000],
-            "again": [800_000],
-            "races": 10_000,
-            "scan": [1_000, 2_000, 5_000, 10_000, 20_000],
+            **{"samples": 100, "estimators": 1_000, "factors": FACTORS, "curves": [300_000, 100_000, 800_000]},
+            **{"again": [800_000], "races": 10_000, "scan": [1_000, 2_000, 5_000, 10_000, 20_000]},
             "sigmas": [1e-5, 1e-4, 1e-3, 1e-2, 1e-1],
         },
     },

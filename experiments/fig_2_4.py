@@ -9,7 +9,7 @@ from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import published_noise, published_spin_glass
 from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import furthest, lowest
+from thesis_cli.reproduction.measuring import Rows, furthest, lowest, select
 from thesis_cli.studies.perturbation.low_rank_mse import best_alpha, mse_curve, sample_variance
 from thesis_cli.studies.perturbation.published_messages import SEED, PublishedMaxProduct
 
@@ -149,10 +149,10 @@ def _saving(kind, solver, k):
     """Percentage saved; without sampling error if the sample is all of the source's own."""
 
     def measure(frame):
-        rows = _curve(frame, kind, solver, k)
-        if rows.empty:
+        found = _curve(frame, kind, solver, k)
+        if found.empty:
             return None
-        best = _best(rows)
+        best = _best(found)
         same = (best.estimators, best.samples) == ALL_PUBLISHED
         return Measurement(100 * best.saving, 0.0 if same else 100 * best.saving_error, error=DIGITS)
 
@@ -179,23 +179,13 @@ def _models(frame, solver, least):
 
 def _best_alpha(*panels):
     """The best alpha that is furthest from 0."""
-
-    def measure(frame):
-        found = [_curve(frame, *panel) for panel in panels]
-        rows = [rows.iloc[0] for rows in found if not rows.empty]
-        if not rows:
-            return None
-        worst = max(rows, key=lambda row: abs(row.best_alpha))
-        weakest = max(row.best_alpha_error for row in rows)
-        return Measurement(worst.best_alpha, worst.best_alpha_error, error=GRID, weakest=weakest)
-
-    return measure
+    firsts = Rows(lambda frame: pd.concat(_curve(frame, *panel).head(1) for panel in panels))
+    return firsts.number("best_alpha", "best_alpha_error").most_off(0.0, error=GRID)
 
 
 def _frechet_gain(frame):
     propagated = [rows for rows in _models(frame, "belief propagation", 3) if rows.coupling.iloc[0] < 2.9]
-    found = _models(frame, "exact", 3) + propagated
-    below = [rows[(rows.alpha >= SAFE) & (rows.alpha < 0)] for rows in found]
+    below = [rows[(rows.alpha >= SAFE) & (rows.alpha < 0)] for rows in _models(frame, "exact", 3) + propagated]
     best = [rows.loc[rows.mse.idxmin()] for rows in below]
     return lowest([100 * b.saving for b in best], [100 * b.saving_error for b in best])
 
@@ -225,21 +215,7 @@ def _floor(frame):
 
 def _variance_ratio(solver):
     """Largest var(U) / (n pi^2/6)."""
-
-    def measure(frame):
-        rows = frame[(frame.solver == solver) & (frame.order == 0)]
-        if rows.empty:
-            return None
-        row = rows.loc[rows.variance_ratio.idxmax()]
-        return Measurement(row.variance_ratio, row.variance_ratio_error, weakest=rows.variance_ratio_error.max())
-
-    return measure
-
-
-def _least_gap(frame):
-    """The gap U(alpha) - ln Z that is lowest in its errors, by the exact solver, C > 0."""
-    rows = frame[(frame.solver == "exact") & (frame.coupling > 0)]
-    return lowest(rows.bound - rows.log_z, rows.bound_error)
+    return select(solver=solver, order=0).number("variance_ratio", "variance_ratio_error").largest()
 
 
 def _least_slope(frame):
@@ -258,6 +234,7 @@ def _tolerance(row):
     return None
 
 
+GAP = select("coupling > 0", solver="exact").number("bound", "bound_error").minus("log_z")
 FIGURE, OWN = "Thesis Figure 2.4", "this project"
 CLOSE = Reading("close to 0: within 0.05; at other couplings the best alpha of the figure is -0.1", 0.05)
 
@@ -279,17 +256,11 @@ CLAIMS = [
     *(
         Claim(id, FIGURE, "comparison", "=", 0.0, _best_alpha(*curves), f"{statement})", scale=0.1, reading=CLOSE)
         for id, curves, statement in (
-            (
-                "very low coupling",
-                [(*panel, k) for panel in PUBLISHED for k in (0, 1)],
+            ("very low coupling", [(*panel, k) for panel in PUBLISHED for k in (0, 1)],
                 "in all cases, when coupling is very low, alpha close to 0 is optimal (the best alpha at C = 0 and "
-                "1/3 that is furthest from 0",
-            ),
-            (
-                "high coupling, belief propagation",
-                [(*PROPAGATION, 9)],
-                "for belief propagation, alpha close to 0 is optimal at high coupling (the best alpha at C = 3",
-            ),
+                "1/3 that is furthest from 0"),
+            ("high coupling, belief propagation", [(*PROPAGATION, 9)],
+                "for belief propagation, alpha close to 0 is optimal at high coupling (the best alpha at C = 3"),
         )
     ),
     Claim("Frechet elsewhere", FIGURE, "comparison", ">", 0.0, _frechet_gain,
@@ -305,7 +276,7 @@ CLAIMS = [
         "var(U) <= n pi^2/6 for any model (their ratio, the largest of the models; without couplings 1)", scale=0.05),
     Claim("variance of U, belief propagation", OWN, "comparison", ">", 1.0, _variance_ratio("belief propagation"),
         "values that belief propagation decodes, which are no maxima, can vary more than n pi^2/6 (largest ratio)"),
-    Claim("Proposition 2", "Thesis Proposition 2", "bound", ">", 0.0, _least_gap,
+    Claim("Proposition 2", "Thesis Proposition 2", "bound", ">", 0.0, GAP.lowest(),
         "ln Z <= U(alpha), alpha from -0.1 to 0.1 (gap in nats at C > 0, where it is fewest standard errors above "
         "0)"),
     Claim("slope at zero", "Thesis 2.3.1", "bound", ">", 0.0, _least_slope,

@@ -10,6 +10,7 @@ from thesis_cli.models.spin_glass import published_spin_glass, random_spin_glass
 from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 from thesis_cli.perturbation.low_rank.low_rank_bounds import slope_at_zero
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.perturbation.low_rank_mse import mse_curve
 
 ROWS = COLUMNS = 10
@@ -100,88 +101,43 @@ def _strip(ax, rows, column, unit):
     random, published = rows[rows.origin == "random"], rows[rows.origin == "published"]
     spread = unit * random.groupby("coupling")[column].agg(["mean", "std"])
     ax.plot(random.coupling, unit * random[column], "o", color="#888888", alpha=0.4, label="a random model")
-    ax.errorbar(
-        spread.index + 0.1,
-        spread["mean"],
-        yerr=spread["std"],
-        fmt="s",
-        color=COLOURS[0],
-        capsize=2,
-        label="their mean and standard deviation",
-    )
-    ax.errorbar(
-        published.coupling - 0.1,
-        unit * published[column],
-        yerr=2 * unit * published[f"{column}_error"],
-        fmt="*",
-        color=COLOURS[1],
-        markersize=6,
-        label="the model of Figure 2.4, two standard errors",
-    )
+    square = {"fmt": "s", "color": COLOURS[0], "capsize": 2, "label": "their mean and standard deviation"}
+    ax.errorbar(spread.index + 0.1, spread["mean"], spread["std"], **square)
+    star = {"fmt": "*", "color": COLOURS[1], "markersize": 6, "label": "the model of Figure 2.4, two standard errors"}
+    values, errors = (unit * published[name] for name in (column, f"{column}_error"))
+    ax.errorbar(published.coupling - 0.1, values, 2 * errors, **star)
 
 
-def _highest(rows, column, limit, sign=1):
-    """The number that exceeds a limit most in its errors, or with `sign` -1 falls below it."""
-    if rows.empty:
-        return None
-    errors = rows[f"{column}_error"]
-    at = (sign * (rows[column] - limit) / errors).idxmax()
-    return Measurement(rows.loc[at, column], errors[at], weakest=errors.max())
-
-
-def _means(frame, column="frechet_saving", unit=100):
-    """Mean of a column over the random models by kind and coupling, and its error."""
-    random = frame[frame.origin == "random"].set_index(["kind", "coupling"])
-    grouped = (unit * random[column]).groupby(level=[0, 1])
-    return grouped.mean(), grouped.std() / grouped.size() ** 0.5
-
-
-def _best_alpha(frame):
-    """The mean best alpha at C < 1 that is furthest from 0."""
-    means, errors = _means(frame[frame.coupling < 0.9], "best_alpha", 1)
-    if means.empty:
-        return None
-    at = means.abs().idxmax()
-    return Measurement(means[at], errors[at], weakest=errors.max())
-
-
-def _least_saving(frame):
-    """The mean saving at C from 1 on that is lowest in its errors."""
-    means, errors = _means(frame[frame.coupling > 0.9])
-    if means.empty:
-        return None
-    at = (means / errors).idxmin()
-    return Measurement(means[at], errors[at], weakest=errors.max())
-
-
-def _largest_variance(frame):
-    """The mean var(U) / (n pi^2/6) at C > 0 that exceeds 1 most, or comes nearest, in its errors."""
-    means, errors = _means(frame[frame.coupling > 0], "variance_ratio", 1)
-    at = ((means - 1) / errors).idxmax()
-    return Measurement(means[at], errors[at], weakest=errors.max())
+def _means(column, query, unit=1):
+    """Mean of a column over the random models by kind and coupling."""
+    return select(query, origin="random").number(column).per(1 / unit).means("kind", "coupling")
 
 
 def _rise(kind):
     """Mean saving of alpha = -0.05 at C = 3 less that at C = 1, percentage points."""
 
     def measure(frame):
-        means, errors = _means(frame)
-        found = [c for c in sorted(frame.coupling.unique()) if c > 0.9]
+        found = SAVINGS.where(kind=kind)(frame)
         if len(found) < 2:
             return None
-        low, high = (kind, found[0]), (kind, found[-1])
-        return Measurement(means[high] - means[low], np.hypot(errors[low], errors[high]))
+        low, high = (found.iloc[place] for place in (0, -1))
+        return Measurement(high.value - low.value, np.hypot(low.standard_error, high.standard_error))
 
     return measure
 
 
+SAVINGS = _means("frechet_saving", "coupling > 0.9", 100)
+GAPS = select("coupling > 0").number("gap", "gap_error")
+
+
 # fmt: off
 CLAIMS = [
-    Claim("very low coupling", "Thesis Figure 2.4", "comparison", "=", 0.0, _best_alpha,
+    Claim("very low coupling", "Thesis Figure 2.4", "comparison", "=", 0.0,
+        _means("best_alpha", "coupling < 0.9").most_off(0.0),
         "when coupling is very low, alpha close to 0 is optimal (mean best alpha of random models at C = 0 and "
         "1/3, the furthest from 0)", scale=-ALPHAS[0],
         reading=Reading("close to 0: within 0.025; at other couplings the best alpha is -0.05", 0.025)),
-    Claim("Frechet elsewhere", "Thesis Figure 2.4", "comparison", ">", 0.0, _least_saving,
+    Claim("Frechet elsewhere", "Thesis Figure 2.4", "comparison", ">", 0.0, SAVINGS.lowest(),
         "where coupling is not very low, Frechet tricks give more accurate estimators: at C from 1 on alpha = "
         "-0.05 lowers the MSE of alpha = 0 on average (percentage saved, mean over random models, where it is "
         "fewest standard errors above 0)"),
@@ -191,11 +147,11 @@ CLAIMS = [
             "percentage at C = 3 than at C = 1 (means over random models, percentage points)")
         for kind in KINDS
     ),
-    Claim("variance of U", "Thesis 2.3.1", "bound", "<", 1.0, _largest_variance,
+    Claim("variance of U", "Thesis 2.3.1", "bound", "<", 1.0,
+        _means("variance_ratio", "coupling > 0").lowest(1.0, sign=-1),
         "var(U) <= n pi^2/6 for any model (ratio, mean over the random models of a kind with one coupling "
         "strength, where it exceeds 1 by most standard errors, or comes closest)"),
-    Claim("Gumbel bound", "Thesis 2.3, Hazan and Jaakkola (2012)", "bound", ">", 0.0,
-        lambda frame: _highest(frame[frame.coupling > 0], "gap", 0.0, -1),
+    Claim("Gumbel bound", "Thesis 2.3, Hazan and Jaakkola (2012)", "bound", ">", 0.0, GAPS.lowest(),
         "ln Z <= E[U] (gap in nats on the models with couplings, where it is fewest standard errors above 0)"),
 ]
 # fmt: on

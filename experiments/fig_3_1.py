@@ -12,7 +12,7 @@ from thesis_cli.entropy.exact import exact_entropies
 from thesis_cli.entropy.maxima import entropy_maxima
 from thesis_cli.models.factor_graph import LogPotentials
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.perturbation.low_rank_mse import sample_variance
 
 SUCCESS, SIZE = 0.3, 500
@@ -154,15 +154,6 @@ def _paths(frame):
     return table.to_numpy(), table.columns.to_numpy()
 
 
-def _moments(frame):
-    return frame[frame.part == "moments"].set_index("alpha")
-
-
-def _near(rows, alpha):
-    """The row whose alpha is nearest."""
-    return rows.iloc[np.abs(rows.index - alpha).argmin()]
-
-
 def _distance_from_maji(side):
     """Largest distance of a path from gamma(x*) at alpha = 1 + side NEAR."""
 
@@ -179,35 +170,16 @@ def _largest_rise(frame):
     return Measurement(float(np.diff(paths, axis=1).max()), error=ROUNDING)
 
 
-def _rise_of_entropy(frame):
-    """H_inf - H_0."""
-    exact = _moments(frame).exact
-    return Measurement(exact[math.inf] - exact[0])
-
-
 def _largest_rise_of_entropy(frame):
     """Largest rise of the exact entropy from one alpha of the grid, or inf, to the next."""
     return Measurement(float(frame.groupby("alpha").exact.first().diff().max()), error=1e-12)
-
-
-def _bias_with_log_z(frame):
-    """Mean less exact entropy, times 1 - alpha: the error of ln Z_alpha, whose deviation is the same
-    at all alphas."""
-    rows = _moments(frame).dropna(subset="plain")
-    scale = 1 - rows.index
-    return furthest(scale * (rows.plain - rows.exact), np.abs(scale) * rows.plain_error)
-
-
-def _bias_with_shared_noise(frame):
-    rows = _moments(frame)
-    return furthest(rows.shared - rows.exact, rows.shared_error)
 
 
 def _growth(estimator):
     """Slope of ln variance over ln |1 - alpha|, from 0.9 to 1 - NEAR."""
 
     def measure(frame):
-        far, near = (_near(_moments(frame), alpha) for alpha in (0.9, 1 - NEAR))
+        far, near = (MOMENTS.where(f"{alpha} < alpha < 1")(frame).iloc[0] for alpha in (0.89, 1 - 2 * NEAR))
         run = math.log(NEAR / 0.1)
         variance, error = f"{estimator}_variance", f"{estimator}_variance_error"
         slope = math.log(near[variance] / far[variance]) / run
@@ -216,32 +188,14 @@ def _growth(estimator):
     return measure
 
 
-def _variance_in_the_limit(frame):
-    """Variance with shared noise at 1 + NEAR, in units of pi^2/6 + var ln p."""
-    row = _near(_moments(frame), 1 + NEAR)
-    unit = math.pi**2 / 6 + row.log_p_variance
-    return Measurement(row.shared_variance / unit, row.shared_variance_error / unit)
-
-
-def _distance_from_gumbel(alpha):
-    """Kolmogorov distance from a Gumbel distribution, at one alpha."""
-
-    def measure(frame):
-        return _kolmogorov(_moments(frame).loc[alpha])
-
-    return measure
-
-
-def _furthest_from_gumbel(frame):
-    """The largest Kolmogorov distance over alphas between 0 and inf."""
-    rows = _moments(frame).iloc[1:-1]
-    return _kolmogorov(rows.iloc[rows.scaled_distance.argmax()])
-
-
-def _kolmogorov(row):
-    root = math.sqrt(row.perturbations)
-    return Measurement(row.scaled_distance / root, error=SCALED_DISTANCE / root)
-
+MOMENTS = select(part="moments")
+EXACT = MOMENTS.number("exact")
+PLAIN = MOMENTS.where("plain.notna()").number("plain", "plain_error").minus("exact")
+SHARED = MOMENTS.number("shared", "shared_error").minus("exact")
+LIMIT = MOMENTS.where(f"1 < alpha < {1 + 2 * NEAR}").number("shared_variance", "shared_variance_error")
+DISTANCE = MOMENTS.number("scaled_distance", SCALED_DISTANCE / 5).per(lambda found: found.perturbations**0.5)
+"""Kolmogorov distance from a Gumbel distribution; a fifth of the one that a true sample exceeds as
+rarely as a normal variable five deviations stands for its standard error."""
 
 CAPTION = """\
 Estimates of the Renyi entropy of a truncated geometric distribution by one perturbation each, over \
@@ -262,10 +216,11 @@ CLAIMS = [
             "path, a millionth off 1, nats)", scale=NEAR)
         for side, sign in (("below", -1), ("above", 1))
     ),
-    Claim("unbiased, plain", "Thesis eqs. 3.6 to 3.8", "identity", "=", 0.0, _bias_with_log_z,
+    Claim("unbiased, plain", "Thesis eqs. 3.6 to 3.8", "identity", "=", 0.0,
+        PLAIN.per(lambda found: 1 / abs(1 - found.alpha)).furthest(),
         "with ln Z known the mean estimate is H_alpha (difference times 1 - alpha, nats, at the alpha where it is "
         "most standard errors off 0; the biased Exponential trick's would be 0.577)", scale=0.0577),
-    Claim("unbiased, shared", "Thesis eqs. 3.12, 3.17", "identity", "=", 0.0, _bias_with_shared_noise,
+    Claim("unbiased, shared", "Thesis eqs. 3.12, 3.17", "identity", "=", 0.0, SHARED.furthest(),
         "with shared noise the mean estimate is H_alpha, at alpha = 1 Maji's H_1 (difference in nats, at the alpha "
         "where it is most standard errors off 0; the biased Exponential trick's would be 0.577)", scale=0.0577),
     Claim("divergence", "Thesis 3.4", "identity", "=", -2.0, _growth("plain"),
@@ -275,18 +230,21 @@ CLAIMS = [
         "the control variate stabilises the estimator as alpha tends to 1 (d ln var / d ln |1 - alpha|, from alpha "
         "= 0.9 to a millionth below 1)", scale=1.0,
         reading=Reading("stabilises: an exponent within 0.1 of 0, where -2 is that without it", 0.1)),
-    Claim("variance in the limit", "Thesis Proposition 9, Theorem 9", "identity", "=", 1.0, _variance_in_the_limit,
+    Claim("variance in the limit", "Thesis Proposition 9, Theorem 9", "identity", "=", 1.0,
+        LIMIT.per(lambda found: math.pi**2 / 6 + found.log_p_variance).read(),
         "with shared noise the variance tends to pi^2/6 + var ln p as alpha tends to 1 (ratio of the two)"),
     *(
-        Claim(f"Gumbel at {name}", "Thesis 3.4.1", "identity", "=", 0.0, _distance_from_gumbel(alpha),
+        Claim(f"Gumbel at {name}", "Thesis 3.4.1", "identity", "=", 0.0, DISTANCE.where(alpha=alpha).read(),
             f"the estimate at alpha = {name} is Gumbel(-c + H_{name}) (Kolmogorov distance; a shift by 0.01 nats "
             "gives 0.004)", scale=0.004)
         for name, alpha in (("0", 0.0), ("inf", math.inf))
     ),
-    Claim("not Gumbel in between", "Thesis 3.4.1", "comparison", ">", 0.0, _furthest_from_gumbel,
+    Claim("not Gumbel in between", "Thesis 3.4.1", "comparison", ">", 0.0,
+        DISTANCE.where("0 < alpha < 1e9").largest(),
         "between 0 and inf estimates with shared noise need not be Gumbel (Kolmogorov distance from the Gumbel "
         "distribution of the same mean and variance, largest of any alpha)"),
-    Claim("non-decreasing", "Thesis 3.2.1, 3.4", "bound", ">", 0.0, _rise_of_entropy,
+    Claim("non-decreasing", "Thesis 3.2.1, 3.4", "bound", ">", 0.0,
+        EXACT.where(alpha=math.inf).less(EXACT.where(alpha=0.0)).read(),
         "H_alpha does not decrease from alpha = 0 to inf (H_inf - H_0, nats)",
         finding="3.2.1, Renyi entropies do not increase"),
     Claim("non-increasing", "Thesis 3.2.1", "bound", "<", 0.0, _largest_rise_of_entropy,

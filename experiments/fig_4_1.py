@@ -7,7 +7,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.measuring import Rows, furthest, select
 from thesis_cli.studies.privacy.published import EPSILONS, MOST_POINTS, algorithm_2
 
 DIMENSIONS = 2, 5
@@ -89,55 +89,32 @@ LEGEND = {
 }
 
 
-def _spread(frame, noise, curve="Algorithm 2"):
-    """Mean distances and their standard errors by dimension, epsilon and number of points."""
-    rows = frame[(frame.curve == curve) & (frame.noise == noise)]
-    return rows.groupby(["dimension", "epsilon", "points"]).distance.agg(["mean", "sem"])
+def _spread(noise, curve="Algorithm 2"):
+    """Mean distances by dimension, epsilon and number of points."""
+    return select(curve=curve, noise=noise).number("distance").means("dimension", "epsilon", "points")
 
 
-def _ratio(a, b):
-    """Ratio of two spreads, or of a spread to exact numbers, where both have values."""
-    b = b if isinstance(b, pd.DataFrame) else pd.DataFrame({"mean": b, "sem": 0.0})
-    value = a["mean"] / b["mean"]
-    error = value * np.hypot(a["sem"] / a["mean"], b["sem"] / b["mean"])
-    return pd.DataFrame({"value": value, "error": error}).dropna()
-
-
-def _extreme(ratios, largest):
-    if ratios.empty:
-        return None
-    row = ratios.loc[ratios.value.idxmax() if largest else ratios.value.idxmin()]
-    return Measurement(row.value, row.error, weakest=ratios.error.max())
-
-
-def _over_baseline(*numbers):
+def _over_baseline(*points):
     """Largest ratio of the distance to that of uniform weights at some numbers of points."""
-
-    def measure(frame):
-        spread = _spread(frame, "published")
-        spread = spread[spread.index.get_level_values("points").isin(numbers)]
-        baseline = frame[frame.curve == "baseline"].set_index(["dimension", "points"]).distance
-        index = spread.index.droplevel("epsilon")
-        return _extreme(_ratio(spread, pd.Series(baseline.loc[index].to_numpy(), spread.index)), True)
-
-    return measure
+    near = PUBLISHED.where(points=list(points))
+    return near.over(BASELINE, "dimension", "points").where("standard_error.notna()").largest()
 
 
 def _epsilon(frame):
     """Least ratio of the least mean distances over M at neighbouring epsilons."""
-    spread = _spread(frame, "published")
-    best = spread.loc[spread.groupby(level=[0, 1])["mean"].idxmin()].droplevel("points")
-    levels = [best.xs(epsilon, level="epsilon") for epsilon in EPSILONS]
-    return _extreme(pd.concat([_ratio(low, high) for low, high in pairwise(levels)], ignore_index=True), False)
+    best = PUBLISHED.then(lambda found: found.loc[found.groupby(["dimension", "epsilon"]).value.idxmin()])
+    levels = [best.where(epsilon=epsilon) for epsilon in EPSILONS]
+    ratios = [low.over(high, "dimension")(frame) for low, high in pairwise(levels)]
+    return Rows(lambda _: pd.concat(ratios)).where("standard_error.notna()").least()(frame)
 
 
 def _more_over_many(dimension, epsilon):
     """Ratio of the distances in the range `MORE` of M to those in `MANY`, both geometric means; the
     noise of each M is drawn anew."""
+    drawn = select(curve="Algorithm 2", noise="published", dimension=dimension, epsilon=epsilon)
 
     def measure(frame):
-        rows = frame[(frame.curve == "Algorithm 2") & (frame.noise == "published")]
-        rows = rows[(rows.dimension == dimension) & (rows.epsilon == epsilon)]
+        rows = drawn(frame)
         logs = rows.assign(log=np.log(rows.distance)).pivot_table(index="draw", columns="points", values="log")
         many, more = (logs.loc[:, low:high] for low, high in (MANY, MORE))
         if more.empty or len(logs) < 3:
@@ -149,19 +126,20 @@ def _more_over_many(dimension, epsilon):
     return measure
 
 
-def _simplex(points, largest):
-    """Extreme ratio of the distance with weights on the simplex to that with free weights, both
-    geometric means."""
+def _simplex(points):
+    """Ratio of the distance with weights on the simplex to that with free weights, both geometric
+    means."""
+    by = "dimension", "epsilon", "draw"
+    constrained, free = (
+        select(curve=curve, noise="today", points=points).number(lambda found: np.log(found.distance))
+        for curve in ("simplex", "Algorithm 2")
+    )
+    logs = constrained.less(free, *by).means("dimension", "epsilon").where("standard_error.notna()")
+    return logs.number(lambda found: np.exp(found.value), lambda found: np.exp(found.value) * found.standard_error)
 
-    def measure(frame):
-        by = ["dimension", "epsilon", "draw"]
-        rows = frame[(frame.noise == "today") & (frame.points == points)]
-        logs = {curve: np.log(rows[rows.curve == curve].set_index(by).distance) for curve in ("simplex", "Algorithm 2")}
-        found = (logs["simplex"] - logs["Algorithm 2"]).groupby(level=[0, 1]).agg(["mean", "sem"])
-        ratio = np.exp(found["mean"])
-        return _extreme(pd.DataFrame({"value": ratio, "error": ratio * found["sem"]}).dropna(), largest)
 
-    return measure
+PUBLISHED = _spread("published")
+BASELINE = select(curve="baseline").number("distance")
 
 
 def _typical(frame):
@@ -214,11 +192,11 @@ CLAIMS = [
     Claim("published run", "Thesis Figure 4.1", "published", "=", 1.0, _typical,
         "the curves of Algorithm 2 in the figure, whose random numbers are repeated, are those of a typical draw "
         "(mean over M of the distance over the mean of fresh draws; the furthest from 1 of all D and epsilons)"),
-    Claim("simplex, many rows", "beyond the source", "comparison", "<", 1.0, _simplex(3274, True),
+    Claim("simplex, many rows", "beyond the source", "comparison", "<", 1.0, _simplex(3274).largest(),
         "with 3,274 public rows and the smaller noise of a release today, Algorithm 2 is more accurate with "
         "weights on the simplex than with unconstrained ones at every D and epsilon (largest ratio of RKHS "
         "distances)"),
-    Claim("simplex, few rows", "beyond the source", "comparison", ">", 1.0, _simplex(10, False),
+    Claim("simplex, few rows", "beyond the source", "comparison", ">", 1.0, _simplex(10).least(),
         "with 10 public rows and the smaller noise of a release today, Algorithm 2 is less accurate with weights "
         "on the simplex than with unconstrained ones at every D and epsilon (least ratio of RKHS distances)"),
 ]
@@ -232,9 +210,7 @@ EXPERIMENT = Experiment(
     presets={
         "quick": {"dimensions": [2], "most": 200, "draws": 2, "constrained": [10, 104]},
         "paper": {
-            "dimensions": list(DIMENSIONS),
-            "most": MOST_POINTS,
-            "draws": 10,
+            **{"dimensions": list(DIMENSIONS), "most": MOST_POINTS, "draws": 10},
             "constrained": [10, 31, 104, 319, 1072, 3274],
         },
     },

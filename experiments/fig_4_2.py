@@ -9,7 +9,8 @@ from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.privacy.embedding.features import draw_features
 from thesis_cli.privacy.embedding.means import distance, mean_at
 from thesis_cli.privacy.embedding.points import synthesise
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
+from thesis_cli.reproduction.measuring import Rows, select
 from thesis_cli.studies.privacy.published import (
     EPSILONS,
     MEAN_OF_MATRIX,
@@ -134,108 +135,45 @@ LEGEND = {
 }
 
 
-def _spread(frame, curve, noise):
-    """Mean distances and their standard errors by dimension, epsilon and number of points; none of
-    a single draw, whose standard error is unknown."""
-    rows = frame[(frame.curve == curve) & (frame.noise == noise)]
-    return rows.groupby(["dimension", "epsilon", "points"]).distance.agg(["mean", "sem"]).dropna()
-
-
-def _at_points(spread, points):
-    """Rows at a number of points, by dimension and epsilon."""
-    return spread[spread.index.get_level_values("points") == points].droplevel("points")
+def _spread(curve, noise):
+    """Mean distances by dimension, epsilon and number of points; none of a single draw, whose
+    standard error is unknown."""
+    found = select(curve=curve, noise=noise).number("distance")
+    return found.means("dimension", "epsilon", "points", least=2)
 
 
 def _best(spread):
-    """Rows at the best number of points, by dimension and epsilon."""
-    return spread.loc[spread.groupby(level=[0, 1])["mean"].idxmin()].droplevel("points")
+    """The spread at the best number of points."""
+    return spread.then(lambda found: found.loc[found.groupby(["dimension", "epsilon"]).value.idxmin()])
 
 
-def _ratio(a, b):
-    """Ratio of two spreads, where both have values."""
-    value = a["mean"] / b["mean"]
-    error = value * np.hypot(a["sem"] / a["mean"], b["sem"] / b["mean"])
-    return pd.DataFrame({"mean": value, "sem": error}).dropna()
-
-
-def _at(spread, *place):
-    place = place if len(place) > 1 else place[0]
-    return Measurement(*spread.loc[place]) if place in spread.index else None
-
-
-def _extreme(spread, largest):
-    if spread.empty:
-        return None
-    found = spread.loc[spread["mean"].idxmax() if largest else spread["mean"].idxmin()]
-    return Measurement(*found, weakest=spread["sem"].max())
-
-
-def _third(points):
-    """Algorithm 3 at a number of points and the published noise."""
-    return lambda frame: _at_points(_spread(frame, "Algorithm 3", "published"), points)
-
-
-_most = _third(MOST)
-
-
-def _over_algorithm_2(frame):
-    """Algorithm 3 at `MOST` points over Algorithm 2 at its best."""
-    return _ratio(_most(frame), _best(_spread(frame, "Algorithm 2", "published")))
-
-
-def _of(found, *place):
-    """The measurement that a function from the frame to a spread finds at a place of its index."""
-    return lambda frame: _at(found(frame), *place)
-
-
-def _higher(found):
+def _higher(spread):
     """The spread at D = 5 over that at D = 2, by epsilon."""
-
-    def spread(frame):
-        low, high = (found(frame).query(f"dimension == {d}").droplevel("dimension") for d in DIMENSIONS)
-        return _ratio(high, low)
-
-    return spread
+    low, high = (spread.where(dimension=d) for d in DIMENSIONS)
+    return high.over(low, "epsilon")
 
 
 def _epsilon(frame):
     """Least ratio of mean distances at neighbouring epsilons."""
-    levels = [_most(frame).query(f"epsilon == {epsilon}").droplevel("epsilon") for epsilon in EPSILONS]
-    return _extreme(pd.concat([_ratio(low, high) for low, high in pairwise(levels)], ignore_index=True), False)
-
-
-def _growth(dimension, epsilon):
-    """Distance at `MOST` points over the least at fewer points, published noise."""
-
-    def measure(frame):
-        spread = _spread(frame, "Algorithm 3", "published")
-        fewer = _best(spread[spread.index.get_level_values("points") < MOST])
-        return _at(_ratio(_most(frame), fewer), dimension, epsilon)
-
-    return measure
-
-
-def _today(dimension, epsilon):
-    """Largest ratio over M of Algorithm 3's distances at the two noises."""
-
-    def measure(frame):
-        ratios = _ratio(_spread(frame, "Algorithm 3", "today"), _spread(frame, "Algorithm 3", "published"))
-        return _extreme(ratios.query(f"dimension == {dimension} and epsilon == {epsilon}"), True)
-
-    return measure
+    levels = [AT_MOST.where(epsilon=epsilon) for epsilon in EPSILONS]
+    ratios = [low.over(high, "dimension")(frame) for low, high in pairwise(levels)]
+    return Rows(lambda _: pd.concat(ratios)).least()(frame)
 
 
 def _beside_simplex(points):
     """Algorithm 3 over Algorithm 2 with weights on the simplex, today's noise: at `points`, or, if
     None, each at its best number of points."""
+    if points is None:
+        return _best(TODAY).over(_best(SIMPLEX), *BY)
+    return TODAY.where(points=points).over(SIMPLEX.where(points=BESIDE[points]), *BY)
 
-    def spread(frame):
-        third, second = (_spread(frame, curve, "today") for curve in ("Algorithm 3", "simplex"))
-        if points is None:
-            return _ratio(_best(third), _best(second))
-        return _ratio(_at_points(third, points), _at_points(second, BESIDE[points]))
 
-    return spread
+BY = "dimension", "epsilon"
+THIRD, TODAY = (_spread("Algorithm 3", noise) for noise in SETTINGS)
+SIMPLEX = _spread("simplex", "today")
+AT_MOST = THIRD.where(points=MOST)
+OVER_2 = AT_MOST.over(_best(_spread("Algorithm 2", "published")), *BY)
+"""Algorithm 3 at `MOST` points over Algorithm 2 at its best, published noise."""
 
 
 def _tolerance(row):
@@ -259,107 +197,60 @@ CAPTION = (
 OF_BOTH = [(dimension, epsilon) for dimension in DIMENSIONS for epsilon in EPSILONS]
 
 
-def _of_the_source():
-    """Claims on statements of the thesis."""
-    for d, e in OF_BOTH:
-        yield Claim(
-            f"published best, D = {d}, epsilon = {e:g}",
-            "authors' runs of Thesis Figure 4.2",
-            "published",
-            "<",
-            PUBLISHED_BEST[d][EPSILONS.index(e)],
-            _of(_most, d, e),
+# fmt: off
+CLAIMS = [
+    *(
+        Claim(f"published best, D = {d}, epsilon = {e:g}", "authors' runs of Thesis Figure 4.2", "published", "<",
+            PUBLISHED_BEST[d][EPSILONS.index(e)], AT_MOST.where(dimension=d, epsilon=e).read(),
             f"at D = {d} and epsilon = {e:g}, at the published noise, {MOST:,} points of Algorithm 3 are nearer to "
             "the table's embedding than the best of the published runs of Algorithm 3 over all M (RKHS distance)",
-            rounding=5e-5,
-        )
-    for d, e in OF_BOTH:
-        yield Claim(
-            f"Algorithm 3, D = {d}, epsilon = {e:g}",
-            "Thesis Figure 4.2",
-            "comparison",
-            "<",
-            1.0,
-            _of(_over_algorithm_2, d, e),
+            rounding=5e-5)
+        for d, e in OF_BOTH
+    ),
+    *(
+        Claim(f"Algorithm 3, D = {d}, epsilon = {e:g}", "Thesis Figure 4.2", "comparison", "<", 1.0,
+            OVER_2.where(dimension=d, epsilon=e).read(),
             f"Algorithm 3 is capable of outperforming Algorithm 2, at D = {d} and epsilon = {e:g} (ratio of its "
-            f"RKHS distance at M = {MOST:,} to Algorithm 2's at its best M, published noise)",
-        )
-    yield Claim(
-        "dimension",
-        "Thesis 4.5",
-        "comparison",
-        "<",
-        1.0,
-        lambda frame: _extreme(_higher(_over_algorithm_2)(frame), True),
+            f"RKHS distance at M = {MOST:,} to Algorithm 2's at its best M, published noise)")
+        for d, e in OF_BOTH
+    ),
+    Claim("dimension", "Thesis 4.5", "comparison", "<", 1.0, _higher(OVER_2).largest(),
         "optimising the locations of the points seems to be more helpful in the higher dimension: at every epsilon "
-        "Algorithm 3's distance is a smaller share of Algorithm 2's at D = 5 than at D = 2 (largest quotient)",
-    )
-    for m, e in [(m, e) for m in (32, MOST) for e in EPSILONS]:
-        yield Claim(
-            f"harder in higher dimensions, M = {m:,}, epsilon = {e:g}",
-            "Thesis 4.5 and Figure 4.2",
-            "comparison",
-            ">",
-            1.0,
-            _of(_higher(_third(m)), e),
+        "Algorithm 3's distance is a smaller share of Algorithm 2's at D = 5 than at D = 2 (largest quotient)"),
+    *(
+        Claim(f"harder in higher dimensions, M = {m:,}, epsilon = {e:g}", "Thesis 4.5 and Figure 4.2", "comparison",
+            ">", 1.0, _higher(THIRD.where(points=m, epsilon=e)).read(),
             "the problem gets harder in higher dimensions: Algorithm 3's RKHS distance is larger at D = 5 than at "
-            f"D = 2, at epsilon = {e:g} and M = {m:,} (ratio, published noise)",
-        )
-    yield Claim(
-        "epsilon",
-        "beside Thesis Figure 4.2",
-        "comparison",
-        ">",
-        1.0,
-        _epsilon,
+            f"D = 2, at epsilon = {e:g} and M = {m:,} (ratio, published noise)")
+        for m in (32, MOST)
+        for e in EPSILONS
+    ),
+    Claim("epsilon", "beside Thesis Figure 4.2", "comparison", ">", 1.0, _epsilon,
         "stricter privacy costs Algorithm 3 accuracy: a tenth of epsilon has the larger RKHS distance (least ratio "
-        f"of any D and epsilon, M = {MOST:,})",
-    )
-
-
-def _beyond_the_source():
-    """Remarks of this project."""
-    yield Claim(
-        "more points",
-        "beside Thesis Figure 4.2",
-        "comparison",
-        "<",
-        2.41,
-        _growth(2, 0.01),
+        f"of any D and epsilon, M = {MOST:,})"),
+    Claim("more points", "beside Thesis Figure 4.2", "comparison", "<", 2.41,
+        AT_MOST.over(_best(THIRD.where(f"points < {MOST}")), *BY).where(dimension=2, epsilon=0.01).read(),
         "with weights on the simplex more points do little harm: at D = 2 and epsilon = 0.01, where the published "
         "runs get 2.41 times worse from their best M on, Algorithm 3's RKHS distance grows by a smaller factor up "
-        f"to M = {MOST:,} (factor)",
-        rounding=0.005,
-    )
-    for d, e in OF_BOTH:
-        yield Claim(
-            f"noise of a release, D = {d}, epsilon = {e:g}",
-            "beyond the source",
-            "comparison",
-            "<",
-            1.0,
-            _today(d, e),
+        f"to M = {MOST:,} (factor)", rounding=0.005),
+    *(
+        Claim(f"noise of a release, D = {d}, epsilon = {e:g}", "beyond the source", "comparison", "<", 1.0,
+            TODAY.over(THIRD, *BY, "points").where(dimension=d, epsilon=e).largest(),
             f"at D = {d} and epsilon = {e:g} Algorithm 3 has the smaller RKHS distance with OpenDP's scale of the "
-            f"noise than with the published one at M = {', '.join(map(str, FEW))} (largest ratio)",
-        )
-    for m in (*FEW, None):
-        for d, e in OF_BOTH:
-            at = f"M = {m}" if m else "the best M of each"
-            yield Claim(
-                f"weights on the simplex, {at}, D = {d}, epsilon = {e:g}",
-                "beyond the source",
-                "comparison",
-                "<",
-                1.0,
-                _of(_beside_simplex(m), d, e),
-                f"at D = {d}, epsilon = {e:g} and {at} Algorithm 3 outperforms Algorithm 2 even where Algorithm 2 "
-                "has weights on the simplex (ratio of RKHS distances, the smaller noise of a release today)",
-                finding=FINDING if m is None and (d, e) == (2, 1) else "",
-            )
-
-
-FINDING = "Figure 4.2, Algorithm 3"
-CLAIMS = [*_of_the_source(), *_beyond_the_source()]
+            f"noise than with the published one at M = {', '.join(map(str, FEW))} (largest ratio)")
+        for d, e in OF_BOTH
+    ),
+    *(
+        Claim(f"weights on the simplex, {at}, D = {d}, epsilon = {e:g}", "beyond the source", "comparison", "<", 1.0,
+            _beside_simplex(m).where(dimension=d, epsilon=e).read(),
+            f"at D = {d}, epsilon = {e:g} and {at} Algorithm 3 outperforms Algorithm 2 even where Algorithm 2 "
+            "has weights on the simplex (ratio of RKHS distances, the smaller noise of a release today)",
+            finding="Figure 4.2, Algorithm 3" if m is None and (d, e) == (2, 1) else "")
+        for m, at in (*((m, f"M = {m}") for m in FEW), (None, "the best M of each"))
+        for d, e in OF_BOTH
+    ),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="fig-4-2",
@@ -368,19 +259,12 @@ EXPERIMENT = Experiment(
     version=1,
     presets={
         "quick": {
-            "dimensions": [2],
-            "most": 200,
-            "draws": 2,
-            "constrained": [10, 104],
-            "features": 500,
+            **{"dimensions": [2], "most": 200, "draws": 2, "constrained": [10, 104], "features": 500},
             "algorithm 3": [["published", [20], 1]],
         },
         "paper": {
-            "dimensions": list(DIMENSIONS),
-            "most": MOST_POINTS,
-            "draws": 10,
-            "constrained": [10, 31, 104, 319, 1072, 3274],
-            "features": 10_000,
+            **{"dimensions": list(DIMENSIONS), "most": MOST_POINTS, "draws": 10},
+            **{"constrained": [10, 31, 104, 319, 1072, 3274], "features": 10_000},
             "algorithm 3": [
                 ["published", [MOST], 10],
                 ["published", [1, 3, 10, 32, 100, 316], 6],

@@ -12,6 +12,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.synthesis.gains import share_of
 from thesis_cli.studies.synthesis.predictions import predicted, version
 from thesis_cli.studies.synthesis.rank_loss import ranked
@@ -76,10 +77,8 @@ def plot(frame):
         rows = (frame.used == used).to_numpy()
         ax.bar(places[rows], frame.probability[rows], color=colour, width=0.75, label=name)
     redraws = frame.redraws.iloc[0]
-    ax.errorbar(
-        places, frame["mean"], yerr=frame.spread, fmt="k_", elinewidth=0.7, markersize=4,
-        label=f"other examples ({redraws} draws): mean, deviation",
-    )  # fmt: skip
+    others = f"other examples ({redraws} draws): mean, deviation"
+    ax.errorbar(places, frame["mean"], frame.spread, fmt="k_", elinewidth=0.7, markersize=4, label=others)
     for place, probability in zip(places, frame.probability, strict=True):
         ax.text(place, 1.03, f"{probability:.2f}".replace("0.", "."), ha="center", fontsize=6.3)
     ax.set_xticks(places, frame.attribute, rotation=90, fontsize=7)
@@ -91,10 +90,6 @@ def plot(frame):
     return figure
 
 
-def _least_used(frame):
-    return Measurement(frame.probability[frame.used == 1].min())
-
-
 def _all_likely(frame):
     redraws = int(frame.redraws.iloc[0])
     return Measurement(*share_of(round(frame.all_likely.iloc[0] * redraws), redraws))
@@ -104,7 +99,8 @@ def _all_likely(frame):
 CLAIMS = [
     Claim("functions", "Thesis 5.4.3", "published", "=", 34, lambda frame: Measurement(frame.attribute.nunique()),
         "the network predicts each of C = 34 functions and lambdas (number of predictions)", scale=1),
-    Claim("identified", "Thesis Figure 5.2", "published", ">", LIKELY, _least_used,
+    Claim("identified", "Thesis Figure 5.2", "published", ">", LIKELY,
+        select(used=1).number("probability").least(),
         "all functions and lambdas of the program of Figure 5.1 are identified (least of their predicted "
         "probabilities)", finding=FINDING, reading=Reading("identified: a probability above 1/2", 0.0)),
     Claim("other examples", "this project", "comparison", ">", 0.5, _all_likely,

@@ -19,7 +19,6 @@ from thesis_cli.studies.synthesis.speedup_figures import draw_table
 from thesis_cli.studies.synthesis.speedup_sizes import LENGTH_5
 
 TITLE = "Seconds for each task by which shares of the tasks of $T = 5$ are solved"
-PROJECT = "this project"
 PAPER = "Balog et al. 2017, Figure 3a (thesis Figure 5.3a)"
 REACHED = {"dfs, source": (0.2, 0.4), "sort-and-add, source": (0.2,)}
 """Shares of the tasks that the source's searches solve within the limits, at least with the network.
@@ -39,83 +38,57 @@ def plot(frame):
     return draw_table(frame, FIGURE_5_3A, TITLE)
 
 
-def _cells():
-    for search, shares in REACHED.items():
-        for cell in [cell for cell in FIGURE_5_3A[search] if cell.share in shares]:
-            yield printed(
-                f"{cell.search}, {cell.share:.0%}",
-                PAPER,
+DFS, ADD = SOURCE
+CELLS = [(search, cell) for search, shares in REACHED.items() for cell in FIGURE_5_3A[search] if cell.share in shares]
+BASELINES = [FIGURE_5_3A[search][0].prior for search in SOURCE]
+"""Seconds by which DFS, and Sort and add, solve 20 % of the tasks with the prior alone."""
+
+# fmt: off
+CLAIMS = [
+    *(
+        claim
+        for search, cell in CELLS
+        for claim in (
+            printed(f"{cell.search}, {cell.share:.0%}", PAPER,
                 f"the network makes {cell.search} {cell.speedup:g} times as fast at T = 5 (log10 of the speedup until "
                 f"{cell.share:.0%} of the tasks are solved; the error counts the source's 100 tasks as if they varied "
-                "like those here)",
-                cell.speedup,
-                1.0 if cell.speedup > 100 else 0.1,
-                measured(gains.gain_as_printed, search, cell.share, log10(cell.speedup)),
-            )
-            yield printed(
-                f"{cell.search}, baseline, {cell.share:.0%}",
-                PAPER,
+                "like those here)", cell.speedup, 1.0 if cell.speedup > 100 else 0.1,
+                measured(gains.gain_as_printed, search, cell.share, log10(cell.speedup))),
+            printed(f"{cell.search}, baseline, {cell.share:.0%}", PAPER,
                 f"with the prior alone, {cell.search} solves {cell.share:.0%} of the tasks of T = 5 in "
-                f"{cell.prior:g} s each (log10 of seconds, at the source's 3e6 programs a second)",
-                cell.prior,
-                1.0,
-                measured(gains.baseline, search, cell.share, log10(cell.prior)),
-            )
-    dfs, add = (FIGURE_5_3A[search][0].prior for search in SOURCE)
-    yield printed(
-        "baselines, Sort and add over DFS, 20%",
-        PAPER,
-        f"with the prior alone, Sort and add takes {add / dfs:.3g} times as long as DFS at T = 5 (log10 of the ratio "
-        "of the times until 20% of the tasks are solved)",
-        add / dfs,
-        add / dfs * (1 / add + 1 / dfs),
-        measured(gains.baselines, *reversed(SOURCE), 0.2, log10(add / dfs)),
-    )
-
-
-def _faster():
-    names = {search: f"{FIGURE_5_3A[search][0].search} faster" for search in SOURCE}
-    names |= {search: f"this project's {search} faster, call included," for search in SOURCE.values()}
-    for search, name in names.items():
-        yield Claim(
-            f"{search}, faster" if search in SOURCE else f"today's {search}, faster",
-            "Thesis 5.5.1" if search in SOURCE else PROJECT,
-            "comparison",
-            ">",
-            0.0,
-            measured(gains.mean_gain, search),
+                f"{cell.prior:g} s each (log10 of seconds, at the source's 3e6 programs a second)", cell.prior, 1.0,
+                measured(gains.baseline, search, cell.share, log10(cell.prior))),
+        )
+    ),
+    *(
+        printed("baselines, Sort and add over DFS, 20%", PAPER,
+            f"with the prior alone, Sort and add takes {add / dfs:.3g} times as long as DFS at T = 5 (log10 of the "
+            "ratio of the times until 20% of the tasks are solved)", add / dfs, add / dfs * (1 / add + 1 / dfs),
+            measured(gains.baselines, ADD, DFS, 0.2, log10(add / dfs)))
+        for dfs, add in [BASELINES]
+    ),
+    *(
+        Claim(f"{today}{search}, faster", source, "comparison", ">", 0.0, measured(gains.mean_gain, search),
             f"the network makes {name} at T = 5 (mean over tasks of the log10 of the speedup; a search that was "
-            "stopped counts with the time that it spent, a task that is solved neither way counts as 0)",
+            "stopped counts with the time that it spent, a task that is solved neither way counts as 0)")
+        for today, source, search, name in (
+            *(("", "Thesis 5.5.1", search, f"{FIGURE_5_3A[search][0].search} faster") for search in SOURCE),
+            *(("today's ", "this project", search, f"this project's {search} faster, call included,")
+                for search in SOURCE.values()),
         )
-
-
-def _orders():
-    dfs, add = SOURCE
-    yield Claim(
-        "Sort and add over DFS, 20%",
-        "Thesis 5.5.1",
-        "comparison",
-        ">",
-        0.0,
-        measured(gains.difference, add, dfs, 0.2),
+    ),
+    Claim("Sort and add over DFS, 20%", "Thesis 5.5.1", "comparison", ">", 0.0,
+        measured(gains.difference, ADD, DFS, 0.2),
         "the network gains more with Sort and add than with DFS at T = 5 (difference of the log10 of the speedups "
-        "until 20% of the tasks are solved)",
-    )
-    for search in SOURCE:
-        name = FIGURE_5_3A[search][0].search
-        yield Claim(
-            f"{name}, solved",
-            "Thesis 5.5.1, D.2",
-            "comparison",
-            ">",
-            0.0,
-            measured(gains.more_solved, search),
+        "until 20% of the tasks are solved)"),
+    *(
+        Claim(f"{name}, solved", "Thesis 5.5.1, D.2", "comparison", ">", 0.0, measured(gains.more_solved, search),
             f"with the network, {name} solves more tasks of T = 5 than with the prior by examining the same number "
-            "of programs (difference of the shares of tasks)",
-        )
-
-
-CLAIMS = [*_cells(), *_faster(), *_orders()]
+            "of programs (difference of the shares of tasks)")
+        for search, name in ((search, FIGURE_5_3A[search][0].search) for search in SOURCE)
+    ),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="fig-5-3a",

@@ -11,6 +11,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.synthesis.generalisation import needed_for_share
 from thesis_cli.studies.synthesis.speedups import Speedup
 
@@ -42,17 +43,12 @@ def plot(frame):
         for trained, rows in frame[frame.search == search].groupby("trained"):
             known = rows[rows.relation != "?"]
             colour = COLOURS[trained - 1]
-            y = 10**known.log10
-            ax.errorbar(
-                known.length + 0.06 * (trained - 2.5),
-                y,
-                yerr=[y - 10 ** (known.log10 - known.standard_error), 10 ** (known.log10 + known.standard_error) - y],
-                color=colour,
-                label=f"trained on $T = {trained}$",
-            )
+            low, y, high = (10 ** (known.log10 + sign * known.standard_error) for sign in (-1, 0, 1))
+            x = known.length + 0.06 * (trained - 2.5)
+            ax.errorbar(x, y, yerr=[y - low, high - y], color=colour, label=f"trained on $T = {trained}$")
             for relation, marker in (("=", "o"), (">", "^"), ("<", "v")):
-                some = known[known.relation == relation]
-                ax.plot(some.length + 0.06 * (trained - 2.5), 10**some.log10, marker, color=colour, markersize=4)
+                some = known.relation == relation
+                ax.plot(x[some], y[some], marker, color=colour, markersize=4)
         ax.axhline(1, color="black", linewidth=0.6)
         ax.set_yscale("log")
         ax.set_xticks(sorted(frame.length.unique()))
@@ -65,9 +61,11 @@ def plot(frame):
 
 
 def _measure(search, trained, length):
+    chosen = select("relation != '?'", search=search, trained=trained, length=length)
+
     def measure(frame):
-        rows = frame[(frame.search == search) & (frame.trained == trained) & (frame.length == length)]
-        if rows.empty or rows.relation.iloc[0] == "?":
+        rows = chosen(frame)
+        if rows.empty:
             return None
         row = rows.iloc[0]
         return Measurement(*Speedup(row.log10, row.standard_error, row.relation).against(0.0))
@@ -79,40 +77,30 @@ def _beyond(frame):
     """Mean of log10 of the speedups of the source's search on programs longer than those of training;
     bounds count as they are. Networks share the test programs of a length: their errors there are
     taken for the same, which overstates the standard error."""
-    rows = frame[(frame.search == "sort-and-add, source") & (frame.length > frame.trained)]
-    rows = rows[rows.relation.isin(["=", ">"])]
+    rows = select("length > trained", search="sort-and-add, source", relation=["=", ">"])(frame)
     if rows.empty:
         return None
     errors = rows.groupby("length").standard_error.sum()
     return Measurement(rows.log10.mean(), float(np.sqrt((errors**2).sum())) / len(rows))
 
 
-def _claims():
-    yield Claim(
-        "beyond",
-        "Thesis 5.5.2",
-        "comparison",
-        ">",
-        0.0,
-        _beyond,
+# fmt: off
+CLAIMS = [
+    Claim("beyond", "Thesis 5.5.2", "comparison", ">", 0.0, _beyond,
         "networks generalise beyond programs of the length that they were trained on (mean log10 of the speedup of "
-        "Sort and add on longer programs, mean over the lengths of training and test programs)",
-    )
-    for search, name in SEARCHES.items():
-        for trained in (1, 2, 3, 4):
-            for length in [length for length in range(trained, 6) if (search, trained, length) not in BEYOND]:
-                longer = f"programs of length {length}" if length > trained else f"held-out programs of length {length}"
-                yield Claim(
-                    f"{search}, {trained} to {length}",
-                    "Thesis 5.5.2, Figure 5.3b" if "source" in search else "this project",
-                    "comparison",
-                    ">",
-                    0.0,
-                    _measure(search, trained, length),
-                    f"a network trained on programs of length {trained} speeds up {name} on {longer} (log10 of the "
-                    "ratio of programs examined until 20% of the tasks are solved)",
-                )
-
+        "Sort and add on longer programs, mean over the lengths of training and test programs)"),
+    *(
+        Claim(f"{search}, {trained} to {length}", source, "comparison", ">", 0.0, _measure(search, trained, length),
+            f"a network trained on programs of length {trained} speeds up {name} on "
+            f"{'held-out ' * (length == trained)}programs of length {length} (log10 of the ratio of programs "
+            "examined until 20% of the tasks are solved)")
+        for (search, name), source in zip(SEARCHES.items(), ("Thesis 5.5.2, Figure 5.3b", "this project"), strict=True)
+        for trained in (1, 2, 3, 4)
+        for length in range(trained, 6)
+        if (search, trained, length) not in BEYOND
+    ),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="fig-5-3b",
@@ -121,9 +109,7 @@ EXPERIMENT = Experiment(
     version=1,
     presets={
         "quick": {
-            "trained": [1, 4],
-            "lengths": [2, 3],
-            "counts": [20, 20],
+            **{"trained": [1, 4], "lengths": [2, 3], "counts": [20, 20]},
             "nodes": {"sort-and-add, source": [2_000_000] * 2, "sort-and-add": [200_000] * 2},
         },
         "paper": {
@@ -139,7 +125,7 @@ EXPERIMENT = Experiment(
     tasks=tasks,
     run=run,
     plot=plot,
-    claims=list(_claims()),
+    claims=CLAIMS,
     caption="Speedup by networks trained on programs of one length, on held-out programs of other lengths: programs "
     "that Sort and add examines with the prior of the training corpus, over those with the network, until 20 % of the "
     "tasks are solved; at the black line the network saves nothing. Left the source's search, right this project's of "

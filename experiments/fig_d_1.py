@@ -33,10 +33,11 @@ def run(seed, weights, programs):
     rows = []
     for shown, probabilities in zip(chosen, found, strict=True):
         used = {a for line in shown.program.lines for a in OPERATIONS[line.operation].attributes}
-        for a, name in enumerate(ATTRIBUTES):
-            rows.append(
-                (shown.where, shown.name, name, int(a in used), probabilities[a], prior.load().probabilities[a])
-            )
+        before = prior.load().probabilities
+        rows += [
+            (shown.where, shown.name, name, int(a in used), probabilities[a], before[a])
+            for a, name in enumerate(ATTRIBUTES)
+        ]
     return pd.DataFrame(rows, columns=["where", "program", "attribute", "used", "probability", "prior"])
 
 
@@ -69,8 +70,7 @@ def _losses(frame, name):
 def _apart(frame):
     """Mean probability of an attribute that is used less that of one that is not, over programs."""
     used, found = _matrix(frame, "used") > 0, _matrix(frame, "probability")
-    apart = np.array([p[y].mean() - p[~y].mean() for y, p in zip(used, found, strict=True)])
-    return _mean(apart)
+    return _mean(np.array([p[y].mean() - p[~y].mean() for y, p in zip(used, found, strict=True)]))
 
 
 def _fewer(frame):

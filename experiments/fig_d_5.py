@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.synthesis.integer_embedding import DECODERS, decoded
 from thesis_cli.studies.synthesis.predictions import embedding, version
 
@@ -72,17 +73,14 @@ def _plot_points(ax, points, title):
     label(ax, "first dimension", "second dimension", title)
 
 
-def _row(frame, name, decoder):
-    return frame[(frame.property == name) & (frame.decoder == decoder)].iloc[0]
-
-
-def _above_chance(name, decoder):
-    def measure(frame):
-        row = _row(frame, name, decoder)
-        return Measurement(row.score - row.chance, row.spread)
-
-    return measure
-
+# fmt: off
+CLAIMS = [
+    Claim(f"{name}, {BEST}", "Thesis D.3, Figure D.5", "comparison", ">", 0.0,
+        select(property=name, decoder=BEST).number("score", "spread").minus("chance").read(),
+        f"the embedding shows {name} ({what} from nearest {BEST}, less that with permuted properties)")
+    for name, (_, what) in PROPERTIES.items()
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="fig-d-5",
@@ -97,19 +95,7 @@ EXPERIMENT = Experiment(
         **dict.fromkeys(["x", "y"], Tolerance(1e-6)),
         **dict.fromkeys(["score", "chance", "spread"], Tolerance(1e-3)),
     },
-    claims=[
-        Claim(
-            f"{name}, {decoder}",
-            "Thesis D.3, Figure D.5",
-            "comparison",
-            ">",
-            0.0,
-            _above_chance(name, decoder),
-            f"the embedding shows {name} ({what} from nearest {decoder}, less that with permuted properties)",
-        )
-        for name, (_, what) in PROPERTIES.items()
-        for decoder in (BEST,)
-    ],
+    claims=CLAIMS,
     caption="The two-dimensional embedding of the integers from -256 to 255 that a network learns from programs of one "
     "line; on the right those from -11 to 11, with their numbers. Colour is the sign, its intensity the magnitude, and "
     "circles are even, triangles odd integers. The thesis's figure has the same axes without units, and its colour is "

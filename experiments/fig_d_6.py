@@ -57,10 +57,7 @@ EXPERIMENT = Experiment(
     title="Conditional confusion matrix, programs of T = 3",
     source="Thesis D.7, Figure D.6",
     version=1,
-    presets={
-        "quick": {"programs": 200, "resamples": 100},
-        "paper": {"programs": 500, "resamples": 1000},
-    },
+    presets={"quick": {"programs": 200, "resamples": 100}, "paper": {"programs": 500, "resamples": 1000}},
     tasks=tasks,
     run=run,
     plot=plot,

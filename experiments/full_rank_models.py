@@ -9,13 +9,13 @@ import pandas as pd
 from scipy.special import polygamma
 from scipy.stats import kstwobign, norm
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, marks, panels
 from thesis_cli.inference.enumeration import Enumeration, log_partition_function
 from thesis_cli.models.files import load_model
 from thesis_cli.perturbation.tricks.full_rank import perturbed_maxima
 from thesis_cli.perturbation.tricks.tricks import power, tail
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
+from thesis_cli.reproduction.measuring import select
 
 MODELS = Path(__file__).parents[1] / "data" / "models"
 NAMES = ("asia.uai", "ising-4x4.uai", "sat-16-60.uai", "zipf-1000.csv")
@@ -99,15 +99,12 @@ def plot(frame):
         points = rows.loc["quantile"]
         theory = -np.log(-np.log(points.level)) - np.euler_gamma
         axes[0].plot(theory, points.value - theory, color=colour, label=name)
-        variance = rows.loc["variance"]
-        axes[1].errorbar(
-            [name.split(".")[0]], [variance.value], yerr=[2 * variance.standard_error], fmt="o", color=colour, capsize=2
-        )
+        variance = rows.loc[["variance"]].assign(name=name.split(".")[0])
+        marks(axes[1], variance, "name", "o", color=colour, capsize=2)
     spread = np.sqrt(LEVELS * (1 - LEVELS) / frame.samples.iloc[0]) / (-LEVELS * np.log(LEVELS))
     theory = -np.log(-np.log(LEVELS)) - np.euler_gamma
-    axes[0].fill_between(
-        theory, -2 * spread, 2 * spread, color="#999999", alpha=0.3, linewidth=0, label="2 std. errors"
-    )
+    band = {"color": "#999999", "alpha": 0.3, "linewidth": 0, "label": "2 std. errors"}
+    axes[0].fill_between(theory, -2 * spread, 2 * spread, **band)
     axes[0].axhline(0, color="black", linewidth=0.6)
     label(axes[0], "quantile of Gumbel$(-c)$, nats", "empirical quantile minus it, nats", r"MAP value minus $\ln Z$")
     axes[0].legend()
@@ -118,34 +115,9 @@ def plot(frame):
     return figure
 
 
-def _worst(*statistics, expected):
-    """The number that is furthest from the expected, of all models."""
-
-    def measure(frame):
-        rows = frame[frame.statistic.isin(statistics)]
-        return furthest(rows.value, rows.standard_error, expected)
-
-    return measure
-
-
-def _means_of_tricks(frame):
-    return _worst(*frame.statistic[frame.statistic.str.startswith("mean of ")].unique(), expected=1.0)(frame)
-
-
-def _variance(frame):
-    """The variance furthest from pi^2/6; the error is that of the variance of Gumbel variables,
-    whose cumulants are known: sqrt((kappa_4 + 2 kappa_2^2) / M)."""
-    rows = frame[frame.statistic == "variance"]
-    deviation = math.sqrt(polygamma(3, 1) + 2 * (math.pi**2 / 6) ** 2)
-    return furthest(rows.value, deviation / np.sqrt(rows.samples), math.pi**2 / 6)
-
-
-def _posterior(frame):
-    """The ratio furthest from 1; the sum over the grid errs by less than 1e-6."""
-    ratios = frame[frame.statistic == "posterior mean over estimate"].value
-    return Measurement(max(ratios, key=lambda ratio: abs(ratio - 1)), error=1e-6)
-
-
+DEVIATION = math.sqrt(polygamma(3, 1) + 2 * (math.pi**2 / 6) ** 2)
+"""Standard error of the variance of one Gumbel variable, by its cumulants: sqrt(kappa_4 + 2 kappa_2^2)."""
+VARIANCE = select(statistic="variance").number("value", lambda found: DEVIATION / found.samples**0.5)
 TOLD_APART = 0.035
 """Half of the Kolmogorov distance, 0.071, of the Gumbel law to the normal one with its mean and
 variance; a Z that is a tenth too large gives as much."""
@@ -159,22 +131,25 @@ CAPTION = (
 
 # fmt: off
 CLAIMS = [
-    Claim("distribution", "Thesis eq. 2.1'", "identity", "=", 0.0, _worst("Kolmogorov distance", expected=0.0),
+    Claim("distribution", "Thesis eq. 2.1'", "identity", "=", 0.0, select(statistic="Kolmogorov distance").furthest(),
         "MAP values under full-rank Gumbel noise are Gumbel(-c + ln Z) (Kolmogorov distance, largest of four "
         "models)", scale=TOLD_APART),
-    Claim("mean", "Thesis 2.2.1, eq. 2.1'", "identity", "=", 0.0, _worst("mean - ln Z", expected=0.0),
+    Claim("mean", "Thesis 2.2.1, eq. 2.1'", "identity", "=", 0.0, select(statistic="mean - ln Z").furthest(),
         "the mean MAP value is ln Z (difference, nats, furthest from 0 of four models)", scale=0.1),
-    Claim("variance", "Thesis 2.2.3, 2.4", "identity", "=", math.pi**2 / 6, _variance,
+    Claim("variance", "Thesis 2.2.3, 2.4", "identity", "=", math.pi**2 / 6,
+        VARIANCE.furthest(math.pi**2 / 6),
         "the variance of the Gumbel trick depends neither on Z nor on the structure of the model: it is pi^2/6 a "
         "sample (variance of a MAP value, nats^2, the furthest from pi^2/6 of four models)"),
     Claim("configurations", "Thesis eq. 2.2'", "identity", "=", 0.0,
-        _worst("distance of the configurations", expected=0.0),
+        select(statistic="distance of the configurations").furthest(),
         "the maximising configuration is distributed as p (largest difference of the distribution functions over "
         "the configurations in their order, of four models)", scale=TOLD_APART),
-    Claim("Proposition 1", "Thesis Proposition 1, eq. 2.3", "identity", "=", 1.0, _means_of_tricks,
+    Claim("Proposition 1", "Thesis Proposition 1, eq. 2.3", "identity", "=", 1.0,
+        select("statistic.str.startswith('mean of ')").furthest(1.0),
         "the mean of g(e^-c exp(-MAP value)) is f(Z), for g(T) = T^alpha, alpha = -0.2, 0.5, 1 and 2, and the "
         "indicator of T > 1/Z (ratio, furthest from 1 of four models)"),
-    Claim("posterior mean", "Thesis eq. 2.5, eq. 2.6", "identity", "=", 1.0, _posterior,
+    Claim("posterior mean", "Thesis eq. 2.5, eq. 2.6", "identity", "=", 1.0,
+        select(statistic="posterior mean over estimate").most_off(1.0, error=1e-6, weakest=False),
         "under the prior 1/Z the mean of the posterior of Z, by quadrature, is the Exponential trick's estimate "
         f"(ratio, M = {FEW}, the furthest from 1 of four models)", scale=1e-3),
 ]

@@ -13,7 +13,6 @@ from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment
 from thesis_cli.studies.synthesis.guidance import CALL, SOURCE, STATE, plan, ratio, run
 from thesis_cli.studies.synthesis.guided_searches import NETWORK, PRIOR, RATE
 
-FINDING = "5.5.2, where guidance pays today"
 BOTH = [PRIOR, NETWORK]
 STATES = [PRIOR, STATE]
 SEARCHES = ("dfs", "sort-and-add", "bottom-up", "join", "auto")
@@ -86,15 +85,6 @@ def _ratio(search, guide, length):
     return measure
 
 
-def _pays(search, guide, length):
-    words = (
-        f"the search `{search}` takes less time with the guide `{guide}` than with the prior alone on programs of "
-        f"T = {length} (mean over tasks of the log10 of the ratio of times, call of the guide included)"
-    )
-    name, measure = f"{search}, {guide}, T = {length}", _ratio(search, guide, length)
-    return Claim(name, "this project", "comparison", "<", 0.0, measure, words, finding=FINDING)
-
-
 def _not_repeatable(row):
     """Only a call was timed."""
     return NOT_REPEATABLE if row["search"] == CALL else None
@@ -116,11 +106,19 @@ def _modes(searches):
 
 # fmt: off
 CLAIMS = [
-    *(_pays(SOURCE, NETWORK, length) for length in (3, 4)),
-    *(_pays(*mode, length) for length in (3, 4, 5) for mode in _modes(GUIDED)),
-    *(_pays(*mode, length) for length in (6, 7) for mode in _modes(LONG)),
-    _pays("join", NETWORK, 8),
-    *(_pays(*mode, 10) for mode in (("join", NETWORK), ("guided", STATE))),
+    Claim(f"{search}, {guide}, T = {length}", "this project", "comparison", "<", 0.0, _ratio(search, guide, length),
+        f"the search `{search}` takes less time with the guide `{guide}` than with the prior alone on programs of "
+        f"T = {length} (mean over tasks of the log10 of the ratio of times, call of the guide included)",
+        finding="5.5.2, where guidance pays today")
+    for modes, lengths in (
+        ([(SOURCE, NETWORK)], (3, 4)),
+        (_modes(GUIDED), (3, 4, 5)),
+        (_modes(LONG), (6, 7)),
+        ([("join", NETWORK)], (8,)),
+        ([("join", NETWORK), ("guided", STATE)], (10,)),
+    )
+    for length in lengths
+    for search, guide in modes
 ]
 # fmt: on
 

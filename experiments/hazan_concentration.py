@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, marks, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.perturbation.concentration import deviation
 from thesis_cli.studies.perturbation.sample_means import COUNTS, MAXIMUM, NOISE, PRESETS, rows_of, run, tasks
 
@@ -17,18 +17,12 @@ def plot(frame):
     figure, axes = panels(1, 3, height=2.9)
     for ax, function in zip(axes, (NOISE, MAXIMUM), strict=False):
         for colour, count in zip(COLOURS, COUNTS, strict=False):
-            rows = rows_of(frame, function, "error", count)
-            ax.errorbar(
-                rows.coupling, rows.value, yerr=2 * rows.standard_error, fmt="-o", color=colour, label=f"$M$ = {count}"
-            )
+            marks(ax, rows_of(frame, function, "error", count), "coupling", color=colour, label=f"$M$ = {count}")
         ax.set_ylim(bottom=0)
         label(ax, "coupling $c$, nats", "mean |error| of the sample mean, nats", function)
     axes[1].legend(loc="lower left")
     for colour, function in zip(COLOURS[3:], (NOISE, MAXIMUM), strict=False):
-        rows = rows_of(frame, function, "variance")
-        axes[2].errorbar(
-            rows.coupling, rows.value, yerr=2 * rows.standard_error, fmt="-o", color=colour, label=function
-        )
+        marks(axes[2], rows_of(frame, function, "variance"), "coupling", color=colour, label=function)
     axes[2].axhline(4, color="black", linestyle=":", label="Corollary 8")
     axes[2].axhline(math.pi**2 / 6, color="black", linestyle="--", linewidth=0.8, label=r"$\pi^2/6$")
     axes[2].set_ylim(0, 4.4)
@@ -37,60 +31,9 @@ def plot(frame):
     return figure
 
 
-def _most(rows, limit=0.0, sign=1):
-    """The row that exceeds a limit by most standard errors, or with `sign` -1 falls below it."""
-    errors = rows.standard_error.clip(lower=1e-12)
-    at = (sign * (rows.value - limit) / errors).idxmax()
-    return Measurement(rows.value[at], rows.standard_error[at], weakest=rows.standard_error.max())
-
-
-def _largest(function, quantity, count=None, most=math.inf):
-    """The largest number at couplings up to `most`."""
-
-    def measure(frame):
-        rows = rows_of(frame, function, quantity, count)
-        row = rows.loc[rows[rows.coupling <= most].value.idxmax()]
-        return Measurement(row.value, row.standard_error)
-
-    return measure
-
-
-def _variance_ratio(frame):
-    """Variance of the noise at the maximiser over that of the maximum, the furthest from 1."""
-    noise, maximum = (rows_of(frame, f, "variance").set_index("coupling") for f in (NOISE, MAXIMUM))
-    ratio = noise.value / maximum.value
-    return furthest(
-        ratio, ratio * np.hypot(noise.standard_error / noise.value, maximum.standard_error / maximum.value), 1
-    )
-
-
 def _variance(function, unit):
-    def measure(frame):
-        rows = rows_of(frame, function, "variance").copy()
-        rows[["value", "standard_error"]] /= unit
-        return _most(rows, 1.0)
-
-    return measure
-
-
-def _error_ratio(frame):
-    """Mean error with 10 samples over that with 1, the largest of all couplings and both functions."""
-    ten, one = (
-        frame[(frame.quantity == "error") & (frame["count"] == count)].set_index(["coupling", "function"])
-        for count in (10, 1)
-    )
-    ratio = ten.value / one.value
-    errors = ratio * np.hypot(ten.standard_error / ten.value, one.standard_error / one.value)
-    at = ratio.idxmax()
-    return Measurement(ratio[at], errors[at], weakest=errors.max())
-
-
-def _outside(function):
-    def measure(frame):
-        rows = rows_of(frame, function, "outside")
-        return _most(rows[rows["at"] == 0.5], 0.5)
-
-    return measure
+    """The variance of a value over its unit that exceeds 1 by most standard errors."""
+    return select(function=function, quantity="variance").per(unit).lowest(1.0, sign=-1)
 
 
 def _width(frame):
@@ -103,13 +46,7 @@ def _width(frame):
     return Measurement(ratio.min(), errors[ratio.idxmin()], weakest=errors.max())
 
 
-def _gradients(frame):
-    rows = frame[frame.quantity == "squared gradient"]
-    return Measurement(rows.value[(rows.value - 1).abs().idxmax()], error=1e-5)
-
-
-def _steepness(function):
-    return lambda frame: Measurement(rows_of(frame, function, "steepness").value.max())
+VARIANCES = [select(function=function, quantity="variance") for function in (NOISE, MAXIMUM)]
 
 
 def rounded(row):
@@ -132,14 +69,18 @@ variance that a maximum can have. The source has one model and 100 samples for e
 
 # fmt: off
 CLAIMS = [
-    Claim("gradients", H, "identity", "=", 1.0, _gradients,
+    Claim("gradients", H, "identity", "=", 1.0,
+        select(quantity="squared gradient").number("value").most_off(1.0, error=1e-5),
         "both bounds have the same gradient by the noise: its square is the number of variables almost everywhere "
         "(square over n by difference quotients, 10 x 10 variables, the furthest from 1 of both functions)"),
-    Claim("steepness, maximum", E, "bound", "<", 1.0, _steepness(MAXIMUM),
+    Claim("steepness, maximum", E, "bound", "<", 1.0,
+        select(function=MAXIMUM, quantity="steepness").number("value").largest(),
         "the maximum changes by at most a = sqrt(n) times the length of a move of the noise (largest ratio)"),
-    Claim("steepness, noise", E, "bound", "<", 1.0, _steepness(NOISE),
+    Claim("steepness, noise", E, "bound", "<", 1.0,
+        select(function=NOISE, quantity="steepness").number("value").largest(),
         "so does the noise at the maximiser, to which the corollaries are applied (largest ratio)", finding=NOT_SAME),
-    Claim("same concentration", H, "comparison", "=", 1.0, _variance_ratio,
+    Claim("same concentration", H, "comparison", "=", 1.0,
+        VARIANCES[0].over(VARIANCES[1], "coupling").furthest(1.0),
         "the concentration properties of the entropy bound and the log-partition bound are the same (variance of "
         "the noise at the maximiser over that of the maximum, the coupling where it is furthest from 1)",
         finding=NOT_SAME),
@@ -150,22 +91,28 @@ CLAIMS = [
         "(ratio, the largest in its errors)"),
     Claim("variance of the maximum", OWN, "bound", "<", 1.0, _variance(MAXIMUM, math.pi**2 / 6),
         "the variance of the maximum is at most n pi^2/6 (ratio, the largest in its errors)", scale=0.1),
-    Claim("Figure 8, rapidly", H, "comparison", "<", 0.5, _error_ratio,
+    Claim("Figure 8, rapidly", H, "comparison", "<", 0.5,
+        select(quantity="error", count=10).over(select(quantity="error", count=1), "coupling", "function").largest(),
         "the error reduces rapidly as M increases (mean error with M = 10 over that with M = 1, the largest of all "
         "couplings and both functions)", reading=Reading("rapidly: to less than half", 0.0)),
-    Claim("Figure 8, ten samples", H, "comparison", "<", 0.05, _largest(NOISE, "relative error", 10),
+    Claim("Figure 8, ten samples", H, "comparison", "<", 0.05,
+        select(function=NOISE, quantity="relative error", count=10).largest(weakest=False),
         "10 samples are enough to estimate the expectation of the entropy bound well (mean error over expectation, "
         "at the coupling where it is largest)", finding=TEN, reading=WELL),
-    Claim("Figure 8, ten samples, c <= 2", H, "comparison", "<", 0.05, _largest(NOISE, "relative error", 10, 2),
+    Claim("Figure 8, ten samples, c <= 2", H, "comparison", "<", 0.05,
+        select(function=NOISE, quantity="relative error", count=10).where("coupling <= 2").largest(weakest=False),
         "10 samples are enough to estimate the expectation of the entropy bound well at c up to 2 (mean error over "
         "expectation, the largest)", reading=WELL),
-    Claim("Figure 8, log-partition bound", H, "comparison", "<", 0.05, _largest(MAXIMUM, "relative error", 10),
+    Claim("Figure 8, log-partition bound", H, "comparison", "<", 0.05,
+        select(function=MAXIMUM, quantity="relative error", count=10).largest(weakest=False),
         "10 samples are enough to estimate the expectation of the log-partition bound well (mean error over "
         "expectation, at the coupling where it is largest)", reading=WELL),
-    Claim("intervals", E, "bound", "<", 0.5, _outside(MAXIMUM),
+    Claim("intervals", E, "bound", "<", 0.5,
+        select(function=MAXIMUM, quantity="outside", at=0.5).lowest(0.5, sign=-1),
         "the deviation of the maximum is within the better of the two double-sided bounds with the stated "
         "probability (share outside at delta = 0.5, the largest)"),
-    Claim("intervals, noise", E, "comparison", "<", 0.5, _outside(NOISE),
+    Claim("intervals, noise", E, "comparison", "<", 0.5,
+        select(function=NOISE, quantity="outside", at=0.5).lowest(0.5, sign=-1),
         "so is the deviation of the noise at the maximiser, on these models (share outside at delta = 0.5)"),
     Claim("width of intervals", OWN, "comparison", ">", 3.0, _width,
         "the better of the two bounds is more than three times as wide as the interval of the normal law (95 %, M "

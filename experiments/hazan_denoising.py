@@ -7,6 +7,7 @@ import pandas as pd
 
 from thesis_cli.learning.predict import map_images
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading
+from thesis_cli.reproduction.measuring import Rows, select
 from thesis_cli.studies.learning.denoising import (
     about,
     bound_gap,
@@ -58,15 +59,8 @@ def run(seed, images, draw, count, height, width, exact, regularisations, steps,
     pictures = [("clean", math.nan, test.clean[0]), ("noisy", math.nan, test.noisy[0])]
     rows = [{"method": "none", "decision": "map", **errors(lambda noisy: noisy, parts)}]
     constant = one_coupling(parts["train"])
-    rows.append(
-        {
-            "method": "one coupling",
-            "decision": "map",
-            **errors(lambda noisy: map_images(constant, noisy), parts),
-            **about(constant),
-            "parameters": 1,
-        }
-    )
+    wrong = errors(lambda noisy: map_images(constant, noisy), parts)
+    rows.append({"method": "one coupling", "decision": "map", **wrong, **about(constant), "parameters": 1})
     for method in methods(steps, exact):
         for regularisation in regularisations:
             trained = learn(method, regularisation, parts["train"], start)
@@ -101,24 +95,26 @@ def plot(frame):
     return figure_of(frame, OURS, SVM, PRINTED, without=[ONE])
 
 
+def _drawn(images, method, weight=None, column="test_error"):
+    """Test errors, or another column, of each draw; a method is a name, or a name and a decision."""
+    name, decision = (method, "map") if isinstance(method, str) else method
+
+    def drawn(frame):
+        found = error_by_draw(frame, images, name, weight, decision, column)
+        found = pd.Series(name=column, index=pd.Index([], name="draw")) if found is None else found
+        return found.astype(float).rename("value").reset_index().assign(standard_error=0.0)
+
+    return Rows(drawn)
+
+
 def _gain(images, better, worse, weight=None):
-    """Test error of one method less that of another, percentage points: the mean of paired differences.
-
-    A method is a name, or a name and a decision.
-    """
-
-    def measure(frame):
-        pair = [error_by_draw(frame, images, *_named(method, weight)) for method in (better, worse)]
-        if any(one is None for one in pair) or len(pair[0]) < 2:
-            return None
-        differences = 100 * (pair[1] - pair[0])
-        return Measurement(differences.mean(), differences.std() / math.sqrt(len(differences)))
-
-    return measure
+    """Test error of one method less that of another, percentage points: the mean of paired differences."""
+    return _drawn(images, worse, weight).less(_drawn(images, better, weight), "draw").per(0.01).mean()
 
 
-def _named(method, weight):
-    return (method, weight, "map") if isinstance(method, str) else (method[0], weight, method[1])
+def _of_whole_images(measure):
+    """A measure of images of the source's size; None if there are none."""
+    return lambda frame: measure(frame) if (frame.height == HEIGHT).any() else None
 
 
 def _ratio(weight=None, other=SVM):
@@ -126,63 +122,17 @@ def _ratio(weight=None, other=SVM):
 
     def measure(frame):
         ours, theirs = (error_by_draw(frame, "men", method, weight) for method in (OURS, other))
-        if ours is None or len(ours) < 2 or not _is_whole(frame):
+        if ours is None or len(ours) < 2:
             return None
         ratio = ours.mean() / theirs.mean()
         return Measurement(ratio, (ours - ratio * theirs).std() / math.sqrt(len(ours)) / theirs.mean())
 
-    return measure
-
-
-def _mean(images, method, column, weight=None, unit=1.0):
-    """Mean of a column over draws."""
-
-    def measure(frame):
-        found = error_by_draw(frame, images, method, weight, column=column)
-        if found is None or len(found) < 2:
-            return None
-        return Measurement(unit * found.mean(), unit * found.std() / math.sqrt(len(found)))
-
-    return measure
-
-
-def _is_whole(frame):
-    """Whether there are images of the source's size."""
-    return bool((frame.height == HEIGHT).any())
-
-
-def _least_gap(frame):
-    """The gap of the upper bound with the fewest standard errors above 0."""
-    rows = frame[frame.gap.notna()]
-    if rows.empty:
-        return None
-    at = (rows.gap / rows.gap_error).idxmin()
-    return Measurement(rows.gap[at], rows.gap_error[at], weakest=rows.gap_error.max())
-
-
-def _least_objective(frame):
-    """The least objective at which a structured SVM without label loss ends, nats an image."""
-    rows = frame[(frame.kind == "error") & frame.method.isin([SVM, SHORT])]
-    return Measurement(rows.objective.min(), error=1e-9)  # decayed weights leave rounding about 0
-
-
-def _calls(frame, method):
-    return _mean("men", method, "map_calls", PRINTED)(frame) if _is_whole(frame) else None
-
-
-def _calls_an_image(frame):
-    found = _calls(frame, OURS)
-    return found and Measurement(found.value / IMAGES, found.standard_error / IMAGES)
+    return _of_whole_images(measure)
 
 
 def _fewer_calls(frame):
-    ours, theirs = _calls(frame, OURS), _calls(frame, SVM)
+    ours, theirs = (_drawn("men", method, PRINTED, "map_calls").mean()(frame) for method in (OURS, SVM))
     return ours and Measurement(theirs.value / ours.value, theirs.value / ours.value**2 * ours.standard_error)
-
-
-def _parameters(frame):
-    rows = frame[(frame.images == "men") & (frame.method == OURS) & (frame.kind == "error")]
-    return Measurement(float(rows.parameters.iloc[0])) if _is_whole(frame) else None
 
 
 IMAGES = 10
@@ -239,16 +189,19 @@ CLAIMS = [
             "difference in percentage points)", finding=FINDING)
         for which, where, weight in CHOICES
     ),
-    Claim("parameters", SECTION, "published", "=", 20_000, _parameters,
+    Claim("parameters", SECTION, "published", "=", 20_000,
+        _of_whole_images(select(images="men", method=OURS, kind="error").number("parameters").read()),
         "there are about 20,000 parameters to estimate (100 x 70 pixels)",
         reading=Reading("about: within a twentieth", 1000)),
-    Claim("MAP calls", SECTION, "published", "=", 150, _calls_an_image,
+    Claim("MAP calls", SECTION, "published", "=", 150,
+        _of_whole_images(_drawn("men", OURS, PRINTED, "map_calls").per(IMAGES).mean()),
         "learning with perturbations takes 150 MAP evaluations (for each training image, regularisation 1)",
         finding=FINDING),
-    Claim("fewer MAP calls", SECTION, "comparison", ">", 1.0, _fewer_calls,
+    Claim("fewer MAP calls", SECTION, "comparison", ">", 1.0, _of_whole_images(_fewer_calls),
         "learning with perturbations takes fewer MAP evaluations than the structured SVM (all images together, "
         "10,000 for the SVM; ratio)"),
-    Claim("upper bound", SECTION, "bound", ">", 0.0, _least_gap,
+    Claim("upper bound", SECTION, "bound", ">", 0.0,
+        select("gap.notna()").number("gap", "gap_error").lowest(),
         "the expected maximum under perturbations is an upper bound on ln Z, so that the objective is one on that "
         "of the conditional random field (gap in nats for a test image, narrow men and digits, where it is fewest "
         "standard errors above 0)"),
@@ -259,7 +212,8 @@ CLAIMS = [
             f"weights (men, regularisation {weight:g}{where}; difference in percentage points)", finding=FINDING)
         for which, where, weight in (("printed", " as printed", PRINTED), ("little regularised", "", LITTLE))
     ),
-    Claim("SVM without label loss", OWN, "bound", ">", 0.0, _least_objective,
+    Claim("SVM without label loss", OWN, "bound", ">", 0.0,
+        select(kind="error", method=[SVM, SHORT]).number("objective").least(error=1e-9),
         "without label loss no weights have an objective below that of weights 0, which is 0 (least objective at "
         "the end of a training, nats an image)", scale=1.0),
     Claim("order, Hamming loss", OWN, "comparison", ">", 0.0, _gain("men", OURS, HAMMING),
@@ -274,7 +228,7 @@ CLAIMS = [
             f"than perturbed maxima ({images}, regularisation chosen on validation images; percentage points)")
         for images in ("narrow men", "digits")
     ),
-    Claim("one man", OWN, "comparison", "<", 0.1, _mean(ONE, OURS, "test_error", PRINTED, 100),
+    Claim("one man", OWN, "comparison", "<", 0.1, _drawn(ONE, OURS, PRINTED).per(0.01).mean(),
         "if all images show the same man, perturbed maxima leave next to no wrong pixels (test error in %)"),
 ]
 # fmt: on

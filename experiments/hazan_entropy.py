@@ -1,14 +1,14 @@
 """Figure 7 of Hazan et al.: two upper bounds on the entropy of the perturb-max distribution of spin glasses."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.models.spin_glass import SpinGlass, random_spin_glass
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.measuring import furthest, lowest
+from thesis_cli.reproduction.experiment import Claim, Experiment
+from thesis_cli.reproduction.measuring import furthest, labelled, lowest, measure, select
 from thesis_cli.studies.perturbation.maximiser_entropy import maximiser_entropy, product_entropy
 
 KINDS = "attractive", "mixed"
@@ -46,38 +46,23 @@ def run(seed, origin, kind, field, coupling, size, models, samples):
     `origin` is `random`, or one of the two extremes of Corollary 7: `uniform` has no potential, and
     `certain` one configuration. `product` is the exact entropy where there are no couplings.
     """
-    rows = []
-    for model, child in enumerate(seed.spawn(models)):
+    found = []
+    for child in seed.spawn(models):
         tables, noise = child.spawn(2)
         glass = random_spin_glass(size, size, coupling, field, kind, np.random.default_rng(tables))
         if origin == "certain":
             glass = SpinGlass(np.full((size, size), field), glass.right, glass.down)
-        found = maximiser_entropy(glass, kind, samples, noise)
-        rows.append(
-            {
-                "origin": origin,
-                "kind": kind,
-                "field": field,
-                "coupling": coupling,
-                "size": size,
-                "model": model,
-                "samples": samples,
-                **found._asdict(),
-                "product": product_entropy(glass.fields) if coupling == 0 else math.nan,
-            }
-        )
-    return pd.DataFrame(rows)
+        product = product_entropy(glass.fields) if coupling == 0 else math.nan
+        found.append({**maximiser_entropy(glass, kind, samples, noise)._asdict(), "product": product})
+    task = {"origin": origin, "kind": kind, "field": field, "coupling": coupling, "size": size}
+    return labelled(found, **task, model=range(models), samples=samples)
 
 
 def plot(frame):
     figure, axes = panels(2, 3, height=2.5)
     random = frame[frame.origin == "random"]
     small = random[random["size"] == SMALL]
-    series = (
-        ("entropy", "exact entropy", "-o"),
-        ("noise", "perturb-max bound", "-s"),
-        ("marginal", "marginals", "-^"),
-    )
+    series = ("entropy", "exact entropy", "-o"), ("noise", "perturb-max bound", "-s"), ("marginal", "marginals", "-^")
     for row, kind in enumerate(KINDS):
         for column, field in enumerate(FIELDS):
             ax = axes[row, column]
@@ -101,85 +86,45 @@ def plot(frame):
         ax.minorticks_off()
         label(ax, "side of the grid", "marginals less perturb-max,\nnats a variable", kind)
     axes[0, 0].legend(loc="upper right")
-    figure.legend(*axes[0, 2].get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, axes[0, 2], 3)
 
 
-def _advantages(rows):
+def _advantages(found):
     """Marginal bound less perturb-max bound, nats a variable: mean over models by family, and its error."""
-    rows = rows.assign(advantage=(rows.marginal - rows.noise) / rows["size"] ** 2)
-    found = rows.groupby(["kind", "field", "coupling", "size"]).advantage.agg(["mean", "std", "size"])
+    found = found.assign(advantage=(found.marginal - found.noise) / found["size"] ** 2)
+    found = found.groupby(["kind", "field", "coupling", "size"]).advantage.agg(["mean", "std", "size"])
     found["error"] = found.pop("std") / found.pop("size") ** 0.5
     return found.reset_index()
 
 
-def _small(frame, least, most=math.inf):
+def _small(least, most=math.inf, kind=None):
     """4x4 models with couplings in a range."""
-    found = frame[(frame.origin == "random") & (frame["size"] == SMALL)]
-    return found[(found.coupling >= least) & (found.coupling < most)]
-
-
-def _theorem_4(frame):
-    rows = _small(frame, 1e-9)
-    return lowest(rows.noise - rows.entropy, np.hypot(rows.noise_error, rows.entropy_error))
-
-
-def _product(frame):
-    rows = _small(frame, 0, 1e-9)
-    return furthest(rows.noise - rows["product"], rows.noise_error)
+    return select(f"coupling >= {least} and coupling < {most}", origin="random", size=SMALL, kind=kind or list(KINDS))
 
 
 def _counted(frame):
     """The entropy from counts of the model that misses its exact entropy most; the correction is its possible bias."""
-    rows = _small(frame, 0, 1e-9)
-    worst = furthest(rows.entropy - rows["product"], rows.entropy_error)
-    return Measurement(worst.value, worst.standard_error, rows.correction.abs().max(), worst.weakest)
+    found = UNCOUPLED(frame)
+    return replace(furthest(found.entropy - found["product"], found.entropy_error), error=found.correction.abs().max())
 
 
 def _tighter(kind, least, most):
-    def measure(frame):
-        found = _advantages(_small(frame[frame.kind.isin([kind] if kind else KINDS)], least, most))
-        return lowest(found["mean"] * SMALL**2, found.error * SMALL**2)
-
-    return measure
+    scaled = [lambda found, name=name: found[name] * SMALL**2 for name in ("mean", "error")]
+    return _small(least, most, kind).then(_advantages).number(*scaled).lowest()
 
 
-def _larger(kind):
-    """Advantage of the largest models less that of 6x6, lowest over fields and couplings: for each variable, or without
-    a kind in all, over both kinds."""
-
-    def measure(frame):
-        chosen = frame.kind.isin([kind] if kind else KINDS)
-        found = _advantages(frame[(frame.origin == "random") & chosen & (frame.coupling > 0)])
-        scale = 1.0 if kind else found["size"] ** 2
-        found = found.assign(mean=found["mean"] * scale, error=found.error * scale)
-        found = found.set_index(["kind", "field", "coupling"])
-        least, most = (found[found["size"] == size] for size in (MIDDLE, found["size"].max()))
-        low, high = least.align(most, join="inner")
-        return lowest(high["mean"] - low["mean"], np.hypot(high.error, low.error))
-
-    return measure
+@measure
+def _larger(frame, kinds):
+    """Advantage of the largest models less that of 6x6, lowest over fields and couplings: for each variable, or of
+    several kinds in all."""
+    found = _advantages(select("coupling > 0", origin="random", kind=kinds)(frame))
+    scale = 1.0 if kinds in KINDS else found["size"] ** 2
+    found = found.assign(mean=found["mean"] * scale, error=found.error * scale).set_index(["kind", "field", "coupling"])
+    low, high = found[found["size"] == MIDDLE].align(found[found["size"] == found["size"].max()], join="inner")
+    return lowest(high["mean"] - low["mean"], np.hypot(high.error, low.error))
 
 
-def _extreme(origin, expected):
-    def measure(frame):
-        row = frame[frame.origin == origin].iloc[0]
-        return Measurement(row.noise - expected, row.noise_error)
-
-    return measure
-
-
-def _least(frame):
-    """U(p) of all random models, the one that is fewest standard errors above 0."""
-    rows = frame[frame.origin == "random"]
-    return lowest(rows.noise, rows.noise_error)
-
-
-def _room(frame):
-    """n ln 2 less U(p), the random model that is fewest standard errors above 0, nats a variable."""
-    rows = frame[frame.origin == "random"]
-    n = rows["size"] ** 2
-    return lowest(math.log(2) - rows.noise / n, rows.noise_error / n)
+UNCOUPLED = _small(0, 1e-9)
 
 
 SOURCE = "Hazan et al. Figure 7"
@@ -197,10 +142,14 @@ too, the perturb-max bound is the tighter one."""
 
 # fmt: off
 CLAIMS = [
-    Claim("entropy bound", "Hazan et al. Theorem 4", "bound", ">", 0.0, _theorem_4,
+    Claim("entropy bound", "Hazan et al. Theorem 4", "bound", ">", 0.0,
+        _small(1e-9)
+        .number(lambda found: found.noise - found.entropy, lambda f: np.hypot(f.noise_error, f.entropy_error))
+        .lowest(),
         "H(x*) <= E sum_i gamma_i(x_i*) (bound less entropy, nats; 4x4 models with couplings, where it is fewest "
         "standard errors above 0)", scale=0.2),
-    Claim("product", "Hazan et al. Corollary 6", "identity", "=", 0.0, _product,
+    Claim("product", "Hazan et al. Corollary 6", "identity", "=", 0.0,
+        UNCOUPLED.number(lambda found: found.noise - found["product"], "noise_error").furthest(),
         "for independent variables the bound is the entropy (difference in nats, 4x4 models without couplings, the "
         "furthest from 0)", scale=0.2),
     Claim("counts", OWN, "identity", "=", 0.0, _counted,
@@ -223,17 +172,24 @@ CLAIMS = [
             "c where it is fewest standard errors above 0)")
         for kind in KINDS
     ),
-    Claim("larger, in all", SOURCE, "comparison", ">", 0.0, _larger(None),
+    Claim("larger, in all", SOURCE, "comparison", ">", 0.0, _larger(list(KINDS)),
         "the larger the model the better the perturb-max bound (the same in all, not by variable; both kinds)"),
-    Claim("non-negative", "Hazan et al. Corollary 7", "bound", ">", 0.0, _least,
+    Claim("non-negative", "Hazan et al. Corollary 7", "bound", ">", 0.0,
+        select(origin="random").number("noise", "noise_error").lowest(),
         "U(p) = E sum_i gamma_i(x_i*) is non-negative (nats, the random model that is fewest standard errors above "
         "0)"),
-    Claim("least", "Hazan et al. Corollary 7", "identity", "=", 0.0, _extreme("certain", 0.0),
+    Claim("least", "Hazan et al. Corollary 7", "identity", "=", 0.0,
+        select(origin="certain").number("noise", "noise_error").read(),
         "U(p) attains its minimal value, 0, for deterministic distributions (U(p) in nats, 4x4, a sure state)",
         scale=0.2),
-    Claim("largest", "Hazan et al. Corollary 7", "identity", "=", 0.0, _extreme("uniform", SMALL**2 * math.log(2)),
+    Claim("largest", "Hazan et al. Corollary 7", "identity", "=", 0.0,
+        select(origin="uniform").number("noise", "noise_error").minus(SMALL**2 * math.log(2)).read(),
         "U(p) is n ln 2 for the uniform distribution (difference in nats, 4x4)", scale=0.2),
-    Claim("below uniform", "Hazan et al. Corollary 7", "bound", ">", 0.0, _room,
+    Claim("below uniform", "Hazan et al. Corollary 7", "bound", ">", 0.0,
+        select(origin="random")
+        .number(lambda found: math.log(2) * found["size"] ** 2 - found.noise, "noise_error")
+        .per(lambda found: found["size"] ** 2)
+        .lowest(),
         "U(p) attains its maximal value for the uniform distribution (ln 2 less U(p) / n, the random model that is "
         "fewest standard errors above 0)", scale=0.02),
 ]

@@ -5,8 +5,9 @@ import math
 import numpy as np
 from scipy.special import erfc
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, marks, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
+from thesis_cli.reproduction.measuring import measure
 from thesis_cli.studies.perturbation.deviations import EXPONENTIAL, NORMAL, decay, tail_bound
 from thesis_cli.studies.perturbation.sample_means import COUNTS, MAXIMUM, NOISE, PRESETS, rows_of, run, tasks
 
@@ -22,8 +23,7 @@ def plot(frame):
     couplings = sorted(frame.coupling.unique())
     for ax, wanted in zip(axes, SHOWN, strict=True):
         _histogram(ax, frame, min(couplings, key=lambda c: abs(c - wanted)))
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, axes[0], 3)
 
 
 def _histogram(ax, frame, coupling):
@@ -31,7 +31,7 @@ def _histogram(ax, frame, coupling):
     rows = rows[rows.coupling == coupling]
     for colour, count in zip(COLOURS, COUNTS, strict=False):
         part = rows[(rows["count"] == count) & (rows.value > 0)]
-        ax.errorbar(part["at"], part.value, yerr=2 * part.standard_error, fmt="o", color=colour, label=f"$M$ = {count}")
+        marks(ax, part, "at", "o", color=colour, label=f"$M$ = {count}")
         sigma = (part["at"] / part.units).iloc[-1]
         r = np.linspace(0, 4 * sigma, 100)
         laws = {
@@ -41,8 +41,7 @@ def _histogram(ax, frame, coupling):
         }
         for style, (name, share) in zip(("-", "--", ":"), laws.items(), strict=True):
             ax.plot(r, share, style, color=colour, linewidth=0.8, label=name if count == COUNTS[0] else None)
-    ax.set_yscale("log")
-    ax.set_ylim(0.5 / rows.sets.max(), 1.5)
+    ax.set(yscale="log", ylim=(0.5 / rows.sets.max(), 1.5))
     label(ax, "$r$, nats", "share of |error| above $r$", f"$c$ = {coupling:g}")
 
 
@@ -51,15 +50,13 @@ def _pooled(frame, function, quantity, count, units=None):
     rows = rows_of(frame, function, quantity, count)
     rows = rows if units is None else rows[rows.units == units]
     weights = rows.sets / rows.sets.sum()
-    return (
-        float((weights * rows.value).sum()),
-        float(((weights * rows.standard_error) ** 2).sum()) ** 0.5,
-        int(rows.sets.sum()),
-    )
+    error = float(((weights * rows.standard_error) ** 2).sum()) ** 0.5
+    return float((weights * rows.value).sum()), error, int(rows.sets.sum())
 
 
-def _shape(function, count):
-    return lambda frame: Measurement(*_pooled(frame, function, "shape", count)[:2])
+@measure
+def _shape(frame, function, count):
+    return _pooled(frame, function, "shape", count)[:2]
 
 
 def _rate(frame, count, near, far):
@@ -69,30 +66,39 @@ def _rate(frame, count, near, far):
     return decay((shares[0][0], shares[1][0]), limits, shares[0][2])
 
 
-def _quotient(first, second):
-    ratio = first[0] / second[0]
-    return Measurement(ratio, ratio * math.hypot(first[1] / first[0], second[1] / second[0]))
+def _quotient(top, top_error, bottom, bottom_error):
+    """Ratio of independent numbers, and its standard error."""
+    ratio = top / bottom
+    return ratio, ratio * math.hypot(top_error / top, bottom_error / bottom)
 
 
 def _rise(frame):
     """Rate far out over the rate near the expectation, the least of M = 1, 5 and 10."""
-    found = [_quotient(_rate(frame, c, MIDDLE, FAR), _rate(frame, c, NEAR, MIDDLE)) for c in COUNTS]
+    found = [Measurement(*_quotient(*_rate(frame, c, MIDDLE, FAR), *_rate(frame, c, NEAR, MIDDLE))) for c in COUNTS]
     return min(found, key=lambda m: (m.value - 1) / m.standard_error)
 
 
+@measure
+def _faster(frame):
+    """Rate with M = 10 over that with M = 1."""
+    return _quotient(*_rate(frame, 10, NEAR, FAR), *_rate(frame, 1, NEAR, FAR))
+
+
+@measure
 def _growth(frame):
     """d ln rate / d ln M between M = 1 and 10."""
-    ratio = _quotient(_rate(frame, 10, NEAR, FAR), _rate(frame, 1, NEAR, FAR))
-    return Measurement(math.log10(ratio.value), ratio.standard_error / ratio.value / math.log(10))
+    ratio = _faster()(frame)
+    return math.log10(ratio.value), ratio.standard_error / ratio.value / math.log(10)
 
 
+@measure
 def _per_sample(frame):
     """Fall of ln P(|error| > r) per sample between M = 5 and 10, over that between 1 and 5."""
     shares, errors, _ = zip(*(_pooled(frame, NOISE, "fixed", c) for c in COUNTS), strict=True)
     relative = np.array(errors) / np.array(shares)
-    falls = [math.log(shares[i] / shares[i + 1]) / (COUNTS[i + 1] - COUNTS[i]) for i in (0, 1)]
-    slips = [np.hypot(*relative[i : i + 2]) / (COUNTS[i + 1] - COUNTS[i]) for i in (0, 1)]
-    return _quotient((falls[1], slips[1]), (falls[0], slips[0]))
+    falls = -np.diff(np.log(shares)) / np.diff(COUNTS)
+    slips = np.hypot(relative[:-1], relative[1:]) / np.diff(COUNTS)
+    return _quotient(falls[1], slips[1], falls[0], slips[0])
 
 
 def rounded(row):
@@ -131,15 +137,14 @@ CLAIMS = [
     Claim("Figure 9, at least exponential", H, "comparison", ">", 1.0, _rise,
         "the decay is at least exponential for every M: its rate does not fall with r (rate of decay at 1.5 to 2.5 "
         "standard deviations over that at 0.5 to 1.5; 1 for an exponential law; least of M = 1, 5, 10)"),
-    Claim("Figure 9, larger M", H, "comparison", ">", 2.0,
-        lambda frame: _quotient(_rate(frame, 10, NEAR, FAR), _rate(frame, 1, NEAR, FAR)),
+    Claim("Figure 9, larger M", H, "comparison", ">", 2.0, _faster(),
         "for larger M the decay is much faster (rate of decay with M = 10 over that with M = 1)",
         reading=Reading("much faster: at more than twice the rate", 0.0)),
-    Claim("rate and M", OWN, "comparison", "=", 0.5, _growth,
+    Claim("rate and M", OWN, "comparison", "=", 0.5, _growth(),
         "the rate of decay grows like sqrt(M), as for means of a normal law, and not like the M of the bound "
         "exp(-M r / 4a) (d ln rate / d ln M between M = 1 and 10)", scale=0.25),
     Claim("exponential in M", "Hazan et al. IV-B", "comparison", ">", math.log(2) / 5 / (math.log(5) / 4),
-        _per_sample,
+        _per_sample(),
         "the probability of a given deviation decays exponentially in the number of samples (fall of its logarithm "
         "per sample between M = 5 and 10 over that between 1 and 5; 0.34 if it fell like 1/M)"),
 ]

@@ -7,6 +7,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.perturbation import poincare
 from thesis_cli.studies.perturbation.proof_steps import proof_steps
 
@@ -28,88 +29,65 @@ def run(seed, lengths, step):
     `Poincare`: variance over E[f'^2], the largest on the Gumbel distribution cut at a length, and
     for f = exp(beta t). `step`: numbers of the proofs.
     """
-    rows = [
+    found = [
         *(("Theorem 5", *row) for row in poincare.variance_ratios(ETAS)),
         *(("step", *row) for row in poincare.misprints()),
         *(("constant", "Gumbel", CONSTANT, eta, poincare.constant(eta)) for eta in ETAS),
         *(("constant", "Gumbel", PROOF, eta, poincare.printed_constant(eta)) for eta in ETAS),
         *(("Poincare", "Gumbel", CUT, length, poincare.cut_constant(length, step)) for length in lengths),
-        *(
-            ("Poincare", "Gumbel", WAVES, beta, poincare.exponential_quotient(beta))
-            for beta in (0.4, 0.49, 0.499, 0.49999)
-        ),
+        *(("Poincare", "Gumbel", WAVES, b, poincare.exponential_quotient(b)) for b in (0.4, 0.49, 0.499, 0.49999)),
         *(("step", "", name, None, number) for name, number in proof_steps().items()),
     ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(found, columns=COLUMNS)
 
 
 def plot(frame):
     figure, axes = panels(1, 3, height=3.3)
-    for colour, style, curve in ((COLOURS[0], "-", CONSTANT), (COLOURS[1], ":", PROOF)):
-        rows = frame[frame.curve == curve]
-        axes[0].plot(
-            rows["at"], rows.value, style, color=colour, label="Theorem 5" if curve == CONSTANT else "proof of Cor. 8"
-        )
+    for colour, style, curve, name in ((0, "-", CONSTANT, "Theorem 5"), (1, ":", PROOF, "proof of Cor. 8")):
+        part = frame[frame.curve == curve]
+        axes[0].plot(part["at"], part.value, style, color=COLOURS[colour], label=name)
     axes[0].axhline(4, color="black", linewidth=0.8, linestyle="--")
     axes[0].set_ylim(3, 12)
     axes[0].legend(loc="upper center")
     label(axes[0], r"$\eta$", "bound on the Poincare constant", "Gumbel distribution")
-    rows = frame[frame.curve == CUT]
-    axes[1].plot(rows["at"], 4 - rows.value, "-o", color=COLOURS[0], label="cut to [-4, L]")
-    axes[1].plot(rows["at"], 16 * math.pi**2 / rows["at"] ** 2, ":", color="black", label=r"$16\pi^2 / L^2$")
-    axes[1].set_xscale("log")
-    axes[1].set_yscale("log")
+    part = frame[frame.curve == CUT]
+    axes[1].plot(part["at"], 4 - part.value, "-o", color=COLOURS[0], label="cut to [-4, L]")
+    axes[1].plot(part["at"], 16 * math.pi**2 / part["at"] ** 2, ":", color="black", label=r"$16\pi^2 / L^2$")
+    axes[1].set(xscale="log", yscale="log")
     axes[1].legend(loc="upper right")
     label(axes[1], "length $L$", "4 - Poincare constant", "Gumbel distribution, cut")
-    for colour, (measure, part) in zip(
-        COLOURS, frame[frame.part == "Theorem 5"].groupby("measure", sort=False), strict=False
-    ):
+    functions = frame[frame.part == "Theorem 5"].groupby("measure", sort=False)
+    for colour, (density, function) in zip(COLOURS, functions, strict=False):
         for curve, style in (("t", "-"), ("max(t - 1, 0)", "--")):
-            rows = part[(part.curve == curve) & (part["at"] > 0)]
-            axes[2].plot(rows["at"], rows.value, style, color=colour, label=measure if style == "-" else None)
-    axes[2].set_yscale("log")
-    axes[2].set_ylim(0.9, 20)
+            part = function[(function.curve == curve) & (function["at"] > 0)]
+            axes[2].plot(part["at"], part.value, style, color=colour, label=density if style == "-" else None)
+    axes[2].set(yscale="log", ylim=(0.9, 20))
     axes[2].legend(loc="upper center")
     label(axes[2], r"$\eta$", "bound over variance", "Theorem 5")
     return figure
 
 
+def _numbers(query="", **equal):
+    return select(query, **equal).number("value")
+
+
 def _step(name, error=1e-9):
-    return lambda frame: Measurement(frame[(frame.part == "step") & (frame.curve == name)].value.iloc[0], error=error)
-
-
-def _theorem(frame):
-    """Least ratio of bound and variance."""
-    return Measurement(frame[frame.part == "Theorem 5"].value.min(), error=1e-4)
+    return _numbers(part="step", curve=name).read(error)
 
 
 def _wider(frame):
-    """How much smaller the best bound is over eta < 1/2 than from 1/2 on, the most of all cases."""
-    rows = frame[(frame.part == "Theorem 5") & (frame["at"] > 0)]
-    sides = (rows[rows["at"] >= HALF], rows[rows["at"] < HALF])
-    upper, lower = (side.groupby(["measure", "curve"]).value.min() for side in sides)
+    """Best bound from eta = 1/2 on over that below 1/2, the largest of all cases."""
+    upper, lower = (
+        select(f"at > 0 and at {side} {HALF}", part="Theorem 5")(frame).groupby(["measure", "curve"]).value.min()
+        for side in (">=", "<")
+    )
     return Measurement((upper / lower).max(), error=1e-4)
 
 
-def _brascamp_lieb(frame):
-    rows = frame[(frame.part == "Theorem 5") & (frame["at"] == 0)]
-    return Measurement(rows.value.min(), error=1e-4)
-
-
 def _constants(frame):
-    """Least constant over eta."""
-    rows = frame[frame.curve == CONSTANT].set_index("at").value
-    return Measurement(rows.min() if rows.idxmin() == HALF else math.nan, error=1e-6)
-
-
-def _proof(frame):
-    """Largest relative difference of the constant and its formula."""
-    first, second = (frame[frame.curve == c].set_index("at").value for c in (CONSTANT, PROOF))
-    return Measurement((first / second - 1).abs().max(), error=1e-6)
-
-
-def _largest(curve, error):
-    return lambda frame: Measurement(frame[frame.curve == curve].value.max(), error=error)
+    """Least constant over eta, where it is at 1/2."""
+    found = frame[frame.curve == CONSTANT].set_index("at").value
+    return Measurement(found.min() if found.idxmin() == HALF else math.nan, error=1e-6)
 
 
 OWN = "this project"
@@ -126,7 +104,7 @@ Poincare constant of the distribution cut to [-4, L], by a finite-difference eig
 
 # fmt: off
 CLAIMS = [
-    Claim("Theorem 5", "Hazan et al. Theorem 5", "bound", ">", 1.0, _theorem,
+    Claim("Theorem 5", "Hazan et al. Theorem 5", "bound", ">", 1.0, _numbers(part="Theorem 5").least(1e-4),
         "the variance is at most the weighted mean of f'^2, for eta from 0 to 1 (least ratio of right side and "
         "variance, six functions, four distributions)", scale=0.01),
     Claim("Theorem 5, range", "Hazan et al. Lemma 2, Theorem 5", "bound", ">", 1.0, _step("eta = -1", 1e-4),
@@ -137,7 +115,8 @@ CLAIMS = [
         finding=LEMMA),
     Claim("Laplace", "Hazan et al. IV-A", "identity", "=", 4.0, _step("Laplace constant", 1e-6),
         "eta = 1/2 gives Ledoux's constant 4 of the Laplace distribution"),
-    Claim("Brascamp and Lieb", "Hazan et al. IV-A", "bound", ">", 1.0, _brascamp_lieb,
+    Claim("Brascamp and Lieb", "Hazan et al. IV-A", "bound", ">", 1.0,
+        _numbers("at == 0", part="Theorem 5").least(1e-4),
         "eta = 0 gives the inequality of Brascamp and Lieb (least ratio of right side and variance, normal "
         "distribution, attained by f = t)", scale=0.01),
     Claim("wider range", "Hazan et al. IV-A", "comparison", ">", 1.0, _wider,
@@ -145,13 +124,17 @@ CLAIMS = [
         "below 1/2, the largest)"),
     Claim("constant of Corollary 8", "Hazan et al. Corollary 8", "identity", "=", 4.0, _constants,
         "the least constant of Theorem 5 for the Gumbel distribution is 4, at eta = 1/2"),
-    Claim("proof of Corollary 8", "Hazan et al. Corollary 8", "identity", "=", 0.0, _proof,
+    Claim("proof of Corollary 8", "Hazan et al. Corollary 8", "identity", "=", 0.0,
+        _numbers(curve=CONSTANT)
+        .over(_numbers(curve=PROOF), "at")
+        .number(lambda found: (found.value - 1).abs())
+        .largest(1e-6),
         "the constant is min{4 eta / ((4 eta - 1)(1 - eta)), 1 / (eta (1 - eta))} on either side of 1/2 (largest "
         "relative difference)", scale=0.01),
-    Claim("Poincare constant", "Hazan et al. Corollary 8", "bound", "<", 4.0, _largest(CUT, 2e-4),
+    Claim("Poincare constant", "Hazan et al. Corollary 8", "bound", "<", 4.0, _numbers(curve=CUT).largest(2e-4),
         "the Poincare constant of the Gumbel distribution is at most 4 (the largest of the distribution cut at "
         "growing lengths, by an eigenproblem)"),
-    Claim("Poincare constant, exact", OWN, "identity", "=", 4.0, _largest(WAVES, 1e-3),
+    Claim("Poincare constant, exact", OWN, "identity", "=", 4.0, _numbers(curve=WAVES).largest(1e-3),
         "it is 4 and no less (variance over E[f'^2], f = exp(beta t), beta = 0.49999)", scale=0.01),
     Claim("Corollary 9, negative rates", "Hazan et al. Corollary 9", "bound", ">", 0.0,
         _step("Corollary 9, lambda = -1/2"),

@@ -1,13 +1,12 @@
 """Figure 3 of Hazan et al.: probability and energy of all 512 configurations of 3x3 spin glasses."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.models.spin_glass import random_spin_glass
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
+from thesis_cli.reproduction.experiment import Claim, Experiment, Reading, Tolerance
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.models.landscape import landscape
 
 SIDE = 3
@@ -45,20 +44,20 @@ def run(seed, batch, models):
     the dominating ones; `perturbed` is the share of perturbed maximisers that are among these.
     `dependence` and `unevenness` are those of `Landscape`.
     """
-    rows = []
+    table = []
     for model, child in enumerate(seed.spawn(models)):
         numbers, noise = child.spawn(2)
         for coupling in COUPLINGS:
             glass = random_spin_glass(SIDE, SIDE, coupling, 1.0, "attractive", np.random.default_rng(numbers))
             found = landscape(glass.graph())
-            rows.append(_measured(found, np.random.default_rng(noise)) | {"coupling": coupling, "model": model})
+            table.append(_measured(found, np.random.default_rng(noise)) | {"coupling": coupling, "model": model})
             if batch == model == 0:
                 pairs = zip(found.values, found.probabilities, strict=True)
-                rows += [
+                table += [
                     {"coupling": coupling, "configuration": i, "potential": value, "probability": p}
                     for i, (value, p) in enumerate(pairs)
                 ]
-    frame = pd.DataFrame(rows, columns=COLUMNS)
+    frame = pd.DataFrame(table, columns=COLUMNS)
     frame["model"] += batch * models
     whole = ["model", "configuration", "local_maxima", "dominating"]
     frame[whole] = frame[whole].astype("Int64")
@@ -87,9 +86,9 @@ def _measured(found, rng):
 def plot(frame):
     figure, axes = panels(2, len(COUPLINGS), height=1.9, sharex=True)
     drawn = frame[frame.configuration.notna()]
-    for (above, below), (coupling, rows) in zip(axes.T, drawn.groupby("coupling"), strict=True):
-        number = rows.configuration.to_numpy(dtype=int)
-        p, energy = rows.probability.to_numpy(), -rows.potential.to_numpy()
+    for (above, below), (coupling, part) in zip(axes.T, drawn.groupby("coupling"), strict=True):
+        number = part.configuration.to_numpy(dtype=int)
+        p, energy = part.probability.to_numpy(), -part.potential.to_numpy()
         order = np.argsort(-p)
         top = order[: int(np.searchsorted(p[order].cumsum(), SHARE)) + 1]
         above.vlines(number, 0, p, color=COLOURS[0], linewidth=0.6)
@@ -106,66 +105,35 @@ def plot(frame):
     return figure
 
 
-def _models(frame, column):
-    """A measure by model (rows) and coupling (columns)."""
-    return frame[frame.model.notna()].pivot(index="model", columns="coupling", values=column).astype(float)
-
-
-def _mean(values, sign=1.0):
-    return Measurement(sign * float(values.mean()), float(values.std() / len(values) ** 0.5))
+MODELS = select("model == model")
 
 
 def _at(column, coupling):
-    return lambda frame: _mean(_models(frame, column)[coupling].dropna())
-
-
-def _furthest_from_zero(column):
-    return lambda frame: Measurement(float(_models(frame, column)[0.0].max()), error=1e-12)
+    return MODELS.where(coupling=coupling).number(column).mean()
 
 
 def _least_rise(column, sign=1.0):
     """Mean rise (fall, with `sign` -1) of a measure from one coupling to the next, where it is fewest
     standard errors above 0."""
 
-    def measure(frame):
-        values = _models(frame, column)
-        steps = [(values[b] - values[a]).dropna() for a, b in itertools.pairwise(COUPLINGS)]
-        found = [_mean(step, sign) for step in steps]
-        worst = min(found, key=lambda m: m.value / m.standard_error)
-        return Measurement(worst.value, worst.standard_error, weakest=max(m.standard_error for m in found))
+    def rises(found):
+        table = found.pivot(index="model", columns="coupling", values=column).astype(float)
+        return sign * table.diff(axis=1)[[*COUPLINGS[1:]]]
 
-    return measure
-
-
-def _perturbed_less_climbed(frame):
-    values = _models(frame, "perturbed")[3.0] - _models(frame, "climbed")[3.0]
-    return _mean(values)
+    return MODELS.then(lambda found: rises(found).melt().dropna()).means("coupling").lowest()
 
 
 FIGURE, TEXT = "Hazan et al. Figure 3", "Hazan et al. V"
 
 
-def _independent(id, statement, column, scale):
-    measure = _furthest_from_zero(column)
-    return Claim(id, FIGURE, "identity", "=", 0.0, measure, statement, scale=scale)
-
-
 # fmt: off
 CLAIMS = [
-    _independent(
-        "independent",
+    Claim("independent", FIGURE, "identity", "=", 0.0, select(coupling=0.0).number("dependence").largest(1e-12),
         "when theta_ij = 0 the system is independent (total variation between the distribution and the product of "
-        "its marginals, the largest)",
-        "dependence",
-        0.01,
-    ),
-    _independent(
-        "block pattern",
+        "its marginals, the largest)", scale=0.01),
+    Claim("block pattern", FIGURE, "identity", "=", 0.0, select(coupling=0.0).number("unevenness").largest(1e-12),
         "when theta_ij = 0 one observes the block pattern: a flip of a variable changes the energy by the same "
-        "number everywhere (largest deviation in nats)",
-        "unevenness",
-        0.01,
-    ),
+        "number everywhere (largest deviation in nats)", scale=0.01),
     Claim("ragged", FIGURE, "comparison", ">", 0.0, _least_rise("local_maxima"),
         "as couplings get stronger the landscape gets more ragged: more local maxima, from each of C = 0, 1, 2 to "
         "the next (mean increase in their number, least in its standard errors)"),
@@ -177,7 +145,9 @@ CLAIMS = [
         "coupling, too (increase in nats from each of C = 0, 1, 2 to the next, from configurations of probability "
         "below 1e-4, least in its standard errors)"),
     Claim("as ragged there as elsewhere", FIGURE, "comparison", "=", 1.0,
-        lambda frame: _mean((_models(frame, "negligible_step") / _models(frame, "step"))[3.0].dropna()),
+        MODELS.where("negligible_step == negligible_step", coupling=3.0)
+        .number(lambda found: found.negligible_step / found.step)
+        .mean(),
         "the landscape is ragged throughout the space (mean step from configurations of probability below 1e-4 as "
         "a share of the mean step, C = 3)", scale=0.2, reading=Reading("throughout: within a tenth", 0.1)),
     Claim("few dominate", TEXT, "comparison", "<", CONFIGURATIONS / 10, _at("dominating", 3.0),
@@ -196,7 +166,8 @@ CLAIMS = [
         "random MAP perturbation directly targets the maximal configurations and so performs well in these "
         "settings (share of perturbed maximisers among the configurations that hold 90 %, C = 3)",
         reading=Reading("well: within a tenth of the share of exact samples, 0.9", 0.1)),
-    Claim("better than local approaches", FIGURE, "comparison", ">", 0.0, _perturbed_less_climbed,
+    Claim("better than local approaches", FIGURE, "comparison", ">", 0.0,
+        MODELS.where(coupling=3.0).number(lambda found: found.perturbed - found.climbed).mean(),
         "random MAP perturbation ends at dominating configurations more often than the best single flips from "
         "random starts (difference of the shares, C = 3)"),
 ]

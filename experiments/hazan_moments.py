@@ -10,6 +10,7 @@ from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.perturbation import concentration as bounds
 from thesis_cli.studies.perturbation.proof_steps import proof_steps
 
@@ -34,13 +35,8 @@ MOMENTS = {
     SUM: lambda rates: bounds.gumbel_moment(rates, SIDE**2),
 }
 STEPS = (
-    "Corollary 9, ratio",
-    "Corollary 11, ratio",
-    "moments cross",
-    "Corollary 10, a million samples",
-    "junction",
-    "deviations, ratio",
-    "deviations, ratio beyond",
+    *("Corollary 9, ratio", "Corollary 11, ratio", "moments cross", "Corollary 10, a million samples", "junction"),
+    *("deviations, ratio", "deviations, ratio beyond"),
 )
 COLUMNS = ["panel", "curve", "coupling", "at", "value", "standard_error"]
 
@@ -63,9 +59,9 @@ def run(seed, part, coupling, size):
         glass = random_spin_glass(SIDE, SIDE, coupling, 1.0, "attractive", np.random.default_rng(tables))
         values = low_rank_maxima(GridTransfer(glass.graph()), size, noise).values / SIDE
         found = zip(MODEL_RATES, *bounds.log_moment(values, MODEL_RATES), strict=True)
-        rows = [("a", MAXIMUM, coupling, *row) for row in found]
+        table = [("a", MAXIMUM, coupling, *row) for row in found]
     else:
-        rows = [
+        table = [
             *(
                 ("a", name, None, x, y, 0.0)
                 for name, f in MOMENTS.items()
@@ -75,7 +71,7 @@ def run(seed, part, coupling, size):
             *(("c", name, None, x, y, 0.0) for name, ys in _limits() for x, y in zip(EXPONENTS, ys, strict=True)),
             *(("step", name, None, None, number, 0.0) for name, number in proof_steps().items() if name in STEPS),
         ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(table, columns=COLUMNS)
 
 
 def _counts(most):
@@ -118,8 +114,8 @@ STYLES = {
 def plot(frame):
     figure, axes = panels(1, 3, height=3.4)
     for ax, panel in zip(axes, "abc", strict=True):
-        rows = frame[(frame.panel == panel) & (frame.curve != MAXIMUM)]
-        for curve, part in rows.groupby("curve", sort=False):
+        drawn = frame[(frame.panel == panel) & (frame.curve != MAXIMUM)]
+        for curve, part in drawn.groupby("curve", sort=False):
             colour, style = STYLES[curve]
             with np.errstate(over="ignore"):
                 values = np.exp(part.value) if panel == "a" else part.value
@@ -128,11 +124,8 @@ def plot(frame):
         part = frame[(frame.curve == MAXIMUM) & (frame.coupling == coupling)]
         name = f"maximum / 10, $c$ = {coupling:g}"
         axes[0].plot(part["at"], np.exp(part.value), marker, color=COLOURS[6], fillstyle="none", label=name)
-    axes[0].set_yscale("log")
-    axes[0].set_ylim(0.8, 1e5)
-    axes[1].set_xscale("log")
-    axes[1].set_yscale("log")
-    axes[1].set_ylim(0.1, 30)
+    axes[0].set(yscale="log", ylim=(0.8, 1e5))
+    axes[1].set(xscale="log", yscale="log", ylim=(0.1, 30))
     axes[2].set_ylim(0, 12.5)
     label(axes[0], r"$\lambda$", r"bound on E$[\exp(\lambda (f - $E$f))]$", "(a) moments, $a$ = 1")
     label(axes[1], "samples $M$", r"deviation of the mean, nats", r"(b) deviations, $\delta$ = 0.1")
@@ -143,61 +136,34 @@ def plot(frame):
 
 
 def _step(name, error=1e-9):
-    return lambda frame: Measurement(frame[(frame.panel == "step") & (frame.curve == name)].value.iloc[0], error=error)
+    return select(panel="step", curve=name).read(error)
 
 
-def _over(panel, bound, curves, error=1e-9):
+def _curves(panel, *names):
+    return select("at > 0", panel=panel, curve=list(names))
+
+
+def _least_ratio(panel, bound, *names):
     """Least of a bound over each of some curves of a panel, at all points."""
-
-    def measure(frame):
-        rows = frame[(frame.panel == panel) & (frame["at"] > 0)]
-        limit = rows[rows.curve == bound].set_index("at").value
-        return Measurement(
-            min((limit / rows[rows.curve == c].set_index("at").value).min() for c in curves), error=error
-        )
-
-    return measure
+    return _curves(panel, bound).over(_curves(panel, *names), "at").least(1e-9)
 
 
 def _at_most(moment):
     """Bound less moment of the perturbed maxima, where it is fewest standard errors above 0."""
-
-    def measure(frame):
-        rows = frame[frame.curve == MAXIMUM].reset_index(drop=True)
-        if rows.empty:
-            return None
-        slack = moment(rows["at"].to_numpy()) - rows.value
-        at = (slack / rows.standard_error).idxmin()
-        return Measurement(slack[at], rows.standard_error[at], weakest=rows.standard_error.max())
-
-    return measure
+    slack = select(curve=MAXIMUM).number(lambda found: moment(found["at"].to_numpy()) - found.value, "standard_error")
+    return slack.lowest()
 
 
 def _first_better(frame):
     """Least M at which Corollary 12 is below Corollary 10 in panel b."""
-    ten, twelve = (frame[(frame.panel == "b") & (frame.curve == c)].set_index("at").value for c in (TEN, TWELVE))
+    twelve, ten = (_curves("b", name)(frame).set_index("at").value for name in (TWELVE, TEN))
     return Measurement((twelve < ten).idxmax())
-
-
-def _last(panel, first, second):
-    """A curve over another at the right end of a panel."""
-
-    def measure(frame):
-        rows = frame[frame.panel == panel]
-        values = [rows[rows.curve == c].set_index("at").value.iloc[-1] for c in (first, second)]
-        return Measurement(values[0] / values[1], error=1e-9)
-
-    return measure
 
 
 def _gap(at):
     """ln of Corollary 11 less ln of Corollary 9 at a rate."""
-
-    def measure(frame):
-        rows = frame[(frame.panel == "a") & np.isclose(frame["at"], at)].set_index("curve").value
-        return Measurement(rows[ELEVEN] - rows[NINE], error=1e-9)
-
-    return measure
+    eleven, nine = (_curves("a", name).where(f"abs(at - {at}) < 1e-9") for name in (ELEVEN, NINE))
+    return eleven.less(nine).read(1e-9)
 
 
 OWN = "this project"
@@ -247,15 +213,16 @@ CLAIMS = [
         "beyond it Corollary 10 is the better one (Corollary 12 over Corollary 10 at ln(1/delta) / M = 3)"),
     Claim("Figure 2b", OWN, "comparison", "=", 2.0, _first_better,
         "with delta = 0.1 Corollary 12 is the better one from M = 2 on (least such M)"),
-    Claim("Corollary 10", "Hazan et al. Corollary 10", "bound", ">", 1.0, _over("b", TEN, (GUMBEL, NEGATIVE)),
+    Claim("Corollary 10", "Hazan et al. Corollary 10", "bound", ">", 1.0, _least_ratio("b", TEN, GUMBEL, NEGATIVE),
         "the deviation of Corollary 10 is above that of means of Gumbel variables and of their negatives (least "
         "ratio, delta = 0.1, M to 100)"),
-    Claim("Corollary 12", "Hazan et al. Corollary 12", "bound", ">", 1.0, _over("b", TWELVE, (GUMBEL, NEGATIVE)),
+    Claim("Corollary 12", "Hazan et al. Corollary 12", "bound", ">", 1.0, _least_ratio("b", TWELVE, GUMBEL, NEGATIVE),
         "the deviation of Corollary 12 is above that of means of Gumbel variables and of their negatives (least "
         "ratio, delta = 0.1, M to 100)"),
-    Claim("how loose Corollary 12 is", OWN, "comparison", ">", 5.0, _last("b", TWELVE, GUMBEL),
+    Claim("how loose Corollary 12 is", OWN, "comparison", ">", 5.0,
+        _curves("b", TWELVE).over(_curves("b", GUMBEL), "at").then(lambda found: found.tail(1)).read(1e-9),
         "with 100 samples Corollary 12 is more than five times the deviation of a Gumbel variable's mean"),
-    Claim("supremum norm", OWN, "comparison", ">", 3.0, _over("c", TWELVE, (f"{CHERNOFF}{SUM}",)),
+    Claim("supremum norm", OWN, "comparison", ">", 3.0, _least_ratio("c", TWELVE, CHERNOFF + SUM),
         "a bound without the supremum norm is not tighter for maxima: Corollary 12 allows more than three times "
         "the deviation of the sharp bound for n = 10,000 (least ratio, ln(1/delta) / M up to 2)"),
 ]

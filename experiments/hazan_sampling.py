@@ -3,16 +3,15 @@
 import math
 
 import numpy as np
-import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, diagonal, label, legend_below, panels
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.expanded.expanded import expanded_maximum
 from thesis_cli.perturbation.low_rank.sequential import SequentialSampler
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
-from thesis_cli.reproduction.measuring import furthest, lowest
+from thesis_cli.reproduction.measuring import furthest, labelled, lowest, measure, select
 from thesis_cli.studies.perturbation.growth import bulk, by_size, misfit, power_law
 from thesis_cli.studies.perturbation.sequential_paths import acceptance, paths
 from thesis_cli.studies.perturbation.spin_glass_gap import EXACT, gap
@@ -23,7 +22,7 @@ COPIES = 100
 """Copies of each variable in the expanded model: at 100x100 as many variables as the source's 1000x1000."""
 
 COLUMNS = [
-    *("part", "kind", "coupling", "size", "samples", "gap", "gap_error", "missed", "uncertified"),
+    *("gap", "gap_error", "missed", "uncertified"),
     *("log_z", "log_z_lower", "log_z_upper", "expanded", "mean_field", "ratio", "ratio_error", "log_tries"),
     *("log_tries_error", "clipped_log_tries", "clipped_share", "steps", "map_calls"),
 ]
@@ -54,13 +53,10 @@ def run(seed, part, kind, coupling, size, count, samples, copied):
     """
     sizes = kind, coupling, size
     if part == "gap":
-        rows = [_gap(child, *sizes, samples, model < copied) for model, child in enumerate(seed.spawn(count))]
+        found = [_gap(child, *sizes, samples, model < copied) for model, child in enumerate(seed.spawn(count))]
     else:
-        rows = [(_paths if part == "paths" else _attempts)(seed, *sizes, count, samples)]
-    frame = pd.DataFrame(rows, columns=COLUMNS)
-    for column, content in {"part": part, "kind": kind, "coupling": coupling, "size": size, "samples": samples}.items():
-        frame[column] = content
-    return frame
+        found = [(_paths if part == "paths" else _attempts)(seed, *sizes, count, samples)]
+    return labelled(found, COLUMNS, part=part, kind=kind, coupling=coupling, size=size, samples=samples)
 
 
 def _gap(seed, kind, coupling, size, samples, copied):
@@ -109,15 +105,15 @@ def plot(frame):
     figure, axes = panels(1, 3, height=3.4)
     gaps = frame[frame.part == "gap"]
     couplings = sorted(gaps.coupling.unique())
-    for (kind, c), rows in gaps.groupby(["kind", "coupling"]):
+    for (kind, c), part in gaps.groupby(["kind", "coupling"]):
         colour, solid = COLOURS[couplings.index(c)], kind == KINDS[0]
         style = {"color": colour, "linestyle": "-" if solid else "--", "marker": "o" if solid else "s", "capsize": 2}
-        found = by_size(rows, _best(rows))
+        found = by_size(part, _best(part))
         b, error = power_law(found.n, found["mean"], found.error) if len(found) > 1 else (math.nan, math.nan)
         text = f"{kind}, $c$ = {c:g}: $b$ = {b:.3f} ({error:.3f})"
         axes[0].errorbar(found.n, found["mean"], yerr=2 * found.error, label=text, **style)
         axes[1].errorbar(found.index, found["mean"] / found.n, yerr=2 * found.error / found.n, **style)
-        own = by_size(rows, _published(rows))
+        own = by_size(part, _published(part))
         axes[1].plot(own.index, own["mean"] / own.n, ":", color=colour, marker=style["marker"], fillstyle="none")
     axes[0].set_yscale("log")
     label(axes[0], "variables $n$", r"$U(0) - \ln Z$: ln of tries, nats")
@@ -131,19 +127,18 @@ def plot(frame):
         ax.minorticks_off()
     runs = frame[frame.part != "gap"]
     most = max(1.0, runs.clipped_log_tries.max())
-    axes[2].plot([0, most], [0, most], color="#999999", linewidth=0.8, zorder=0)
+    diagonal(axes[2], most)
     for part, column, style, text in (
         ("paths", "log_tries", "o", "paths, nothing clipped"),
         ("paths", "clipped_log_tries", "x", "paths, clipped as it runs"),
         ("attempts", "clipped_log_tries", "^", "whole attempts"),
     ):
-        rows = runs[runs.part == part]
-        axes[2].plot(rows.gap, rows[column], style, label=text)
+        part = runs[runs.part == part]
+        axes[2].plot(part.gap, part[column], style, label=text)
     axes[2].set_ylim(top=1.45 * most)
     axes[2].legend(loc="upper left")
     label(axes[2], r"its $U(0) - \ln Z$, nats", "measured ln of tries, nats")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, axes[0], 3)
 
 
 def _best(rows):
@@ -158,28 +153,29 @@ def _published(rows):
 
 
 def _family(frame, kind, coupling):
-    rows = frame[(frame.part == "gap") & (frame.kind == kind) & (frame.coupling == coupling)]
-    return rows if rows["size"].nunique() > 2 else None
+    found = select(part="gap", kind=kind, coupling=coupling)(frame)
+    return found if found["size"].nunique() > 2 else None
 
 
-def _limit(kind, coupling):
+def _families(frame):
+    """Gaps of the families without large domains, which the result has on more than two sizes."""
+    return [found for family in EXTENSIVE if (found := _family(frame, *family)) is not None]
+
+
+@measure
+def _limit(frame, kind, coupling):
     """Limit of the gap per variable; the bounds on ln Z make it large where it is small, and else small."""
+    found = _family(frame, kind, coupling)
+    if found is None:
+        return None
     bound = "log_z_upper" if (kind, coupling) in EXPONENTIAL else "log_z_lower"
-
-    def measure(frame):
-        rows = _family(frame, kind, coupling)
-        if rows is None:
-            return None
-        found = by_size(rows, rows.gap + rows.log_z - rows[bound])
-        return Measurement(*bulk(found.index, found["mean"] / found.n, found.error / found.n))
-
-    return measure
+    means = by_size(found, found.gap + found.log_z - found[bound])
+    return bulk(means.index, means["mean"] / means.n, means.error / means.n)
 
 
 def _exponents(frame):
     """Exponent b of gap = a n^b by family, the furthest from 1."""
-    found = [_family(frame, kind, coupling) for kind, coupling in EXTENSIVE]
-    means = [by_size(rows, rows.gap) for rows in found if rows is not None]
+    means = [by_size(found, found.gap) for found in _families(frame)]
     laws = [power_law(mean.n, mean["mean"], mean.error) for mean in means]
     return furthest(*np.transpose(laws), 1.0) if laws else None
 
@@ -187,58 +183,27 @@ def _exponents(frame):
 def _same_growth(frame):
     """Exponent with the lower bound of Corollary 4 less that with ln Z, on the same models, the furthest from 0."""
     differences = []
-    for kind, coupling in EXTENSIVE:
-        rows = _family(frame, kind, coupling)
-        if rows is not None:
-            copied = rows[rows.expanded.notna()]
-            ratio = (_published(copied) / copied.gap).to_numpy()
-            differences.append(power_law(copied["size"].to_numpy(float) ** 2, ratio, 1e-6 * ratio))
+    for found in _families(frame):
+        copied = found[found.expanded.notna()]
+        ratio = (_published(copied) / copied.gap).to_numpy()
+        differences.append(power_law(copied["size"].to_numpy(float) ** 2, ratio, 1e-6 * ratio))
     return furthest(*np.transpose(differences)) if differences else None
 
 
 def _linear(frame):
     """Share of the mean gaps that a sqrt(n) misses or a ln(n) misses less what a n does, the least over families."""
     found = []
-    for kind, coupling in EXTENSIVE:
-        rows = _family(frame, kind, coupling)
-        if rows is not None:
-            means = by_size(rows, rows.gap)
-            laws = [misfit(shape, means["mean"].to_numpy()) for shape in (means.n, means.n**0.5, np.log(means.n))]
-            found.append(min(laws[1:]) - laws[0])
+    for means in (by_size(family, family.gap) for family in _families(frame)):
+        laws = [misfit(shape, means["mean"].to_numpy()) for shape in (means.n, means.n**0.5, np.log(means.n))]
+        found.append(min(laws[1:]) - laws[0])
     return Measurement(min(found)) if found else None
-
-
-def _gaps(frame):
-    rows = frame[(frame.part == "gap") & (frame["size"] <= EXACT)]
-    return lowest(rows.gap, rows.gap_error)
 
 
 def _beyond_transfer(frame):
     """ln of tries on 20x20 less ln of the entries of grid transfer, 400 x 2^20, mean over models by family."""
-    rows = frame[(frame.part == "gap") & (frame["size"] == 20)]
-    found = [
-        by_size(part, part.gap).iloc[0] for (k, c), part in rows.groupby(["kind", "coupling"]) if (k, c) in EXTENSIVE
-    ]
-    if not found:
-        return None
+    families = select(part="gap", size=20)(frame).groupby(["kind", "coupling"])
+    found = [by_size(part, part.gap).iloc[0] for family, part in families if family in EXTENSIVE]
     return lowest([row["mean"] - math.log(400) - 20 * math.log(2) for row in found], [row.error for row in found])
-
-
-def _ratio(frame):
-    rows = frame[(frame.part == "paths") & (frame["size"] <= RATIOS)]
-    return furthest(rows.ratio, rows.ratio_error, 1.0)
-
-
-def _extrapolated(frame):
-    """Measured ln of tries over the gap above 10x10, the furthest from 1."""
-    rows = frame[(frame.part == "paths") & (frame["size"] > RATIOS)]
-    return furthest(rows.log_tries / rows.gap, rows.log_tries_error / rows.gap, 1.0) if len(rows) else None
-
-
-def _clipping(frame):
-    """What clipping adds to ln of tries from 6x6 on, at 50 samples a bound, the least."""
-    rows = frame[(frame.part == "paths") & (frame["size"] >= 6)]
-    return lowest(rows.clipped_log_tries - rows.gap, rows.log_tries_error) if len(rows) else None
 
 
 SOURCE, OWN = "Hazan et al. Figure 6", "this project"
@@ -295,15 +260,19 @@ CLAIMS = [
     Claim("lower bound for ln Z", SOURCE, "comparison", "=", 0.0, _same_growth,
         "ln Z can be replaced by the lower bound of Corollary 4 (exponent b with it less b with ln Z on the same "
         "models; the same families, the furthest from 0)", scale=0.2, reading=Reading("replaced: within a tenth", 0.1)),
-    Claim("acceptance", "Hazan et al. Theorem 3", "identity", "=", 1.0, _ratio,
+    Claim("acceptance", "Hazan et al. Theorem 3", "identity", "=", 1.0,
+        select(f"size <= {RATIOS}", part="paths").number("ratio", "ratio_error").furthest(1.0),
         "Algorithm 1 accepts with probability Z / exp(U(0)) (acceptance by paths over that, without clipping, 2x2 "
         "to 10x10, the furthest from 1)", scale=0.9),
-    Claim("extrapolation", "Hazan et al. Theorem 3", "identity", "=", 1.0, _extrapolated,
+    Claim("extrapolation", "Hazan et al. Theorem 3", "identity", "=", 1.0,
+        select(f"size > {RATIOS}", part="paths").number("log_tries", "log_tries_error").per("gap").furthest(1.0),
         "the same at 14x14 and 20x20 (measured ln tries over U(0) - ln Z, the furthest from 1)", scale=0.2),
-    Claim("clipping", OWN, "comparison", ">", 0.0, _clipping,
+    Claim("clipping", OWN, "comparison", ">", 0.0,
+        select("size >= 6", part="paths").number("clipped_log_tries", "log_tries_error").minus("gap").lowest(),
         "where bounds are means of 50 samples, or fewer above 10x10, Algorithm 1 takes more tries than exp(U(0) - "
         "ln Z) (what clipped steps add to ln tries, 6x6 and larger, the fewest standard errors above 0)"),
-    Claim("upper bound", "Hazan et al. Lemma 1", "bound", ">", 0.0, _gaps,
+    Claim("upper bound", "Hazan et al. Lemma 1", "bound", ">", 0.0,
+        select(f"size <= {EXACT}", part="gap").number("gap", "gap_error").lowest(),
         "U(0) >= ln Z on spin glasses to 20x20 (gap in nats, of the model that is fewest standard errors above 0)"),
     Claim("grid transfer", OWN, "comparison", ">", 0.0, _beyond_transfer,
         "on 20x20 tries are more than the entries of the tables with which grid transfer draws exact samples (ln "

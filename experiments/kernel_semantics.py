@@ -8,7 +8,7 @@ import pandas as pd
 
 from thesis_cli.embeddings.kernels import KERNELS, median_distance
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.semantics.evaluations import Judge, Way, released
 from thesis_cli.studies.semantics.expansions import distance_from_zero, growth, positive, vanishing_steps
 from thesis_cli.studies.semantics.figures import (
@@ -103,130 +103,69 @@ def _infinite(kernel, subject, method, size):
     return distance_from_zero(kernel, steps if method == "x" else steps.map(positive))
 
 
-def _slopes(rows, x):
-    found = [log_slope(*(g[c].to_numpy(float) for c in (x, "error", "standard_error"))) for _, g in rows]
-    return [s.value for s in found], [s.standard_error for s in found]
+def _slopes(x, *by):
+    """Change of rows to the exponent of the mean error in `x` for each group."""
+
+    def slopes(found):
+        groups = [group for _, group in found.groupby(list(by))]
+        laws = [log_slope(*(g[c].to_numpy(float) for c in (x, "error", "standard_error"))) for g in groups]
+        return pd.DataFrame([(s.value, s.standard_error) for s in laws], columns=["value", "standard_error"])
+
+    return slopes
 
 
-def _theorem_1_rate(frame):
-    part = frame[(frame.part == SAMPLES) & (frame.method == EQUAL)]
-    return furthest(*_slopes(part.groupby(["subject", "kernel"]), "size"), -0.5)
+def _ends(found, by):
+    """First and last error of each group."""
+    errors = found.number("error", "standard_error")
+    return errors.then(lambda f: f.groupby(by).head(1)), errors.then(lambda f: f.groupby(by).tail(1))
 
 
-def _theorem_2_rate(frame):
-    """Exponent that is the most standard errors below 1, or the fewest above it."""
-    part = frame[(frame.part == SAMPLES) & ~frame.method.isin([EQUAL, CHOSEN])]
-    if part.empty:
-        return None
-    slopes, errors = map(np.array, _slopes(part.groupby(["subject", "kernel", "method"]), "rate"))
-    at = ((slopes - 1) / errors).argmin()
-    return Measurement(slopes[at], errors[at], weakest=errors.max())
+def _last(**equal):
+    return _ends(select(**equal), "part")[1]
 
 
-def _last_over_first(part):
-    """Error of the last row over that of the first; None if there are no rows."""
-    if part.empty:
-        return None
-    first, last = part.iloc[0], part.iloc[-1]
-    ratio = last.error / first.error
-    relative = np.hypot(last.standard_error / last.error, first.standard_error / first.error)
-    return Measurement(ratio, ratio * relative)
+def _last_over_first(found, by="part"):
+    first, last = _ends(found, by)
+    return last.over(first, by)
 
 
-def _chosen(frame):
-    return _last_over_first(frame[(frame.part == SAMPLES) & (frame.method == CHOSEN)])
-
-
-def _random_rate(frame):
-    return furthest(*_slopes([("", frame[frame.part == RANDOM])], "size"), -0.5)
-
-
-def _convergence(frame):
-    """Largest error at the largest size over that at the smallest, of quantiles."""
-    part = frame[(frame.part == REDUCTIONS) & (frame.method == QUANTILES)]
-    ends = part.groupby("subject").error.agg(["first", "last"])
-    return Measurement((ends["last"] / ends["first"]).max())
-
-
-def _least(of, over, reference):
+@measure
+def _least(frame, of, over, reference):
     """Least ratio of a bound to the distance from the exact law, which is known to within `reference`."""
-
-    def measure(frame):
-        part = frame[frame.part == REDUCTIONS].dropna(subset=[of, over]).reset_index(drop=True)
-        ratio = part[of] / part[over]
-        at = ratio.idxmin()
-        return Measurement(ratio[at], error=ratio[at] * reference / part[over][at])
-
-    return measure
+    part = select(part=REDUCTIONS)(frame).dropna(subset=[of, over]).reset_index(drop=True)
+    ratio = part[of] / part[over]
+    at = ratio.idxmin()
+    return Measurement(ratio[at], error=ratio[at] * reference / part[over][at])
 
 
-def _looseness(sums):
+@measure
+def _looseness(frame, sums):
     """Median ratio of RKHS bound and distance, by quantiles, of sums or of the other expressions."""
-
-    def measure(frame):
-        part = frame[(frame.part == REDUCTIONS) & (frame.method == QUANTILES)]
-        part = part[part.subject.isin(SUMS) == sums]
-        return Measurement((part.bound / part.error).median())
-
-    return measure
+    part = select(part=REDUCTIONS, method=QUANTILES)(frame)
+    part = part[part.subject.isin(SUMS) == sums]
+    return Measurement((part.bound / part.error).median())
 
 
-def _against_monte_carlo(method):
-    """Geometric mean over expressions, at the largest size, of the error over that of Monte Carlo."""
-
-    def measure(frame):
-        part = reduced(frame)
-        part = part[(part.method == method) & (part["size"] == part["size"].max())]
-        return None if part.empty else Measurement(np.exp(np.log(part.error / part.monte_carlo).mean()))
-
-    return measure
-
-
-def _conditioned(name):
-    return lambda frame: _last_over_first(frame[(frame.part == CONDITIONS) & (frame.subject == name)])
-
-
-def _two_over_one(frame):
-    """Error of a normal mean given two observations over that given one, at the largest size."""
-    rows = frame[frame.part == CONDITIONS].groupby("subject").last()
-    if not {"normal", "two normal"} <= set(rows.index):
-        return None
-    two, one = rows.loc["two normal"], rows.loc["normal"]
-    ratio = two.error / one.error
-    return Measurement(ratio, ratio * np.hypot(two.standard_error / two.error, one.standard_error / one.error))
-
-
-def _random_against_monte_carlo(frame):
-    row = frame[frame.part == RANDOM].iloc[-1]
-    return Measurement(row.error / row.monte_carlo, row.standard_error / row.monte_carlo)
+def _against_monte_carlo(frame):
+    """Geometric mean over expressions, by quantiles of the largest size, of the error over that of Monte Carlo."""
+    part = reduced(frame)
+    part = part[(part.method == QUANTILES) & (part["size"] == part["size"].max())]
+    return None if part.empty else Measurement(np.exp(np.log(part.error / part.monte_carlo).mean()))
 
 
 def _last_infinite(subject, method):
-    def measure(frame):
-        part = frame[(frame.part == INFINITE) & (frame.subject == subject) & (frame.method == method)]
-        return Measurement(part.error.iloc[-1], error=1e-6)
-
-    return measure
-
-
-def _multiples(frame):
-    part = frame[(frame.part == INFINITE) & (frame.subject == "multiples")]
-    ratios = part.bound / part.error
-    return Measurement(ratios[(ratios - 1).abs().idxmax()], error=0.01)
-
-
-def _released(frame):
-    return frame[(frame.part == RELEASE) & (frame.method == QUANTILES)]
+    return select(part=INFINITE, subject=subject, method=method).number("error").then(lambda f: f.tail(1)).read(1e-6)
 
 
 def _release_bound(frame):
-    part = _released(frame)
-    ratios = part.bound / part.error
-    return Measurement(ratios[(ratios - 1).abs().idxmax()], error=3e-7 / part.error.min())
+    return _bound_over_error(RELEASED).most_off(1.0, error=3e-7 / RELEASED(frame).error.min())(frame)
 
 
-def _release_error(frame):
-    return Measurement(_released(frame).error.iloc[0])
+def _bound_over_error(found):
+    return found.number(lambda f: f.bound / f.error)
+
+
+RELEASED = select(part=RELEASE, method=QUANTILES)
 
 
 OWN = "this project"
@@ -249,23 +188,30 @@ expressions whose laws are known. The source has no figure and no measurements."
 
 # fmt: off
 CLAIMS = [
-    Claim("Theorem 1, rate", f"{WORK} Theorem 1", "identity", "=", -0.5, _theorem_1_rate,
+    Claim("Theorem 1, rate", f"{WORK} Theorem 1", "identity", "=", -0.5,
+        select(part=SAMPLES, method=EQUAL).then(_slopes("size", "subject", "kernel")).furthest(-0.5),
         "the RKHS error of f(X, Y) from m samples of each variable is of order 1 / sqrt(m), for every measurable f "
         "(exponent of the mean error in m, furthest of four functions and two kernels)", scale=0.15,
         reading=Reading("as m tends to infinity: within 0.04 for m from 16 to 256", 0.04)),
-    Claim("Theorem 2, rate", f"{WORK} Theorem 2", "bound", ">", 1.0, _theorem_2_rate,
+    Claim("Theorem 2, rate", f"{WORK} Theorem 2", "bound", ">", 1.0,
+        select(f"method not in {[EQUAL, CHOSEN]}", part=SAMPLES)
+        .then(_slopes("rate", "subject", "kernel", "method"))
+        .lowest(1.0),
         "the RKHS error from weighted samples is at most of order sqrt(sum alpha^2) + sqrt(sum beta^2) (exponent "
         "of the mean error in that rate, least of signed, decaying and uneven weights)", scale=0.4,
         reading=Reading("as m tends to infinity: above 0.95 for m from 16 to 256", 0.05)),
-    Claim("Theorem 2, constants", OWN, "comparison", ">", 0.75, _chosen,
+    Claim("Theorem 2, constants", OWN, "comparison", ">", 0.75,
+        _last_over_first(select(part=SAMPLES, method=CHOSEN)).read(),
         "the weights of Theorem 2 must not depend on the samples: equal weights on the samples above the median "
         "satisfy its conditions on sums, and the error does not vanish (error at the largest m over that at the "
         "smallest)"),
-    Claim("after reductions", OWN, "comparison", "=", -0.5, _random_rate,
+    Claim("after reductions", OWN, "comparison", "=", -0.5,
+        select(part=RANDOM).then(_slopes("size", "part")).furthest(-0.5),
         "the rate of Theorem 1 holds for points that are not independent, those of seven random reductions one "
         "after another (exponent of the mean error in the size, sum of eight)", scale=0.2,
         reading=Reading("within 0.05 for sizes from 20 to 200", 0.05)),
-    Claim("section 3, equivalence", f"{WORK} section 3", "comparison", "<", 0.6, _convergence,
+    Claim("section 3, equivalence", f"{WORK} section 3", "comparison", "<", 0.6,
+        _last_over_first(select(part=REDUCTIONS, method=QUANTILES), "subject").number("value").largest(),
         "the semantics is equivalent to that of measure theory: evaluated expressions tend to their exact laws "
         "(largest ratio of the error at the largest size to that at the smallest, ten expressions)"),
     Claim("section 3, any expansion", f"{WORK} section 3", "identity", "=", 0.0, _last_infinite("steps", "x > 0"),
@@ -278,7 +224,8 @@ CLAIMS = [
     Claim("section 3, smooth functions", OWN, "comparison", ">", 10.0, _last_infinite("oscillation", "tanh(x)"),
         "small elements of the RKHS of the Gaussian kernel may have large images under a smooth f that is not "
         "affine (norm of the image under tanh of a difference of order 10, over its norm)"),
-    Claim("multiples", OWN, "identity", "=", 1.0, _multiples,
+    Claim("multiples", OWN, "identity", "=", 1.0,
+        _bound_over_error(select(part=INFINITE, subject="multiples")).most_off(1.0, error=0.01),
         "the map from the embedding of X to that of c X has the norm |c|^(-1/2) for |c| <= 1, with both kernels "
         "(that over the largest ratio found, furthest from 1)"),
     Claim("RKHS bound", OWN, "bound", ">", 1.0, _least("bound", "error", 1e-5),
@@ -290,22 +237,26 @@ CLAIMS = [
         "sums of two and of eight)"),
     Claim("RKHS bounds by W1", OWN, "comparison", ">", 5.0, _looseness(False),
         "bounds of other functions go through W1, which makes them more than five times too large (median ratio)"),
-    Claim("random and Monte Carlo", OWN, "comparison", ">", 1.0, _random_against_monte_carlo,
+    Claim("random and Monte Carlo", OWN, "comparison", ">", 1.0,
+        _last(part=RANDOM).per("monte_carlo").read(),
         "random reductions lose what they compute: their error is above that of Monte Carlo with as many "
         "evaluations (ratio at the largest size, sum of eight)"),
-    Claim("quantiles and Monte Carlo", OWN, "comparison", "<", 1.0, _against_monte_carlo(QUANTILES),
+    Claim("quantiles and Monte Carlo", OWN, "comparison", "<", 1.0, _against_monte_carlo,
         "reductions to quantiles have a smaller error than Monte Carlo with as many evaluations (geometric mean of "
         "the ratio)"),
     Claim("a release, bound", OWN, "identity", "=", 1.0, _release_bound,
         "the rows and weights of a private release are an exact expansion of its columns, so that the bound of a "
         "function of them is the RKHS distance itself (bound over distance, furthest from 1)", scale=0.01),
-    Claim("a release, quantiles", OWN, "comparison", "<", 0.01, _release_error,
+    Claim("a release, quantiles", OWN, "comparison", "<", 0.01,
+        RELEASED.number("error").read(),
         "the 1,000 rows of a release are replaced by 20 quantiles at an RKHS error below 0.01"),
-    Claim("conditioning, two observations", OWN, "comparison", ">", 1.0, _two_over_one,
+    Claim("conditioning, two observations", OWN, "comparison", ">", 1.0,
+        _last(part=CONDITIONS, subject="two normal").over(_last(part=CONDITIONS, subject="normal")).read(),
         "each observed value costs accuracy, since combinations are sampled beyond 2^18: the error of a normal "
         "mean given two observations is above that given one (ratio at the largest size)"),
     *(
-        Claim(f"conditioning, {name}", f"{WORK} section 5", "comparison", "<", 0.6, _conditioned(name),
+        Claim(f"conditioning, {name}", f"{WORK} section 5", "comparison", "<", 0.6,
+            _last_over_first(select(part=CONDITIONS, subject=name)).read(),
             f"conditional mean embeddings condition expressions: the error vanishes as the size grows ({text}; "
             "error at the largest size over that at the smallest)")
         for name, text in (
@@ -352,14 +303,11 @@ EXPERIMENT = Experiment(
     plot=plot,
     caption=CAPTION,
     tolerances={
-        "seconds": NOT_REPEATABLE,
-        "monte_carlo_seconds": NOT_REPEATABLE,
+        **dict.fromkeys(("seconds", "monte_carlo_seconds"), NOT_REPEATABLE),
         # A square of 1e-16 is a distance of 1e-8; descent and greedy choices amplify rounding.
         "error": Tolerance(relative=1e-3, absolute=1e-7),
         "standard_error": Tolerance(relative=1e-3, absolute=1e-10),
-        "bound": Tolerance(relative=1e-3),
-        "distance": Tolerance(relative=1e-3),
-        "distance_bound": Tolerance(relative=1e-3),
+        **dict.fromkeys(("bound", "distance", "distance_bound"), Tolerance(relative=1e-3)),
     },
     claims=CLAIMS,
 )

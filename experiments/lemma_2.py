@@ -8,10 +8,10 @@ Sort and add examines, with the order of the prior and those of the network.
 """
 
 import numpy as np
-import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, marks, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
+from thesis_cli.reproduction.measuring import labelled, select
 from thesis_cli.studies.synthesis.predictions import predicted, version
 from thesis_cli.studies.synthesis.rank_loss import Joint, excess, improved, ranked, total_cost
 from thesis_cli.studies.synthesis.timing import solution_of
@@ -32,11 +32,11 @@ EXAMPLE_15 = (1, 1, 1, 1, 0, 0, 1, 0, 0, 0, 1)
 11, and two of the five redundant ones stand before two of them."""
 
 QUANTITIES = {"loss": "$L_r$", "power": "$L_r^T$", "cost": "total cost"}
-"""What an order is judged by, as figures name it."""
+"""Quantities that judge an order, as figures name them."""
 
 RESAMPLES = 1000
 SEARCH = SortAndAdd(NONE, again=True)
-"""As section 5.4.4 describes it: every program over a set is examined, and again over the next set."""
+"""Search of section 5.4.4: every program over a set is examined, and again over the next set."""
 FINDING = "5.4.5, Lemma 2"
 ROUNDING = 1e-9
 SEEN = 1e-3
@@ -60,16 +60,14 @@ def tasks(settings):
 def run(seed, part, **parameters):
     """Rows of `part`, `what`, `of` (what it is about), `length` T or the row of a program, and
     `value` with its `standard_error`."""
-    rows = {"orders": _orders, "bounds": _bounds, "programs": _programs, "searches": _searches}[part](
+    found = {"orders": _orders, "bounds": _bounds, "programs": _programs, "searches": _searches}[part](
         np.random.default_rng(seed), **parameters
     )
-    frame = pd.DataFrame(rows, columns=["what", "of", "length", "value", "standard_error"])
-    frame.insert(0, "part", part)
-    return frame
+    return labelled(found, ["what", "of", "length", "value", "standard_error"], part=part)
 
 
 def _orders(rng, kind, labels, distributions):
-    """By how much the order by marginals exceeds the best one: the most, and the share of
+    """Excess of the order by marginals over the best one: the largest, and the share of
     distributions in which it does."""
     rows = []
     joints = [
@@ -109,7 +107,7 @@ def _bounds(rng):
 
 
 def _linear_gap(count, length):
-    """How far the total cost exceeds total(C_P) + C^T D, over all C_P and D: a search with a
+    """Largest excess of the total cost over total(C_P) + C^T D, over all C_P and D: a search with a
     redundant label costs at most C^T."""
     total = total_cost(np.arange(count + 1), length)
     own, redundant = np.triu_indices(count, 1)
@@ -160,18 +158,17 @@ def plot(frame):
     _plot_orders(orders, frame[frame.part == "orders"])
     _plot_programs(programs, frame[frame.part == "programs"])
     for ax, name, x in ((losses, "loss", "Rank loss $L_r$"), (sizes, "active", "size $C_A$ of the active set")):
-        for colour, (guide, rows) in zip(COLOURS[3:], _wide(frame).groupby("of", sort=False), strict=False):
-            jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(rows))
-            ax.plot(rows[name] + jitter, rows.nodes, ".", color=colour, markersize=3, alpha=0.6, label=_title(guide))
+        for colour, (guide, part) in zip(COLOURS[3:], _wide(frame).groupby("of", sort=False), strict=False):
+            jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(part))
+            ax.plot(part[name] + jitter, part.nodes, ".", color=colour, markersize=3, alpha=0.6, label=_title(guide))
         ax.set_yscale("log")
         label(ax, x, "programs examined")
     c = np.arange(1, len(ATTRIBUTES) + 1)
     sizes.plot(c, c**3.0, "k-", label="$C_A^3$")
     sizes.legend(loc="lower right", markerscale=2)
-    figure.legend(*orders.get_legend_handles_labels(), loc="outside lower center", ncol=3)
     for ax in (losses, sizes):
         ax.set_title("Sort and add, $T = 3$, test programs")
-    return figure
+    return legend_below(figure, orders, 3)
 
 
 def _title(guide):
@@ -194,7 +191,7 @@ def _plot_orders(ax, rows):
 
 def _plot_programs(ax, rows):
     cost = rows[rows.what.str.startswith("cost")]
-    ax.errorbar(cost.length, cost.value, yerr=2 * cost.standard_error, fmt="o-", color=COLOURS[2], label="total cost")
+    marks(ax, cost, "length", color=COLOURS[2], label="total cost")
     loss = rows[rows.what.str.startswith("Rank")]
     ax.plot(loss.length, loss.value, "s--", color=COLOURS[0], label="Rank loss")
     ax.axhline(1, color="0.5", linewidth=0.8)
@@ -208,103 +205,71 @@ def _wide(frame):
     return rows.pivot(index=["of", "length"], columns="what", values="value").reset_index()
 
 
-def _most(name, kinds):
+def _most(name, *kinds):
     """The largest excess over kinds of distributions, sizes and lengths from 2 on, as a share."""
-
-    def measure(frame):
-        rows = frame[(frame.what == f"{name}, most") & (frame.length >= 2)]
-        rows = rows[rows.of.str.startswith(tuple(f"{kind}," for kind in kinds))]
-        return Measurement(rows.value.max(), error=ROUNDING)
-
-    return measure
+    found = select("length >= 2", what=f"{name}, most")
+    return found.then(lambda f: f[f.of.str.startswith(tuple(f"{kind}," for kind in kinds))]).largest(ROUNDING)
 
 
-def _bound(what, reduce=max):
-    return lambda frame: Measurement(
-        reduce(frame[(frame.part == "bounds") & (frame.what == what)].value), error=ROUNDING
-    )
+def _bound(what):
+    return select(part="bounds", what=what)
 
 
-def _correlation(name, guide=None):
-    """Spearman's rank correlation with the programs examined; its standard error by the
-    bootstrap over programs."""
+def _correlation(frame):
+    """Spearman's rank correlation of the Rank loss with the programs examined; its standard error by
+    the bootstrap over programs."""
+    from scipy.stats import spearmanr
 
-    def measure(frame):
-        from scipy.stats import spearmanr
+    wide = _wide(frame)
+    programs = wide.length.unique()
+    by_program = [wide[wide.length == program][["loss", "nodes"]].to_numpy() for program in programs]
+    rng = np.random.default_rng(0)
 
-        wide = _wide(frame)
-        wide = wide if guide is None else wide[wide.of == guide]
-        programs = wide.length.unique()
-        by_program = [wide[wide.length == program][[name, "nodes"]].to_numpy() for program in programs]
-        rng = np.random.default_rng(0)
+    def correlation(of):
+        return spearmanr(*np.vstack([by_program[i] for i in of]).T).statistic
 
-        def correlation(of):
-            rows = np.vstack([by_program[i] for i in of])
-            return spearmanr(rows[:, 0], rows[:, 1]).statistic
-
-        resampled = [correlation(rng.integers(len(programs), size=len(programs))) for _ in range(200)]
-        return Measurement(correlation(range(len(programs))), np.std(resampled))
-
-    return measure
+    resampled = [correlation(rng.integers(len(programs), size=len(programs))) for _ in range(200)]
+    return Measurement(correlation(range(len(programs))), np.std(resampled))
 
 
-def _gain(transform):
-    """Mean difference, prior less network, over programs."""
-
-    def measure(frame):
-        wide = _wide(frame)
-        guides = sorted(set(wide.of) - {"prior"})
-        if len(guides) != 1:
-            return None
-        both = wide.assign(y=transform(wide)).pivot(index="length", columns="of", values="y")
-        gain = both["prior"] - both[guides[0]]
-        return Measurement(gain.mean(), gain.std() / len(gain) ** 0.5)
-
-    return measure
-
-
-def _programs_at(what, length):
-    def measure(frame):
-        rows = frame[(frame.part == "programs") & frame.what.str.startswith(what) & (frame.length == length)]
-        return Measurement(rows.value.iloc[0], rows.standard_error.iloc[0]) if len(rows) else None
-
-    return measure
-
+LOSSES = select(part="searches", what="loss")
 
 # fmt: off
 CLAIMS = [
-    Claim("Rank loss", "Thesis 5.4.5, proof of Lemma 2", "identity", "=", 0.0, _most("loss", KINDS),
+    Claim("Rank loss", "Thesis 5.4.5, proof of Lemma 2", "identity", "=", 0.0, _most("loss", *KINDS),
         "the order by true marginal probabilities has the least expected Rank loss (relative excess over the best "
         "of all orders, the largest)", scale=SEEN),
-    Claim("power", "Thesis D.5", "identity", "=", 0.0, _most("power", KINDS),
+    Claim("power", "Thesis D.5", "identity", "=", 0.0, _most("power", *KINDS),
         "the order by true marginal probabilities minimises the expectation of the bound L_r^T, T > 1 (relative "
         "excess over the best of all orders, the largest)", finding=FINDING, scale=SEEN),
-    Claim("cost, independent", "this project", "identity", "=", 0.0, _most("cost", ["independent"]),
+    Claim("cost, independent", "this project", "identity", "=", 0.0, _most("cost", "independent"),
         "the order by true marginal probabilities minimises the expected total cost of Sort and add for "
         "independent labels (relative excess over the best of all orders, the largest)", scale=SEEN),
-    Claim("cost", "this project (Lemma 2 bounds it only)", "identity", "=", 0.0, _most("cost", KINDS),
+    Claim("cost", "this project (Lemma 2 bounds it only)", "identity", "=", 0.0, _most("cost", *KINDS),
         "the order by true marginal probabilities minimises the expected total cost of Sort and add for any labels "
         "(relative excess over the best of all orders, the largest)", finding=FINDING, scale=SEEN),
-    Claim("sum of powers", "Thesis D.5", "bound", "<", 1.0, _bound("total over C_A^(T+1)"),
+    Claim("sum of powers", "Thesis D.5", "bound", "<", 1.0, _bound("total over C_A^(T+1)").largest(ROUNDING),
         "1^T + ... + C_A^T <= C_A^(T+1) (ratio of the sides, the largest up to C_A = 34 and T = 5)", scale=SEEN),
-    Claim("a linear bound", "this project", "bound", "<", 0.0, _bound("total less C^T D"),
+    Claim("a linear bound", "this project", "bound", "<", 0.0, _bound("total less C^T D").largest(ROUNDING),
         "the total cost of Sort and add is at most that of the C_P labels of the program plus C^T L_r, so that "
         "Lemma 2 holds (largest excess over all C_P and numbers D of redundant labels)", scale=SEEN),
-    Claim("L_r >= D", "Thesis D.5", "bound", ">", 0.0, _bound("least L_r - D", min),
+    Claim("L_r >= D", "Thesis D.5", "bound", ">", 0.0, _bound("least L_r - D").least(ROUNDING),
         "the Rank loss is at least the number D of redundant labels (least L_r - D over all sets of 12 labels)",
         scale=1),
     Claim("Example 15, L_r", "Thesis D.5, Example 15", "published", "=", 7,
-        lambda frame: Measurement(frame[(frame.of == "Example 15") & (frame.what == "L_r")].value.iloc[0]),
+        select(of="Example 15", what="L_r").read(),
         "the Rank loss of Example 15 is 7 (for the order that its words describe, C_P = 6, C_A = 11, D = 5; its "
         "listing is lost)", scale=1),
-    Claim("correlation", "Thesis D.5", "comparison", ">", 0.0, _correlation("loss"),
+    Claim("correlation", "Thesis D.5", "comparison", ">", 0.0, _correlation,
         "programs with a larger Rank loss take Sort and add longer (rank correlation of the Rank loss and the "
         "programs examined)"),
-    Claim("smaller Rank loss", "Thesis D.5", "comparison", ">", 0.0, _gain(lambda wide: wide.loss),
+    Claim("smaller Rank loss", "Thesis D.5", "comparison", ">", 0.0,
+        LOSSES.where(of="prior").less(LOSSES.where("of != 'prior'"), "length").mean(),
         "a network trained with cross entropy makes predictions for a small Rank loss (mean over test programs of "
         "T = 3 of the prior's less the network's)"),
     *(
-        Claim(f"correlations, T = {length}", "Thesis 5.5.1", "comparison", "<", 1.1, _programs_at("cost", length),
+        Claim(f"correlations, T = {length}", "Thesis 5.5.1", "comparison", "<", 1.1,
+            select(part="programs", what="cost by marginals over improved", length=length).read(),
             f"ignoring correlations is not cataclysmic for Sort and add: random programs of T = {length} (total "
             "cost of the order by marginals over that of an improved order)", reading=NOT_CATACLYSMIC)
         for length in (2, 3, 4)
@@ -318,28 +283,13 @@ EXPERIMENT = Experiment(
     source="Thesis 5.4.5 (Lemma 2), D.5",
     version=1,
     presets={
-        "quick": {
-            "labels": [3, 4],
-            "distributions": 10,
-            "lengths": [2],
-            "programs": 600,
-            "searches": 10,
-        },
-        "paper": {
-            "labels": [3, 4, 5],
-            "distributions": 300,
-            "lengths": [2, 3, 4],
-            "programs": 30000,
-            "searches": 500,
-        },
+        "quick": {"labels": [3, 4], "distributions": 10, "lengths": [2], "programs": 600, "searches": 10},
+        "paper": {"labels": [3, 4, 5], "distributions": 300, "lengths": [2, 3, 4], "programs": 30000, "searches": 500},
     },
     tasks=tasks,
     run=run,
     plot=plot,
-    tolerances={
-        "value": Tolerance(relative=1e-6, absolute=1e-12),
-        "standard_error": Tolerance(relative=1e-6, absolute=1e-12),
-    },
+    tolerances=dict.fromkeys(("value", "standard_error"), Tolerance(relative=1e-6, absolute=1e-12)),
     claims=CLAIMS,
     caption="Top left: share of 300 random joint distributions of 5 labels in which some order has a smaller mean of "
     "the Rank loss L_r, of L_r^T or of the total cost than the order by marginal probabilities; dotted lines "

@@ -11,6 +11,7 @@ from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.files import load_model
 from thesis_cli.models.spin_glass import published_spin_glass, random_spin_glass
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement
+from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.models.pairwise_networks import regular
 from thesis_cli.studies.perturbation.rivals import answers, summary
 
@@ -117,131 +118,82 @@ def plot(frame):
     axes = np.reshape(axes, (len(there), 2))
     for row, name in zip(axes, there, strict=True):
         for method, (colour, line, text) in LINES.items():
-            rows = frame[(frame.model == name) & (frame.method == method)]
-            if rows.empty:
+            part = frame[(frame.model == name) & (frame.method == method)]
+            if part.empty:
                 continue
             how = {"color": COLOURS[colour], "label": text}
-            row[0].plot(rows.seconds, rows.rms.clip(lower=FLOOR), line, **how)
-            if (rows.map_calls > 0).all():
-                row[1].plot(rows.map_calls, rows.rms.clip(lower=FLOOR), line, **how)
+            row[0].plot(part.seconds, part.rms.clip(lower=FLOOR), line, **how)
+            if (part.map_calls > 0).all():
+                row[1].plot(part.map_calls, part.rms.clip(lower=FLOOR), line, **how)
         for ax, unit in zip(row, ("processor time, seconds", "MAP calls"), strict=True):
-            ax.set_xscale("log")
-            ax.set_yscale("log")
+            ax.set(xscale="log", yscale="log")
             ax.tick_params(axis="y", which="minor", labelleft=False)
             label(ax, unit if name == there[-1] else "", "distance from $\\ln Z$, nats", SHOWN[name])
-    handles, texts = zip(
-        *{t: h for ax in axes[:, 0] for h, t in zip(*ax.get_legend_handles_labels(), strict=True)}.items(), strict=True
-    )
-    figure.legend(texts, handles, loc="outside lower center", ncols=4)
+    handles = {text: h for ax in axes[:, 0] for h, text in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
     return figure
 
 
-def _rows(frame, method, *models, side=None):
-    found = frame[frame.method == method]
-    found = found[found.model.isin(models)] if models else found
-    return found if side is None else found[found.side == side]
+def _first(found):
+    return found.groupby("model").head(1)
 
 
+def _last(found):
+    return found.groupby("model").tail(1)
+
+
+def _best(found):
+    return found.sort_values("rms").groupby("model").head(1)
+
+
+@measure
 def _least_bound(frame, method="Frank-Wolfe", sign=1.0):
     """Least distance of a bound from ln Z, on its side."""
-    rows = _rows(frame, method)
-    if rows.empty:
+    found = frame[frame.method == method]
+    if found.empty:
         return None
-    worst = rows.loc[(sign * rows.error).idxmin()]
-    return Measurement(float(sign * worst.error), error=1e-9 * max(1.0, abs(worst.log_z)))
+    worst = found.loc[(sign * found.error).idxmin()]
+    return Measurement(sign * worst.error, error=1e-9 * max(1.0, abs(worst.log_z)))
 
 
-def _above_messages(frame):
-    """Value of the mesh less that of belief propagation, the least."""
-    mesh, messages = (_rows(frame, method).set_index("model").error for method in ("mesh Bethe", "belief propagation"))
-    gains = (mesh - messages).dropna()
-    return Measurement(float(gains.min()), error=1e-6) if len(gains) else None
-
-
-def _least_fall(frame):
-    """Least fall of a bound by Frank-Wolfe from one number of MAP calls to the next."""
-    falls = [
-        float(-np.diff(rows.sort_values("map_calls").error).max())
-        for _, rows in _rows(frame, "Frank-Wolfe").groupby("model")
-        if len(rows) > 1
-    ]
-    return Measurement(min(falls), error=1e-9) if falls else None
-
-
-def _below_messages(frame):
-    """Bound by messages less that by Frank-Wolfe with the most calls, where the models are mixed:
-    the least."""
-    best = _rows(frame, "Frank-Wolfe").groupby("model").error.min()
-    messages = _rows(frame, "TRW").set_index("model").error
-    gains = (messages - best)[[name for name in best.index if name.startswith("mixed") and name in messages.index]]
-    large = gains[[name for name in gains.index if name != "mixed 0.333333"]]
-    return Measurement(float(large.min()), error=1e-6) if len(large) else None
-
-
-def _failing(method):
+@measure
+def _failing(frame, method):
     """Share of runs in which the interval or bound of a method fails."""
-
-    def measure(frame):
-        rows = _rows(frame, method)
-        if rows.empty:
-            return None
-        runs, failed = float(rows.runs.sum()), float((rows.runs * rows.outside).sum())
-        likely = (failed + 1) / (runs + 2)
-        return Measurement(failed / runs, math.sqrt(likely * (1 - likely) / runs))
-
-    return measure
-
-
-def _unbiased(frame):
-    """Mean of the estimates over Z, over models, each at its largest size if its error is small
-    enough for the mean of a few runs to be normal."""
-    rows = _rows(frame, "annealing").groupby("model").tail(1)
-    rows = rows[(rows.ratio_deviation > 0) & (rows.ratio_deviation < NORMAL)]
-    if rows.empty:
+    found = frame[frame.method == method]
+    if found.empty:
         return None
-    return Measurement(float(rows.ratio.mean()), float(np.sqrt((rows.ratio_deviation**2).sum()) / len(rows)))
+    runs, failed = found.runs.sum(), (found.runs * found.outside).sum()
+    likely = (failed + 1) / (runs + 2)
+    return failed / runs, math.sqrt(likely * (1 - likely) / runs)
 
 
-def _factor(frame):
-    """Largest root mean square error of WISH with the most hashes, nats."""
-    rows = _rows(frame, "WISH").groupby("model").tail(1)
-    if rows.empty:
-        return None
-    worst = rows.loc[rows.rms.idxmax()]
-    return Measurement(float(worst.rms), float(worst.rms_deviation))
+def _falls(found):
+    """Falls of a bound from one number of MAP calls to the next."""
+    errors = found.sort_values("map_calls").groupby("model").error
+    return found.assign(value=-errors.diff()).dropna(subset="value")
 
 
-def _difference(first, second, name, at_once=False):
+def _difference(first, second, model, at_once=False):
     """Distance from ln Z by one method less that by another on a model, each at its best size, or
     the second `at_once`, at its smallest."""
-
-    def measure(frame):
-        best = [_rows(frame, method, name) for method in (first, second)]
-        if any(rows.empty for rows in best):
-            return None
-        a, b = (rows.loc[rows.rms.idxmin()] for rows in (best[0], best[1].head(1) if at_once else best[1]))
-        return Measurement(float(a.rms - b.rms), math.hypot(a.rms_deviation, b.rms_deviation))
-
-    return measure
+    ours, theirs = (select(method=method, model=model).number("rms", "rms_deviation") for method in (first, second))
+    return ours.then(_best).less(theirs.then(_first if at_once else _best)).read()
 
 
-def _more_ragged(frame):
-    """Rise of the error of annealing from C = 1/3 to C = 3 at its smallest size."""
-    found = []
-    for kind in ("attractive", "mixed"):
-        weak, strong = (_rows(frame, "annealing", f"{kind} {c}").head(1) for c in ("0.333333", "3"))
-        if len(weak) and len(strong):
-            a, b = weak.iloc[0], strong.iloc[0]
-            found.append((b.rms - a.rms, math.hypot(a.rms_deviation, b.rms_deviation)))
-    if not found:
-        return None
-    rise, error = min(found)
-    return Measurement(float(rise), float(error))
+def _annealed(coupling):
+    """Error of annealing at its smallest size, by the kind of the couplings."""
+    found = select(method="annealing", model=[f"attractive {coupling}", f"mixed {coupling}"]).then(_first)
+    return found.then(lambda f: f.assign(kind=f.model.str.split().str[0])).number("rms", "rms_deviation")
+
+
+def _errors(method, **equal):
+    return select(method=method, **equal).number("error")
 
 
 LISTED, RAGGED = "Thesis 1.4.1", "Hazan et al. I"
 GRIDS = [f"{kind} {c}" for kind in ("attractive", "mixed") for c in ("0.333333", "1.66667", "3")]
 MANY = [*GRIDS, "attractive 3 weak", "mixed 5 weak", "protein", "ising-4x4.uai", "asia.uai", "sat-16-60.uai"]
+STRONG = ["mixed 1.66667", "mixed 3", "mixed 5 weak"]
 SIZES = {
     "unary": [[10], [100], [1000]],
     "average": [[10], [100], [1000]],
@@ -269,47 +221,52 @@ QUICK = {
 
 # fmt: off
 CLAIMS = [
-    Claim("Frank-Wolfe is a bound", LISTED, "bound", ">", 0.0, _least_bound,
+    Claim("Frank-Wolfe is a bound", LISTED, "bound", ">", 0.0, _least_bound(),
         "Frank-Wolfe estimates ln Z by updating marginals with a MAP solver; its value plus gap is an upper bound "
         "(least distance from ln Z over models and numbers of MAP calls, nats)"),
-    Claim("iteratively", LISTED, "comparison", ">", 0.0, _least_fall,
+    Claim("iteratively", LISTED, "comparison", ">", 0.0,
+        select(method="Frank-Wolfe").then(_falls).number("value").least(1e-9),
         "Frank-Wolfe updates marginals iteratively, and each round of MAP calls improves on the one before (fall "
         "of the bound to the next number of MAP calls, the least, nats)"),
-    Claim("marginals, not messages", "Krishnan et al. 2015", "comparison", ">", 0.0, _below_messages,
+    Claim("marginals, not messages", "Krishnan et al. 2015", "comparison", ">", 0.0,
+        _errors("TRW", model=STRONG)
+        .less(_errors("Frank-Wolfe").then(lambda f: f.sort_values("error").groupby("model").head(1)), "model")
+        .least(1e-6),
         "a MAP solver optimises over the marginal polytope, which gives tighter bounds than local consistency "
         "(bound by messages less that by Frank-Wolfe, mixed couplings of 5/3 and more, the least, nats)"),
     Claim("mesh Bethe is below", LISTED, "bound", ">", 0.0,
-        lambda frame: _least_bound(frame, "mesh Bethe", sign=-1.0),
+        _least_bound("mesh Bethe", sign=-1.0),
         "a MAP problem over a mesh of marginals approximates the Bethe partition function, which is at most Z for "
         "attractive models (least distance below ln Z, nats)"),
-    Claim("mesh Bethe is Bethe's maximum", LISTED, "comparison", ">", -0.05, _above_messages,
+    Claim("mesh Bethe is Bethe's maximum", LISTED, "comparison", ">", -0.05,
+        _errors("mesh Bethe").less(_errors("belief propagation"), "model").least(1e-6),
         "a MAP problem over a mesh approximates the Bethe partition function, its largest value (value less that "
         "of belief propagation, the least over models, nats; the mesh has an error of 0.05)"),
     *(
         Claim(id, source, "bound", "<", FAILURES, _failing(method), f"{statement} (share of runs)")
         for id, source, statement, method in (
             ("WISH covers", LISTED, "WISH, MAP under random parity constraints: its 95% interval fails", "WISH"),
-            (
-                "WISH from below",
-                LISTED,
-                "WISH with constraints on neighbouring bits: its 95% lower bound fails",
-                "WISH, below",
-            ),
-            (
-                "annealing from below",
-                "Neal 2001",
+            ("WISH from below", LISTED, "WISH with constraints on neighbouring bits: its 95% lower bound fails",
+                "WISH, below"),
+            ("annealing from below", "Neal 2001",
                 "by Markov's inequality the 95% lower bound of annealing fails in at most one run in 20",
-                "annealing, below",
-            ),
+                "annealing, below"),
         )
     ),
-    Claim("WISH, factor", LISTED, "bound", "<", math.log(16), _factor,
+    Claim("WISH, factor", LISTED, "bound", "<", math.log(16),
+        select(method="WISH").then(_last).number("rms", "rms_deviation").largest(weakest=False),
         "WISH is within a constant factor of Z, 16, for enough hashes (largest root mean square error of ln Z with "
         "the most hashes, nats)"),
-    Claim("annealing is unbiased", "Neal 2001", "identity", "=", 1.0, _unbiased,
+    Claim("annealing is unbiased", "Neal 2001", "identity", "=", 1.0,
+        select(method="annealing")
+        .then(_last)
+        .where(f"0 < ratio_deviation < {NORMAL}")
+        .number("ratio", "ratio_deviation")
+        .pooled(),
         "the mean weight of annealed importance sampling is Z in expectation (mean of estimates over Z, over "
         "models where its standard error is below a tenth)"),
-    Claim("ragged landscapes", RAGGED, "comparison", ">", 0.0, _more_ragged,
+    Claim("ragged landscapes", RAGGED, "comparison", ">", 0.0,
+        _annealed("3").less(_annealed("0.333333"), "kind").least(weakest=False),
         "in ragged landscapes MCMC may become prohibitively expensive (error of annealed Gibbs chains at C = 3 "
         "less that at C = 1/3 for the same work, the smaller of both kinds of couplings, nats)"),
     *(

@@ -6,16 +6,15 @@ U(alpha) never falls as alpha rises, and U(alpha) can be measured down to alpha 
 import math
 
 import numpy as np
-import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, diagonal, label, legend_below, marks, panels
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
+from thesis_cli.reproduction.measuring import labelled, lowest, pooled_by, select
 from thesis_cli.studies.perturbation.clamping import clamping_rows, pair_rows, subset_rows
 from thesis_cli.studies.perturbation.identities import (
     curve_rows,
@@ -31,8 +30,8 @@ TABLE = 3, 2, 4
 PLATEAU = 10_000
 LIMITS = [["uniform", 0], ["one configuration", 1], ["plateau", 0]]
 FIXED = [kind for kind, _ in LIMITS]
-PRODUCTS = "independent", "uniform", "one configuration"
-DEPENDENT = "attractive", "mixed", "table"
+PRODUCTS = ["independent", "uniform", "one configuration"]
+DEPENDENT = ["attractive", "mixed", "table"]
 
 NATS, SLOPE, SHARE = 0.1, 0.25, 0.05
 """Deviations to be told from none: a tenth of Z; a fifth of the steepest slope, and a tenth of what
@@ -73,14 +72,14 @@ def run(seed, kind, strength, model, samples, clamped_samples):
     children = iter(seed.spawn(16))
     graph = _graph(kind, strength, np.random.default_rng(next(children)))
     if kind == "plateau":
-        rows = noise_rows(low_rank_maxima(Elimination(graph), samples // 50, next(children)))
+        found = noise_rows(low_rank_maxima(Elimination(graph), samples // 50, next(children)))
     else:
         solver = map_solver(graph, exact=True)[0]
         states = np.indices(graph.cardinalities).reshape(len(graph.cardinalities), -1).T
         phi = graph.log_potential(states)
         upper = low_rank_maxima(solver, samples, next(children))
         lower = low_rank_maxima(solver, samples, next(children), scale="average")
-        rows = [
+        found = [
             *curve_rows(upper, lower, phi),
             *tilted_rows(solver, states, phi, samples, next(children)),
             *variance_rows(upper),
@@ -91,130 +90,71 @@ def run(seed, kind, strength, model, samples, clamped_samples):
             *entropy_rows(upper, lower, phi),
             *derivative_rows(graph, upper, samples // 2, next(children)),
         ]
-    frame = pd.DataFrame(rows, columns=["quantity", "alpha", "size", "value", "standard_error"])
-    for column, content in reversed({"kind": kind, "strength": strength, "model": model}.items()):
-        frame.insert(0, column, content)
-    return frame
+    columns = ["quantity", "alpha", "size", "value", "standard_error"]
+    return labelled(found, columns, kind=kind, strength=strength, model=model)
 
 
-def _rows(frame, quantity, alpha=None, kinds=None):
-    chosen = frame.quantity == quantity
-    if alpha is not None:
-        chosen &= frame.alpha.isin(np.atleast_1d(alpha))
-    if kinds is not None:
-        chosen &= frame.kind.isin(kinds)
-    return frame[chosen]
-
-
-def _mean_curve(rows):
-    """Mean over the models of a family at each alpha, and two standard errors of it."""
-    curve = rows.groupby("alpha").agg(value=("value", "mean"), error=("standard_error", lambda e: (e**2).sum() ** 0.5))
-    return curve.value, 2 * curve.error / rows.groupby("alpha").size()
+def _models(kind, strength):
+    """A family of models in words."""
+    if kind == "table":
+        return f"tables, deviation {strength:g}"
+    return kind if kind == "independent" else f"{kind}, $C$ = {strength:g}"
 
 
 def plot(frame):
     figure, axes = panels(1, 3, height=3.4)
-    families = list(frame[~frame.kind.isin(FIXED)].groupby(["kind", "strength"], sort=False))
-    for colour, ((kind, strength), rows) in zip(COLOURS, families, strict=False):
-        name = kind if kind == "independent" else f"{kind}, $C$ = {strength:g}"
-        if kind == "table":
-            name = f"tables, deviation {strength:g}"
+    families = frame[~frame.kind.isin(FIXED)]
+    for colour, (family, part) in zip(COLOURS, families.groupby(["kind", "strength"], sort=False), strict=False):
         for quantity, style in (("U", "-"), ("L", "--")):
-            mean, _ = _mean_curve(_rows(rows, quantity))
-            axes[0].plot(mean.index, mean, style, color=colour, label=name if quantity == "U" else "")
-        mean, error = _mean_curve(_rows(rows, "U tilted"))
-        axes[0].errorbar(mean.index, mean, yerr=error, fmt="o", color=colour, markersize=2, elinewidth=0.6)
-        if kind != "table":
-            for quantity, style in (("clamped", "-o"), ("subset", "--s")):
-                curve = _rows(rows, quantity, 0).groupby("size").value.mean()
-                axes[1].plot(curve.index, curve, style, color=colour)
-        for star, bound, marker in (("H(x*)", "B", "o"), ("H(x**)", "A", "s")):
-            entropies, bounds = _rows(rows, star), _rows(rows, bound)
-            fill = "none" if bound == "A" else "full"
-            axes[2].plot(entropies.value, bounds.value, marker, color=colour, fillstyle=fill)
+            curve = select(quantity=quantity).then(pooled_by("alpha"))(part)
+            axes[0].plot(curve.alpha, curve.value, style, color=colour, label=_models(*family) if style == "-" else "")
+        curve = select(quantity="U tilted").then(pooled_by("alpha"))(part)
+        marks(axes[0], curve, "alpha", "o", color=colour, markersize=2, elinewidth=0.6)
+        for quantity, style in (("clamped", "-o"), ("subset", "--s")) if "table" not in family else ():
+            curve = select(quantity=quantity, alpha=0)(part).groupby("size").value.mean()
+            axes[1].plot(curve.index, curve, style, color=colour)
+        for star, bound, marker, fill in (("H(x*)", "B", "o", "full"), ("H(x**)", "A", "s", "none")):
+            entropies, bounds = (select(quantity=name)(part).value for name in (star, bound))
+            axes[2].plot(entropies, bounds, marker, color=colour, fillstyle=fill)
     for ax in axes[:2]:
         ax.axhline(0, color="#999999", linewidth=0.8, zorder=0)
-    top = _rows(frame[~frame.kind.isin(FIXED)], "B").value.max()
-    axes[2].plot([0, top], [0, top], color="#999999", linewidth=0.8, zorder=0)
+    diagonal(axes[2], select(quantity="B")(families).value.max())
     axes[0].set_xlim(-1, 1)
     label(axes[0], r"$\alpha$", r"bound $-\ \ln Z$, nats", r"$U(\alpha)$ solid, dots; $L(\alpha)$ dashed")
     label(axes[1], "variables clamped, or with noise", r"bound $-\ \ln Z$, nats", "clamped solid, subset dashed")
     label(axes[2], "entropy of maximiser, nats", "its bound, nats", r"$x^*$ filled, $x^{**}$ open")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=4)
-    return figure
+    return legend_below(figure, axes[0], 4)
 
 
-def _chosen(quantity, choose, **where):
-    """The row of a quantity that `choose` selects."""
-
-    def measure(frame):
-        rows = _rows(frame, quantity, **where)
-        if rows.empty:
-            return None
-        row = rows.loc[choose(rows)]
-        return Measurement(row.value, row.standard_error, weakest=rows.standard_error.max())
-
-    return measure
-
-
-def _errors(rows):
-    return rows.standard_error.clip(lower=1e-12)
-
-
-def _least(quantity, id, source, statement, scale=NATS, **where):
+def _least(quantity, id, source, statement, scale=NATS, **equal):
     """A claim that a quantity is never negative, tested where it is lowest in its errors."""
-    measure = _chosen(quantity, lambda rows: (rows.value / _errors(rows)).idxmin(), **where)
-    return Claim(
-        id,
-        source,
-        "bound",
-        ">",
-        0.0,
-        measure,
-        f"{statement} (slack in nats, where it is fewest standard errors above 0)",
-        scale=scale,
-    )
+    words = f"{statement} (slack in nats, where it is fewest standard errors above 0)"
+    return Claim(id, source, "bound", ">", 0.0, select(quantity=quantity, **equal).lowest(), words, scale=scale)
 
 
-def _most(quantity, id, source, statement, limit, scale, finding="", **where):
+def _most(quantity, id, source, statement, limit, scale, finding="", **equal):
     """A claim that a quantity is at most a limit, tested where it exceeds it most in its errors."""
-    measure = _chosen(quantity, lambda rows: ((rows.value - limit) / _errors(rows)).idxmax(), **where)
+    measure = select(quantity=quantity, **equal).lowest(limit, sign=-1)
     words = f"{statement} (where it is most standard errors above {limit:g})"
     return Claim(id, source, "bound", "<", limit, measure, words, finding=finding, scale=scale)
 
 
-def _equal(quantity, id, source, statement, scale, published=0.0, finding="", **where):
+def _equal(quantity, id, source, statement, scale, published=0.0, finding="", **equal):
     """A claim that a quantity has one value, tested at the row furthest from it in its errors."""
-    measure = _chosen(quantity, lambda rows: ((rows.value - published).abs() / _errors(rows)).idxmax(), **where)
+    found = select(quantity=quantity, **equal).number("value", lambda found: found.standard_error.clip(lower=1e-12))
     words = f"{statement} (where it is most standard errors off {published:g})"
+    measure = found.furthest(published)
     return Claim(id, source, "identity", "=", published, measure, words, finding=finding, scale=scale)
-
-
-def _slopes(frame):
-    """Finite difference less derivative, mean over the models of a family, furthest from 0."""
-    rows = _rows(frame, "slope").assign(square=lambda rows: rows.standard_error**2)
-    families = rows.groupby(["kind", "strength"])
-    return furthest(families.value.mean(), families.square.sum() ** 0.5 / families.size())
-
-
-def _two_ways(frame):
-    """U(-1/4) from sample means less that from tilted noise, the furthest from 0 in its errors."""
-    keys = ["kind", "strength", "model"]
-    plain, tilted = (_rows(frame, name, -0.25).set_index(keys) for name in ("U", "U tilted"))
-    difference = (plain.value - tilted.value).dropna()
-    errors = np.hypot(plain.standard_error, tilted.standard_error).reindex(difference.index)
-    return None if difference.empty else furthest(difference, errors)
 
 
 def _below_max_marginals(frame):
     """The mean of the max-marginal bounds less L(alpha), the lowest in its errors."""
-    keys = ["kind", "strength", "model"]
-    rows = _rows(frame, "L").set_index(keys)
-    slack = _rows(frame, "max-marginals").set_index(keys).value.reindex(rows.index) - rows.value
-    at = int((slack / rows.standard_error).argmin())
-    return Measurement(slack.iloc[at], rows.standard_error.iloc[at], weakest=rows.standard_error.max())
+    found = select(quantity="L")(frame).set_index(KEYS)
+    slack = select(quantity="max-marginals")(frame).set_index(KEYS).value.reindex(found.index) - found.value
+    return lowest(slack, found.standard_error)
 
 
+KEYS = ["kind", "strength", "model"]
 OWN = "this project"
 CAPTION = """\
 Means over three models of a family. Left: U(alpha) (solid) and L(alpha) (dashed) less ln Z; \
@@ -232,22 +172,24 @@ CLAIMS = [
         "U(alpha) >= ln Z for alpha from -1/4 on"),
     _least("U tilted", "Proposition 2, tilted", "Thesis Proposition 2",
         "U(alpha) >= ln Z for -1 < alpha <= -1/4, by tilted noise"),
-    Claim("two ways to U(alpha)", OWN, "identity", "=", 0.0, _two_ways,
+    Claim("two ways to U(alpha)", OWN, "identity", "=", 0.0,
+        select(quantity="U", alpha=-0.25).less(select(quantity="U tilted", alpha=-0.25), *KEYS).furthest(),
         "tilted noise and sample means give the same U(-1/4) (difference in nats, at the model where it is most "
         "standard errors off 0)", scale=NATS),
-    Claim("Proposition 4", "Thesis Proposition 4", "identity", "=", 0.0, _slopes,
+    Claim("Proposition 4", "Thesis Proposition 4", "identity", "=", 0.0,
+        select(quantity="slope").then(pooled_by("kind", "strength")).furthest(),
         "the derivative of U(alpha) at 0 is (n pi^2/6 - var U) / 2 (finite difference less this formula on other "
         "samples, mean over the models of a family, where it is most standard errors off 0; the derivative is 0 to "
         "1.3)", scale=SLOPE),
     _most("variance", "variance of U", "Thesis 2.3.1",
         "var(U) <= n pi^2/6 for any model, as Efron-Stein's inequality proves: ratio, for dependent variables",
-        1.0, SHARE, kinds=DEPENDENT),
+        1.0, SHARE, kind=DEPENDENT),
     _equal("variance", "variance of U, extremes", "Thesis 2.3.1",
         "var(U) = n pi^2/6 for the uniform distribution and for that of one configuration: ratio of the two",
-        SHARE, published=1.0, kinds=PRODUCTS[1:]),
+        SHARE, published=1.0, kind=PRODUCTS[1:]),
     _equal("variance", "variance of U, independent", OWN,
         "var(U) = n pi^2/6 for any independent variables: ratio of the two",
-        SHARE, published=1.0, kinds=PRODUCTS[:1]),
+        SHARE, published=1.0, kind=PRODUCTS[:1]),
     _least("U step", "U rises with alpha", OWN,
         "U(alpha) never falls as alpha rises: Frechet tricks always tighten the bound, Weibull tricks never do"),
     _most("second moment", "finite variance", OWN,
@@ -256,9 +198,9 @@ CLAIMS = [
         0.0, SLOPE),
     _least("lemma", "Lemma 1", "Thesis Lemma 1",
         "the inequality of the Clamping Lemma holds at every prefix of the variables for alpha = -0.2 and 0.5: ln of "
-        "the ratio of its sides", alpha=(-0.2, 0.5)),
+        "the ratio of its sides", alpha=[-0.2, 0.5]),
     _least("lemma", "Hazan Corollary 3", "Hazan et al. Corollary 3",
-        "at alpha = 0 the inequality of the Clamping Lemma holds at every prefix of the variables", alpha=(0,)),
+        "at alpha = 0 the inequality of the Clamping Lemma holds at every prefix of the variables", alpha=0),
     _least("clamping step", "Corollary 7", "Thesis Corollary 7",
         "clamping one more variable tightens the upper bound on ln Z"),
     _most("subset", "Proposition 5", "Thesis Proposition 5",
@@ -287,9 +229,9 @@ CLAIMS = [
         "the entropy of the maximiser is H(x*) <= B = sum_i E gamma_i(x_i*)"),
     _equal("B less H(p)", "entropy bound, independent", "Hazan et al. Corollary 6",
         "B = sum_i E gamma_i(x_i*) is the entropy H(p) of independent variables: difference in nats",
-        NATS, kinds=PRODUCTS),
+        NATS, kind=PRODUCTS),
     _least("B less H(p)", "entropy of the model", OWN,
-        "B = sum_i E gamma_i(x_i*) is at least the entropy H(p) of dependent variables", kinds=DEPENDENT),
+        "B = sum_i E gamma_i(x_i*) is at least the entropy H(p) of dependent variables", kind=DEPENDENT),
     _least("B", "uncertainty", "Hazan et al. Corollary 7",
         "B = sum_i E gamma_i(x_i*) is at least 0"),
     _least("B of independence", "uncertainty, uniform", "Hazan et al. Corollary 7",

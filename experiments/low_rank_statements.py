@@ -1,12 +1,13 @@
 """Low-rank bounds on all of their alphas, and what appendix A.4 proves about the lower bound."""
 
+from dataclasses import replace
+
 import numpy as np
-import pandas as pd
 from scipy.special import gammaln
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, diagonal, label, legend_below, marks, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.measuring import labelled, select
 from thesis_cli.studies.models.small import small_potentials
 from thesis_cli.studies.perturbation.statements import (
     STEP,
@@ -35,7 +36,7 @@ def run(seed, kind, strength, model, samples):
     streams = (np.random.default_rng(child) for child in seed.spawn(8))
     tables = next(streams)
     phi, other = (small_potentials(kind, strength, tables) for _ in range(2))
-    rows = [
+    found = [
         *limit_rows(phi, samples, next(streams)),
         *lower_rows(phi, samples, next(streams)),
         *lemma_rows(phi, samples // 4, next(streams)),
@@ -44,80 +45,53 @@ def run(seed, kind, strength, model, samples):
         *derivative_rows(phi, samples, next(streams)),
         *continuity_rows(phi, samples, next(streams)),
     ]
-    frame = pd.DataFrame(rows, columns=["quantity", "alpha", "size", "value", "standard_error"])
-    for at, content in enumerate((kind, strength, model)):
-        frame.insert(at, MODEL[at], content)
-    return frame
+    columns = ["quantity", "alpha", "size", "value", "standard_error"]
+    return labelled(found, columns, kind=kind, strength=strength, model=model)
 
 
 def plot(frame):
     figure, axes = panels(1, 3, height=3.2)
-    for colour, ((kind, strength), rows) in zip(COLOURS, frame.groupby(["kind", "strength"], sort=False), strict=False):
+    first = frame[frame.model == 0]
+    for colour, ((kind, strength), part) in zip(COLOURS, first.groupby(["kind", "strength"], sort=False), strict=False):
         name = f"tables, deviation {strength:g}" if kind == "table" else f"{kind}, $C$ = {strength:g}"
-        rows = rows[rows.model == 0]
-        bound = rows[rows.quantity == "L"]
-        axes[0].errorbar(
-            bound.alpha, bound.value, yerr=2 * bound.standard_error, fmt="-o", color=colour, label=name, elinewidth=0.6
+        bound, slack, slope, q, change = (
+            part[part.quantity == quantity]
+            for quantity in ("L", "Proposition 15", "derivative", "probability", "change")
         )
+        marks(axes[0], bound, "alpha", color=colour, label=name, elinewidth=0.6)
         alpha = np.linspace(-0.97, -0.02, 100)
-        slack = rows[rows.quantity == "Proposition 15"].value.to_numpy()
-        zero = (bound.value - slack - gammaln(1 + bound.alpha) / bound.alpha - np.euler_gamma).mean()
+        zero = (bound.value - slack.value.to_numpy() - gammaln(1 + bound.alpha) / bound.alpha - np.euler_gamma).mean()
         axes[0].plot(alpha, zero + gammaln(1 + alpha) / alpha + np.euler_gamma, ":", color=colour)
-        slope, q = (rows[rows.quantity == name].value for name in ("derivative", "probability"))
-        axes[1].plot(q, slope, "o", color=colour, alpha=0.6)
-        change = rows[rows.quantity == "change"]
-        axes[2].errorbar(change.alpha, change.value, yerr=2 * change.standard_error, fmt="-o", color=colour)
+        axes[1].plot(q.value, slope.value, "o", color=colour, alpha=0.6)
+        marks(axes[2], change, "alpha", color=colour)
     axes[0].set_ylim(-4.5, 0.2)
     axes[0].axhline(0, color="#999999", linewidth=0.8, zorder=0)
-    top = axes[1].get_xlim()[1]
-    axes[1].plot([0, top], [0, top], color="#999999", linewidth=0.8, zorder=0)
-    axes[2].set_xscale("log")
-    axes[2].set_yscale("log")
+    diagonal(axes[1], axes[1].get_xlim()[1])
+    axes[2].set(xscale="log", yscale="log")
     label(axes[0], r"$\alpha$", r"bound $-\ \ln Z$, nats", r"$L(\alpha)$ solid, Proposition 15 dotted")
     label(axes[1], r"probability of $x$ as maximiser", r"$\partial L(0)\,/\,\partial\phi(x)$", "Proposition 17")
     label(axes[2], "change of the potentials, nats", "probability of another maximiser", "Proposition 18")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, axes[0], 3)
 
 
-def _rows(frame, quantity, where=None):
-    rows = frame[frame.quantity == quantity]
-    return rows if where is None else rows.query(where)
-
-
-def _zero(quantity):
-    def measure(frame):
-        rows = _rows(frame, quantity)
-        return furthest(rows.value, rows.standard_error)
-
-    return measure
-
-
-def _lowest(quantity, sign=1, where=None):
+def _lowest(quantity, query="", sign=1):
     """The number that is lowest in its errors, or highest with `sign` -1."""
-
-    def measure(frame):
-        rows = _rows(frame, quantity, where)
-        row = rows.loc[(sign * rows.value / rows.standard_error).idxmin()]
-        return Measurement(row.value, row.standard_error, weakest=rows.standard_error.max())
-
-    return measure
+    return select(query, quantity=quantity).lowest(sign=sign)
 
 
 def _derivatives(frame):
     """Derivative less probability, the furthest from 0 in its errors; a central difference is off by
     STEP^2 / 6 third derivatives."""
-    slope, q = (_rows(frame, name).set_index([*MODEL, "size"]) for name in ("derivative", "probability"))
-    found = furthest(slope.value - q.value, np.hypot(slope.standard_error, q.standard_error))
-    return Measurement(found.value, found.standard_error, error=STEP**2, weakest=found.weakest)
+    difference = select(quantity="derivative").less(select(quantity="probability"), *MODEL, "size")
+    return replace(difference.furthest()(frame), error=STEP**2)
 
 
 def _jump(frame):
     """Largest ratio of the changes of maximisers by moves of 0.001 and of 0.1 nats."""
-    rows = _rows(frame, "change").set_index(MODEL)
-    small, large = (rows[np.isclose(rows.alpha, move)] for move in (0.001, 0.1))
+    found = select(quantity="change")(frame).set_index(MODEL)
+    small, large = (found[np.isclose(found.alpha, move)] for move in (0.001, 0.1))
     ratio = small.value / large.value
-    error = np.hypot(small.standard_error / large.value, ratio * large.standard_error / large.value)
+    error = np.hypot(small.standard_error, ratio * large.standard_error) / large.value
     at = ratio.argmax()
     return Measurement(ratio.iloc[at], error.iloc[at], weakest=error.max())
 
@@ -135,97 +109,44 @@ Proposition 18 needs (a point is missing where it was never seen to change). The
 figure; it proves these statements."""
 
 
-def _bound(id, source, statement, measure, relation=">"):
-    words = f"{statement} (where it is {'fewest' if relation == '>' else 'most'} standard errors above 0)"
-    return Claim(id, source, "bound", relation, 0.0, measure, words, scale=NATS)
-
-
-def _identity(id, source, statement, measure, scale):
-    words = f"{statement} (where it is most standard errors off 0)"
-    return Claim(id, source, "identity", "=", 0.0, measure, words, scale=scale)
-
+FEWEST = "(where it is fewest standard errors above 0)"
+MOST = "(where it is most standard errors above 0)"
+OFF = "(where it is most standard errors off 0)"
 
 # fmt: off
 CLAIMS = [
-    _identity(
-        "Proposition 3",
-        "Thesis Proposition 3",
+    Claim("Proposition 3", "Thesis Proposition 3", "identity", "=", 0.0, select(quantity="U limit at 0").furthest(),
         "U(alpha) tends to E[U] as alpha tends to 0: extrapolation from alpha = +-0.05 and +-0.1 less the mean of "
-        "other samples, nats",
-        _zero("U limit at 0"),
-        NATS,
-    ),
-    _identity(
-        "limit of L",
-        "Thesis 2.3.4",
+        f"other samples, nats {OFF}", scale=NATS),
+    Claim("limit of L", "Thesis 2.3.4", "identity", "=", 0.0, select(quantity="L limit at 0").furthest(),
         "L(alpha) tends to L(0) = E[L] as alpha tends to 0: extrapolation from alpha = +-0.05 and +-0.1 less the "
-        "mean of other samples, nats",
-        _zero("L limit at 0"),
-        NATS,
-    ),
-    _bound(
-        "Lemma 1",
-        "Thesis Lemma 1",
+        f"mean of other samples, nats {OFF}", scale=NATS),
+    Claim("Lemma 1", "Thesis Lemma 1", "bound", ">", 0.0, _lowest("lemma", "alpha < 2 and size > 0"),
         "the inequality of the Clamping Lemma holds for alpha from -0.9 to 1, one or more variables held: ln of "
-        "the ratio of its sides",
-        _lowest("lemma", where="alpha < 2 and size > 0"),
-    ),
-    _bound(
-        "Lemma 1, alpha = 2",
-        "Thesis Lemma 1",
+        f"the ratio of its sides {FEWEST}", scale=NATS),
+    Claim("Lemma 1, alpha = 2", "Thesis Lemma 1", "bound", ">", 0.0, _lowest("lemma", "alpha == 2"),
         "the inequality of the Clamping Lemma holds for alpha = 2, where averages of e^{-2U} are least certain, "
-        "any number of variables held: ln of the ratio of its sides",
-        _lowest("lemma", where="alpha == 2"),
-    ),
-    _bound(
-        "Corollary 7",
-        "Thesis Corollary 7",
-        "clamping the first variable never loosens the bound U(alpha), alpha from -0.9 to 1: gain in nats",
-        _lowest("lemma", where="alpha < 2 and size == 0"),
-    ),
-    _bound(
-        "Proposition 5",
-        "Thesis Proposition 5",
-        "noise on any subset of the variables bounds ln Z from below, alpha from -0.9 to 2: bound less ln Z, nats",
-        _lowest("subset", -1),
-        "<",
-    ),
-    _bound(
-        "Corollary 8",
-        "Thesis Corollary 8",
-        "L(alpha) <= ln Z for alpha in (-1, 0): bound less ln Z, nats",
-        _lowest("L", -1),
-        "<",
-    ),
-    _bound(
-        "Proposition 15",
-        "Thesis Proposition 15",
+        f"any number of variables held: ln of the ratio of its sides {FEWEST}", scale=NATS),
+    Claim("Corollary 7", "Thesis Corollary 7", "bound", ">", 0.0, _lowest("lemma", "alpha < 2 and size == 0"),
+        "clamping the first variable never loosens the bound U(alpha), alpha from -0.9 to 1: gain in nats "
+        f"{FEWEST}", scale=NATS),
+    Claim("Proposition 5", "Thesis Proposition 5", "bound", "<", 0.0, _lowest("subset", sign=-1),
+        "noise on any subset of the variables bounds ln Z from below, alpha from -0.9 to 2: bound less ln Z, nats "
+        f"{MOST}", scale=NATS),
+    Claim("Corollary 8", "Thesis Corollary 8", "bound", "<", 0.0, _lowest("L", sign=-1),
+        f"L(alpha) <= ln Z for alpha in (-1, 0): bound less ln Z, nats {MOST}", scale=NATS),
+    Claim("Proposition 15", "Thesis Proposition 15", "bound", ">", 0.0, _lowest("Proposition 15"),
         "L(alpha) >= L(0) + ln Gamma(1 + alpha) / alpha + c for alpha in (-1, 0), c Euler's constant and L(0) "
-        "from other samples: slack, nats",
-        _lowest("Proposition 15"),
-    ),
-    _bound(
-        "Proposition 16",
-        "Thesis Proposition 16",
+        f"from other samples: slack, nats {FEWEST}", scale=NATS),
+    Claim("Proposition 16", "Thesis Proposition 16", "bound", ">", 0.0, _lowest("L convexity"),
         "L(0) is convex in the potentials: halfway between two models of a family, mean of the two L(0) less L(0) "
-        "there, nats",
-        _lowest("L convexity"),
-    ),
-    _bound(
-        "Proposition 16, U",
-        "Thesis A.4, Remark",
-        "U(0) is convex in the potentials: halfway between two "
-        "models of a family, mean of the two U(0) less U(0) there, nats",
-        _lowest("U convexity"),
-    ),
-    _identity(
-        "Proposition 17",
-        "Thesis Proposition 17",
+        f"there, nats {FEWEST}", scale=NATS),
+    Claim("Proposition 16, U", "Thesis A.4, Remark", "bound", ">", 0.0, _lowest("U convexity"),
+        "U(0) is convex in the potentials: halfway between two models of a family, mean of the two U(0) less U(0) "
+        f"there, nats {FEWEST}", scale=NATS),
+    Claim("Proposition 17", "Thesis Proposition 17", "identity", "=", 0.0, _derivatives,
         "the derivative of L(0) by the potential of a configuration is the probability that it maximises: "
-        "difference for every configuration, the probability from other samples",
-        _derivatives,
-        0.01,
-    ),
+        f"difference for every configuration, the probability from other samples {OFF}", scale=0.01),
     Claim("Proposition 18", "Thesis Proposition 18", "comparison", "<", 0.1, _jump,
         "the distribution of the maximiser is continuous in the potentials: a change by 0.001 nats moves the "
         "maximiser less than a tenth as often as one by 0.1 nats (largest ratio)"),

@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of dp-query cover the true answers, on five real tables.
+"""Coverage of the true answers by the 95 % intervals of dp-query, on five real tables.
 
 Each table is released by copula with seeded noise, at the scale of `dp-release`. Random questions
 are asked of the release and of the private rows themselves: the noise and the scores are NOT
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.query.query import ask
 from thesis_cli.privacy.query.replicates import limits_of, replicates, with_errors
@@ -19,6 +19,7 @@ from thesis_cli.privacy.query.weighted_sample import WeightedSample
 from thesis_cli.privacy.release.release import ReleaseRequest, private_record
 from thesis_cli.privacy.release.rows import synthetic
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
+from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.privacy.questions import FAMILIES, questions
 from thesis_cli.studies.privacy.real_releases import SeededStages
 from thesis_cli.studies.privacy.real_tables import SOURCES, table
@@ -104,36 +105,26 @@ def plot(frame):
         ax.axvspan(0.93, 0.97, color="0.9", linewidth=0)
         ax.axvline(0.95, color="0.6", linewidth=0.8)
         tables = frame[frame.epsilon == epsilon].groupby("table")
-        for (name, rows), colour, shift in zip(tables, COLOURS, shifts, strict=False):
-            sums = rows.groupby("family")[["covered", "numbers"]].sum().reindex(FAMILIES)
+        for (name, part), colour, shift in zip(tables, COLOURS, shifts, strict=False):
+            sums = part.groupby("family")[["covered", "numbers"]].sum().reindex(FAMILIES)
             ax.plot(sums.covered / sums.numbers, places + shift, "o", color=colour, markersize=3.5, label=name)
         label(ax, "share of intervals\nthat cover", "", rf"$\varepsilon = {epsilon:g}$")
         ax.set_yticks(places, FAMILIES)
-        ax.set_ylim(len(FAMILIES) - 0.5, -0.5)
-        ax.set_xlim(-0.03, 1.03)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncol=5)
-    return figure
+        ax.set(xlim=(-0.03, 1.03), ylim=(len(FAMILIES) - 0.5, -0.5))
+    return legend_below(figure, axes[0, 0], 5)
 
 
-def _claim(name, statement, choose):
-    def measure(frame):
-        rows = frame[choose(frame)]
-        return coverage(rows) if rows.table.nunique() > 2 else None  # else the error is unknown
-
-    return Claim(name, SOURCE, "comparison", "=", 0.95, measure, statement, scale=0.1, reading=READING)
-
-
-def _of_table(name, family=None):
-    """Coverage in one table; its draws of noise are independent."""
-
-    def measure(frame):
-        rows = frame[(frame.table == name) & (frame.family == family if family else True)]
-        return coverage(rows, ["epsilon", "draw"]) if rows.epsilon.nunique() > 2 else None
-
-    return measure
+@measure
+def _coverage(frame, by="table", **equal):
+    """Coverage in some rows, which have more than two tables, or else epsilons."""
+    found = select(**equal)(frame)
+    several = found.table if by == "table" else found.epsilon
+    return coverage(found, by) if several.nunique() > 2 else None  # else the error is unknown
 
 
 SOURCE = "beside Thesis 4.3.3"
+DRAWS = ["epsilon", "draw"]
+"""Draws of noise are independent."""
 READING = Reading("cover: 93 to 97 %", 0.02)
 HELD_OUT = "randhie"
 """The table that did not enter the choice of the factor by which intervals are widened."""
@@ -150,28 +141,22 @@ CAPTION = (
 # fmt: off
 CLAIMS = [
     *(
-        _claim(
-            family,
+        Claim(family, SOURCE, "comparison", "=", 0.95, _coverage(family=family),
             f"95 % intervals of questions of the kind `{family}` cover the true answer (share that does, over all "
-            "tables and epsilons)",
-            lambda frame, family=family: frame.family == family,
-        )
+            "tables and epsilons)", scale=0.1, reading=READING)
         for family in FAMILIES
     ),
     *(
-        _claim(
-            f"epsilon {epsilon:g}",
+        Claim(f"epsilon {epsilon:g}", SOURCE, "comparison", "=", 0.95, _coverage(epsilon=epsilon),
             f"95 % intervals of all questions cover the true answer at epsilon = {epsilon:g} (share that does, "
-            "over all tables)",
-            lambda frame, epsilon=epsilon: frame.epsilon == epsilon,
-        )
+            "over all tables)", scale=0.1, reading=READING)
         for epsilon in (0.1, 1.0, 10.0)
     ),
-    Claim(f"all, {HELD_OUT}", SOURCE, "comparison", "=", 0.95, _of_table(HELD_OUT),
+    Claim(f"all, {HELD_OUT}", SOURCE, "comparison", "=", 0.95, _coverage(DRAWS, table=HELD_OUT),
         f"95 % intervals of all questions of `{HELD_OUT}`, a table that did not enter the choice of the intervals' "
         "width, cover the true answer (share that does)", scale=0.1, reading=READING),
     *(
-        Claim(f"{family}, {name}", SOURCE, "comparison", "<", 0.95, _of_table(name, family),
+        Claim(f"{family}, {name}", SOURCE, "comparison", "<", 0.95, _coverage(DRAWS, table=name, family=family),
             f"95 % intervals of questions of the kind `{family}` of `{name}` cover the true answer less often than "
             "they promise (share that does, over all epsilons)")
         for family, name in (("corr", "cps1988"), ("regress", "diamonds"))
@@ -185,21 +170,10 @@ EXPERIMENT = Experiment(
     source="beside Thesis 4.3.3, which asks for population statistics from a release",
     version=1,
     presets={
-        "quick": {
-            "tables": ["cps1988"],
-            "epsilons": [1.0],
-            "draws": 2,
-            "each": 6,
-            "simulated": 10,
-            "rows": 1000,
-        },
+        "quick": {"tables": ["cps1988"], "epsilons": [1.0], "draws": 2, "each": 6, "simulated": 10, "rows": 1000},
         "paper": {
-            "tables": list(SOURCES),
-            "epsilons": [0.1, 1.0, 10.0],
-            "draws": 5,
-            "each": 15,
-            "simulated": 30,
-            "rows": 2000,
+            **{"tables": list(SOURCES), "epsilons": [0.1, 1.0, 10.0]},
+            **{"draws": 5, "each": 15, "simulated": 30, "rows": 2000},
         },
     },
     tasks=tasks,

@@ -12,7 +12,6 @@ slope agrees with it. Noise is seeded: NOT PRIVATE.
 import math
 
 import numpy as np
-import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.embeddings.simplex import simplex_weights
@@ -22,6 +21,7 @@ from thesis_cli.privacy.kernels import Kernel, Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.release.subspace import orthonormal_basis
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
+from thesis_cli.reproduction.measuring import labelled, measure
 from thesis_cli.studies.privacy.evaluation import GaussianMixture
 from thesis_cli.studies.privacy.rough import rough_release
 from thesis_cli.studies.privacy.seeded import SeededGaussian
@@ -79,11 +79,8 @@ def run(seed, part, dimension, rows, repetitions):
         else:
             found = _rough(part, dimension, rows, rng)
         frames += [{"repetition": repetition, **row} for row in found]
-    frame = pd.DataFrame(frames)
-    frame["distance"] = [float(f"{x:.6g}") for x in frame.distance]
-    for column, value in reversed({"part": part, "dimension": dimension, "rows": rows}.items()):
-        frame.insert(0, column, value)
-    return frame
+    frame = labelled(frames, part=part, dimension=dimension, rows=rows)
+    return frame.assign(distance=[float(f"{x:.6g}") for x in frame.distance])
 
 
 def _population(dimension):
@@ -159,32 +156,25 @@ def _logs(frame, part, dimension, curve, by="rows"):
     return rows.assign(log=np.log(rows.distance)).groupby(by).log.agg(["mean", "sem", "min", "max"])
 
 
-def _slope(part, dimension, curve, by="rows"):
+@measure
+def _slope(frame, part, dimension, curve, by="rows"):
     """Least-squares slope of mean ln distance in ln N, or in ln `by`."""
-
-    def measure(frame):
-        logs = _logs(frame, part, dimension, curve, by)
-        if len(logs) < 2:
-            return None
-        x = np.log(logs.index.to_numpy())
-        x = x - x.mean()
-        shares = x / (x**2).sum()
-        return Measurement(float(shares @ logs["mean"]), float(((shares * logs["sem"]) ** 2).sum() ** 0.5))
-
-    return measure
+    logs = _logs(frame, part, dimension, curve, by)
+    if len(logs) < 2:
+        return None
+    x = np.log(logs.index.to_numpy())
+    x = x - x.mean()
+    shares = x / (x**2).sum()
+    return shares @ logs["mean"], ((shares * logs["sem"]) ** 2).sum() ** 0.5
 
 
-def _flatter(low, high):
+@measure
+def _flatter(frame, low, high):
     """Slope at D = `high` less that at D = `low`, without public rows."""
-
-    def measure(frame):
-        found = [_slope("rough", d, RELEASED["rough"])(frame) for d in (low, high)]
-        if None in found:
-            return None
-        errors = [m.standard_error for m in found]
-        return Measurement(found[1].value - found[0].value, math.hypot(*errors))
-
-    return measure
+    found = [_slope("rough", d, RELEASED["rough"])(frame) for d in (low, high)]
+    if None in found:
+        return None
+    return found[1].value - found[0].value, math.hypot(*(m.standard_error for m in found))
 
 
 def _share(frame):
@@ -200,16 +190,12 @@ def _share(frame):
     return min(found, key=lambda m: m.value)
 
 
-def _falls(part, dimension):
-    """ln ratio of the distances at the largest N and at the smallest, a factor of 100 apart."""
-
-    def measure(frame):
-        logs = _logs(frame, part, dimension, RELEASED[part])
-        if logs.empty or logs.index[-1] < 99 * logs.index[0]:
-            return None
-        return Measurement(logs["mean"].iloc[-1] - logs["mean"].iloc[0], math.hypot(*logs["sem"].iloc[[0, -1]]))
-
-    return measure
+def _falls(frame):
+    """ln ratio of the distances at the largest N and at the smallest, a factor of 100 apart, where delta falls."""
+    logs = _logs(frame, "delta", 1, RELEASED["delta"])
+    if logs.empty or logs.index[-1] < 99 * logs.index[0]:
+        return None
+    return Measurement(logs["mean"].iloc[-1] - logs["mean"].iloc[0], math.hypot(*logs["sem"].iloc[[0, -1]]))
 
 
 def plot(frame):
@@ -217,11 +203,11 @@ def plot(frame):
     for ax, (title, curves) in zip(axes.flat, CURVES.items(), strict=True):
         for part, dimension, curve, by, name, colour in curves:
             _draw(ax, frame, (part, dimension, curve, by), name, COLOURS[colour])
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        x = "number $M$ of synthetic points" if "Lemma" in title else "rows $N$ of the table"
-        y = "projection error" if "Lemma" in title else r"distance to $\mu_X$"
-        label(ax, x, y, title)
+        ax.set(xscale="log", yscale="log")
+        if "Lemma" in title:
+            label(ax, "number $M$ of synthetic points", "projection error", title)
+        else:
+            label(ax, "rows $N$ of the table", r"distance to $\mu_X$", title)
         ax.plot([], [], "--", color="gray", linewidth=0.9, label="slope of the statement")
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22))
     return figure
@@ -305,7 +291,7 @@ CLAIMS = [
             f"is flatter than at D = {low} (difference of the slopes)")
         for low, high in ((1, 2), (2, 3))
     ),
-    Claim("delta falls with N", "Thesis 4.4, remark", "comparison", "<", -math.log(2), _falls("delta", 1),
+    Claim("delta falls with N", "Thesis 4.4, remark", "comparison", "<", -math.log(2), _falls,
         "Theorem 10 remains valid for delta(N) = exp(-sqrt N) and M in o(N^(3/2)), here N/8: the distance tends to "
         "0 (ln of the distance with 100 times as many rows as the smallest table over that of the smallest)",
         reading=Reading("tends to 0: at most half of the distance is left", 0.0)),

@@ -16,6 +16,7 @@ import pandas as pd
 from thesis_cli.base.figures import COLOURS, panels
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.privacy.real_releases import COPULA, HISTOGRAMS, SECOND, TABLE, THIRD, released
 from thesis_cli.studies.privacy.utility import SCORES, SOURCES, Judge, table
 
@@ -131,49 +132,38 @@ def _spread_of_peers(theirs, score):
     return float((drawn["var"] / (1 if score in LOSSES else drawn["mean"] ** 2)).mean() ** 0.5)
 
 
-def _beside_peers(score, epsilon):
+@measure
+def _beside_peers(frame, score, epsilon):
     """Ratio of copula to the better of MST and AIM, in the table where it is the least sure to be below 1;
     of losses, the difference, and 0."""
-
-    def measure(frame):
-        theirs, found = _whole(peers()), []
-        spread = _spread_of_peers(theirs, score)
-        ours = frame[(frame.method == COPULA) & (frame.epsilon == epsilon)]
-        for (name, rows), draws in ours.groupby(["table", "rows"]):
-            beside = theirs[(theirs.table == name) & (theirs.rows == rows) & (theirs.epsilon == epsilon)]
-            if not len(beside) or len(draws) < 2:
-                continue
-            own, error = _mean(draws, score)
-            best, count = min((of[score].mean(), len(of)) for _, of in beside.groupby("method"))
-            other = spread / count**0.5
-            if score in LOSSES:
-                found.append(Measurement(own - best, (error**2 + other**2) ** 0.5))
-            else:
-                ratio = own / best
-                found.append(Measurement(ratio, ratio * ((error / own) ** 2 + other**2) ** 0.5))
-        threshold = 0.0 if score in LOSSES else 1.0
-        return max(found, key=lambda m: (m.value - threshold) / m.standard_error, default=None)
-
-    return measure
+    theirs, found = _whole(peers()), []
+    spread = _spread_of_peers(theirs, score)
+    for (name, size), draws in select(method=COPULA, epsilon=epsilon)(frame).groupby(["table", "rows"]):
+        beside = select(table=name, rows=size, epsilon=epsilon)(theirs)
+        if not len(beside) or len(draws) < 2:
+            continue
+        own, error = _mean(draws, score)
+        best, count = min((of[score].mean(), len(of)) for _, of in beside.groupby("method"))
+        other = spread / count**0.5
+        if score in LOSSES:
+            found.append(Measurement(own - best, (error**2 + other**2) ** 0.5))
+        else:
+            found.append(Measurement(own / best, own / best * ((error / own) ** 2 + other**2) ** 0.5))
+    threshold = 0.0 if score in LOSSES else 1.0
+    return max(found, key=lambda m: (m.value - threshold) / m.standard_error, default=None)
 
 
-def _difference(score, first, second, name="cps1988"):
-    """Mean score of one (method, epsilon) less that of another, of releases of few rows; their noise
-    is independent.
+@measure
+def _difference(frame, score, first, second):
+    """Mean score of one (method, epsilon) less that of another, of releases of few rows of CPS1988;
+    their noise is independent.
     """
-
-    def measure(frame):
-        own = frame[(frame.table == name) & (frame.rows == frame[frame.table == name].rows.min())]
-        values = [
-            own[(own.method == method) & (own.epsilon.isna() if epsilon is None else own.epsilon == epsilon)][score]
-            for method, epsilon in (first, second)
-        ]
-        if min(map(len, values)) < 3:  # too few for a standard error
-            return None
-        a, b = values
-        return Measurement(a.mean() - b.mean(), (a.var() / len(a) + b.var() / len(b)) ** 0.5)
-
-    return measure
+    own = frame[frame.table == "cps1988"]
+    own = own[own.rows == own.rows.min()]
+    a, b = (own[score][(own.method == method) & (own.epsilon == epsilon)] for method, epsilon in (first, second))
+    if min(len(a), len(b)) < 3:  # too few for a standard error
+        return None
+    return a.mean() - b.mean(), (a.var() / len(a) + b.var() / len(b)) ** 0.5
 
 
 OURS = "beside Thesis 4.7"
@@ -184,40 +174,26 @@ ERRORS = "one_way", "two_way", "means", "correlations", "distance"
 LOSSES = "logistic_loss", "boosting_loss"
 
 
-def _beside():
-    """Claims on copula beside MST and AIM, in the worst table."""
-    for epsilon in EPSILONS:
-        for score in (*ERRORS, *LOSSES):
-            compared = "less" if score in LOSSES else "over"
-            yield Claim(
-                f"epsilon {epsilon:g}, {score} beside MST and AIM",
-                OURS,
-                "comparison",
-                "<",
-                0.0 if score in LOSSES else 1.0,
-                _beside_peers(score, epsilon),
-                f"at epsilon = {epsilon:g} `copula` is better than both MST and AIM in every table "
-                f"({SCORES[score]}, {compared} that of the better of MST and AIM, in the table where this is least "
-                "certain)",
-            )
-
-
-def _differences():
-    """Claims on CPS1988, by releases of 1,000 rows."""
-    third, errors = (THIRD, 1.0), ("distance", "one_way", "two_way", "ranges")
-    for score in ("distance", "ranges"):
-        yield "stricter privacy costs Algorithm 3 accuracy", OURS, score, (THIRD, 0.1), third, ">"
-    for epsilon in EPSILONS:
-        for score in (*errors, "correlations", *LOSSES):
-            title = f"Algorithm 3 outperforms Algorithm 2 at epsilon = {epsilon:g}"
-            yield title, "beside Thesis Figure 4.2", score, (THIRD, epsilon), (SECOND, epsilon), "<"
-    for score in ("distance", "two_way", "ranges"):
-        yield "Algorithm 3 beats the histogram", OURS, score, third, ("histogram", 1.0), "<"
-    for score in ("distance", "correlations", "logistic_loss"):
-        yield "histograms of columns lose", OURS, score, third, ("histograms of columns", 1.0), "<"
-    for score in (*errors, "correlations"):
-        yield "copula beats Algorithm 3", OURS, score, (COPULA, 1.0), third, "<"
-
+THIRD_AT_1, ALL_ERRORS = (THIRD, 1.0), ("distance", "one_way", "two_way", "ranges")
+COMPARED = [
+    ("stricter privacy costs Algorithm 3 accuracy", OURS, ("distance", "ranges"), (THIRD, 0.1), THIRD_AT_1, ">"),
+    *(
+        (
+            *(f"Algorithm 3 outperforms Algorithm 2 at epsilon = {epsilon:g}", "beside Thesis Figure 4.2"),
+            *((*ALL_ERRORS, "correlations", *LOSSES), (THIRD, epsilon), (SECOND, epsilon), "<"),
+        )
+        for epsilon in EPSILONS
+    ),
+    *(
+        (title, OURS, scores, THIRD_AT_1, (method, 1.0), "<")
+        for title, method, scores in (
+            ("Algorithm 3 beats the histogram", "histogram", ("distance", "two_way", "ranges")),
+            ("histograms of columns lose", "histograms of columns", ("distance", "correlations", "logistic_loss")),
+        )
+    ),
+    ("copula beats Algorithm 3", OURS, (*ALL_ERRORS, "correlations"), (COPULA, 1.0), THIRD_AT_1, "<"),
+]
+"""Comparisons on CPS1988 by releases of 1,000 rows: title, source, scores, what is compared, and relation."""
 
 CAPTION = (
     "Scores of releases of five real tables (columns), by epsilon at delta = 1e-6; lower is better. Upper rows: "
@@ -232,12 +208,21 @@ CAPTION = (
 
 # fmt: off
 CLAIMS = [
-    *_beside(),
+    *(
+        Claim(f"epsilon {epsilon:g}, {score} beside MST and AIM", OURS, "comparison", "<",
+            0.0 if score in LOSSES else 1.0, _beside_peers(score, epsilon),
+            f"at epsilon = {epsilon:g} `copula` is better than both MST and AIM in every table ({SCORES[score]}, "
+            f"{'less' if score in LOSSES else 'over'} that of the better of MST and AIM, in the table where this is "
+            "least certain)")
+        for epsilon in EPSILONS
+        for score in (*ERRORS, *LOSSES)
+    ),
     *(
         Claim(f"{title}, {score}", source, "comparison", relation, 0.0, _difference(score, (a, e), (b, f)),
             f"{title} ({SCORES[score]} of {a} at epsilon = {e:g} less that of {b} at epsilon = {f:g}; CPS1988, "
             "1,000 rows)", finding=LEADS if (b, f, score) in LED else "")
-        for title, source, score, (a, e), (b, f), relation in _differences()
+        for title, source, scores, (a, e), (b, f), relation in COMPARED
+        for score in scores
     ),
 ]
 # fmt: on
@@ -249,26 +234,12 @@ EXPERIMENT = Experiment(
     version=2,
     presets={
         "quick": {
-            "tables": ["cps1988"],
-            "slow": [],
-            "epsilons": [1.0],
-            "draws": 2,
-            "few": 2,
-            "several": 2,
-            "private": 1500,
-            "rows": 100,
-            "features": 200,
+            **{"tables": ["cps1988"], "slow": [], "epsilons": [1.0], "draws": 2, "few": 2, "several": 2},
+            **{"private": 1500, "rows": 100, "features": 200},
         },
         "paper": {
-            "tables": list(SOURCES),
-            "slow": ["hi", "diamonds"],
-            "epsilons": EPSILONS,
-            "draws": 10,
-            "few": 5,
-            "several": 30,
-            "private": None,
-            "rows": 1000,
-            "features": 1000,
+            **{"tables": list(SOURCES), "slow": ["hi", "diamonds"], "epsilons": EPSILONS},
+            **{"draws": 10, "few": 5, "several": 30, "private": None, "rows": 1000, "features": 1000},
         },
     },
     tasks=tasks,

@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 from scipy.special import digamma
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, marks, panels
 from thesis_cli.entropy.estimators import renyi_entropy
 from thesis_cli.models.proposals import Normal
 from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import Mixture, published_regression
 from thesis_cli.perturbation.tricks.tricks import gumbel, power
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.experiment import Claim, Experiment
+from thesis_cli.reproduction.measuring import pooled_by, select
 from thesis_cli.studies.entropy.continuous import continuous_maxima
 from thesis_cli.studies.entropy.variance import UNIT, independent
 from thesis_cli.studies.perturbation.low_rank_mse import sample_variance
@@ -156,20 +156,13 @@ def _summary(target, trick, alpha, exact, found, samples):
     count = values.size
     squares = samples * (values - values.mean()) ** 2
     covered = np.mean([e.low <= exact <= e.high for e in found])
-    rows = {
+    numbers = {
         "bias": (values.mean() - exact, values.std() / math.sqrt(count)),
         "M variance": (squares.sum() / (count - 1), squares.std() / math.sqrt(count)),
         "coverage": (covered, math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / count)),
         "one estimate": (values[0], found[0].standard_error),
     }
-    return pd.concat([_rows(target, trick, quantity, alpha, *row) for quantity, row in rows.items()])
-
-
-def _select(frame, quantity, trick=None, target=None):
-    rows = frame[frame.quantity == quantity]
-    for column, value in (("trick", trick), ("target", target)):
-        rows = rows if value is None else rows[rows[column] == value]
-    return rows
+    return pd.concat([_rows(target, trick, quantity, alpha, *row) for quantity, row in numbers.items()])
 
 
 def plot(frame):
@@ -177,85 +170,36 @@ def plot(frame):
     end = 32  # place of inf on the axis
     each = f", $M$ = {frame.samples.iloc[0]}, two standard errors"
     for ax, target in zip(axes, TARGETS, strict=True):
-        curve, limits = (_select(frame, q, "exact", target) for q in ("curve", "entropy"))
+        curve, limits = (select(quantity=q, trick="exact", target=target)(frame) for q in ("curve", "entropy"))
         line = pd.concat([curve, limits[limits.alpha == 1]]).sort_values("alpha")
         ax.plot(line.alpha, line.value, color="black", linewidth=0.8, label="exact")
         ax.plot([end], limits[limits.alpha == math.inf].value, "_", color="black", markersize=9)
         for colour, trick, shift in zip(COLOURS, TRICKS, (0.94, 1.06), strict=False):
-            rows = _select(frame, "one estimate", trick, target)
-            at = rows.alpha.replace(math.inf, end) * shift
-            ax.errorbar(
-                at,
-                rows.value,
-                2 * rows.standard_error,
-                fmt="o",
-                color=colour,
-                capsize=2,
-                label=trick.capitalize() + each,
-            )
+            part = select(quantity="one estimate", trick=trick, target=target)(frame)
+            at = part.alpha.replace(math.inf, end) * shift
+            marks(ax, part, at, "o", color=colour, capsize=2, label=trick.capitalize() + each)
         ax.set_xscale("log", base=2)
         ax.set_xticks([0.25, 0.5, 1, 2, 4, end], ["1/4", "1/2", "1", "2", "4", r"$\infty$"])
         label(ax, r"order $\alpha$", r"$H_\alpha$, nats" if ax is axes[0] else "", TITLES[target])
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, axes[0], 3)
 
 
-def _all_perturbations(target):
-    """Estimate from all perturbations less the exact entropy, of both tricks and all orders."""
+def _mse(trick, biased):
+    """MSEs of a trick by target and order; the estimates of the result are without the bias ln M - digamma(M)
+    of the Exponential trick, which is that of its entropies, too: (b - alpha b) / (1 - alpha)."""
 
-    def measure(frame):
-        rows = _select(frame, "all perturbations", target=target)
-        exact = _select(frame, "entropy", "exact", target).set_index("alpha").value
-        return furthest(rows.value - exact[rows.alpha].to_numpy(), rows.standard_error)
+    def squares(found):
+        m = found.samples.iloc[0]
+        table = found.pivot(index=["target", "alpha"], columns="quantity", values=["value", "standard_error"])
+        bias = table.value["bias"] + biased * (math.log(m) - digamma(m))
+        error = np.hypot(table.standard_error["M variance"] / m, 2 * bias * table.standard_error["bias"])
+        mse = table.value["M variance"] / m + bias**2
+        return pd.DataFrame({"value": mse, "standard_error": error}).reset_index()
 
-    return measure
-
-
-def _closed_form(frame):
-    found, true = (_select(frame, "entropy", kind, "gaussian").value.to_numpy() for kind in ("exact", "closed form"))
-    return Measurement(float(np.abs(found - true).max()), error=1e-9)
-
-
-def _two_ways(frame):
-    return Measurement(float(_select(frame, "ln Z less quadrature").value.abs().max()), error=1e-8)
+    return select("alpha != 1", quantity=["M variance", "bias"], trick=trick).then(squares)  # they agree at order 1
 
 
-def _variances(frame):
-    rows = _select(frame, "variance of one", "gumbel").set_index(["target", "alpha"])
-    theory = _select(frame, "M variance", "exact").set_index(["target", "alpha"]).value
-    return furthest(rows.value / theory, rows.standard_error / theory, 1.0)
-
-
-def _exponential_over_gumbel(frame):
-    """Ratio of MSEs, bias and all: mean of the targets, largest of any order but 1.
-
-    The recorded estimates are without the bias ln M - digamma(M) of the Exponential trick, which is
-    that of its entropies, too: (b - alpha b) / (1 - alpha). At order 1 the tricks share the mean of
-    phi(x*).
-    """
-    m = frame.samples.iloc[0]
-    bias = math.log(m) - digamma(m)
-    found = {}
-    for trick, added in (("exponential", bias), ("gumbel", 0.0)):
-        variance, mean = (
-            _select(frame, q, trick).set_index(["target", "alpha"]).drop(index=1.0, level="alpha")
-            for q in ("M variance", "bias")
-        )
-        mse = variance.value / m + (mean.value + added) ** 2
-        error = np.hypot(variance.standard_error / m, 2 * (mean.value + added) * mean.standard_error)
-        found[trick] = mse, error
-    (top, top_error), (bottom, bottom_error) = found.values()
-    ratio = top / bottom
-    error = ratio * np.hypot(top_error / top, bottom_error / bottom)
-    ratios = ratio.groupby("alpha").mean()
-    errors = np.sqrt((error**2).groupby("alpha").sum()) / len(TARGETS)
-    return Measurement(float(ratios.max()), float(errors[ratios.idxmax()]), weakest=float(errors.max()))
-
-
-def _coverage(frame):
-    rows = _select(frame, "coverage")
-    return furthest(rows.value, rows.standard_error, CONFIDENCE)
-
+EXACT = select(quantity="entropy", trick="exact")
 
 CAPTION = """\
 Differential Renyi entropies of three densities over the order alpha, which is spaced by its logarithm \
@@ -270,25 +214,34 @@ section 3.3.2 that its method carries over to densities and has no such figure."
 CLAIMS = [
     *(
         Claim(f"agreement, {target}", "Thesis 3.3.2, eqs. 3.10, 3.17", "identity", "=", 0.0,
-            _all_perturbations(target),
+            select(quantity="all perturbations", target=target).less(EXACT.where(target=target), "alpha").furthest(),
             f"{title}: the mean estimate is H_alpha (difference in nats, at the trick and the order from 1/4 to "
             "inf where it is most standard errors off 0; entropies of neighbouring orders differ by 0.18 and more)",
             scale=0.1)
         for target, title in TITLES.items()
     ),
-    Claim("variance", "Thesis eq. 3.14, Theorem 9", "identity", "=", 1.0, _variances,
+    Claim("variance", "Thesis eq. 3.14, Theorem 9", "identity", "=", 1.0,
+        select(quantity="variance of one", trick="gumbel")
+        .over(select(quantity="M variance", trick="exact"), "target", "alpha")
+        .furthest(1.0),
         "the Gumbel trick's variance is (1 + alpha^2) / (1 - alpha)^2 pi^2/6 / M, at alpha = 1 (pi^2/6 + var ln p) "
         "/ M (measured over formula, at the order and density where it is most standard errors off 1)"),
-    Claim("Exponential trick", "Thesis 3.3.2", "bound", "<", 1.0, _exponential_over_gumbel,
+    Claim("Exponential trick", "Thesis 3.3.2", "bound", "<", 1.0,
+        _mse("exponential", True).over(_mse("gumbel", False), "target", "alpha").then(pooled_by("alpha")).largest(),
         "the Exponential trick's MSE, bias and all, is lower than the Gumbel trick's (ratio of MSEs with "
         "independent noise, mean of the densities, the largest of any order but 1)"),
-    Claim("intervals", "this project", "comparison", "=", CONFIDENCE, _coverage,
+    Claim("intervals", "this project", "comparison", "=", CONFIDENCE,
+        select(quantity="coverage").furthest(CONFIDENCE),
         "95% intervals contain H_alpha in 95% of all cases (share, at the trick, density and order where it is "
         "most standard errors off 0.95)", scale=0.05),
-    Claim("exact, closed form", "this project", "identity", "=", 0.0, _closed_form,
+    Claim("exact, closed form", "this project", "identity", "=", 0.0,
+        EXACT.less(select(quantity="entropy", trick="closed form"), "target", "alpha")
+        .number(lambda found: found.value.abs())
+        .largest(1e-9),
         "the entropy of the Gaussian by a sum over a grid, which stands for the exact one, is that of the closed "
         "form (largest deviation of any order, nats)", scale=1e-4),
-    Claim("exact, two ways", "this project", "identity", "=", 0.0, _two_ways,
+    Claim("exact, two ways", "this project", "identity", "=", 0.0,
+        select(quantity="ln Z less quadrature").number(lambda found: found.value.abs()).largest(1e-8),
         "adaptive quadrature and a sum over a grid give the mixture and the regression posterior the same ln Z "
         "(larger difference, nats)", scale=1e-4),
 ]

@@ -1,6 +1,6 @@
-"""How useful are perturb-and-MAP estimates of Renyi entropies? Thesis section 3.5 leaves it open.
+"""Usefulness of perturb-and-MAP estimates of Renyi entropies, which Thesis section 3.5 leaves open.
 
-Full rank. Each estimator is repeated K times with M perturbations, and so are the rivals that get M
+Full rank. Each estimator is repeated K times with M perturbations, and so are baselines that get M
 exact samples of p. Equal M compares statistical efficiency alone: a perturbation has noise on every
 configuration, so that finding its maximum costs as much here as the sum that gives the exact
 answer. It pays only where another method finds maxima. `studies/entropy/evaluation.py` has the
@@ -13,28 +13,34 @@ beside the exact entropy and beside message passing (eq. 3.27).
 import math
 
 import numpy as np
-import pandas as pd
 from scipy.special import polygamma
 
 from thesis_cli.inference.enumeration import Enumeration
 from thesis_cli.models.spin_glass import random_spin_glass
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.measuring import labelled, measure, pooled_by, select
 from thesis_cli.studies.entropy.bounds import low_rank_rows
 from thesis_cli.studies.entropy.evaluation import Sizes, full_rank_rows
-from thesis_cli.studies.entropy.evaluation_figures import CONTROLLED, EXACT, KINDS, ORDERS, PLUGIN, M, draw, where
+from thesis_cli.studies.entropy.evaluation_figures import CONTROLLED, EXACT, KINDS, ORDERS, PLUGIN, M, draw
 from thesis_cli.studies.models.examples import asia, ising, random_3_sat, zipf
 
 INNER = [0.25, 0.5, 0.9, 1.1, 2, 5]
 ENOUGH = 100
 """Least number of repetitions whose standard errors suffice for extremes over models, alphas, M."""
-UNBIASED = (
-    *("Gumbel, shared", "Gumbel, independent", "Gumbel, ln Z known", "Gumbel, control variate", "Gumbel, stratified"),
+UNBIASED = [
+    *("Gumbel, shared", "Gumbel, independent", "Gumbel, ln Z known", "Gumbel, control variate"),
     *("Exponential, shared", "Exponential, ln Z known", "hybrid"),
-)
+]
 NUMBERS = ["bias", "bias_error", "rmse", "rmse_error"]
-MILLER, MOMENTS = (("Gumbel, shared", rival) for rival in ("Miller-Madow", "moments"))
-PLAIN = "geometric", "Zipf", "uniform", "two levels", "near-certain"
+MILLER, MOMENTS = (("Gumbel, shared", baseline) for baseline in ("Miller-Madow", "moments"))
+PLAIN = {
+    "geometric": lambda: math.log(0.7) * np.arange(500),
+    "Zipf": lambda: zipf(10**6, 1.1),
+    "uniform": lambda: np.zeros(10**6),
+    "two levels": lambda: np.repeat(np.log([1e4, 1]), [10, 10**5]),
+    "near-certain": lambda: np.repeat(np.log([0.99, 0.01 / 10**4]), [1, 10**4]),
+}
+"""Log-potentials of models without variables, not normalised."""
 VARIABLES = {"asia": 8, "asia, x-ray": 7, "ising-4x4": 16}
 """Variables of the models that are no random grids, without the observed one."""
 SHIPPED = "asia", "asia, x-ray", "sat-16-60", "ising-4x4"
@@ -59,14 +65,12 @@ def run(seed, part, model, coupling, side, sizes):
     `bias` is the mean of the estimates, or the bound itself, less the exact entropy. `variance` is
     that of ln p.
     """
-    measure = _full_rank if part == "full rank" else _low_rank
-    rows = measure(seed, model, coupling, side, **sizes)
+    estimate = _full_rank if part == "full rank" else _low_rank
     columns = ["instance", "variance", "alpha", "exact", "estimator", "samples", "repetitions", *NUMBERS]
-    frame = pd.DataFrame(rows, columns=columns)
+    found = estimate(seed, model, coupling, side, **sizes)
+    frame = labelled(found, columns, part=part, model=model, coupling=coupling, side=side)
     for column, digits in {"exact": 9, "variance": 6, "bias": 6, "bias_error": 3, "rmse": 6, "rmse_error": 3}.items():
         frame[column] = [float(f"{x:.{digits}g}") for x in frame[column]]  # a small file
-    for column, content in reversed({"part": part, "model": model, "coupling": coupling, "side": side}.items()):
-        frame.insert(0, column, content)
     return frame
 
 
@@ -84,16 +88,8 @@ def _graph(model, coupling, side, rng):
 
 def _potentials(model, coupling, side, rng):
     """Log-potential of every configuration, not normalised, shape (N,)."""
-    if model == "geometric":
-        return math.log(0.7) * np.arange(500)
-    if model == "Zipf":
-        return zipf(10**6, 1.1)
-    if model == "uniform":
-        return np.zeros(10**6)
-    if model == "two levels":
-        return np.repeat(np.log([1e4, 1]), [10, 10**5])
-    if model == "near-certain":
-        return np.repeat(np.log([0.99, 0.01 / 10**4]), [1, 10**4])
+    if model in PLAIN:
+        return PLAIN[model]()
     return np.concatenate([block.copy() for block in Enumeration(_graph(model, coupling, side, rng)).blocks()])
 
 
@@ -111,124 +107,56 @@ def _low_rank(seed, model, coupling, side, instances, samples):
         yield from low_rank_rows(graph, samples, noise, halves, instance)
 
 
-def _cells(frame, *names, orders=ORDERS, repetitions=ENOUGH):
-    """Full-rank rows of some estimators side by side: a column (what, name) for each number."""
-    rows = frame[(frame.part == "full rank") & frame.estimator.isin(names) & frame.alpha.isin(orders)]
-    rows = rows[rows.repetitions >= repetitions]
-    index = ["model", "coupling", "variance", "exact", "alpha", "samples"]
-    table = rows.pivot_table(index=index, columns="estimator", values=NUMBERS)
-    return table.reindex(columns=pd.MultiIndex.from_product([NUMBERS, names])).dropna()
+def _full(query="", **equal):
+    return select(query, part="full rank", **equal).number("rmse", "rmse_error")
 
 
-def _ratios(cells, name, rival):
-    """Ratios of RMSEs, and their standard errors as if the two were independent, which is
-    conservative."""
-    own, other = cells.rmse[name], cells.rmse[rival]
-    ratio = own / other
-    return ratio, ratio * np.hypot(cells.rmse_error[name] / own, cells.rmse_error[rival] / other)
+def _ratios(name, baseline, orders, query):
+    """Ratios of RMSEs; their standard errors are those of independent numbers, which is conservative."""
+    own, other = (_full(query, estimator=one, alpha=orders) for one in (name, baseline))
+    return own.over(other, "model", "coupling", "alpha", "samples")
 
 
-def _mse_ratios(frame, name, rival, orders):
-    """Ratios of MSEs and their standard errors, by alpha, M and model."""
-    cells = _cells(frame, name, rival, orders=orders)
-    ratio, error = _ratios(cells[(cells.rmse > EXACT).all(axis=1)], name, rival)
-    return ratio**2, 2 * ratio * error
+def _mse_ratios(name, baseline, orders):
+    ratios = _ratios(name, baseline, orders, f"repetitions >= {ENOUGH} and rmse > {EXACT}")
+    return ratios.number(lambda found: found.value**2, lambda found: 2 * found.value * found.standard_error)
 
 
-def _mean_mse(name, rival, orders, keys=("alpha", "samples")):
+def _mean_mse(name, baseline, orders, keys=("alpha", "samples")):
     """The ratio of MSEs, mean of the models, at the alpha and M where it is largest."""
-
-    def measure(frame):
-        ratio, error = _mse_ratios(frame, name, rival, orders)
-        return None if ratio.empty else _largest_mean(ratio, error, list(keys))
-
-    return measure
+    return _mse_ratios(name, baseline, orders).then(pooled_by(*keys)).largest()
 
 
-def _largest_mean(values, errors, keys):
-    """The largest of the means over models, for each value of `keys`."""
-    means, count = values.groupby(level=keys).mean(), values.groupby(level=keys).size()
-    spread = np.sqrt((errors**2).groupby(level=keys).sum()) / count
-    return Measurement(means.max(), spread[means.idxmax()], weakest=spread.max())
-
-
-def _worst_mse(name, rival, orders):
+@measure
+def _worst_mse(frame, name, baseline, orders):
     """The ratio of MSEs that exceeds 1 most in its standard errors, over all models and M."""
-
-    def measure(frame):
-        ratio, error = _mse_ratios(frame, name, rival, orders)
-        if ratio.empty:
-            return None
-        at = ((ratio - 1) / error).idxmax()
-        return Measurement(ratio[at], error[at])
-
-    return measure
+    found = _mse_ratios(name, baseline, orders).lowest(1.0, sign=-1)(frame)
+    return found and (found.value, found.standard_error)
 
 
-def _largest_ratio(name, rival, alpha, model=None):
+def _largest_ratio(name, baseline, alpha, model):
     """Largest ratio of RMSEs at M = 1000, for one model or over those with more than 10 M likely
     configurations."""
-
-    def measure(frame):
-        cells = _cells(frame, name, rival, orders=[alpha], repetitions=1)
-        models, exact, m = (cells.index.get_level_values(level) for level in ("model", "exact", "samples"))
-        cells = cells[(m == M) & ((exact > math.log(10 * M)) if model is None else (models == model))]
-        if cells.empty:
-            return None
-        ratio, error = _ratios(cells, name, rival)
-        at = ratio.idxmax()
-        return Measurement(ratio[at], error[at])
-
-    return measure
-
-
-def _largest_bias(frame):
-    """The bias over the RMSE, mean of the models, that is most standard errors off 0, up to M = 100."""
-    rows = frame[(frame.part == "full rank") & (frame.rmse > EXACT) & (frame.repetitions >= ENOUGH)]
-    rows = rows[(rows.samples <= 100) & (rows.estimator != "Gumbel, stratified")]
-    rows = rows[rows.estimator.isin(UNBIASED) | ((rows.estimator == "moments") & (rows.alpha == 1))]
-    rows = rows.assign(share=rows.bias / rows.rmse, square=(rows.bias_error / rows.rmse) ** 2)
-    cells = rows.groupby(["estimator", "alpha", "samples"])
-    return furthest(cells.share.mean(), np.sqrt(cells.square.sum()) / cells.size())
-
-
-def _bias_of_moments(frame):
-    """Mean over the models of the bias of `moments` at alpha = 0.5 and M = 10, nats."""
-    rows = where(frame, "full rank", estimator="moments", alpha=0.5, samples=10)
-    return Measurement(rows.bias.mean(), math.sqrt((rows.bias_error**2).sum()) / len(rows))
+    chosen = f"model == '{model}'" if model else f"exact > {math.log(10 * M)}"
+    return _ratios(name, baseline, [alpha], f"samples == {M} and {chosen}").largest(weakest=False)
 
 
 def _variance_at_one(name, factor):
     """The ratio of the MSE at alpha = 1 to trigamma(M) + V factor(M), mean of the models, that is
     most standard errors off 1, up to M = 300."""
-
-    def measure(frame):
-        cells = _cells(frame, name, orders=[1])
-        m, v = (cells.index.get_level_values(level).to_numpy() for level in ("samples", "variance"))
-        expected = polygamma(1, m) + v * factor(m)
-        rmse, error = cells.rmse[name], cells.rmse_error[name]
-        ratio, square = (rmse**2 / expected)[m <= 300], ((2 * rmse * error / expected) ** 2)[m <= 300]
-        grouped = square.groupby(level="samples")
-        return furthest(ratio.groupby(level="samples").mean(), np.sqrt(grouped.sum()) / grouped.size(), 1.0)
-
-    return measure
+    found = _full(f"repetitions >= {ENOUGH} and samples <= 300", estimator=name, alpha=1)
+    squares = found.number(lambda f: f.rmse**2, lambda f: 2 * f.rmse * f.rmse_error)
+    ratios = squares.per(lambda f: polygamma(1, f.samples) + f.variance * factor(f.samples))
+    return ratios.then(pooled_by("samples")).furthest(1.0)
 
 
 def _slack(end, shannon):
     """Slack of a bound on the exact entropy, per variable, mean over the models of a family, where it
     is fewest standard errors."""
-
-    def measure(frame):
-        rows = frame[(frame.part == "low rank") & frame.estimator.str.startswith(end)]
-        rows = rows[((rows.alpha == 1) == shannon) & (rows.bias_error > EXACT)]
-        unit = rows.model.map(VARIABLES).fillna(rows.side**2) * (1 if end == "upper" else -1)
-        rows = rows.assign(slack=rows.bias / unit, square=(rows.bias_error / unit) ** 2)
-        families = rows.groupby(["model", "coupling", "side", "estimator", "alpha"])
-        slack, error = families.slack.mean(), np.sqrt(families.square.sum()) / families.size()
-        at = (slack / error).idxmin()
-        return Measurement(slack[at], error[at], weakest=error.max())
-
-    return measure
+    found = select(f"bias_error > {EXACT} and alpha {'==' if shannon else '!='} 1", part="low rank")
+    found = found.then(lambda f: f[f.estimator.str.startswith(end)]).number("bias", "bias_error")
+    slack = found.per(lambda f: f.model.map(VARIABLES).fillna(f.side**2) * (1 if end == "upper" else -1))
+    return slack.then(pooled_by("model", "coupling", "side", "estimator", "alpha")).lowest()
 
 
 def _bounds(frame, alpha):
@@ -241,61 +169,41 @@ def _bounds(frame, alpha):
     return *(rows.pivot(index=keys, columns="estimator", values=v) for v in ("value", "bias_error")), exact
 
 
-def _median_bound(name, alpha, gain):
+@measure
+def _median_bound(frame, name, alpha, gain):
     """The median over models of gain(bound, exact entropies), which is linear in the bound."""
-
-    def measure(frame):
-        values, errors, exact = _bounds(frame, alpha)
-        gains = gain(values[name], exact)
-        return Measurement(gains.median(), (gain(values[name] + errors[name], exact) - gains).abs().median())
-
-    return measure
+    values, errors, exact = _bounds(frame, alpha)
+    gains = gain(values[name], exact)
+    return gains.median(), (gain(values[name] + errors[name], exact) - gains).abs().median()
 
 
-def _width(name):
+def _sandwich(values, errors, name):
+    """Widths of the Shannon sandwich, and their standard errors."""
+    upper, lower = (f"{end}, ln Z {name}" for end in ("upper", "lower"))
+    return values[upper] - values[lower], np.hypot(errors[upper], errors[lower])
+
+
+@measure
+def _width(frame, name):
     """Median width of the Shannon sandwich over that of the trivial interval, [H_inf, ln |X|] or
     [0, ln |X|]."""
-
-    def measure(frame):
-        values, errors, exact = _bounds(frame, 1)
-        trivial = exact[0] - (exact[math.inf] if name == "known" else 0)
-        ends = [f"upper, ln Z {name}", f"lower, ln Z {name}"]
-        width, error = values[ends[0]] - values[ends[1]], np.hypot(errors[ends[0]], errors[ends[1]])
-        return Measurement(float((width / trivial).median()), float((error / trivial).max()))
-
-    return measure
+    values, errors, exact = _bounds(frame, 1)
+    trivial = exact[0] - (exact[math.inf] if name == "known" else 0)
+    width, error = _sandwich(values, errors, name)
+    return (width / trivial).median(), (error / trivial).max()
 
 
 def _beside_bethe(frame):
     """Median error of Bethe's H_1, where it converged, over the width of the sandwich with ln Z
     known."""
     values, errors, exact = _bounds(frame, 1)
-    ends = ["upper, ln Z known", "lower, ln Z known"]
-    width, error = values[ends[0]] - values[ends[1]], np.hypot(errors[ends[0]], errors[ends[1]])
+    width, error = _sandwich(values, errors, "known")
     share = (values["Bethe"] - exact[1]).abs() / width
-    return Measurement(float(share.median()), float((share * error / width).median()))
-
-
-def _impossible(frame):
-    """Least entropy by converged message passing on a 10 x 10 grid, nats."""
-    rows = frame[frame.estimator.isin(["Bethe", "TRW"]) & (frame.side == 10)]
-    return None if rows.empty else Measurement(float((rows.exact + rows.bias).min()))
+    return Measurement(share.median(), (share * error / width).median())
 
 
 OURS = "beyond the source"
-
-
-def _lower_mse(id, source, statement, name, rival, orders, kind="comparison", finding=""):
-    statement = f"{statement} (ratio of MSEs, mean of the models, largest of any alpha and M)"
-    return Claim(id, source, kind, "<", 1.0, _mean_mse(name, rival, orders), statement, finding=finding)
-
-
-def _rmse_claim(id, statement, names, model, alpha, published=1.0):
-    of = f"model {model}" if model else "the largest ratio of models with many configurations"
-    where = f"{of}, alpha = {alpha:g}, M = {M}"
-    statement = f"{statement} (RMSE of `{names[0]}` over that of `{names[1]}`; {where})"
-    relation = "<" if id.startswith("wins") else ">"
-    return Claim(id, OURS, "comparison", relation, published, _largest_ratio(*names, alpha, model), statement)
+MSES = "(ratio of MSEs, mean of the models, largest of any alpha and M)"
 
 
 def _tolerance(row):
@@ -320,31 +228,30 @@ future work and has no such figure."""
 
 # fmt: off
 CLAIMS = [
-    Claim("unbiased", "Thesis eqs. 3.8, 3.12, 3.13, 3.17", "identity", "=", 0.0, _largest_bias,
+    Claim("unbiased", "Thesis eqs. 3.8, 3.12, 3.13, 3.17", "identity", "=", 0.0,
+        select(f"rmse > {EXACT} and repetitions >= {ENOUGH} and samples <= 100", part="full rank")
+        .where(f"estimator in {UNBIASED} or (estimator == 'moments' and alpha == 1)")
+        .number("bias", "bias_error")
+        .per("rmse")
+        .then(pooled_by("estimator", "alpha", "samples"))
+        .furthest(),
         "estimators that the thesis calls unbiased are unbiased, also those debiased or with a control variate "
         "(bias over RMSE, mean of the models, at the alpha and M up to 100 where it is most standard errors off 0; "
         "that of the Exponential trick without debiasing is 0.05 and more)", scale=0.05),
-    Claim("moments of samples", "Thesis 3.3", "bound", "<", 0.0, _bias_of_moments,
+    Claim("moments of samples", "Thesis 3.3", "bound", "<", 0.0,
+        _full(estimator="moments", alpha=0.5, samples=10).number("bias", "bias_error").pooled(),
         "estimates from moments of exact samples are biased, because of the logarithm: downwards below order 1 "
         "(bias at alpha = 0.5 and M = 10, mean of the models, nats)"),
-    _lower_mse(
-        "Exponential trick, ln Z known",
-        "Thesis 3.3, 3.3.2",
-        "with ln Z known, the Exponential trick, its bias included, has a lower MSE than the Gumbel trick, and so "
-        "a lower variance",
-        "Exponential, ln Z known, biased",
-        "Gumbel, ln Z known",
-        INNER,
-        kind="bound",
-    ),
-    _lower_mse(
-        "Exponential trick, independent noise",
-        "Thesis 3.3.2",
-        "with ln Z unknown and independent noise, the Exponential trick has a lower MSE than the Gumbel trick",
-        "Exponential, independent, biased",
-        "Gumbel, independent",
-        INNER,
-        kind="bound",
+    *(
+        Claim(f"Exponential trick, {name}", source, "bound", "<", 1.0,
+            _mean_mse(f"Exponential, {key}, biased", f"Gumbel, {key}", INNER), f"{statement} {MSES}")
+        for name, source, key, statement in (
+            ("ln Z known", "Thesis 3.3, 3.3.2", "ln Z known",
+                "with ln Z known, the Exponential trick, its bias included, has a lower MSE than the Gumbel trick, "
+                "and so a lower variance"),
+            ("independent noise", "Thesis 3.3.2", "independent",
+                "with ln Z unknown and independent noise, the Exponential trick has a lower MSE than the Gumbel trick"),
+        )
     ),
     Claim("Exponential trick, shared noise", "Thesis 3.3.2", "bound", "<", 1.0,
         _worst_mse("Exponential, shared, biased", "Gumbel, shared", INNER),
@@ -361,60 +268,38 @@ CLAIMS = [
             ("hybrid", "trigamma(M) + V / M", lambda m: 1 / m, 0.1),
         )
     ),
-    _lower_mse(
-        "hybrid",
-        OURS,
+    Claim("hybrid", OURS, "comparison", "<", 1.0, _mean_mse("hybrid", "Gumbel, shared", [0.9, 1, 1.1, 2, 5]),
         "the Gumbel trick for ln Z_alpha - ln Z with the Exponential trick for ln Z beats the Gumbel trick for "
-        "both, from alpha = 0.9 on",
-        "hybrid",
-        "Gumbel, shared",
-        [0.9, 1, 1.1, 2, 5],
-    ),
+        f"both, from alpha = 0.9 on {MSES}"),
     Claim("stratified noise", OURS, "comparison", "<", 1.0,
-        _mean_mse("Gumbel, stratified", "Gumbel, shared", ORDERS, ["alpha"]),
+        _mean_mse("Gumbel, stratified", "Gumbel, shared", list(ORDERS), ["alpha"]),
         "stratified noise gives a lower MSE than independent perturbations (ratio of MSEs, mean of the models and "
         "M, largest of any alpha)"),
-    _rmse_claim(
-        "wins: support size",
-        "perturbations have less than a tenth of the error of samples at alpha = 0",
-        PLUGIN,
-        None,
-        0.0,
-        0.1,
-    ),
-    _rmse_claim(
-        "wins: min-entropy",
-        "perturbations have less than a tenth of the error of samples at alpha = inf if no state stands out",
-        PLUGIN,
-        "uniform",
-        math.inf,
-        0.1,
-    ),
-    _rmse_claim("wins: spread out", "perturbations beat samples that miss much of p", PLUGIN, "Zipf", 1.0),
-    _rmse_claim(
-        "wins: Miller-Madow",
-        "perturbations beat samples that miss much of p even after Miller and Madow's correction to first order",
-        MILLER,
-        "Zipf",
-        1.0,
-    ),
-    _rmse_claim(
-        "wins: small alpha",
-        "perturbations beat samples where rare states count, if ln Z is known",
-        CONTROLLED,
-        "geometric",
-        0.5,
-    ),
-    _rmse_claim("loses: geometric", "samples that see most of p beat perturbations", PLUGIN, "geometric", 1.0),
-    _rmse_claim("loses: asia", "samples beat perturbations on a network of 8 variables", PLUGIN, "asia", 2.0),
-    _rmse_claim(
-        "loses: few solutions", "more samples than there are states beat perturbations", PLUGIN, "sat-16-60", 1.0
-    ),
-    _rmse_claim(
-        "loses: low entropy", "samples beat perturbations where the entropy is low", PLUGIN, "near-certain", 2.0
-    ),
-    _rmse_claim(
-        "loses: likely mode", "samples that see the mode beat perturbations", PLUGIN, "near-certain", math.inf
+    *(
+        Claim(id, OURS, "comparison", "<" if id.startswith("wins") else ">", published,
+            _largest_ratio(*names, alpha, model),
+            f"{statement} (RMSE of `{names[0]}` over that of `{names[1]}`; {where}, alpha = {alpha:g}, M = {M})")
+        for id, names, model, alpha, published, statement in (
+            ("wins: support size", PLUGIN, None, 0.0, 0.1,
+                "perturbations have less than a tenth of the error of samples at alpha = 0"),
+            ("wins: min-entropy", PLUGIN, "uniform", math.inf, 0.1,
+                "perturbations have less than a tenth of the error of samples at alpha = inf if no state stands out"),
+            ("wins: spread out", PLUGIN, "Zipf", 1.0, 1.0, "perturbations beat samples that miss much of p"),
+            ("wins: Miller-Madow", MILLER, "Zipf", 1.0, 1.0,
+                "perturbations beat samples that miss much of p even after Miller and Madow's correction to first "
+                "order"),
+            ("wins: small alpha", CONTROLLED, "geometric", 0.5, 1.0,
+                "perturbations beat samples where rare states count, if ln Z is known"),
+            ("loses: geometric", PLUGIN, "geometric", 1.0, 1.0, "samples that see most of p beat perturbations"),
+            ("loses: asia", PLUGIN, "asia", 2.0, 1.0, "samples beat perturbations on a network of 8 variables"),
+            ("loses: few solutions", PLUGIN, "sat-16-60", 1.0, 1.0,
+                "more samples than there are states beat perturbations"),
+            ("loses: low entropy", PLUGIN, "near-certain", 2.0, 1.0,
+                "samples beat perturbations where the entropy is low"),
+            ("loses: likely mode", PLUGIN, "near-certain", math.inf, 1.0,
+                "samples that see the mode beat perturbations"),
+        )
+        for where in [f"model {model}" if model else "the largest ratio of models with many configurations"]
     ),
     *(
         Claim(f"low rank, {id}", source, "bound", ">", 0.0, _slack(end, shannon),
@@ -424,75 +309,33 @@ CLAIMS = [
         for id, shannon, end, source, statement in (
             ("lower", False, "lower", "Thesis eq. 3.15", "low-rank lower bounds on H_alpha are at most H_alpha"),
             ("upper", False, "upper", "Thesis eq. 3.15", "low-rank upper bounds on H_alpha are at least H_alpha"),
-            (
-                "Shannon, lower",
-                True,
-                "lower",
-                "Thesis eq. 3.16",
-                "the lower end of the low-rank sandwich of the Shannon entropy H_1 is at most H_1",
-            ),
-            (
-                "Shannon, upper",
-                True,
-                "upper",
-                "Thesis eq. 3.16",
-                "the upper end of the low-rank sandwich of the Shannon entropy H_1 is at least H_1",
-            ),
+            ("Shannon, lower", True, "lower", "Thesis eq. 3.16",
+                "the lower end of the low-rank sandwich of the Shannon entropy H_1 is at most H_1"),
+            ("Shannon, upper", True, "upper", "Thesis eq. 3.16",
+                "the upper end of the low-rank sandwich of the Shannon entropy H_1 is at least H_1"),
         )
     ),
-    *(
-        Claim(f"low rank, {id}", OURS, "comparison", relation, published, measure, statement)
-        for id, statement, published, relation, measure in (
-            (
-                "width, ln Z known",
-                "with ln Z known the low-rank sandwich of the Shannon entropy is narrower than [H_inf, ln |X|], "
-                "which takes one MAP call (ratio of widths, median of models)",
-                1.0,
-                "<",
-                _width("known"),
-            ),
-            (
-                "width, ln Z unknown",
-                "with ln Z unknown the low-rank sandwich of the Shannon entropy is at least 0.7 times as wide as "
-                "[0, ln |X|] (ratio of widths, median of models)",
-                0.7,
-                ">",
-                _width("unknown"),
-            ),
-            (
-                "upper bound at 2",
-                "with ln Z known the low-rank upper bound at alpha = 2 is at most a tenth below the bound 2 "
-                "H_inf, which takes one MAP call (gain as a share of 2 H_inf, median of models)",
-                0.1,
-                "<",
-                _median_bound("upper, ln Z known", 2, lambda bound, exact: 1 - bound / (2 * exact[math.inf])),
-            ),
-            (
-                "lower bound at 1/2",
-                "with ln Z known the low-rank lower bound at alpha = 1/2 is below H_inf, a bound that takes one "
-                "MAP call (difference in nats, median of models)",
-                0.0,
-                "<",
-                _median_bound("lower, ln Z known", 0.5, lambda bound, exact: bound - exact[math.inf]),
-            ),
-            (
-                "beside Bethe",
-                "Bethe's H_1, where it converged, errs by less than a tenth of the width of the low-rank sandwich "
-                "with ln Z known (error over width, median of models)",
-                0.1,
-                "<",
-                _beside_bethe,
-            ),
-            (
-                "impossible",
-                "message passing that converged can give an impossible, negative entropy, as bounds cannot (least "
-                "entropy, nats)",
-                0.0,
-                "<",
-                _impossible,
-            ),
-        )
-    ),
+    Claim("low rank, width, ln Z known", OURS, "comparison", "<", 1.0, _width("known"),
+        "with ln Z known the low-rank sandwich of the Shannon entropy is narrower than [H_inf, ln |X|], "
+        "which takes one MAP call (ratio of widths, median of models)"),
+    Claim("low rank, width, ln Z unknown", OURS, "comparison", ">", 0.7, _width("unknown"),
+        "with ln Z unknown the low-rank sandwich of the Shannon entropy is at least 0.7 times as wide as "
+        "[0, ln |X|] (ratio of widths, median of models)"),
+    Claim("low rank, upper bound at 2", OURS, "comparison", "<", 0.1,
+        _median_bound("upper, ln Z known", 2, lambda bound, exact: 1 - bound / (2 * exact[math.inf])),
+        "with ln Z known the low-rank upper bound at alpha = 2 is at most a tenth below the bound 2 "
+        "H_inf, which takes one MAP call (gain as a share of 2 H_inf, median of models)"),
+    Claim("low rank, lower bound at 1/2", OURS, "comparison", "<", 0.0,
+        _median_bound("lower, ln Z known", 0.5, lambda bound, exact: bound - exact[math.inf]),
+        "with ln Z known the low-rank lower bound at alpha = 1/2 is below H_inf, a bound that takes one "
+        "MAP call (difference in nats, median of models)"),
+    Claim("low rank, beside Bethe", OURS, "comparison", "<", 0.1, _beside_bethe,
+        "Bethe's H_1, where it converged, errs by less than a tenth of the width of the low-rank sandwich "
+        "with ln Z known (error over width, median of models)"),
+    Claim("low rank, impossible", OURS, "comparison", "<", 0.0,
+        select(estimator=["Bethe", "TRW"], side=10).number(lambda found: found.exact + found.bias).least(),
+        "message passing that converged can give an impossible, negative entropy, as bounds cannot (least "
+        "entropy, nats)"),
 ]
 # fmt: on
 

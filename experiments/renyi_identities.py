@@ -4,12 +4,11 @@ answers."""
 import math
 
 import numpy as np
-import pandas as pd
 from scipy.special import logsumexp
 
-from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.base.figures import COLOURS, label, legend_below, marks, panels
+from thesis_cli.reproduction.experiment import Claim, Experiment
+from thesis_cli.reproduction.measuring import labelled, select
 from thesis_cli.studies.entropy.identities import (
     NEAR,
     independence_rows,
@@ -42,14 +41,12 @@ def tasks(settings):
 def run(seed, model, perturbations):
     """The rows of `studies/entropy/identities.py` for one model."""
     if model in GRAPHS:
-        rows = power_sum_rows(GRAPHS[model](), ORDERS)
+        found = power_sum_rows(GRAPHS[model](), ORDERS)
     else:
         log_p = WEIGHTS[model]()
         log_p = log_p - logsumexp(log_p)
-        rows = _rows(log_p, perturbations, *seed.spawn(3), distinct=model != "near-certain")
-    frame = pd.DataFrame(rows, columns=["quantity", "argument", "value", "standard_error", "expected"])
-    frame.insert(0, "model", model)
-    return frame
+        found = _rows(log_p, perturbations, *seed.spawn(3), distinct=model != "near-certain")
+    return labelled(found, ["quantity", "argument", "value", "standard_error", "expected"], model=model)
 
 
 def _rows(log_p, perturbations, *seeds, distinct):
@@ -63,10 +60,6 @@ def _rows(log_p, perturbations, *seeds, distinct):
         yield from independence_rows(log_p, LOG_Z, perturbations, seeds[2])
 
 
-def _select(frame, *quantities):
-    return frame[frame.quantity.isin(quantities)]
-
-
 def plot(frame):
     from matplotlib.ticker import MaxNLocator
 
@@ -74,16 +67,14 @@ def plot(frame):
     names = [name for name in WEIGHTS if name in set(frame.model)]
     colours = dict(zip(names, zip(COLOURS, "os^v", strict=False), strict=False))
     for shift, (name, (colour, marker)) in enumerate(colours.items()):
-        style = {"color": colour, "marker": marker, "linestyle": "", "capsize": 2}
-        rows = _select(frame[frame.model == name], "participation")
-        axes[0].errorbar([shift], rows.value, 2 * rows.standard_error, label=name, **style)
-        rows = _select(frame[frame.model == name], "integral")
-        at = np.arange(len(rows)) + 0.15 * (shift - 1.5)
-        axes[1].errorbar(at, rows.value - rows.expected, 2 * rows.standard_error, **style)
-        rows = _select(frame[frame.model == name], "mean given x*")
-        at = rows.argument.astype(int) + 0.15 * (shift - 1)
-        axes[2].errorbar(at, rows.value, 2 * rows.standard_error, **style)
-    fs = _select(frame[frame.model == names[0]], "integral").argument
+        style = {"color": colour, "fmt": marker, "capsize": 2}
+        one, integral, given = (
+            select(quantity=quantity, model=name)(frame) for quantity in ("participation", "integral", "mean given x*")
+        )
+        marks(axes[0], one, [shift], label=name, **style)
+        marks(axes[1], select().minus("expected")(integral), np.arange(len(integral)) + 0.15 * (shift - 1.5), **style)
+        marks(axes[2], given, given.argument.astype(int) + 0.15 * (shift - 1), **style)
+    fs = select(quantity="integral", model=names[0])(frame).argument
     axes[1].set_xticks(range(len(fs)), [NAMES[f] for f in fs])
     axes[2].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].margins(x=0.2)
@@ -94,38 +85,16 @@ def plot(frame):
     label(axes[0], "distribution", r"mean clock / $e^{H_2}$", r"$e^{H_2}$, order 2")
     label(axes[1], "function $f(x)$", "mean less exact, nats", r"$\ln \sum_x p(x) f(x)$ (3.25)")
     label(axes[2], "configuration $x^*$", "mean maximum, nats", r"$\max\{\phi + \gamma\}$ given $x^*$")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=4)
-    return figure
+    return legend_below(figure, axes[0], 4)
 
 
-def _furthest(*quantities, ratio=False):
-    """The number furthest from its expected one, less that or over it."""
-
-    def measure(frame):
-        rows = _select(frame, *quantities)
-        unit = rows.expected if ratio else 1.0
-        miss = rows.value / unit if ratio else rows.value - rows.expected
-        return furthest(miss, rows.standard_error / unit, 1.0 if ratio else 0.0)
-
-    return measure
+def _ratio(quantity):
+    return select(quantity=quantity).per("expected").furthest(1.0)
 
 
-def _exact(quantity, error, arguments=()):
+def _exact(error, **equal):
     """The largest deviation of numbers without sampling error."""
-
-    def measure(frame):
-        rows = _select(frame, quantity)
-        rows = rows[rows.argument.isin(arguments)] if arguments else rows
-        misses = rows.value - rows.expected
-        return Measurement(float(misses[misses.abs().idxmax()]), error=error)
-
-    return measure
-
-
-def _sum_as_printed(frame):
-    """H_1, a millionth above order 1, less sum p ln p, of the distribution where they are nearest."""
-    rows = frame[(frame.quantity == "limit") & (frame.argument == "1, above")]
-    return Measurement(float((rows.value + rows.expected).min()), error=LARGEST * NEAR)
+    return select(**equal).minus("expected").number("value").most_off(0.0, error)
 
 
 CAPTION = """\
@@ -142,7 +111,7 @@ the right. The source has no such figure."""
 CLAIMS = [
     *(
         Claim(f"limit at {name}", f"Thesis eq. {equation}", "identity", "=", 0.0,
-            _exact("limit", LARGEST * NEAR, arguments),
+            _exact(LARGEST * NEAR, quantity="limit", argument=arguments),
             f"as alpha tends to {name}, H_alpha tends to {formula} (exact entropies a millionth off, largest "
             "difference of four distributions, nats)", scale=1e-3)
         for name, equation, formula, arguments in (
@@ -151,25 +120,29 @@ CLAIMS = [
             ("inf", "3.4", "-ln max p", ["inf"]),
         )
     ),
-    Claim("Shannon entropy, as printed", "Thesis 1.5.2", "identity", "=", 0.0, _sum_as_printed,
+    Claim("Shannon entropy, as printed", "Thesis 1.5.2", "identity", "=", 0.0,
+        select(quantity="limit", argument="1, above")
+        .number(lambda found: found.value + found.expected)
+        .least(LARGEST * NEAR),
         "H_1 is the sum of p ln p, without a minus sign (H_1 less the sum, the least of four distributions, nats)",
         finding="1.5.2, Shannon entropy", scale=1e-3),
     Claim("inverse participation ratio", "Thesis 3.3.2, eq. 3.3", "identity", "=", 1.0,
-        _furthest("participation", ratio=True),
+        _ratio("participation"),
         "the Exponential trick estimates e^{H_2} without bias (mean of one perturbation's estimates over e^{H_2}, "
         "furthest of four distributions)"),
-    Claim("other integrals", "Thesis eq. 3.25", "identity", "=", 0.0, _furthest("integral"),
+    Claim("other integrals", "Thesis eq. 3.25", "identity", "=", 0.0,
+        select(quantity="integral").minus("expected").furthest(),
         "the mean of max {ln p + ln f + gamma} is ln sum_x p(x) f(x) (difference, furthest of four distributions "
         "and four functions, powers of p and an indicator among them, nats)", scale=0.05),
-    Claim("two partition functions", "Thesis eqs. 3.26, 3.27", "identity", "=", 0.0, _exact("two sums", 1e-11),
+    Claim("two partition functions", "Thesis eqs. 3.26, 3.27", "identity", "=", 0.0, _exact(1e-11, quantity="two sums"),
         "H_alpha is (ln Z_alpha - alpha ln Z) / (1 - alpha), Z_alpha of the potential alpha phi (by elimination, "
         "less the sum over configurations; largest of two graphs and four orders, nats)", scale=1e-6),
     Claim("maximum given x*, mean", "Thesis 3.4.2, proof of Theorem 9", "identity", "=", 1.0,
-        _furthest("mean given x*", ratio=True),
+        _ratio("mean given x*"),
         "the mean of the maximum does not depend on the configuration x* that attains it: it is ln Z (ratio, "
         "furthest of all frequent x*)"),
     Claim("maximum given x*, variance", "Thesis 3.4.2, proof of Theorem 9", "identity", "=", 1.0,
-        _furthest("variance given x*", ratio=True),
+        _ratio("variance given x*"),
         "the variance of the maximum does not depend on the configuration x* that attains it: it is pi^2/6 (ratio, "
         "furthest of all frequent x*)"),
 ]

@@ -1,11 +1,11 @@
 """Low-rank bounds on Renyi entropies by the relatives of the Gumbel trick (Thesis section 3.3.2)."""
 
 import numpy as np
-import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, marks, panels
 from thesis_cli.models.spin_glass import published_spin_glass
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
+from thesis_cli.reproduction.measuring import labelled, select
 from thesis_cli.studies.entropy.relatives import bound_rows, error_rows, tempered
 
 KINDS = "attractive", "mixed"
@@ -33,21 +33,11 @@ def run(seed, part, kind, thirds, order, **sizes):
     side = SMALL if part == "bounds" else LARGE
     model = tempered(published_spin_glass(thirds / 3, kind, side, side).graph(), order)
     if part == "bounds":
-        rows = bound_rows(model, BOUNDING, sizes["samples"], seed)
+        found = bound_rows(model, BOUNDING, sizes["samples"], seed)
     else:
-        rows = error_rows(model, ESTIMATING, sizes["estimators"], sizes["samples"], seed)
-    frame = pd.DataFrame(rows, columns=["quantity", "trick", "value", "standard_error"])
-    keys = {"part": part, "kind": kind, "coupling": thirds / 3, "order": order}
-    for column, content in reversed(keys.items()):
-        frame.insert(0, column, content)
-    return frame
-
-
-def _where(frame, part, quantity, **where):
-    rows = frame[(frame.part == part) & (frame.quantity == quantity)]
-    for column, value in where.items():
-        rows = rows[rows[column] == value]
-    return rows
+        found = error_rows(model, ESTIMATING, sizes["estimators"], sizes["samples"], seed)
+    columns = ["quantity", "trick", "value", "standard_error"]
+    return labelled(found, columns, part=part, kind=kind, coupling=thirds / 3, order=order)
 
 
 def plot(frame):
@@ -55,49 +45,41 @@ def plot(frame):
     orders = sorted(frame.order.unique())
     styles = dict(zip(orders, zip(COLOURS, "osv^", strict=False), strict=False))
     for ax, kind in zip(axes[0], KINDS, strict=True):
-        found = _savings(frame)
-        found = found[found.kind == kind]
         for shift, (order, (colour, marker)) in enumerate(styles.items()):
-            rows = found[found.order == order]
-            at, error = rows.coupling + 0.04 * (shift - 1.5), 200 * rows.standard_error
-            ax.errorbar(at, 100 * rows.value, error, color=colour, marker=marker, label=f"order {order:g}")
+            part = SAVINGS.where("trick < 0", kind=kind, order=order).then(_best).per(0.01)(frame)
+            at = part.coupling + 0.04 * (shift - 1.5)
+            marks(ax, part, at, f"{marker}-", color=colour, label=f"order {order:g}")
         ax.axhline(0, color="black", linewidth=0.6)
         label(ax, "coupling $C$, nats", "MSE saved, %", f"{kind}, {LARGE} x {LARGE}: best Fréchet trick")
     coupling = frame[frame.part == "bounds"].coupling.max()
     for ax, noise, name in ((axes[1, 0], "sum", "$U(b)$"), (axes[1, 1], "average", "$L(b)$")):
         for order, (colour, marker) in styles.items():
             end = "upper" if (noise == "sum") == (order < 1) else "lower"
-            rows = _where(frame, "bounds", end, kind="mixed", order=order, coupling=coupling)
-            ax.errorbar(rows.trick, rows.value.abs(), 2 * rows.standard_error, color=colour, marker=marker)
+            found = select(part="bounds", quantity=end, kind="mixed", order=order, coupling=coupling)(frame)
+            ax.errorbar(found.trick, found.value.abs(), 2 * found.standard_error, color=colour, marker=marker)
         ax.set(yscale="log")
         low, high = np.log10(ax.get_ylim())
         ax.set_ylim(10 ** np.floor(low), 10 ** np.ceil(high))
         ax.minorticks_off()
         title = f"mixed, {SMALL} x {SMALL}, $C$ = {coupling:g}: bounds by {name}"
         label(ax, "trick $b$", "distance from $H_\\alpha$, nats", title)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncol=4)
-    return figure
+    return legend_below(figure, axes[0, 0], 4)
 
 
-def _savings(frame):
-    """1 - MSE over the Gumbel trick's, of the Frechet trick with the least MSE, for each model and order."""
-    rows = _where(frame, "errors", "saving")
-    rows = rows[rows.trick < 0]
-    return rows.loc[rows.groupby(["kind", "coupling", "order"], sort=False).value.idxmax()]
+def _best(found):
+    """The trick with the least MSE, for each model and order."""
+    return found.loc[found.groupby(["kind", "coupling", "order"], sort=False).value.idxmax()]
+
+
+SAVINGS = select(part="errors", quantity="saving")
+"""1 - MSE over the Gumbel trick's."""
 
 
 def _least_slack(end, tricks):
     """Distance of a bound from the entropy, outward, where it is fewest standard errors, of all
     models, orders and the given tricks."""
-
-    def measure(frame):
-        rows = _where(frame, "bounds", end)
-        rows = rows[tricks(rows.trick)]
-        slack = rows.value if end == "upper" else -rows.value
-        worst = (slack / rows.standard_error).idxmin()
-        return Measurement(slack[worst], rows.standard_error[worst], weakest=rows.standard_error.max())
-
-    return measure
+    found = select(tricks, part="bounds", quantity=end)
+    return found.number(lambda f: f.value if end == "upper" else -f.value, "standard_error").lowest()
 
 
 def _share_of_frechet(frame):
@@ -106,20 +88,10 @@ def _share_of_frechet(frame):
     The error is that of the cells in which the best trick is within five standard errors of the
     Gumbel trick; half of these count.
     """
-    rows = _where(frame, "errors", "saving")
-    best = rows.loc[rows.groupby(["kind", "coupling", "order"], sort=False).value.idxmax()]
+    best = SAVINGS.then(_best)(frame)
     clear = best.value > 5 * best.standard_error
     ours, open_ = (clear & (best.trick < 0)).sum(), (~clear).sum()
     return Measurement(float((ours + open_ / 2) / len(best)), error=float(open_ / 2 / len(best)))
-
-
-def _largest(quantity):
-    def measure(frame):
-        rows = _where(frame, "errors", quantity)
-        worst = rows.value.idxmax()
-        return Measurement(rows.value[worst], rows.standard_error[worst], weakest=rows.standard_error.max())
-
-    return measure
 
 
 CAPTION = """\
@@ -140,18 +112,18 @@ CLAIMS = [
             "at the model, order and trick where it is fewest standard errors above 0; most slacks are some tenths "
             "and more, and where one configuration has nearly all the probability the bound is attained)", scale=0.25)
         for end in ("lower", "upper")
-        for name, tricks in (("Frechet", lambda b: b < 0), ("Weibull", lambda b: b > 0))
+        for name, tricks in (("Frechet", "trick < 0"), ("Weibull", "trick > 0"))
     ),
     Claim("Frechet trick", "Thesis 3.3.2", "comparison", ">", 0.5, _share_of_frechet,
         "with low-rank noise a Frechet trick tends to have the least MSE (share of models of Figure 2.4 and "
         "orders; cases whose best trick is within five standard errors of the Gumbel trick count half, and make up "
         "the error)", reading=Reading("tends to: in more than half of the cases", 0.0)),
     Claim("concentration, variance", "Thesis 3.3.2, Hazan et al. Corollary 8", "bound", "<", 1.0,
-        _largest("variance"),
+        select(part="errors", quantity="variance").largest(),
         "at orders other than 1 the variance of a maximum with n noise terms is at most 4n, as at order 1 "
         "(variance over 4n, the largest of any model and order)"),
     Claim("concentration, tail", "Thesis 3.3.2, Hazan et al. Corollaries 10, 12", "bound", "<", 1.0,
-        _largest("deviation"),
+        select(part="errors", quantity="deviation").largest(),
         "at orders other than 1, as at order 1, a mean of M = 100 maxima exceeds its expectation by more than the "
         "deviation of the corollaries with a probability of at most 0.1 (90% quantile of the excess over that "
         "deviation, the largest of any model and order)"),

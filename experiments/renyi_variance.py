@@ -5,11 +5,10 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, marks, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.measuring import labelled, select
 from thesis_cli.studies.entropy.sampled_variance import LOG_Z, apart_rows, variance_rows
 from thesis_cli.studies.entropy.variance import QUADRATURE, UNIT, independent, with_log_z
 
@@ -51,8 +50,7 @@ def run(seed, distribution, perturbations):
         frame = apart_rows(UNIFORM[distribution](), AROUND_TWO, (1 - AROUND_TWO) ** 2, perturbations, seed)
     else:
         frame = variance_rows(LOG_WEIGHTS[distribution](), ALPHAS, CURVE, perturbations, seed)
-    frame.insert(0, "distribution", distribution)
-    return frame
+    return labelled(frame, distribution=distribution)
 
 
 def plot(frame):
@@ -62,14 +60,14 @@ def plot(frame):
         label(ax, r"order $\alpha$", "variance, nats$^2$", TITLES[name])
     axes[0, 1].text(0.1, 0.004, "best coefficient:\nvariance 0", color=COLOURS[2], fontsize=7)
     ax = axes[1, 2]
-    ratios = frame[(frame.quantity == "ratio") & (frame.alpha > 0)].sort_values("alpha")
-    for style, name in zip(RATIO_STYLES, TITLES, strict=True):
-        rows = ratios[ratios.distribution == name]
+    ratios = select("alpha > 0", quantity="ratio")(frame).sort_values("alpha")
+    for (colour, marker), name in zip(RATIO_STYLES, TITLES, strict=True):
+        part = ratios[ratios.distribution == name]
         # the ratio is (1 - alpha)^2 and alpha times a factor that hardly bends from one order to the next
-        fine, factor = np.linspace(0.004, 3, 600), (rows.expected - (1 - rows.alpha) ** 2) / rows.alpha
-        ax.plot(fine, (1 - fine) ** 2 + fine * np.interp(fine, rows.alpha, factor), color=style[0])
-        ax.plot(rows.alpha, rows.value, color=style[0], marker=style[1], linestyle="")
-        ax.plot([], [], color=style[0], marker=style[1], label=name)
+        fine, factor = np.linspace(0.004, 3, 600), (part.expected - (1 - part.alpha) ** 2) / part.alpha
+        ax.plot(fine, (1 - fine) ** 2 + fine * np.interp(fine, part.alpha, factor), color=colour)
+        ax.plot(part.alpha, part.value, marker, color=colour)
+        ax.plot([], [], color=colour, marker=marker, label=name)
     ax.axhline(1, color="black", linewidth=0.6)
     ax.axvline(2, color="black", linewidth=0.6, linestyle="--")
     ax.set(xlim=(0, 3), ylim=(0, 4))
@@ -78,8 +76,7 @@ def plot(frame):
     for ax in axes.flat[:-1]:
         ax.set(xscale="log", yscale="log", xlim=(0.08, 12), xticks=[0.1, 1, 10], xticklabels=["0.1", "1", "10"])
         ax.set(ylim=(1e-4, 1e3), yticks=[1e-4, 1e-2, 1, 1e2])
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, axes[0, 0], 3)
 
 
 def _variances(ax, rows):
@@ -99,40 +96,17 @@ def _variances(ax, rows):
         ax.plot(*line, color=colour, label=name)
         limit = part.alpha == 1
         points = part[~limit]
-        ax.errorbar(points.alpha, points.value, yerr=2 * points.standard_error, fmt="o", color=colour)
+        marks(ax, points, "alpha", "o", color=colour)
         ax.plot(part.alpha[limit], part.value[limit], "D", color=colour, markersize=4.5, markeredgecolor="black")
     limits = r"at $\alpha$ = 1: $\gamma(x^*)$ (3.17), $-\ln p(x^*)$"
     ax.plot([], [], "kD", markersize=4.5, markerfacecolor="none", label=limits)
 
 
-def _measured(quantity, *, mass=None, tempered=False):
-    """Selector of the measured rows of a quantity.
-
-    `mass` keeps one set A; `tempered` leaves out alpha = 0, 1 and inf.
-    """
-
-    def select(frame):
-        rows = frame[(frame.quantity == quantity) & frame.value.notna()]
-        if mass is not None:
-            rows = rows[(rows.mass - mass).abs() < 1e-9]
-        return rows[~rows.alpha.isin([0, 1, math.inf])] if tempered else rows
-
-    return select
-
-
-def _only(select, condition):
-    return lambda frame: select(frame).query(condition)
-
-
-def _over(select, unit):
-    """The selected rows in units of a function of them."""
-
-    def scaled(frame):
-        rows = select(frame)
-        scale = unit(rows)
-        return rows.assign(value=rows.value / scale, standard_error=rows.standard_error / scale)
-
-    return scaled
+def _measured(quantity, query="", mass=None, tempered=False):
+    """The measured rows of a quantity; `mass` keeps one set A, and `tempered` leaves out alpha = 0, 1 and inf."""
+    found = select("value == value", quantity=quantity).where(query)
+    found = found if mass is None else found.where(f"abs(mass - {mass}) < 1e-9")
+    return found.where("alpha not in [0, 1, inf]") if tempered else found
 
 
 def _best_over_either(frame):
@@ -147,53 +121,15 @@ def _best_over_either(frame):
     return Measurement(best.value[worst] / other[worst], errors[worst], weakest=errors.max())
 
 
-def _furthest(select, absolute=False):
+def _furthest(found, absolute=False):
     """Measured over expected, or less expected if `absolute`, of the row furthest off in its
     standard errors."""
-
-    def measure(frame):
-        rows = select(frame)
-        rows = rows if absolute else rows[rows.expected > QUADRATURE]
-        unit = 1.0 if absolute else rows.expected
-        misses = rows.value - rows.expected if absolute else rows.value / unit
-        errors = (rows.standard_error / unit).clip(lower=QUADRATURE)
-        return replace(furthest(misses, errors, 0.0 if absolute else 1.0), error=QUADRATURE)
-
-    return measure
+    misses = found.minus("expected") if absolute else found.where(f"expected > {QUADRATURE}").per("expected")
+    clipped = misses.number("value", lambda f: f.standard_error.clip(lower=QUADRATURE))
+    return lambda frame: replace(clipped.furthest(0.0 if absolute else 1.0)(frame), error=QUADRATURE)
 
 
-def _extreme(select, largest):
-    """The largest or the least value."""
-
-    def measure(frame):
-        rows = select(frame)
-        row = rows.loc[rows.value.idxmax() if largest else rows.value.idxmin()]
-        return Measurement(row.value, row.standard_error)
-
-    return measure
-
-
-def _crossing(frame):
-    """The alpha at which the ratio is 1, by its value at 2 and its slope there, 2 (alpha - 1)."""
-    rows = _apart("alpha == 2")(frame)
-    return furthest(2 - (rows.value - 1) / 2, rows.standard_error / 2, 2.0)
-
-
-def _price_of_log_z(frame):
-    """Variance at alpha = 1 less that with ln Z known, in units of pi^2/6."""
-    unknown, known = (
-        _only(_measured(*name), "alpha == 1")(frame).set_index("distribution")[["value", "standard_error"]]
-        for name in (["shared"], ["best"])
-    )
-    price = (unknown.value - known.value) / UNIT
-    return furthest(price, np.hypot(unknown.standard_error, known.standard_error) / UNIT, 1.0)
-
-
-def _apart(condition):
-    return _only(_measured("ratio apart"), condition)
-
-
-ALL = _measured("shared", mass=1.0)
+APART = _measured("ratio apart")
 RATIO = _measured("ratio", tempered=True)
 OTHERS = "distribution != 'uniform'"
 
@@ -217,7 +153,9 @@ CLAIMS = [
         "M times the variance with independent noise is (1 + alpha^2) / (1 - alpha)^2 pi^2/6 (ratio, furthest of "
         "all distributions and alphas)"),
     Claim("shared noise", "Thesis Proposition 8, eq. 3.14", "bound", "<", 1.0,
-        _extreme(_over(_measured("shared", mass=1.0, tempered=True), lambda rows: independent(rows.alpha)), True),
+        _measured("shared", mass=1.0, tempered=True)
+        .per(lambda found: independent(found.alpha))
+        .largest(weakest=False),
         "shared noise does not raise the variance (largest ratio to that with independent noise; as alpha tends to "
         "0 or inf the two are the same)", scale=0.1),
     Claim("exact variance", OURS, "identity", "=", 1.0, _furthest(_measured("shared", tempered=True)),
@@ -227,26 +165,34 @@ CLAIMS = [
         "with ln Z known and no control variate M times the variance is pi^2/6 / (1 - alpha)^2 (ratio, furthest of "
         "all distributions and alphas)"),
     Claim("limit at 0", "Thesis 3.3.1", "identity", "=", 1.0,
-        _furthest(lambda frame: pd.concat([_only(q, "alpha == 0")(frame) for q in (ALL, _measured("plain"))])),
+        _furthest(select("alpha == 0 and value == value and (quantity == 'plain' or abs(mass - 1) < 1e-9)",
+            quantity=["shared", "plain"])),
         "at alpha = 0 M times the variance is pi^2/6, ln Z known or not (ratio, the furthest from 1)"),
     Claim("limit at inf, ln Z known", "Thesis 3.3.1", "identity", "=", 0.0,
-        lambda frame: Measurement(_measured("error at inf")(frame).value.max(), error=1e-12),
+        _measured("error at inf").number("value").largest(1e-12),
         "at alpha = inf the estimate has variance 0 if ln Z is known: it is exact (largest error, nats)", scale=1e-6),
-    Claim("limit at inf, ln Z unknown", "Thesis 3.3.1", "identity", "=", 1.0, _furthest(_only(ALL, "alpha == inf")),
+    Claim("limit at inf, ln Z unknown", "Thesis 3.3.1", "identity", "=", 1.0,
+        _furthest(_measured("shared", "alpha == inf", mass=1.0)),
         "at alpha = inf only ln Z is left to estimate: M times the variance is pi^2/6 (the furthest ratio from 1)"),
-    Claim("uniform, alpha below 2", "Thesis Proposition 19", "bound", "<", 1.0, _extreme(_apart("alpha < 2"), True),
+    Claim("uniform, alpha below 2", "Thesis Proposition 19", "bound", "<", 1.0,
+        APART.where("alpha < 2").largest(weakest=False),
         "for a distribution uniform on its support and ln Z known, shared noise gives a smaller variance than no "
         "control variate if alpha < 2 (largest ratio of the two, each from noise of its own)"),
-    Claim("uniform, alpha above 2", "Thesis Proposition 19", "bound", ">", 1.0, _extreme(_apart("alpha > 2"), False),
+    Claim("uniform, alpha above 2", "Thesis Proposition 19", "bound", ">", 1.0,
+        APART.where("alpha > 2").least(weakest=False),
         "for a distribution uniform on its support and ln Z known, shared noise gives a larger variance than no "
         "control variate if alpha > 2 (least ratio of the two, each from noise of its own)"),
-    Claim("uniform, crossing", "Thesis Proposition 19", "identity", "=", 2.0, _crossing,
+    Claim("uniform, crossing", "Thesis Proposition 19", "identity", "=", 2.0,
+        APART.where("alpha == 2")  # the ratio has the slope 2 (alpha - 1) there
+        .number(lambda found: 2 - (found.value - 1) / 2, lambda found: found.standard_error / 2)
+        .furthest(2.0),
         "for a distribution uniform on its support and ln Z known, shared noise and no control variate give the "
         "same variance at alpha = 2 (alpha at which the ratio of the two is 1, the furthest from 2)", scale=0.05),
-    Claim("others, alpha above 2", OURS, "bound", ">", 1.0, _extreme(_only(RATIO, f"alpha >= 2 and {OTHERS}"), False),
+    Claim("others, alpha above 2", OURS, "bound", ">", 1.0,
+        RATIO.where(f"alpha >= 2 and {OTHERS}").least(weakest=False),
         "for distributions that are not uniform and ln Z known, shared noise never lowers the variance from alpha "
         "= 2 on, as |Cov| <= pi^2/6 (least ratio to the variance without a control variate)"),
-    Claim("others, alpha below 2", OURS, "comparison", ">", 1.0, _extreme(_only(RATIO, "alpha < 1"), True),
+    Claim("others, alpha below 2", OURS, "comparison", ">", 1.0, RATIO.where("alpha < 1").largest(weakest=False),
         "for distributions that are not uniform and ln Z known, shared noise can raise the variance even if alpha "
         "< 1 (largest ratio to the variance without a control variate)"),
     Claim("best coefficient", OURS, "bound", "<", 1.0, _best_over_either,
@@ -258,16 +204,18 @@ CLAIMS = [
     Claim("saved", OURS, "identity", "=", 0.0, _furthest(_measured("saved"), absolute=True),
         "the share of the variance that the command `renyi` reports as saved by the control variate is rho^2 "
         "(difference, the furthest from 0 of all distributions and alphas)", scale=0.05),
-    Claim("Maji's estimate", "Thesis Theorem 9, eq. 3.22", "identity", "=", 1.0, _furthest(_only(ALL, "alpha == 1")),
+    Claim("Maji's estimate", "Thesis Theorem 9, eq. 3.22", "identity", "=", 1.0,
+        _furthest(_measured("shared", "alpha == 1", mass=1.0)),
         "the variance of gamma(x*) is pi^2/6 + var ln p (ratio, furthest of all distributions)"),
-    Claim("price of ln Z", "Thesis 3.4.2, remark 1", "identity", "=", 1.0, _price_of_log_z,
+    Claim("price of ln Z", "Thesis 3.4.2, remark 1", "identity", "=", 1.0,
+        _measured("shared", "alpha == 1").less(_measured("best", "alpha == 1"), "distribution").per(UNIT).furthest(1.0),
         "not knowing ln Z costs pi^2/6, the variance of its Gumbel estimate: the variance at alpha = 1 less that "
         "of -ln p(x*) (in units of pi^2/6, furthest of all distributions)"),
     Claim("samples of p", "Thesis 3.4.2, remark 2", "identity", "=", 1.0,
-        _furthest(_only(_measured("best"), "alpha == 1")),
+        _furthest(_measured("best", "alpha == 1")),
         "with ln Z known -ln p(x*) estimates H_1 with variance var ln p (ratio, furthest from 1)"),
     Claim("mean of the maximum, as printed", "Thesis 3.4.2, proof of Theorem 9", "identity", "=", -LOG_Z,
-        _extreme(_measured("mean maximum"), False),
+        _measured("mean maximum").least(weakest=False),
         "the maximum of phi + gamma is Gumbel(-c - ln Z): its mean is -ln Z = -2 (mean in nats, the nearest to -2 "
         "of all distributions)", finding="3.4.2, proof of Theorem 9"),
     Claim("mean of the maximum", "Thesis eq. 2.1'", "identity", "=", 1.0, _furthest(_measured("mean maximum")),

@@ -13,6 +13,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Reading
+from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.studies.synthesis.gains import share_of
 from thesis_cli.studies.synthesis.goals import GOALS, TOWARD_GOALS
 from thesis_cli.studies.synthesis.search_space_figures import draw
@@ -84,10 +85,9 @@ def run(seed, part, **parameters):
     program, both empty if there is none, and `proven` whether no shorter one fits. Random tasks do
     not depend on `seed`: all solvers get the same.
     """
-    rows = _sizes(**parameters) if part == "size" else _solved(**parameters)
-    return pd.DataFrame(
-        rows, columns=["part", "inputs", "length", "method", "task", "programs", "seconds", "found", "answer", "proven"]
-    ).astype({"programs": "int64"})
+    columns = ["part", "inputs", "length", "method", "task", "programs", "seconds", "found", "answer", "proven"]
+    found = _sizes(**parameters) if part == "size" else _solved(**parameters)
+    return pd.DataFrame(found, columns=columns).astype({"programs": "int64"})
 
 
 def _sizes(signature, repeats):
@@ -132,21 +132,14 @@ def plot(frame):
     return draw(frame, STYLES)
 
 
-def _size(inputs, length, method="counted"):
-    def of(frame):
-        rows = frame[(frame.inputs == _text(inputs)) & (frame.length == length) & (frame.method == method)]
-        return rows.iloc[0]
-
-    return of
+def _log_programs(found):
+    return np.log10(found.programs)
 
 
-def _programs(inputs, length):
-    return lambda frame: Measurement(_size(inputs, length)(frame).programs)
-
-
-def _order_of_magnitude(inputs, *lengths):
-    """log10 of the number of programs of some lengths."""
-    return lambda frame: Measurement(np.log10(sum(_size(inputs, length)(frame).programs for length in lengths)))
+def _counts(inputs, *lengths):
+    """Number of programs of some lengths."""
+    found = select(inputs=_text(inputs), length=list(lengths), method="counted")
+    return found.then(lambda f: f.groupby("inputs", as_index=False).programs.sum())
 
 
 def _least_growth(frame):
@@ -155,18 +148,11 @@ def _least_growth(frame):
     return Measurement(np.log10(sizes[5] / sizes[3]).min())
 
 
-def _examined(frame):
-    """Programs examined by search without pruning, over the number that exist, where the two differ
-    most."""
-    sizes = frame[frame.part == "size"].pivot(index=["inputs", "length"], columns="method", values="programs")
-    ratios = (sizes[[FULL, LAZY]].div(sizes["counted"], axis=0)).dropna().to_numpy().ravel()
-    return Measurement(ratios[np.abs(ratios - 1).argmax()])
-
-
-def _rate(frame):
-    """Programs a second at T = 3, on the types of inputs for which they are fewest."""
-    rows = frame[(frame.method == FULL) & (frame.length == GONE_THROUGH)]
-    return Measurement((rows.programs / rows.seconds).min())
+def _examined(method):
+    """Programs examined by search without pruning, over the number that exist."""
+    return (
+        select(method=method).number("programs").over(select(method="counted").number("programs"), "inputs", "length")
+    )
 
 
 def _slower(slow, fast):
@@ -174,80 +160,33 @@ def _slower(slow, fast):
 
     An unsolved task counts with the time spent on it.
     """
-
-    def measure(frame):
-        rows = frame[(frame.part == "solve") & (frame.length == 3) & frame.method.isin([slow, fast])]
-        both = rows.pivot(index="task", columns="method", values="seconds").reindex(columns=[slow, fast]).dropna()
-        if len(both) < ENOUGH:
-            return None
-        ratios = np.log10(both[slow] / both[fast])
-        return Measurement(ratios.mean(), ratios.std() / len(ratios) ** 0.5)
-
-    return measure
+    found = select(part="solve", length=3)
+    pairs = found.where(method=slow).number("seconds").over(found.where(method=fast).number("seconds"), "task")
+    return pairs.number(lambda f: np.log10(f.value)).mean(ENOUGH)
 
 
-def _rows(frame, length):
-    """Of a length by the solver that decides; None if they are too few."""
-    rows = frame[(frame.part == "solve") & (frame.length == length) & (frame.method == TOWARD_GOALS[0])]
-    return rows if len(rows) >= ENOUGH_FOR_GOALS else None
+def _decisive(frame, length):
+    """Rows of a length by the solver that decides; None if they are too few."""
+    found = select(part="solve", length=length, method=TOWARD_GOALS[0])(frame)
+    return found if len(found) >= ENOUGH_FOR_GOALS else None
 
 
-def _median(length):
+@measure
+def _median(frame, length):
     """log10 of the median of the seconds to a program, its standard error by the bootstrap over
     tasks. An unsolved task counts with the time spent on it."""
-
-    def measure(frame):
-        rows = _rows(frame, length)
-        if rows is None:
-            return None
-        logs = np.log10(rows.found.fillna(rows.seconds).to_numpy())
-        rng = np.random.default_rng(0)
-        resampled = np.median(logs[rng.integers(len(logs), size=(RESAMPLES, len(logs)))], axis=1)
-        return Measurement(np.median(logs), resampled.std())
-
-    return measure
+    found = _decisive(frame, length)
+    if found is None:
+        return None
+    logs = np.log10(found.found.fillna(found.seconds).to_numpy())
+    drawn = np.random.default_rng(0).integers(len(logs), size=(RESAMPLES, len(logs)))
+    return np.median(logs), np.median(logs[drawn], axis=1).std()
 
 
-def _solved_share(length):
-    def measure(frame):
-        rows = _rows(frame, length)
-        return None if rows is None else Measurement(*share_of(int(rows.answer.notna().sum()), len(rows)))
-
-    return measure
-
-
-def _goals():
-    for length, (seconds, solved) in GOALS.items():
-        what = f"random tasks of T = {length}"
-        yield Claim(
-            f"median, T = {length}",
-            PROJECT,
-            "comparison",
-            "<",
-            np.log10(seconds),
-            _median(length),
-            f"the search `{TOWARD_GOALS[0]}` finds a program for half of the {what} in {seconds:g} s, a goal of "
-            "this project (log10 of the median of the seconds)",
-            finding=BEYOND,
-        )
-        yield Claim(
-            f"solved, T = {length}",
-            PROJECT,
-            "comparison",
-            ">",
-            solved,
-            _solved_share(length),
-            f"the search `{TOWARD_GOALS[0]}` solves {solved:.0%} of the {what} in 10 s, a goal of this project "
-            f"(share within {10 * RATES[TOWARD_GOALS[0]] / 1e6:g} million programs, some 10 s)",
-            finding=BEYOND,
-        )
-
-
-def _order(slow, fast, names):
-    words = (
-        f"with the prior alone, {names} (T = 3; mean over tasks of the log10 of the ratio of processor seconds here)"
-    )
-    return Claim(f"{slow} and {fast}", "Thesis Table 5.1, baseline", "comparison", ">", 0.0, _slower(slow, fast), words)
+@measure
+def _solved_share(frame, length):
+    found = _decisive(frame, length)
+    return None if found is None else share_of(int(found.answer.notna().sum()), len(found))
 
 
 def _not_repeatable(row):
@@ -257,28 +196,51 @@ def _not_repeatable(row):
 
 # fmt: off
 CLAIMS = [
-    *_goals(),
-    Claim("size, T = 3", "Thesis 5.5.1", "published", "=", 2e6, _programs((LIST, LIST), 3),
+    *(
+        claim
+        for length, (seconds, solved) in GOALS.items()
+        for claim in (
+            Claim(f"median, T = {length}", PROJECT, "comparison", "<", np.log10(seconds), _median(length),
+                f"the search `{TOWARD_GOALS[0]}` finds a program for half of the random tasks of T = {length} in "
+                f"{seconds:g} s, a goal of this project (log10 of the median of the seconds)", finding=BEYOND),
+            Claim(f"solved, T = {length}", PROJECT, "comparison", ">", solved, _solved_share(length),
+                f"the search `{TOWARD_GOALS[0]}` solves {solved:.0%} of the random tasks of T = {length} in 10 s, a "
+                f"goal of this project (share within {10 * RATES[TOWARD_GOALS[0]] / 1e6:g} million programs, some "
+                "10 s)", finding=BEYOND),
+        )
+    ),
+    Claim("size, T = 3", "Thesis 5.5.1", "published", "=", 2e6,
+        lambda frame: Measurement(_counts((LIST, LIST), 3)(frame).programs.iloc[0]),
         "there are some 2e6 programs of length 3 (number for two lists as inputs; with an integer beside them "
         "there are 2.16e6, for one list 2.8e5)", rounding=5e5, scale=1.7e6),
-    Claim("size, T = 5", "Thesis 5.5.1", "published", "=", 10, _order_of_magnitude((LIST,), 5),
+    Claim("size, T = 5", "Thesis 5.5.1", "published", "=", 10, _counts((LIST,), 5).number(_log_programs).read(),
         "there are on the order of 1e10 programs of length 5 (log10 of the number for one list as input)", scale=1,
         reading=ON_THE_ORDER),
-    Claim("size, T <= 2", "Thesis 5.5.3", "published", "=", 3, _order_of_magnitude((LIST,), 1, 2),
+    Claim("size, T <= 2", "Thesis 5.5.3", "published", "=", 3,
+        _counts((LIST,), 1, 2).number(_log_programs).read(),
         "there are on the order of 1e3 programs of length up to 2 (log10 of the number for one list as input)",
         scale=1, reading=ON_THE_ORDER),
     Claim("size, T = 5 over T = 3", "Thesis 5.5.1", "published", "=", np.log10(1e10 / 2e6), _least_growth,
         "2e6 programs of length 3 and 1e10 of length 5 are counts for the same types of inputs (log10 of their "
         "ratio, the least over the types of inputs)", rounding=np.log10(2e6 / 1.5e6),
         finding="5.5.1, sizes of the search space", scale=1, reading=ON_THE_ORDER),
-    Claim("programs examined", "Thesis D.4", "identity", "=", 1, _examined,
+    Claim("programs examined", "Thesis D.4", "identity", "=", 1,
+        _examined([FULL, LAZY]).most_off(1.0),
         "depth-first search examines every program, once (number of programs examined over the exact number, up to "
         "T = 3)", scale=1e-7),
-    Claim("programs a second", "Thesis D.4", "published", ">", 3e6, _rate,
+    Claim("programs a second", "Thesis D.4", "published", ">", 3e6,
+        select(method=FULL, length=GONE_THROUGH).number("programs").per("seconds").least(),
         "depth-first search examines 3e6 programs a second (programs a second here, each run on all 5 examples; T "
         "= 3, the least over the types of inputs)"),
-    _order("deductive", "dfs, unpruned", "the deductive search takes longer than DFS, as lambda^2 does"),
-    _order("smt", "deductive", "SMT takes longer than the deductive search, as Sketch does than lambda^2"),
+    *(
+        Claim(f"{slow} and {fast}", "Thesis Table 5.1, baseline", "comparison", ">", 0.0, _slower(slow, fast),
+            f"with the prior alone, {names} (T = 3; mean over tasks of the log10 of the ratio of processor seconds "
+            "here)")
+        for slow, fast, names in (
+            ("deductive", "dfs, unpruned", "the deductive search takes longer than DFS, as lambda^2 does"),
+            ("smt", "deductive", "SMT takes longer than the deductive search, as Sketch does than lambda^2"),
+        )
+    ),
 ]
 # fmt: on
 

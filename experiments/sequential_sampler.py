@@ -9,17 +9,16 @@ whose probabilities sum to more than 1.
 import math
 
 import numpy as np
-import pandas as pd
 from scipy.special import logsumexp
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, diagonal, label, legend_below, panels
 from thesis_cli.inference.choose import map_solver
 from thesis_cli.inference.sampling.draws import exact_samples
 from thesis_cli.perturbation.low_rank.low_rank import low_rank_maxima
 from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
 from thesis_cli.perturbation.low_rank.sequential import SequentialSampler
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
+from thesis_cli.reproduction.measuring import labelled, pooled_by, select
 from thesis_cli.studies.models.small import small_potentials
 from thesis_cli.studies.perturbation.sequential_exactness import one_factor, total_variation, without_drawing
 
@@ -63,7 +62,7 @@ def run(seed, kind, strength, model, samples, draws, reference, repeats, sizes):
     chance = 0.5 * np.abs(rng.multinomial(draws, p, 400) / draws - p).sum(axis=1)
     sampled = {"draws": draws, "exact_distance": chance.mean(), "exact_deviation": chance.std()}
     exact = total_variation(exact_samples(solver.graph, draws, rng)[0], phi, p)
-    rows = [{"method": "backward", "distance": exact, **sampled}]
+    found = [{"method": "backward", "distance": exact, **sampled}]
     streams = iter(library.spawn(2 * ALPHAS.size))
     for alpha, prediction, log_error in zip(ALPHAS, predictions, log_errors, strict=True):
         predicted = {
@@ -73,17 +72,14 @@ def run(seed, kind, strength, model, samples, draws, reference, repeats, sizes):
         }
         for order in ("as it is", "reversed"):
             drawn = _drawn(phi, p, order, alpha, samples, draws, next(streams))
-            rows.append({"method": "library", **drawn, **predicted, **sampled})
+            found.append({"method": "library", **drawn, **predicted, **sampled})
     for size, child in zip(sizes, computed.spawn(len(sizes)), strict=True):
         for method in ("shared", "own"):
             predicted = {"prediction": predictions[1], "prediction_error": predictions[1] * log_errors[1]}
-            rows.append(
+            found.append(
                 {"method": method, **_computed(phi, size, child.spawn(repeats), method == "shared"), **predicted}
             )
-    frame = pd.DataFrame(rows, columns=COLUMNS)
-    for at, content in enumerate((kind, strength, model)):
-        frame.insert(at, MODEL[at], content)
-    return frame
+    return labelled(found, COLUMNS, kind=kind, strength=strength, model=model)
 
 
 def _drawn(phi, p, order, alpha, samples, draws, seed):
@@ -122,30 +118,25 @@ def _computed(phi, size, seeds, shared):
 
 def plot(frame):
     figure, axes = panels(1, 3, height=3.3)
-    library = frame[frame.method == "library"]
-    axes[0].plot([0, 1], [0, 1], color="#999999", linewidth=0.8, zorder=0)
-    for colour, (alpha, rows) in zip(COLOURS, library.groupby("alpha"), strict=False):
-        for clipped, style in ((False, "full"), (True, "none")):
-            part = rows[(rows.clipped > 0) == clipped]
-            axes[0].plot(
-                part.given_estimates,
-                part.acceptance,
-                "o",
-                fillstyle=style,
-                color=colour,
-                alpha=0.7,
-                label="" if clipped else rf"$\alpha$ = {alpha:g}",
-            )
+    library = LIBRARY(frame)
+    diagonal(axes[0], 1)
+    for colour, (alpha, part) in zip(COLOURS, library.groupby("alpha"), strict=False):
+        for found, fill, name in (
+            (part[part.clipped == 0], "full", rf"$\alpha$ = {alpha:g}"),
+            (part[part.clipped > 0], "none", ""),
+        ):
+            style = {"fillstyle": fill, "color": colour, "alpha": 0.7, "label": name}
+            axes[0].plot(found.given_estimates, found.acceptance, "o", **style)
     axes[0].legend(loc="upper left")
     axes[0].set_xlim(left=0)
     axes[0].set_ylim(0, 1.05)
     label(axes[0], r"$Z\,/\,\exp($estimate of $U(\alpha))$", "share accepted", "open: some steps clipped")
     grids = frame[(frame.kind == "mixed") & (frame.strength > 0)]
-    for colour, (strength, rows) in zip(COLOURS[4:], grids.groupby("strength"), strict=False):
-        chance = rows[rows.method == "library"].exact_distance.mean()
+    for colour, (strength, part) in zip(COLOURS[4:], grids.groupby("strength"), strict=False):
+        chance = part[part.method == "library"].exact_distance.mean()
         axes[1].axhline(chance, color=colour, linestyle=":", label=f"exact draws, $C$ = {strength:g}")
         for method, style in (("shared", "-o"), ("own", "--s")):
-            means = rows[rows.method == method].groupby("samples")[["distance", "clipped"]].mean()
+            means = part[part.method == method].groupby("samples")[["distance", "clipped"]].mean()
             for ax, column in zip(axes[1:], means, strict=True):
                 ax.plot(means.index, means[column], style, color=colour, label=f"{method} noise, $C$ = {strength:g}")
     for ax in axes[1:]:
@@ -154,82 +145,37 @@ def plot(frame):
     label(axes[1], "MAP calls for each bound", "total variation of accepted draws", r"mixed, $\alpha$ = 0")
     label(axes[2], "MAP calls for each bound", "clipped steps an attempt", r"mixed, $\alpha$ = 0")
     axes[2].set_ylim(bottom=0)
-    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, axes[1], 3)
 
 
-def _worst(values, errors):
+def _off(found):
     """Among numbers that should be 0, the one furthest from 0 in its standard errors."""
-    return None if values.empty else furthest(values, errors.clip(lower=1e-12))
+    return found.number("value", lambda f: f.standard_error.clip(lower=1e-12)).furthest()
 
 
-def _means(rows, misses, squares):
-    """Means of misses over models and orders at each alpha, the one furthest from 0."""
-    means = rows.assign(miss=misses, square=squares).groupby(rows.alpha.fillna(0))
-    return _worst(means.miss.mean(), means.square.sum() ** 0.5 / means.size())
+def _acceptance(*alphas):
+    """Share accepted less Z / exp(U(alpha)) on tables, where the estimates have most samples, mean over models and
+    orders of the variables, which share the prediction."""
+
+    def error(found):
+        return (found.acceptance_error**2 + found.estimate_error**2 + 2 * found.prediction_error**2) ** 0.5
+
+    found = UNCLIPPED.where(kind="table", alpha=list(alphas)).number(lambda f: f.acceptance - f.prediction, error)
+    return _off(found.then(pooled_by("alpha")))
 
 
-def _unclipped(frame):
-    """Rows of the library's sampler where the estimates never summed to more than 1."""
-    return frame[(frame.method == "library") & (frame.clipped == 0)]
+def _excess(found):
+    """Total variation less that of exact draws, mean over models and orders at each alpha."""
+    excess = found.number(lambda f: f.distance - f.exact_distance, "exact_deviation")
+    return _off(excess.then(lambda f: f.fillna({"alpha": 0.0})).then(pooled_by("alpha")))
 
 
-def _acceptance(alphas):
-    def measure(frame):
-        rows = _unclipped(frame)
-        rows = rows[rows.alpha.isin(alphas) & (rows.kind == "table")]  # where the estimates have most samples
-        squares = rows.acceptance_error**2 + rows.estimate_error**2 + 2 * rows.prediction_error**2  # orders share it
-        return _means(rows, rows.acceptance - rows.prediction, squares)
-
-    return measure
-
-
-def _given_estimates(frame):
-    rows = _unclipped(frame)
-    return _worst(rows.acceptance - rows.given_estimates, rows.acceptance_error)
-
-
-def _excess(choose):
-    def measure(frame):
-        rows = choose(frame)
-        return _means(rows, rows.distance - rows.exact_distance, rows.exact_deviation**2)
-
-    return measure
-
-
-def _orders(frame):
-    rows = _unclipped(frame)
-    sides = [rows[rows.order == order].set_index([*MODEL, "alpha"]) for order in ("as it is", "reversed")]
-    first, second = sides[0].align(sides[1], join="inner")
-    squares = sum(side.acceptance_error**2 + side.estimate_error**2 for side in (first, second))
-    return _worst(first.acceptance - second.acceptance, squares**0.5)
-
-
-def _frechet_gain(frame):
-    """Z / exp(U(-0.2)) less Z / exp(U(0)), the lowest in its standard errors."""
-    rows = frame[frame.method == "library"].drop_duplicates([*MODEL, "alpha"]).set_index(MODEL)
-    below, zero = rows[rows.alpha < 0], rows[rows.alpha == 0]
-    gain, errors = below.prediction - zero.prediction, np.hypot(below.prediction_error, zero.prediction_error)
-    at = int((gain / errors).argmin())
-    return Measurement(gain.iloc[at], errors.iloc[at], weakest=errors.max())
-
-
-def _cost_of_own_noise(frame):
-    """Distance with own noise less that with shared noise, mean over models and sizes."""
-    rows = frame[frame.method.isin(["own", "shared"])]
-    sign = np.where(rows.method == "own", 1.0, -1.0)
-    count = len(rows) / 2
-    return Measurement((sign * rows.distance).sum() / count, (rows.distance_error**2).sum() ** 0.5 / count)
-
-
-def _loss(frame):
-    """Relative loss of acceptance with shared noise at the smallest size, coupled spin glasses."""
-    rows = frame[(frame.method == "shared") & (frame.kind != "table") & (frame.strength > 0)]
-    rows = rows[rows.samples == rows.samples.min()]
-    errors = np.hypot(rows.acceptance_error, rows.prediction_error) / rows.prediction
-    return Measurement((1 - rows.acceptance / rows.prediction).mean(), (errors**2).sum() ** 0.5 / len(rows))
-
-
+LIBRARY = select(method="library")
+UNCLIPPED = LIBRARY.where("clipped == 0")
+"""The library's sampler where the estimates never summed to more than 1."""
+SHARES = UNCLIPPED.number("acceptance", lambda found: np.hypot(found.acceptance_error, found.estimate_error))
+PREDICTED = LIBRARY.then(lambda f: f.drop_duplicates([*MODEL, "alpha"])).number("prediction", "prediction_error")
+OWN_NOISE, SHARED_NOISE = (select(method=name).number("distance", "distance_error") for name in ("own", "shared"))
 ACCEPTED, APART, DISTANCE = 0.1, 0.04, 0.01
 """Shares accepted are 0.2 to 1, on tables 0.09 less at alpha = 1 than at 0; a sampler off by a total
 variation of 0.02 adds 0.01 to that of the draws, and clipping up to 0.1."""
@@ -249,33 +195,42 @@ have by chance. The source has no such figure; it proves exactness for expectati
 
 # fmt: off
 CLAIMS = [
-    Claim("acceptance, Gumbel", "Hazan et al. Theorem 3", "identity", "=", 0.0, _acceptance([0.0]),
+    Claim("acceptance, Gumbel", "Hazan et al. Theorem 3", "identity", "=", 0.0, _acceptance(0.0),
         "at alpha = 0 the share accepted is Z / exp(U(0)) (mean difference; random tables, no clipping)", scale=APART),
-    Claim("acceptance", "Thesis 2.3.3", "identity", "=", 0.0, _acceptance(ALPHAS[ALPHAS != 0]),
+    Claim("acceptance", "Thesis 2.3.3", "identity", "=", 0.0, _acceptance(*ALPHAS[ALPHAS != 0]),
         "the number of restarts depends on the quality of the bound alone, U(alpha) - ln Z: the share of attempts "
         "that Algorithm 1 accepts is Z / exp(U(alpha)) (mean difference of the shares; tables of random "
         "potentials, no step clipped, the furthest from 0 of alpha = -0.2, 0.5 and 1)", scale=APART),
-    Claim("order", "Thesis 2.3.3", "identity", "=", 0.0, _orders,
+    Claim("order", "Thesis 2.3.3", "identity", "=", 0.0,
+        _off(SHARES.where(order="as it is").less(SHARES.where(order="reversed"), *MODEL, "alpha")),
         "the order of the variables does not matter (share accepted less that in reverse order, no step clipped)",
         scale=ACCEPTED),
-    Claim("exactness", "Thesis A.2.2, Hazan et al. Theorem 3", "identity", "=", 0.0, _excess(_unclipped),
+    Claim("exactness", "Thesis A.2.2, Hazan et al. Theorem 3", "identity", "=", 0.0, _excess(UNCLIPPED),
         "accepted draws follow the Gibbs distribution: their total variation is that of as many exact draws (mean "
         "difference where no step is clipped, at the alpha where it is furthest from 0)", scale=DISTANCE),
-    Claim("exact draws", OWN, "identity", "=", 0.0, _excess(lambda frame: frame[frame.method == "backward"]),
+    Claim("exact draws", OWN, "identity", "=", 0.0, _excess(select(method="backward")),
         "backward sampling has the total variation of as many exact draws (mean difference)", scale=DISTANCE),
-    Claim("acceptance given the estimates", OWN, "identity", "=", 0.0, _given_estimates,
+    Claim("acceptance given the estimates", OWN, "identity", "=", 0.0,
+        _off(UNCLIPPED.number(lambda found: found.acceptance - found.given_estimates, "acceptance_error")),
         "with sample averages, of however few samples, the share of attempts accepted is Z / exp(estimate of "
         "U(alpha)) as long as no step is clipped (difference of the shares, furthest from 0)", scale=ACCEPTED),
     Claim("sample averages", OWN, "comparison", ">", 0.0,
-        lambda frame: Measurement(frame[frame.method == "library"].clipped.max()),
+        LIBRARY.number("clipped").largest(),
         "p_j(reject) >= 0 holds for expectations; with sample averages in their place, which A.2.2 mentions, steps "
         "are clipped (clipped steps an attempt, at the model with most)"),
-    Claim("loss by clipping", OWN, "comparison", ">", 0.0, _loss,
+    Claim("loss by clipping", OWN, "comparison", ">", 0.0,
+        select("kind != 'table' and strength > 0", method="shared")
+        .where("samples == samples.min()")
+        .number(lambda f: f.prediction - f.acceptance, lambda f: np.hypot(f.acceptance_error, f.prediction_error))
+        .per("prediction")
+        .pooled(),
         "clipping lowers the share accepted on coupled spin glasses (mean relative loss, fewest samples)"),
-    Claim("shared noise", OWN, "comparison", ">", 0.0, _cost_of_own_noise,
+    Claim("shared noise", OWN, "comparison", ">", 0.0,
+        OWN_NOISE.less(SHARED_NOISE, *MODEL, "samples").pooled(),
         "separate noise for the estimates at each prefix takes accepted draws further from the Gibbs distribution "
         "than noise that all share (difference of total variations, mean over models and sizes)"),
-    Claim("Frechet accepts more", OWN, "bound", ">", 0.0, _frechet_gain,
+    Claim("Frechet accepts more", OWN, "bound", ">", 0.0,
+        PREDICTED.where("alpha < 0").less(PREDICTED.where(alpha=0.0), *MODEL).lowest(),
         "Z / exp(U(-0.2)) >= Z / exp(U(0)), the shares accepted (difference fewest standard errors > 0)",
         scale=ACCEPTED),
 ]
@@ -288,30 +243,17 @@ EXPERIMENT = Experiment(
     version=1,
     presets={
         "quick": {
-            "families": [["mixed", 3], ["table", 2]],
-            "models": 1,
-            "samples": {"mixed": 300, "table": 20_000},
-            "draws": 500,
-            "reference": 20_000,
-            "repeats": 4,
-            "sizes": [30, 300],
+            **{"families": [["mixed", 3], ["table", 2]], "models": 1, "samples": {"mixed": 300, "table": 20_000}},
+            **{"draws": 500, "reference": 20_000, "repeats": 4, "sizes": [30, 300]},
         },
         "paper": {
             "families": [
-                ["mixed", 0],
-                ["mixed", 1],
-                ["mixed", 3],
-                ["attractive", 1],
-                ["attractive", 3],
-                ["table", 1],
-                ["table", 2],
-                ["table", 3],
+                *(["mixed", 0], ["mixed", 1], ["mixed", 3], ["attractive", 1], ["attractive", 3]),
+                *(["table", 1], ["table", 2], ["table", 3]),
             ],
             "models": 2,
             "samples": {"mixed": 1_000, "attractive": 1_000, "table": 20_000},
-            "draws": 10_000,
-            "reference": 200_000,
-            "repeats": 20,
+            **{"draws": 10_000, "reference": 200_000, "repeats": 20},
             "sizes": [10, 30, 100, 300, 1_000, 3_000, 10_000],
         },
     },

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, marks, panels
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.measuring import furthest, lowest
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.meta import from_the_past
 from thesis_cli.structured.ranges import map_range, norm_range
@@ -115,7 +115,7 @@ def _families(rows):
 def _plot_steps(ax, frame):
     rows = frame[frame.quantity == MAP]
     for colour, marker, (name, part) in _families(rows):
-        ax.errorbar(part.bound, part.value, 2 * part.standard_error, fmt=marker, color=colour, label=name)
+        marks(ax, part, "bound", marker, color=colour, label=name)
     lengths = np.linspace(0, max(rows.bound), 50)
     ax.plot(lengths, np.exp(2 * lengths), "k--", linewidth=0.8, label="exp(2BR)")
     blind = frame[frame.quantity == RADIUS].groupby("bound").value.mean()
@@ -132,8 +132,7 @@ def _plot_distances(ax, frame):
         ax.plot(part["at"], part.value, style, label=name)
     steps = np.array(STEPS)
     ax.plot(steps, (1 - math.exp(-2 * DRAWN[1])) ** steps, "k--", label="Theorem B.2")
-    ax.set_yscale("log")
-    ax.set_ylim(1e-6, 1.5)
+    ax.set(yscale="log", ylim=(1e-6, 1.5))
     ax.legend(loc="lower left")
     label(ax, "steps", "total variation distance", f"(b) {DRAWN[0]}, $BR$ = {DRAWN[1]:g}")
 
@@ -145,8 +144,7 @@ def _plot_times(ax, rows):
         ax.plot(exact, limit.loc[exact.index], marker, color=colour, label=quantity, fillstyle="none")
     ends = [exact.min(), exact.max()]
     ax.plot(ends, ends, "k--", linewidth=0.8)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")
     ax.set_ylim(top=1e7)
     ax.legend(loc="upper left")
     label(ax, r"exact mixing time, $\epsilon$ = 0.01", "bound", "(c) mixing times, steps")
@@ -159,72 +157,14 @@ def _plot_work(ax, rows):
     label(ax, r"$R\|\theta\|$, nats", "work over that of averages", "(d) telescoping product with META")
 
 
-def _pivot(frame, first, second):
-    """Two quantities side by side, for each family, length and place."""
-    rows = frame[frame.quantity.isin([first, second])].fillna({"at": 0.0})
-    return rows.pivot_table(index=["family", "bound", "at"], columns="quantity", values="value").dropna()
+def _ratios(first, second):
+    """Ratios of two quantities, for each family, length and place."""
+    return select(quantity=first).over(select(quantity=second), "family", "bound", "at").number("value")
 
 
-def _theorem(frame):
-    """ln of the mean time less ln of the bound, where it is fewest standard errors below 0."""
-    rows = frame[frame.quantity == MAP]
-    return lowest(np.log(rows.value) - 2 * rows.bound, rows.standard_error / rows.value, sign=-1.0)
-
-
-def _identity(quantity, expected):
-    """Mean over what is expected, most standard errors off."""
-
-    def measure(frame):
-        rows = frame[frame.quantity == quantity].reset_index(drop=True)
-        means = np.array([expected(frame, row) for row in rows.itertuples()])
-        return furthest(rows.value / means, rows.standard_error / means, 1.0)
-
-    return measure
-
-
-def _expected(frame, row):
-    rows = frame[(frame.quantity == "expected steps") & (frame.family == row.family) & (frame.bound == row.bound)]
-    return rows.value.iloc[0]
-
-
-def _off(*quantities):
-    def measure(frame):
-        rows = frame[frame.quantity.isin(quantities)]
-        return furthest(rows.value, rows.standard_error)
-
-    return measure
-
-
-def _most(first, second, which="max"):
-    """Largest ratio of two quantities."""
-
-    def measure(frame):
-        pair = _pivot(frame, first, second)
-        return Measurement(getattr(pair[first] / pair[second], which)(), error=1e-9)
-
-    return measure
-
-
-def _loose(frame):
-    """Mean T over exp(2BR) for the longest weights, at the family where it is largest."""
-    rows = frame[(frame.quantity == MAP) & (frame.bound == frame.bound[frame.quantity == MAP].max())]
-    rows = rows[~rows.family.str.startswith(NEEDLE)]
-    if rows.empty:
-        return None
-    worst = rows.loc[rows.value.idxmax()]
-    return Measurement(worst.value / math.exp(2 * worst.bound), worst.standard_error / math.exp(2 * worst.bound))
-
-
-def _terminated(frame):
-    rows = frame[frame.quantity == "terminated"]
-    found = lowest(rows.value - (1 - FAILURE), rows.standard_error)
-    return found and Measurement(1 - FAILURE + found.value, found.standard_error, weakest=found.weakest)
-
-
-def _measured_work(frame):
-    """ln of work over the least variance, where it is fewest standard errors above 0."""
-    rows = frame[frame.quantity == "equal work"]
-    return lowest(np.log(rows.value), rows.standard_error / rows.value)
+def _loose(found):
+    """The longest weights of all families but the needles."""
+    return found[(found.bound == found.bound.max()) & ~found.family.str.startswith(NEEDLE)]
 
 
 def _growth(frame):
@@ -245,43 +185,54 @@ that of a mean over uniform structures; colours as in (a). The source has no fig
 
 # fmt: off
 CLAIMS = [
-    Claim("Theorem 3.1", THEOREM, "bound", "<", 0.0, _theorem,
+    Claim("Theorem 3.1", THEOREM, "bound", "<", 0.0,
+        select(quantity=MAP)
+        .number(lambda found: np.log(found.value) - 2 * found.bound, lambda f: f.standard_error / f.value)
+        .lowest(sign=-1.0),
         "coupling from the past takes at most exp(2BR) steps on average (ln of the mean less 2BR, fewest standard "
         "errors below 0)", scale=0.1),
-    Claim("exact samples", THEOREM, "identity", "=", 0.0, _off("potential", "blind potential"),
+    Claim("exact samples", THEOREM, "identity", "=", 0.0,
+        select(quantity=["potential", "blind potential"]).furthest(),
         "its samples have the distribution p(y|x, theta) (mean log-potential less the exact one in nats, most "
         "standard errors off)", scale=0.5),
-    Claim("mean time", OWN, "identity", "=", 1.0, _identity(MAP, _expected),
+    Claim("mean time", OWN, "identity", "=", 1.0,
+        select(quantity=MAP).over(select(quantity="expected steps"), "family", "bound").furthest(1.0),
         "the mean time is |Y| exp(max E) / Z, that of rejection sampling (mean over it, most standard errors off)",
         scale=0.5),
     Claim("mean time without a MAP", OWN, "identity", "=", 1.0,
-        _identity(RADIUS, lambda frame, row: math.exp(2 * row.bound)),
+        select(quantity=RADIUS).per(lambda found: np.exp(2 * found.bound)).furthest(1.0),
         "with the bound 2BR alone the mean time is exp(2BR) (mean over it, most standard errors off)", scale=0.5),
-    Claim("how loose Theorem 3.1 is", OWN, "comparison", "<", 0.1, _loose,
+    Claim("how loose Theorem 3.1 is", OWN, "comparison", "<", 0.1,
+        select(quantity=MAP).then(_loose).per(lambda found: np.exp(2 * found.bound)).largest(weakest=False),
         "where the weights are longest, exp(2BR) is more than 10 times the mean time (mean over bound, the largest "
         "of all spaces but the needles)"),
-    Claim("termination", "Vembu et al. 3", "bound", ">", 1 - FAILURE, _terminated,
+    Claim("termination", "Vembu et al. 3", "bound", ">", 1 - FAILURE,
+        select(quantity="terminated").lowest(1 - FAILURE),
         "ln(1/delta) times the mean time suffice with probability 1 - delta (least share of runs, delta = 0.1)",
         scale=0.15),
-    Claim("Theorem B.2", MIXING, "bound", "<", 1.0, _most("mixing time", "Theorem B.2"),
+    Claim("Theorem B.2", MIXING, "bound", "<", 1.0, _ratios("mixing time", "Theorem B.2").largest(1e-9),
         "the mixing time is at most ceil(ln(1/epsilon) / ln(1 / (1 - exp(-2BR)))) (largest ratio of exact time and "
         "bound)", scale=0.01),
-    Claim("mixing time by the span", OWN, "bound", "<", 1.0, _most("mixing time", "span"),
+    Claim("mixing time by the span", OWN, "bound", "<", 1.0, _ratios("mixing time", "span").largest(1e-9),
         "the span of the log-potentials does for 2BR (largest ratio of exact time and bound)", scale=0.01),
-    Claim("coupling lemma", "Vembu et al. Lemma B.1", "bound", "<", 1.0, _most("distance", "not coupled"),
+    Claim("coupling lemma", "Vembu et al. Lemma B.1", "bound", "<", 1.0,
+        _ratios("distance", "not coupled").largest(1e-9),
         "the distance after t steps is at most the probability that the chains have not met (largest ratio)",
         scale=0.01),
     Claim("gap", OWN, "identity", "=", 0.0,
-        lambda frame: Measurement(frame[frame.quantity == "gap"].value.abs().max(), error=1e-9),
+        select(quantity="gap").number(lambda found: found.value.abs()).largest(1e-9),
         "the spectral gap is the probability that all states accept a step, so no coupling is faster (largest "
         "difference)", scale=1e-3),
-    Claim("how loose Theorem B.2 is", OWN, "comparison", "<", 0.1, _most("mixing time", "Theorem B.2", "min"),
+    Claim("how loose Theorem B.2 is", OWN, "comparison", "<", 0.1, _ratios("mixing time", "Theorem B.2").least(1e-9),
         "somewhere the exact mixing time is less than a tenth of the bound (least ratio)"),
     Claim("uniform averages", OWN, "bound", ">", 1.0,
-        lambda frame: Measurement(frame[frame.quantity == "least work"].value.min(), error=1e-6),
+        select(quantity="least work").least(1e-6),
         "a telescoping product with META never takes fewer uniform structures than their plain average does, "
         "whatever the schedule (least ratio of variance times structures, exact)", scale=0.01),
-    Claim("uniform averages, measured", OWN, "bound", ">", 0.0, _measured_work,
+    Claim("uniform averages, measured", OWN, "bound", ">", 0.0,
+        select(quantity="equal work")
+        .number(lambda found: np.log(found.value), lambda found: found.standard_error / found.value)
+        .lowest(),
         "as measured on equal steps: squared error times structures over the relative variance of a uniform "
         "structure (ln, fewest standard errors above 0)", scale=0.8),
     Claim("time of exact samples", OWN, "comparison", ">", 0.3, _growth,

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.measuring import furthest, lowest
+from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
+from thesis_cli.reproduction.measuring import lowest, select
 from thesis_cli.structured.gradients import hoeffding_probability, sampled_gradients
 from thesis_cli.structured.meta import Coupled
 from thesis_cli.studies.structured.families import FAMILIES, family, weights_of_length
@@ -63,9 +63,7 @@ def plot(frame):
             ax.plot(line["at"], line.value, style, color=colour, label=name if style == "-" else None)
     grid = np.linspace(1.2, 4, 50)
     ax.plot(grid, 2 * np.exp(-(grid**2) / 2), "k--", label="Hoeffding's bound")
-    ax.set_yscale("log")
-    ax.set_xlim(0, 5.2)
-    ax.set_ylim(1e-5, 2)
+    ax.set(yscale="log", xlim=(0, 5.2), ylim=(1e-5, 2))
     ax.legend(loc="upper right")
     label(ax, r"deviation $\epsilon$, in units of $R G / \sqrt{S}$", "probability of that or more")
     return figure
@@ -73,20 +71,9 @@ def plot(frame):
 
 def _hoeffding(frame):
     """Probability less bound, where it is fewest standard errors below 0."""
-    rows = frame[(frame.quantity == "exceeded") & (2 * np.exp(-(frame["at"] ** 2) / 2) < 1)]
-    bounds = np.array([hoeffding_probability(2.0, unit, 1) for unit in rows["at"]])
-    return lowest(rows.value - bounds, rows.standard_error, sign=-1.0)
-
-
-def _width(frame):
-    """How many times as many samples 2 R G takes as the width, where that is least."""
-    return Measurement((1 / frame[frame.quantity == "width"].value ** 2).min(), error=1e-9)
-
-
-def _unbiased(frame):
-    rows = frame[frame.quantity == "gradient"]
-    found = furthest(rows.value, rows.standard_error)
-    return Measurement(found.value, found.standard_error, weakest=found.weakest)
+    found = select("2 * exp(-at * at / 2) < 1", quantity="exceeded")(frame)
+    bounds = np.array([hoeffding_probability(2.0, unit, 1) for unit in found["at"]])
+    return lowest(found.value - bounds, found.standard_error, sign=-1.0)
 
 
 CAPTION = """\
@@ -100,10 +87,12 @@ CLAIMS = [
     Claim("Hoeffding", "Vembu et al. 2.3", "bound", "<", 0.0, _hoeffding,
         "P(|<gradient - d, z>| >= e) <= 2 exp(-e^2 S / (2 R^2 G^2)) (probability less bound, fewest standard "
         "errors below 0)"),
-    Claim("gradient", "Vembu et al. 1, 2.3", "identity", "=", 0.0, _unbiased,
+    Claim("gradient", "Vembu et al. 1, 2.3", "identity", "=", 0.0,
+        select(quantity="gradient").furthest(),
         "the gradient of ln Z is the mean of the features, which samples estimate (estimate by coupling from the "
         "past less the exact gradient, most standard errors off)", scale=0.05),
-    Claim("Hoeffding by the width", "this project", "bound", ">", 1.0, _width,
+    Claim("Hoeffding by the width", "this project", "bound", ">", 1.0,
+        select(quantity="width").number(lambda found: 1 / found.value**2).least(1e-9),
         "the largest difference of <phi(y), z>, by two MAP problems, in the place of 2 R G takes fewer samples "
         "(least ratio)", scale=1e-3),
 ]

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.measuring import furthest, lowest
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
+from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
+from thesis_cli.reproduction.measuring import furthest, lowest, measure, select
 from thesis_cli.structured.catalogue import space as space_named
 from thesis_cli.structured.ranges import map_range
 from thesis_cli.studies.structured import bound_errors as ways
@@ -85,39 +85,27 @@ def run(seed, part, space, features, elements, span, calls, runs, epsilons, leng
     return pd.DataFrame(rows).assign(**task).reindex(columns=COLUMNS)
 
 
-def _rows(frame, part="errors", **where):
-    found = frame[frame.part == part]
-    for column, value in where.items():
-        found = found[found[column] == value]
-    return found
-
-
 def _starts(frame, start, part="errors"):
-    return frame[(frame.part == part) & frame.method.str.startswith(start)]
+    found = select(part=part)(frame)
+    return found[found.method.str.startswith(start)]
 
 
-STYLES = {
-    ways.UNIFORM: (COLOURS[2], "o"),
-    ways.DRAWN: (COLOURS[3], "s"),
-    ways.COUPLED: (COLOURS[4], "^"),
-}
+STYLES = {ways.UNIFORM: (COLOURS[2], "o"), ways.DRAWN: (COLOURS[3], "s"), ways.COUPLED: (COLOURS[4], "^")}
 NUMBERS = np.geomspace(10, 1e6, 60)
 
 
 def plot(frame):
     figure, axes = panels(4, 3, height=2.1)
-    errors = _rows(frame)
+    errors = frame[frame.part == "errors"]
     spans = sorted(errors.span.unique())
     shown = errors[errors.span == spans[len(spans) // 2]]
     for ax, ((space, features), rows) in zip(axes.flat, shown.groupby(["space", "features"], sort=False), strict=False):
         _curves(ax, rows)
         title = f"{space}, {features}, d = {rows.elements.iloc[0]:.0f}"
         label(ax, "calls or structures", r"error of ln $Z$, nats", title)
-    handles, names = axes.flat[0].get_legend_handles_labels()
     _sizes(axes[3, 0], axes[3, 1], frame)
     _efficiency(axes[3, 2], errors)
-    figure.legend(handles, names, loc="outside lower center", ncol=3)
-    return figure
+    return legend_below(figure, axes[0, 0], 3)
 
 
 def _curves(ax, rows):
@@ -133,9 +121,7 @@ def _curves(ax, rows):
         ax.plot(found.calls, found.rms, marker, color=colour, label=method, markersize=4)
     cut = rows[rows.method.str.startswith(ways.CUT)]
     ax.plot(cut.calls, cut.rms, "x", color=COLOURS[5], label="product, META chains of 1, 10, 100", markersize=4)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.set_ylim(8e-4, 15)
+    ax.set(xscale="log", yscale="log", ylim=(8e-4, 15))
 
 
 def _sizes(left, right, frame):
@@ -181,12 +167,11 @@ def _tight(frame):
     return (frame.space == "hypercube") & (frame.features == "linear")
 
 
-def _on_its_side(start, sign):
-    def measure(frame):
-        found = frame[frame.method.str.startswith(start) & ~(_tight(frame) & (start == ways.UPPER))]
-        return lowest(found.bias, found.standard_error, sign)
-
-    return measure
+@measure
+def _on_its_side(frame, start, sign):
+    found = _starts(frame, start, ["errors", "sizes"])
+    found = found if start == ways.LOWER else found[~_tight(found)]
+    return lowest(found.bias, found.standard_error, sign)
 
 
 def _product(frame):
@@ -195,36 +180,28 @@ def _product(frame):
 
 
 def _unbiased(frame):
-    found = _rows(frame, method=ways.EVERY, epsilon=frame.epsilon.max())
-    return furthest(found.bias, found.standard_error)
+    found = select(part="errors", method=ways.EVERY, epsilon=frame.epsilon.max())
+    return found.number("bias", "standard_error").furthest()(frame)
 
 
-def _promise(*methods, widest=False):
-    """Share of all runs of some methods that keep the promise; at the largest span alone if `widest`."""
-
-    def measure(frame):
-        found = frame[frame.method.isin(methods) & frame.within.notna()]
-        found = found[found.span == found.span.max()] if widest else found
-        if found.empty:
-            return None
-        runs = found.runs.sum()
-        share = (found.within * found.runs).sum() / runs
-        return Measurement(share, max(share * (1 - share), 1 / runs) ** 0.5 / runs**0.5)
-
-    return measure
+@measure
+def _share_within(frame, *methods, widest=False):
+    """Share of all runs of some methods that keep the guarantee; at the largest span alone if `widest`."""
+    found = select("within == within", method=list(methods))(frame)
+    found = found[found.span == found.span.max()] if widest else found
+    if found.empty:
+        return None
+    runs = found.runs.sum()
+    share = (found.within * found.runs).sum() / runs
+    return share, max(share * (1 - share), 1 / runs) ** 0.5 / runs**0.5
 
 
-def _ratio(above, below):
+@measure
+def _ratio(frame, above, below):
     """Mean over spaces and spans of the ln of a method's calls x squared error over another's."""
-
-    def measure(frame):
-        errors = _rows(frame)
-        logs = np.concatenate(
-            [np.log(_work(part, above)) - np.log(_work(part, below)) for _, part in errors.groupby("span")]
-        )
-        return Measurement(logs.mean(), logs.std(ddof=1) / len(logs) ** 0.5) if len(logs) > 1 else None
-
-    return measure
+    spans = frame[frame.part == "errors"].groupby("span")
+    logs = np.concatenate([np.log(_work(part, above)) - np.log(_work(part, below)) for _, part in spans])
+    return (logs.mean(), logs.std(ddof=1) / len(logs) ** 0.5) if len(logs) > 1 else None
 
 
 def _gap(frame):
@@ -232,38 +209,33 @@ def _gap(frame):
     found = _starts(frame, ways.UPPER)
     found = found[found.space.isin(["permutations", "cycles", "cycle-sets", "partitions"])]
     best = found.loc[found.groupby(["space", "features", "span"]).bias.idxmin()]
-    return lowest(best.bias - 0.3, best.standard_error) if len(best) else None
+    return lowest(best.bias - 0.3, best.standard_error)
 
 
-def _tighter(*cases):
+@measure
+def _tighter(frame, *cases):
     """The worse upper bounds less the better ones, means over spans; the space that is fewest
     standard errors above 0.
     """
-
-    def measure(frame):
-        found, means, errors = _rows(frame), [], []
-        for space, better, worse in cases:
-            two = [found[(found.space == space) & (found.method == ways.UPPER + name)] for name in (worse, better)]
-            rows = two[0].merge(two[1], on=["features", "span"], suffixes=("", "_better"))
-            means.append((rows.bias - rows.bias_better).mean())
-            errors.append(np.hypot(rows.standard_error, rows.standard_error_better).max() / len(rows) ** 0.5)
-        return lowest(means, errors)
-
-    return measure
+    means, errors = [], []
+    for space, better, worse in cases:
+        bounds = [
+            select(part="errors", space=space, method=ways.UPPER + name).number("bias", "standard_error")
+            for name in (worse, better)
+        ]
+        found = bounds[0].less(bounds[1], "features", "span")(frame)
+        means.append(found.value.mean())
+        errors.append(found.standard_error.max() / len(found) ** 0.5)
+    return lowest(means, errors)
 
 
 def _least_needed(above, below):
     """Least ratio of the work that two ways need, over all sizes."""
-
-    def measure(frame):
-        sizes = frame[frame.part == "sizes"]
-        tables = [sizes[sizes.method == NEEDED + n].set_index(["space", "elements"]).calls for n in (above, below)]
-        return Measurement((tables[0] / tables[1]).min(), error=1e-6) if len(tables[0]) else None
-
-    return measure
+    work = [select(part="sizes", method=NEEDED + name).number("calls") for name in (above, below)]
+    return work[0].over(work[1], "space", "elements").least(1e-6)
 
 
-OWN, PROMISE = "this project", "Vembu et al. Definition 2.1"
+OWN, GUARANTEE = "this project", "Vembu et al. Definition 2.1"
 LN = "(mean over spaces and spans of the ln of calls x squared error, over the other's)"
 
 CAPTION = """\
@@ -288,15 +260,15 @@ CLAIMS = [
         "for independent bits the upper bound is ln Z (difference, most standard errors from 0)", scale=0.3),
     Claim("every structure", "Thesis eq. 2.1", "identity", "=", 0.0, _unbiased,
         "the mean maximum under noise on every structure is ln Z (difference, most standard errors from 0)", scale=0.1),
-    Claim("perturbations for the promise", PROMISE, "bound", ">", 0.75, _promise(ways.EVERY),
+    Claim("perturbations for the promise", GUARANTEE, "bound", ">", 0.75, _share_within(ways.EVERY),
         "(pi^2/6) / (ln(1 + epsilon)^2 / 4) perturbations of all structures give Z within a factor of 1 +- epsilon "
         "with probability 3/4, whatever the space and its size"),
     Claim("product with exact samples", f"Vembu et al. {TWENTY_FIVE}", "bound", ">", 0.75,
-        _promise(ways.DRAWN, ways.COUPLED),
+        _share_within(ways.DRAWN, ways.COUPLED),
         "a product with exact samples gives Z within a factor of 1 +- epsilon with probability 3/4, also with far "
         "fewer samples than the theorem's, by the sharp variance bound (share of runs, draws and META)"),
     Claim("chains that are cut", "Vembu et al. Theorem A.1", "comparison", "<", 0.75,
-        _promise(f"{ways.CUT}1", widest=True),
+        _share_within(f"{ways.CUT}1", widest=True),
         "chains must be long enough: with one step, products miss the promise at the widest span (share of runs "
         "within a factor of 1 +- 1/2)"),
     Claim("META beside an average", OWN, "comparison", ">", 0.0, _ratio(ways.COUPLED, ways.UNIFORM),

@@ -3,11 +3,10 @@
 import math
 
 import numpy as np
-import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Tolerance
-from thesis_cli.reproduction.measuring import lowest
+from thesis_cli.reproduction.experiment import Claim, Experiment, Tolerance
+from thesis_cli.reproduction.measuring import labelled, select
 from thesis_cli.structured import schedules
 from thesis_cli.structured.catalogue import space
 from thesis_cli.structured.ranges import map_range
@@ -26,7 +25,7 @@ ERROR = 0.5
 SMALL_ERROR = 0.1
 LEVELS = np.arange(0, 101, 2) / 100
 SIZES = 5, 10, 20, 40, 80
-COLUMNS = ["part", "family", "direction", "method", "bound", "p", "quantity", "at", "value", "standard_error"]
+COLUMNS = ["family", "direction", "method", "bound", "p", "quantity", "at", "value", "standard_error"]
 
 
 def tasks(settings):
@@ -54,9 +53,7 @@ def run(seed, part, family, method, bound, runs):
     uniform averages.
     """
     rows = PARTS[part](family, method, bound, runs, np.random.default_rng(seed))
-    frame = pd.DataFrame(rows, columns=COLUMNS[1:])
-    frame.insert(0, "part", part)
-    return frame
+    return labelled(rows, COLUMNS, part=part)
 
 
 def _ratios(name, direction, bound, runs, rng):
@@ -140,8 +137,7 @@ def _plot_errors(ax, rows):
         for at, (_, line) in enumerate(part.groupby("family")):
             ax.plot(line.value / ERROR, line["at"], color=colour, linewidth=0.8, label=None if at else name)
     ax.plot([1], [0.75], "kx", markersize=6, label="promised")
-    ax.set_xscale("log")
-    ax.set_xlim(1e-7, 3)
+    ax.set(xscale="log", xlim=(1e-7, 3))
     ax.legend(loc="upper left")
     label(ax, r"error of $Z$ over $\varepsilon$", "share of runs", r"(c) errors, $\varepsilon$ = 0.5")
 
@@ -152,8 +148,7 @@ def _plot_runs(ax, rows):
         if method in table.index:
             part = table.loc[method]
             ax.plot(part.samples, part["root mean square"] / ERROR, marker, color=colour, label=name)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")
     ax.legend(loc="lower left")
     label(ax, "samples of a run", r"root mean square error over $\varepsilon$", "(d) the same runs")
 
@@ -162,46 +157,24 @@ def _plot_needed(ax, rows):
     for colour, (method, part) in zip(COLOURS, rows.groupby("method", sort=False), strict=False):
         ax.plot(part.bound, part.value, "o-", color=colour, label=method)
     ax.set_xscale("log", base=2)
-    ax.set_yscale("log")
-    ax.set_ylim(top=1e12)
+    ax.set(yscale="log", ylim=(None, 1e12))
     ax.legend(loc="upper left", ncols=2)
     label(ax, r"$R\|\theta\|$, nats", "samples", r"(b) samples for $\varepsilon$ = 0.1, rankings")
 
 
-def _worst(quantity, method, which):
-    def measure(frame):
-        rows = frame[(frame.quantity == quantity) & (frame.method == method)]
-        return Measurement(getattr(rows.value, which)(), error=1e-9)
-
-    return measure
+def _numbers(quantity, method):
+    return select(quantity=quantity, method=method)
 
 
 def _coverage(*methods):
     """Share of estimates within the factor, where it is fewest standard errors above 3/4."""
-
-    def measure(frame):
-        rows = frame[(frame.quantity == "covered") & frame.method.isin(methods)]
-        found = lowest(rows.value - 0.75, rows.standard_error)
-        return found and Measurement(0.75 + found.value, found.standard_error, weakest=found.weakest)
-
-    return measure
+    return select(quantity="covered", method=list(methods)).lowest(0.75)
 
 
 def _fold(first, second):
-    """How many times as many samples one method takes as another, R |theta| = 8."""
-
-    def measure(frame):
-        counts = frame[(frame.part == "needed") & (frame.bound == 8)].set_index("method").value
-        return Measurement(counts[first] / counts[second], error=1e-9)
-
-    return measure
-
-
-def _sizes_ratio(frame):
-    rows = frame[frame.part == "sizes"].set_index("at")
-    first, last = rows.loc[min(SIZES)], rows.loc[max(SIZES)]
-    value = last.value / first.value
-    return Measurement(value, value * math.hypot(*(row.standard_error / row.value for row in (first, last))))
+    """Samples of one method over those of another, R |theta| = 8."""
+    counts = select(part="needed", bound=8)
+    return counts.where(method=first).over(counts.where(method=second)).number("value").read(1e-9)
 
 
 OWN, SECTION = "this project", "Vembu et al. 2.2"
@@ -219,170 +192,71 @@ Samples are exact, by the algorithm of each space; for Theorem A.1 they are as f
 (d) Errors of the same runs beside their samples. The source has no figures."""
 
 
-def _schedule_claims():
-    text = "exp(-1/p) <= f_i <= exp(1/p) (largest |ln f_i|, in units of 1/p, p = 3 to 20"
-    lemma = "Lemma 2.4 bounds the ratios (least distance of a ratio from the bounds"
-    for method, name in ((FORMULA, "l = p ceil(R |theta|)"), (WRITTEN, "as it is written out")):
-        words = f"; schedule: {name})"
-        yield Claim(
-            f"f_i, {method}", SECTION, "bound", "<", 1.0, _worst("reach", method, "max"), text + words, finding=SCHEDULE
-        )
-        yield Claim(
-            f"Lemma 2.4, {method}",
-            "Vembu et al. Lemma 2.4",
-            "bound",
-            ">",
-            0.0,
-            _worst("Lemma 2.4", method, "min"),
-            lemma + words,
-            finding=SCHEDULE,
-        )
-        yield Claim(
-            f"Proposition 2.3, {method}",
-            "Vembu et al. Proposition 2.3",
-            "bound",
-            "<",
-            1.0,
-            _worst("Proposition 2.3", method, "max"),
-            f"the relative variance of f_i is at most exp(2/p) (largest share of the bound{words}",
-            finding=SCHEDULE,
-        )
-    yield Claim(
-        "schedule ends at 1",
-        SECTION,
-        "bound",
-        "<",
-        1.0,
-        _worst("largest beta", FORMULA, "max"),
-        "the schedule beta_j = j / q, j < l = p ceil(R |theta|), rises to 1 (its largest beta)",
-        finding=SCHEDULE,
-    )
-    yield Claim(
-        "f_i, corrected",
-        OWN,
-        "bound",
-        "<",
-        1.0,
-        _worst("reach", CORRECTED, "max"),
-        text + "; schedule with l = ceil(q), beta_j = min(1, j / q))",
-        scale=1e-3,
-    )
-    yield Claim(
-        "Lemma 2.4, corrected",
-        "Vembu et al. Lemma 2.4",
-        "bound",
-        ">",
-        0.0,
-        _worst("Lemma 2.4", CORRECTED, "min"),
-        lemma + "; corrected schedule)",
-    )
-
-
-def _variance_claims():
-    yield Claim(
-        "Proposition 2.3",
-        "Vembu et al. Proposition 2.3",
-        "bound",
-        "<",
-        1.0,
-        _worst("Proposition 2.3", CORRECTED, "max"),
-        "the relative variance of f_i is at most exp(2/p) (largest share of the bound; corrected schedule)",
-    )
-    yield Claim(
-        "sharper variance",
-        OWN,
-        "bound",
-        "<",
-        1.0,
-        _worst("sinh", CORRECTED, "max"),
-        "the relative variance of f_i is at most sinh(1/p)^2 (largest share of the bound; corrected schedule)",
-        scale=0.01,
-    )
-    yield Claim(
-        "sharper variance is tight",
-        OWN,
-        "comparison",
-        ">",
-        0.99,
-        _worst("sinh", CORRECTED, "max"),
-        "no constant better than sinh(1/p)^2 holds for all spaces (largest share of it)",
-    )
-    yield Claim(
-        "samples by sinh",
-        OWN,
-        "comparison",
-        ">",
-        16.0,
-        _fold("Theorem 2.5", "sharper variance"),
-        "with the same use of Chebyshev's inequality sinh(1/3)^2 takes more than 16 times fewer samples than "
-        "exp(2/3) (R |theta| = 8, epsilon = 0.1)",
-    )
-    yield Claim(
-        "samples of Theorem 2.5",
-        OWN,
-        "comparison",
-        ">",
-        1000.0,
-        _fold("Theorem 2.5", "span"),
-        "Theorem 2.5 asks for more than 1,000 times the samples that its guarantee needs by the span of "
-        "log-potentials, all of epsilon and the sharper variance (R |theta| = 8, epsilon = 0.1)",
-    )
-    yield Claim(
-        "uniform averages and |Y|",
-        SECTION,
-        "comparison",
-        ">",
-        1.0,
-        _sizes_ratio,
-        "a bound for averages over uniform samples is not useful because it depends on |Y| (samples that 2^80 "
-        "structures need over those that 2^5 need, R |theta| = 4)",
-        finding=HOEFFDING,
-    )
-
-
-def _sampling_claims():
-    for id, methods, words in (
-        ("Theorem 2.5", [CORRECTED], "65 l exp(2/p) / epsilon^2 samples, corrected schedule"),
-        ("Theorem 2.5, printed schedules", [FORMULA, WRITTEN], "the same on the printed schedules"),
-        ("Theorem A.1", [TRUNCATED], "truncated chains of the length of Theorem B.2"),
-        ("Theorem A.1, worst samples", [CONTAMINATED], "samples at exactly the distance that is allowed"),
-    ):
-        yield Claim(
-            id,
-            f"Vembu et al. {id.split(',')[0]}",
-            "bound",
-            ">",
-            0.75,
-            _coverage(*methods),
-            f"an estimate is within a factor of 1 +- epsilon with probability 3/4 (share of runs; {words})",
-        )
-    yield Claim(
-        "sharper plans",
-        OWN,
-        "bound",
-        ">",
-        0.75,
-        _coverage(*(name for name in PLANS if name.startswith("sharper"))),
-        "with the samples of the sharper bounds it still is (share of runs; exact, META and truncated samples)",
-    )
-    yield Claim(
-        "adaptive plans",
-        OWN,
-        "comparison",
-        ">",
-        0.75,
-        _coverage(*(name for name in PLANS if name.startswith("adaptive"))),
-        "with samples by variances of pilot samples it is as well, although nothing proves it (share of runs)",
-    )
-
-
+REACH = "exp(-1/p) <= f_i <= exp(1/p) (largest |ln f_i|, in units of 1/p, p = 3 to 20"
+LEMMA = "Lemma 2.4 bounds the ratios (least distance of a ratio from the bounds"
+SHARPER, ADAPTIVE = ([name for name in PLANS if name.startswith(start)] for start in ("sharper", "adaptive"))
 METHODS = [
     *([method, 2.1] for method in (CORRECTED, CONTAMINATED, *PLANS)),
     [TRUNCATED, 1.0],
     *([method, 2.1] for method in (FORMULA, WRITTEN)),
 ]
 
-CLAIMS = [*_schedule_claims(), *_variance_claims(), *_sampling_claims()]
+# fmt: off
+CLAIMS = [
+    *(
+        claim
+        for method, schedule in ((FORMULA, "l = p ceil(R |theta|)"), (WRITTEN, "as it is written out"))
+        for claim in (
+            Claim(f"f_i, {method}", SECTION, "bound", "<", 1.0, _numbers("reach", method).largest(1e-9),
+                f"{REACH}; schedule: {schedule})", finding=SCHEDULE),
+            Claim(f"Lemma 2.4, {method}", "Vembu et al. Lemma 2.4", "bound", ">", 0.0,
+                _numbers("Lemma 2.4", method).least(1e-9), f"{LEMMA}; schedule: {schedule})", finding=SCHEDULE),
+            Claim(f"Proposition 2.3, {method}", "Vembu et al. Proposition 2.3", "bound", "<", 1.0,
+                _numbers("Proposition 2.3", method).largest(1e-9),
+                f"the relative variance of f_i is at most exp(2/p) (largest share of the bound; schedule: {schedule})",
+                finding=SCHEDULE),
+        )
+    ),
+    Claim("schedule ends at 1", SECTION, "bound", "<", 1.0, _numbers("largest beta", FORMULA).largest(1e-9),
+        "the schedule beta_j = j / q, j < l = p ceil(R |theta|), rises to 1 (its largest beta)", finding=SCHEDULE),
+    Claim("f_i, corrected", OWN, "bound", "<", 1.0, _numbers("reach", CORRECTED).largest(1e-9),
+        f"{REACH}; schedule with l = ceil(q), beta_j = min(1, j / q))", scale=1e-3),
+    Claim("Lemma 2.4, corrected", "Vembu et al. Lemma 2.4", "bound", ">", 0.0,
+        _numbers("Lemma 2.4", CORRECTED).least(1e-9), f"{LEMMA}; corrected schedule)"),
+    Claim("Proposition 2.3", "Vembu et al. Proposition 2.3", "bound", "<", 1.0,
+        _numbers("Proposition 2.3", CORRECTED).largest(1e-9),
+        "the relative variance of f_i is at most exp(2/p) (largest share of the bound; corrected schedule)"),
+    Claim("sharper variance", OWN, "bound", "<", 1.0, _numbers("sinh", CORRECTED).largest(1e-9),
+        "the relative variance of f_i is at most sinh(1/p)^2 (largest share of the bound; corrected schedule)",
+        scale=0.01),
+    Claim("sharper variance is tight", OWN, "comparison", ">", 0.99, _numbers("sinh", CORRECTED).largest(1e-9),
+        "no constant better than sinh(1/p)^2 holds for all spaces (largest share of it)"),
+    Claim("samples by sinh", OWN, "comparison", ">", 16.0, _fold("Theorem 2.5", "sharper variance"),
+        "with the same use of Chebyshev's inequality sinh(1/3)^2 takes more than 16 times fewer samples than "
+        "exp(2/3) (R |theta| = 8, epsilon = 0.1)"),
+    Claim("samples of Theorem 2.5", OWN, "comparison", ">", 1000.0, _fold("Theorem 2.5", "span"),
+        "Theorem 2.5 asks for more than 1,000 times the samples that its guarantee needs by the span of "
+        "log-potentials, all of epsilon and the sharper variance (R |theta| = 8, epsilon = 0.1)"),
+    Claim("uniform averages and |Y|", SECTION, "comparison", ">", 1.0,
+        select(part="sizes", at=max(SIZES)).over(select(part="sizes", at=min(SIZES))).read(),
+        "a bound for averages over uniform samples is not useful because it depends on |Y| (samples that 2^80 "
+        "structures need over those that 2^5 need, R |theta| = 4)", finding=HOEFFDING),
+    *(
+        Claim(id, f"Vembu et al. {id.split(',')[0]}", "bound", ">", 0.75, _coverage(*methods),
+            f"an estimate is within a factor of 1 +- epsilon with probability 3/4 (share of runs; {words})")
+        for id, methods, words in (
+            ("Theorem 2.5", [CORRECTED], "65 l exp(2/p) / epsilon^2 samples, corrected schedule"),
+            ("Theorem 2.5, printed schedules", [FORMULA, WRITTEN], "the same on the printed schedules"),
+            ("Theorem A.1", [TRUNCATED], "truncated chains of the length of Theorem B.2"),
+            ("Theorem A.1, worst samples", [CONTAMINATED], "samples at exactly the distance that is allowed"),
+        )
+    ),
+    Claim("sharper plans", OWN, "bound", ">", 0.75, _coverage(*SHARPER),
+        "with the samples of the sharper bounds it still is (share of runs; exact, META and truncated samples)"),
+    Claim("adaptive plans", OWN, "comparison", ">", 0.75, _coverage(*ADAPTIVE),
+        "with samples by variances of pilot samples it is as well, although nothing proves it (share of runs)"),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="structured-schedule",

@@ -5,6 +5,7 @@ import pandas as pd
 
 from thesis_cli.base.figures import COLOURS, label, panels
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement, Tolerance
+from thesis_cli.reproduction.measuring import measure, select
 from thesis_cli.structured.catalogue import names, space
 from thesis_cli.structured.pairs import bit_rows
 from thesis_cli.studies.structured import brute_force, hamiltonian, subtree_formulas
@@ -103,10 +104,10 @@ def _trees(rng, nodes, size):
 
 def _graphs(rng, vertices, size):
     pairs = vertices * (vertices - 1) // 2
-    every = vertices <= LISTED
-    edges = (
-        bit_rows(np.arange(2**pairs), pairs).astype(float) if every else hamiltonian.random_graphs(size, vertices, rng)
-    )
+    if vertices <= LISTED:
+        edges = bit_rows(np.arange(2**pairs), pairs).astype(float)
+    else:
+        edges = hamiltonian.random_graphs(size, vertices, rng)
     found = hamiltonian.decisions(edges, vertices)
     yes = found.hamiltonian
     for name, ratio in (("once", found.once), ("twice", found.twice)):
@@ -137,10 +138,8 @@ def plot(frame):
     _plot_samplers(axes[0, 0], _pick(frame, "samplers", "statistic"))
     styles = {"printed, anywhere": "o", "printed, leaves": "s", "corrected": "^"}
     for (name, marker), colour in zip(styles.items(), COLOURS[1:], strict=False):
-        both = _pick(frame, "trees", "share right", name).assign(
-            right=lambda rows, name=name: rows.value * _pick(frame, "trees", "prefixes", name).value.to_numpy(),
-            prefixes=lambda _, name=name: _pick(frame, "trees", "prefixes", name).value.to_numpy(),
-        )
+        right, many = (_pick(frame, "trees", quantity, name) for quantity in ("share right", "prefixes"))
+        both = right.assign(prefixes=many.value.to_numpy(), right=lambda f: f.value * f.prefixes)
         sums = both.groupby("elements")[["right", "prefixes"]].sum()
         axes[0, 1].plot(sums.index, sums.right / sums.prefixes, f"{marker}-", color=colour, label=name)
     label(axes[0, 1], "leaves of the prefix $T'$", "share of prefixes counted rightly", "(b) prefixes of subtrees")
@@ -177,101 +176,79 @@ def _plot_samplers(ax, rows):
     label(ax, r"$\chi^2$ / degrees of freedom", "", "(a) samplers")
 
 
-def _uniform(name):
-    def measure(frame):
-        rows = _pick(frame, "samplers", "statistic", name)
-        if not len(rows):
-            return None
-        return Measurement(float(rows.value.mean()), float((rows.standard_error**2).sum() ** 0.5 / len(rows)))
-
-    return measure
+def _largest(part, quantity, **case):
+    """The number furthest from 0."""
+    return select("value == value", part=part, quantity=quantity, **case).number("value").most_off(0.0, error=1e-12)
 
 
-def _largest(part, quantity, case=None, error=0.0):
-    def measure(frame):
-        rows = _pick(frame, part, quantity, case).value.dropna()
-        return Measurement(float(rows.iloc[rows.abs().argmax()]), error=error) if len(rows) else None
-
-    return measure
+def _wrong(case):
+    return select(part="graphs", quantity="share wrong", case=case).number("value").largest()
 
 
-def _share_right(*cases):
+@measure
+def _share_right(frame, *cases):
     """Share of prefixes with several leaves that a formula counts rightly, under its best reading."""
-
-    def measure(frame):
-        shares = []
-        for case in cases:
-            right, many = (_pick(frame, "trees", quantity, case) for quantity in ("share right", "prefixes"))
-            several = right.elements.to_numpy() > 1
-            counts = many.value.to_numpy()[several]
-            if not counts.sum():
-                return None
-            shares.append(float((right.value.to_numpy()[several] * counts).sum() / counts.sum()))
-        return Measurement(max(shares), error=1e-12)
-
-    return measure
-
-
-def _furthest_coins(frame):
-    rows = _pick(frame, "trees", "total variation")
-    if not len(rows):
-        return None
-    worst = rows.loc[rows.value.idxmax()]
-    return Measurement(float(worst.value), float(worst.standard_error))
+    several = select("elements > 1", part="trees")
+    shares = []
+    for case in cases:
+        right, many = (several.where(quantity=name, case=case)(frame).value for name in ("share right", "prefixes"))
+        if not many.sum():
+            return None
+        shares.append(np.average(right, weights=many))
+    return Measurement(max(shares), error=1e-12)
 
 
 SECTION, TWO = "Vembu et al. 4", "Vembu et al. 2.1"
-CHI = "(chi-square over its degrees of freedom)"
 WRONG = "(largest share of graphs that it decides wrongly)"
-FINDINGS = {
-    "equation": "Vembu et al. 4, equation 2",
-    "prefix": "Vembu et al. 4, subtrees with a prefix",
-    "coins": "Vembu et al. 4, coins of the sampler of subtrees",
-    "reduction": "Vembu et al. Theorem 2.1, edges counted twice",
-}
-
-
-def _sampler(id, source, statement):
-    return Claim(id, source, "identity", "=", 1.0, _uniform(id), f"{statement} {CHI}", scale=0.25)
-
+EXCESS = select(part="trees", quantity="largest excess over the nonempty subtrees").number("value")
 
 # fmt: off
 CLAIMS = [
-    Claim("sizes", "Vembu et al. 2.2", "identity", "=", 0.0, _largest("counts", "size over count, ln", error=1e-12),
+    Claim("sizes", "Vembu et al. 2.2", "identity", "=", 0.0, _largest("counts", "size over count, ln"),
         "|Y| is known in all applications: sizes of the spaces are those of a count by definition (ln of the "
         "ratio, furthest from 0)", scale=0.01),
-    Claim("number of cycles", TWO, "bound", "<", 1.0, _largest("counts", "size over |V|! |V|", error=1e-12),
+    Claim("number of cycles", TWO, "bound", "<", 1.0, _largest("counts", "size over |V|! |V|"),
         "the cycles over subsets of V are fewer than |V|! |V| (largest ratio, 3 to 12 vertices)"),
-    Claim("reduction", "Vembu et al. Theorem 2.1", "identity", "=", 0.0, _largest("graphs", "share wrong", "twice"),
+    Claim("reduction", "Vembu et al. Theorem 2.1", "identity", "=", 0.0,
+        _wrong("twice"),
         "G has a Hamiltonian cycle if and only if ln Z >= |V| ln(|V|! |V|), with psi over Sigma x Sigma and a "
-        f"symmetric adjacency matrix {WRONG}", finding=FINDINGS["reduction"], scale=0.01),
+        f"symmetric adjacency matrix {WRONG}", finding="Vembu et al. Theorem 2.1, edges counted twice", scale=0.01),
     Claim("reduction, edges once", "Vembu et al. Theorem 2.1", "identity", "=", 0.0,
-        _largest("graphs", "share wrong", "once"),
+        _wrong("once"),
         f"G has a Hamiltonian cycle if and only if ln Z >= |V| ln(|V|! |V|), with psi over unordered pairs {WRONG}",
         scale=0.01),
-    _sampler("hypercube", SECTION, "d unbiased coins are an exact uniform sample of the hypercube"),
-    _sampler("permutations", SECTION, "drawing positions without replacement is an exact uniform sample"),
-    _sampler("subtrees", SECTION, "subtrees sampled by counts of subtrees with a prefix are exactly uniform"),
-    _sampler("cycles", "Vembu et al. Corollary 2.2", "Hamiltonian cycles have an efficient uniform sampler"),
-    _sampler("cycle sets", "Vembu et al. Corollary 2.2", "cyclic permutations have an efficient uniform sampler"),
-    _sampler("partitions", "Vembu et al. 5", "equivalence relations have an efficient uniform sampler"),
+    *(
+        Claim(name, source, "identity", "=", 1.0, select(part="samplers", quantity="statistic", case=name).pooled(),
+            f"{statement} (chi-square over its degrees of freedom)", scale=0.25)
+        for name, source, statement in (
+            ("hypercube", SECTION, "d unbiased coins are an exact uniform sample of the hypercube"),
+            ("permutations", SECTION, "drawing positions without replacement is an exact uniform sample"),
+            ("subtrees", SECTION, "subtrees sampled by counts of subtrees with a prefix are exactly uniform"),
+            ("cycles", "Vembu et al. Corollary 2.2", "Hamiltonian cycles have an efficient uniform sampler"),
+            ("cycle sets", "Vembu et al. Corollary 2.2", "cyclic permutations have an efficient uniform sampler"),
+            ("partitions", "Vembu et al. 5", "equivalence relations have an efficient uniform sampler"),
+        )
+    ),
     Claim("equation 2", "Vembu et al. equation 2", "identity", "=", 0.0,
-        _largest("trees", "largest excess over the nonempty subtrees"),
+        EXCESS.largest(),
         "f(r) = 1 + prod f(c) is the number of subtrees rooted at r (largest excess over the nonempty subtrees)",
-        finding=FINDINGS["equation"], scale=0.5),
+        finding="Vembu et al. 4, equation 2", scale=0.5),
     Claim("equation 2, empty tree", "Vembu et al. equation 2", "identity", "=", 1.0,
-        _largest("trees", "largest excess over the nonempty subtrees"),
+        EXCESS.largest(),
         "f(r) = 1 + prod f(c) counts the subtrees rooted at r and the empty tree (largest excess over the nonempty "
         "subtrees)"),
     Claim("prefixes", SECTION, "identity", "=", 1.0, _share_right("printed, anywhere", "printed, leaves"),
         "prod f(v) - |L(T')| over the leaves v is the number of subtrees with T' as prefix (share of prefixes of "
-        "two leaves and more for which it is, under the better of two readings)", finding=FINDINGS["prefix"]),
+        "two leaves and more for which it is, under the better of two readings)",
+        finding="Vembu et al. 4, subtrees with a prefix"),
     Claim("prefixes, corrected", SECTION, "identity", "=", 1.0, _share_right("corrected"),
         "the number of subtrees with T' as prefix is the product of f(c) over the children c that hang off T' "
         "(share of prefixes of two leaves and more for which it is)"),
-    Claim("coins", SECTION, "identity", "=", 0.0, _furthest_coins,
+    Claim("coins", SECTION, "identity", "=", 0.0,
+        select(part="trees", quantity="total variation").largest(weakest=False),
         "coins of success probability f(u) / f(v) for node u below v give a uniform subtree (total variation from "
-        "it, largest mean over random trees of one size)", finding=FINDINGS["coins"], scale=0.05),
+        "it, largest mean over random trees of one size)",
+        finding="Vembu et al. 4, coins of the sampler of subtrees", scale=0.05),
 ]
 # fmt: on
 
@@ -286,16 +263,8 @@ EXPERIMENT = Experiment(
             "vertices": [4, 5, 8],
         },
         "paper": {
-            **{
-                "samples": 20000,
-                "repetitions": 40,
-                "nodes": 9,
-                "trees": 200,
-                "graphs": 200,
-                "items": 18,
-                "matrices": 25,
-            },
-            "vertices": [4, 5, 6, 7, 8, 9, 10, 11, 12],
+            **{"samples": 20000, "repetitions": 40, "nodes": 9, "trees": 200, "graphs": 200, "items": 18},
+            **{"matrices": 25, "vertices": [4, 5, 6, 7, 8, 9, 10, 11, 12]},
         },
     },
     tasks=tasks,

@@ -23,15 +23,12 @@ from thesis_cli.studies.synthesis.speedup_sizes import LENGTH_3
 from thesis_cli.studies.synthesis.timing import SHARES
 
 TITLE = "Seconds for each task by which shares of the tasks of $T = 3$ are solved"
-PROJECT = "this project"
 STAND_INS = {
     "deductive": "the deductive search, in the place of lambda^2,",
     "smt": "SMT, in the place of Sketch,",
     "beam": "Beam",
 }
 BASELINE = "Table 5.1, baseline"
-TODAY = {"dfs": "Table 5.1, guidance of today's searches"}
-MANY = Reading("many: a fifth or more", 0.0)
 MILLISECOND = 1e-3
 """Last printed digit of the baseline's seconds."""
 
@@ -60,161 +57,11 @@ def _changes(frame):
     return None if None in found else furthest(*(np.concatenate(numbers) for numbers in zip(*found, strict=True)))
 
 
-def _speedups():
-    for search in SOURCE:
-        for cell in TABLE_5_1[search]:
-            yield printed(
-                f"{cell.search}, {cell.share:.0%}",
-                "Thesis Table 5.1",
-                f"the network makes {cell.search} {cell.speedup:g} times as fast at T = 3 (log10 of the speedup until "
-                f"{cell.share:.0%} of the tasks are solved; the error counts the source's 500 tasks as if they varied "
-                "like those here)",
-                cell.speedup,
-                0.1,
-                measured(gains.gain_as_printed, search, cell.share, log10(cell.speedup)),
-            )
-    (beam,) = TABLE_5_1["beam"]
-    yield Claim(
-        "Beam, 20%",
-        "Thesis Table 5.1",
-        "published",
-        ">",
-        log10(beam.speedup),
-        measured(gains.gain_at_least, "beam", beam.share, log10(beam.speedup)),
-        "the decoder makes Beam more than 3.4 times as fast at T = 3 (log10 of the speedup until 20% of the tasks "
-        "are solved)",
-    )
-
-
-def _faster():
-    named = {search: TABLE_5_1[search][0].search for search in SOURCE} | STAND_INS
-    for search, name in named.items():
-        yield Claim(
-            f"{search}, faster",
-            "Thesis 5.5.1",
-            "comparison",
-            ">",
-            0.0,
-            measured(gains.mean_gain, search),
-            f"the network makes {name} faster at T = 3 (mean over tasks of the log10 of the speedup)",
-        )
-    dfs, add = SOURCE
-    yield Claim(
-        "an order of magnitude",
-        "Thesis 5.1",
-        "comparison",
-        ">",
-        1.0,
-        measured(gains.mean_faster, add, dfs),
-        "guiding a search by a network is an order of magnitude faster than standard techniques (Sort and add with "
-        "the network against DFS without; T = 3, mean over tasks of the log10 of the speedup)",
-        reading=TENFOLD,
-    )
-    yield Claim(
-        "an order of magnitude over Beam",
-        "Thesis 5.1",
-        "comparison",
-        ">",
-        1.0,
-        measured(gains.mean_slower, "beam", add),
-        "guiding a search by a network is orders of magnitude faster than an approach by recurrent networks (Sort "
-        "and add with the network against Beam with the decoder; T = 3, mean over tasks of the log10 of the ratio "
-        "of processor seconds here)",
-        finding="5.5.3, beam search",
-        reading=TENFOLD,
-    )
-    for search in SOURCE:
-        yield Claim(
-            f"{search}, tenfold",
-            "Thesis 5.7",
-            "comparison",
-            ">",
-            0.2,
-            measured(gains.gaining, search, 10.0),
-            "for many programs the network improves the runtime by 1 to 3 orders of magnitude (share of tasks of T "
-            f"= 3 that {named[search]} solves at least 10 times as fast)",
-            reading=MANY,
-        )
-    for search in SOURCE.values():
-        yield Claim(
-            f"today's {search}, faster",
-            PROJECT,
-            "comparison",
-            ">",
-            0.0,
-            measured(gains.mean_gain, search),
-            f"the network makes this project's {search} faster at T = 3, the call of the network included (mean "
-            "over tasks of the log10 of the speedup)",
-            finding=TODAY.get(search, ""),
-        )
-
-
-def _baselines():
-    for search in SOURCE:
-        for cell in TABLE_5_1[search]:
-            yield printed(
-                f"{cell.search}, baseline, {cell.share:.0%}",
-                "Thesis Table 5.1",
-                f"with the prior alone, {cell.search} solves {cell.share:.0%} of the tasks of T = 3 in "
-                f"{1000 * cell.prior:g} ms each (log10 of seconds, at the source's 3e6 programs a second)",
-                cell.prior,
-                MILLISECOND,
-                measured(gains.baseline, search, cell.share, log10(cell.prior)),
-                finding=BASELINE,
-            )
-    dfs, add = SOURCE
-    for fast, slow in zip(TABLE_5_1[dfs], TABLE_5_1[add], strict=True):
-        ratio = slow.prior / fast.prior
-        yield printed(
-            f"baselines, Sort and add over DFS, {fast.share:.0%}",
-            "Thesis Table 5.1",
-            f"with the prior alone, Sort and add takes {ratio:.3g} times as long as DFS at T = 3 (log10 of the ratio "
-            f"of the times until {fast.share:.0%} of the tasks are solved)",
-            ratio,
-            ratio * MILLISECOND * (1 / fast.prior + 1 / slow.prior),
-            measured(gains.baselines, add, dfs, fast.share, log10(ratio)),
-            finding=BASELINE,
-        )
-
-
-def _orders():
-    dfs, add = SOURCE
-    for share in SHARES:
-        yield Claim(
-            f"Sort and add over DFS, {share:.0%}",
-            "Thesis 5.5.1",
-            "comparison",
-            ">",
-            0.0,
-            measured(gains.difference, add, dfs, share),
-            "the network gains more with Sort and add than with DFS at T = 3 (difference of the log10 of the "
-            f"speedups until {share:.0%} of the tasks are solved)",
-        )
-    for slow, fast, names in (
-        ("beam", dfs, "Beam takes longer than DFS"),
-        ("smt", "deductive", "SMT takes longer than the deductive search, as Sketch does than lambda^2"),
-        ("deductive", dfs, "the deductive search takes longer than DFS, as lambda^2 does"),
-    ):
-        yield Claim(
-            f"{slow} and {fast}",
-            "Thesis Table 5.1, DeepCoder",
-            "comparison",
-            ">",
-            0.0,
-            measured(gains.mean_slower, slow, fast),
-            f"with the network, {names} (T = 3; mean over tasks of the log10 of the ratio of processor seconds here)",
-        )
-    yield Claim(
-        f"{FEW} tasks",
-        "Thesis 5.5.1",
-        "comparison",
-        "=",
-        0.0,
-        _changes,
-        f"{FEW} of the 500 tasks do not change Table 5.1 significantly (log10 of the speedups of DFS and Sort and "
-        f"add on {FEW} tasks less that on the other 400)",
-        scale=log10(2),
-    )
+DFS, ADD = SOURCE
+(BEAM,) = TABLE_5_1["beam"]
+NAMED = {search: TABLE_5_1[search][0].search for search in SOURCE} | STAND_INS
+CELLS = [(search, cell) for search in SOURCE for cell in TABLE_5_1[search]]
+RATIOS = [(fast, slow, slow.prior / fast.prior) for fast, slow in zip(TABLE_5_1[DFS], TABLE_5_1[ADD], strict=True)]
 
 
 def not_repeatable(row):
@@ -222,7 +69,84 @@ def not_repeatable(row):
     return NOT_REPEATABLE if row["stopped"] == "timeout" else None
 
 
-CLAIMS = [*_speedups(), *_faster(), *_baselines(), *_orders()]
+# fmt: off
+CLAIMS = [
+    *(
+        printed(f"{cell.search}, {cell.share:.0%}", "Thesis Table 5.1",
+            f"the network makes {cell.search} {cell.speedup:g} times as fast at T = 3 (log10 of the speedup until "
+            f"{cell.share:.0%} of the tasks are solved; the error counts the source's 500 tasks as if they varied "
+            "like those here)",
+            cell.speedup, 0.1, measured(gains.gain_as_printed, search, cell.share, log10(cell.speedup)))
+        for search, cell in CELLS
+    ),
+    Claim("Beam, 20%", "Thesis Table 5.1", "published", ">", log10(BEAM.speedup),
+        measured(gains.gain_at_least, "beam", BEAM.share, log10(BEAM.speedup)),
+        "the decoder makes Beam more than 3.4 times as fast at T = 3 (log10 of the speedup until 20% of the tasks "
+        "are solved)"),
+    *(
+        Claim(f"{search}, faster", "Thesis 5.5.1", "comparison", ">", 0.0, measured(gains.mean_gain, search),
+            f"the network makes {name} faster at T = 3 (mean over tasks of the log10 of the speedup)")
+        for search, name in NAMED.items()
+    ),
+    Claim("an order of magnitude", "Thesis 5.1", "comparison", ">", 1.0, measured(gains.mean_faster, ADD, DFS),
+        "guiding a search by a network is an order of magnitude faster than standard techniques (Sort and add with "
+        "the network against DFS without; T = 3, mean over tasks of the log10 of the speedup)", reading=TENFOLD),
+    Claim("an order of magnitude over Beam", "Thesis 5.1", "comparison", ">", 1.0,
+        measured(gains.mean_slower, "beam", ADD),
+        "guiding a search by a network is orders of magnitude faster than an approach by recurrent networks (Sort "
+        "and add with the network against Beam with the decoder; T = 3, mean over tasks of the log10 of the ratio "
+        "of processor seconds here)", finding="5.5.3, beam search", reading=TENFOLD),
+    *(
+        Claim(f"{search}, tenfold", "Thesis 5.7", "comparison", ">", 0.2, measured(gains.gaining, search, 10.0),
+            "for many programs the network improves the runtime by 1 to 3 orders of magnitude (share of tasks of T "
+            f"= 3 that {NAMED[search]} solves at least 10 times as fast)",
+            reading=Reading("many: a fifth or more", 0.0))
+        for search in SOURCE
+    ),
+    *(
+        Claim(f"today's {search}, faster", "this project", "comparison", ">", 0.0, measured(gains.mean_gain, search),
+            f"the network makes this project's {search} faster at T = 3, the call of the network included (mean "
+            "over tasks of the log10 of the speedup)",
+            finding="Table 5.1, guidance of today's searches" if search == "dfs" else "")
+        for search in SOURCE.values()
+    ),
+    *(
+        printed(f"{cell.search}, baseline, {cell.share:.0%}", "Thesis Table 5.1",
+            f"with the prior alone, {cell.search} solves {cell.share:.0%} of the tasks of T = 3 in "
+            f"{1000 * cell.prior:g} ms each (log10 of seconds, at the source's 3e6 programs a second)",
+            cell.prior, MILLISECOND, measured(gains.baseline, search, cell.share, log10(cell.prior)), BASELINE)
+        for search, cell in CELLS
+    ),
+    *(
+        printed(f"baselines, Sort and add over DFS, {fast.share:.0%}", "Thesis Table 5.1",
+            f"with the prior alone, Sort and add takes {ratio:.3g} times as long as DFS at T = 3 (log10 of the ratio "
+            f"of the times until {fast.share:.0%} of the tasks are solved)",
+            ratio, ratio * MILLISECOND * (1 / fast.prior + 1 / slow.prior),
+            measured(gains.baselines, ADD, DFS, fast.share, log10(ratio)), BASELINE)
+        for fast, slow, ratio in RATIOS
+    ),
+    *(
+        Claim(f"Sort and add over DFS, {share:.0%}", "Thesis 5.5.1", "comparison", ">", 0.0,
+            measured(gains.difference, ADD, DFS, share),
+            "the network gains more with Sort and add than with DFS at T = 3 (difference of the log10 of the "
+            f"speedups until {share:.0%} of the tasks are solved)")
+        for share in SHARES
+    ),
+    *(
+        Claim(f"{slow} and {fast}", "Thesis Table 5.1, DeepCoder", "comparison", ">", 0.0,
+            measured(gains.mean_slower, slow, fast),
+            f"with the network, {names} (T = 3; mean over tasks of the log10 of the ratio of processor seconds here)")
+        for slow, fast, names in (
+            ("beam", DFS, "Beam takes longer than DFS"),
+            ("smt", "deductive", "SMT takes longer than the deductive search, as Sketch does than lambda^2"),
+            ("deductive", DFS, "the deductive search takes longer than DFS, as lambda^2 does"),
+        )
+    ),
+    Claim(f"{FEW} tasks", "Thesis 5.5.1", "comparison", "=", 0.0, _changes,
+        f"{FEW} of the 500 tasks do not change Table 5.1 significantly (log10 of the speedups of DFS and Sort and "
+        f"add on {FEW} tasks less that on the other 400)", scale=log10(2)),
+]
+# fmt: on
 
 EXPERIMENT = Experiment(
     id="table-5-1",

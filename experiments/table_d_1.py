@@ -7,10 +7,12 @@ prior. Times are processor seconds of the machine named in the record; another m
 times.
 """
 
+import numpy as np
 import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.reproduction.experiment import NOT_REPEATABLE, Claim, Experiment, Measurement
+from thesis_cli.reproduction.measuring import select
 from thesis_cli.studies.synthesis.thesis_programs import SHOWN
 from thesis_cli.studies.synthesis.timing import timed, within
 from thesis_cli.synthesis import prior
@@ -44,17 +46,18 @@ def run(seed, program, solver, repeats, timeout):
     for _ in range(repeats - 1):
         if seconds < 1:
             seconds = min(seconds, timed(solver, task, prior.load(), limits)[1])
+    found = solution.program
     row = {
         "program": program,
         "where": shown.where,
         "fits": fits,
         "lines": len(shown.program),
         "solver": solver,
-        "found": len(solution.program) if solution.program else "",
+        "found": len(found) if found else "",
         "proven": int(solution.proven),
         "nodes": solution.nodes,
         "seconds": float(f"{seconds:.3g}"),
-        "answer": solution.program.one_line if solution.program else "",
+        "answer": found.one_line if found else "",
     }
     return pd.DataFrame([row])
 
@@ -67,15 +70,10 @@ def plot(frame):
         y = [names.index(name) + 0.1 * (place - (len(STYLES) - 1) / 2) for name in rows.program]
         found = rows.found.notna().to_numpy()
         for chosen, fill in ((found, colour), (~found, "none")):
+            style = {"facecolor": fill, "edgecolor": colour} if marker != "x" else {"facecolor": colour}
+            name = solver if fill == colour else None
             ax.scatter(
-                rows.seconds[chosen],
-                [at for at, one in zip(y, chosen, strict=True) if one],
-                s=14,
-                marker=marker,
-                facecolor=colour if marker == "x" else fill,
-                edgecolor=None if marker == "x" else colour,
-                linewidth=0.8,
-                label=solver if fill == colour else None,
+                rows.seconds[chosen], np.array(y)[chosen], s=14, marker=marker, linewidth=0.8, label=name, **style
             )
     ax.set_xscale("log")
     ax.set_yticks(range(len(names)), [_title(frame[frame.program == name]) for name in names])
@@ -83,11 +81,9 @@ def plot(frame):
     ax.grid(visible=False, axis="y")
     for place in range(1, len(names), 2):
         ax.axhspan(place - 0.5, place + 0.5, color="0.95", zorder=0)
-    label(
-        ax, "processor seconds (hollow: not found)", "", "programs of appendix D.1 and Figure 5.1, from five examples"
-    )
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncol=len(STYLES))
-    return figure
+    title = "programs of appendix D.1 and Figure 5.1, from five examples"
+    label(ax, "processor seconds (hollow: not found)", "", title)
+    return legend_below(figure, ax, len(STYLES))
 
 
 def _title(rows):
@@ -95,10 +91,6 @@ def _title(rows):
     note = {0: ", corrected", 1: ""}.get(row.fits, ", listing lost")
     shorter = f", found in {found:.0f}" if found < row.lines else ""
     return f"{row['where']}, {row.program}\n{row.lines} lines{note}{shorter}"
-
-
-def _fits(name):
-    return lambda frame: Measurement(frame[frame.program == name].fits.iloc[0]) if name in set(frame.program) else None
 
 
 def _solved(frame):
@@ -120,7 +112,7 @@ CLAIMS = [
     *(
         Claim(f"listing, {shown.where}",
             f"Thesis {'D.1, ' if shown.where.startswith('Program') else ''}{shown.where}", "published", "=", 1.0,
-            _fits(shown.name),
+            select(program=shown.name).number("fits").read(),
             f"the listing of {shown.where} (`{shown.name}`), as printed, gives its printed example (1: it does, 0: "
             "it does not)", finding=FINDINGS.get(shown.name, ""))
         for shown in SHOWN

@@ -6,12 +6,13 @@ import math
 import numpy as np
 import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, legend_below, panels
 from thesis_cli.privacy.embedding.means import distance, mean_at, mean_of_matrix
 from thesis_cli.privacy.kernels import Rows
 from thesis_cli.privacy.mechanisms.mechanism import Budget
 from thesis_cli.privacy.release.subspace import orthonormal_basis, reweighted
-from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
+from thesis_cli.reproduction.experiment import Claim, Experiment, Reading
+from thesis_cli.reproduction.measuring import pooled_by, select
 from thesis_cli.studies.privacy.published import DELTA, EPSILONS, kernel, mixture, wide_points
 from thesis_cli.studies.privacy.seeded import SeededGaussian
 
@@ -77,13 +78,11 @@ def plot(frame):
     for row, (quantity, name) in zip(axes, PANELS.items(), strict=True):
         for ax, epsilon in zip(row, EPSILONS, strict=True):
             for (weights, style), colour in zip(MARKERS.items(), COLOURS, strict=False):
-                found = frame[(frame.epsilon == epsilon) & (frame.weights == weights)]
-                spread = _logarithms(found, quantity).droplevel(["weights", "epsilon"])
-                low, middle, high = (np.exp(spread["mean"] + s * spread["sem"]) for s in (-2, 0, 2))
+                logs = _logs(quantity, epsilon=epsilon, weights=weights).means("rows")(frame)
+                low, middle, high = (np.exp(logs.value + s * logs.standard_error) for s in (-2, 0, 2))
                 bars = [middle - low, high - middle]
-                ax.errorbar(middle.index, middle, bars, color=colour, label=LEGEND[weights], **style)
-            ax.set_xscale("log")
-            ax.set_yscale("log")
+                ax.errorbar(logs.rows, middle, bars, color=colour, label=LEGEND[weights], **style)
+            ax.set(xscale="log", yscale="log")
             ax.yaxis.set_minor_formatter("")
             if quantity == "norm":
                 ax.set_title(rf"$\varepsilon$ = {epsilon:g}")
@@ -92,8 +91,7 @@ def plot(frame):
         row[0].set_ylabel(name)
     for ax in axes[-1]:
         label(ax, "rows $N$ of the table", ax.get_ylabel())
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncol=2)
-    return figure
+    return legend_below(figure, axes[0, 0], 2)
 
 
 MARKERS = {
@@ -110,54 +108,26 @@ LEGEND = {
 }
 
 
-def _logarithms(frame, quantity):
-    """Means of the logarithms over the draws and their standard errors, by weights, epsilon and
-    N."""
-    rows = frame.assign(log=np.log(frame[quantity]))
-    return rows.groupby(["weights", "epsilon", "rows"]).log.agg(["mean", "sem"])
+def _logs(quantity, **equal):
+    return select(**equal).number(lambda found: np.log(found[quantity]))
 
 
-def _extreme(differences, largest):
-    """The largest or least difference of mean logarithms."""
-    row = differences.loc[differences["mean"].idxmax() if largest else differences["mean"].idxmin()]
-    return Measurement(row["mean"], row["sem"], weakest=differences["sem"].max())
+def _growth(quantity, *names):
+    """ln ratios, at each epsilon, of the mean values at the largest and the smallest N; none if these are too near
+    each other to show a limit."""
+    logs = _logs(quantity, weights=list(names)).then(lambda f: f if f.rows.max() >= APART * f.rows.min() else f.head(0))
+    last, first = (logs.where(f"rows == rows.{end}()").means("weights", "epsilon") for end in ("max", "min"))
+    return last.less(first, "weights", "epsilon")
 
 
-def _growth(quantity, names, largest):
-    """Largest or least ln ratio, over all epsilons, of the values at the largest and the smallest N; None
-    if these are too near each other to show a limit."""
-
-    def measure(frame):
-        if frame.rows.max() < APART * frame.rows.min():
-            return None
-        spread = _logarithms(frame, quantity).loc[list(names)]
-        last, first = (spread.xs(n, level="rows") for n in (frame.rows.max(), frame.rows.min()))
-        difference = last["mean"] - first["mean"]
-        return _extreme(pd.DataFrame({"mean": difference, "sem": np.hypot(last["sem"], first["sem"])}), largest)
-
-    return measure
+def _paired(quantity, epsilon):
+    """Mean ln ratios, over all N, of constrained to raw weights with the same noise."""
+    logs = _logs(quantity, epsilon=epsilon)
+    ratios = logs.where(weights=HELD).less(logs.where(weights="raw"), "rows", "draw")
+    return ratios.means("weights", "rows").then(pooled_by("weights"))
 
 
-def _paired(quantity, names, epsilon, largest):
-    """Largest or least mean ln ratio, over all N, of constrained to raw weights with the same noise."""
-
-    def measure(frame):
-        rows = frame[frame.epsilon == epsilon]
-        logs = np.log(rows.set_index(["weights", "rows", "draw"])[quantity])
-        found = pd.concat({name: logs.loc[name] - logs.loc["raw"] for name in names}).groupby(level=[0, 1])
-        each = pd.DataFrame({"mean": found.mean(), "squared": found.sem() ** 2}).groupby(level=0)
-        sem = each.squared.sum() ** 0.5 / each.size()
-        return _extreme(pd.DataFrame({"mean": each["mean"].mean(), "sem": sem}), largest)
-
-    return measure
-
-
-def _norm(frame):
-    rows = frame[frame.weights.isin(list(BOUNDS))]
-    return Measurement(float((rows.norm / rows.weights.map(BOUNDS)).max()), error=1e-9)
-
-
-HELD = "C = 2", "C = 1", "simplex"
+HELD = ["C = 2", "C = 1", "simplex"]
 APART = 100
 """Least ratio of the largest table to the smallest that can show what happens as N grows."""
 
@@ -178,30 +148,31 @@ CAPTION = (
 
 # fmt: off
 CLAIMS = [
-    Claim("norm", "Thesis eq. C.7", "bound", "<", 1.0, _norm,
+    Claim("norm", "Thesis eq. C.7", "bound", "<", 1.0,
+        select(weights=list(BOUNDS)).number("norm").per(lambda found: found.weights.map(BOUNDS)).largest(1e-9),
         "the sum of the absolute weights that Algorithm 2 releases under a bound C is at most C (largest ratio to "
         "C)", scale=0.01),
-    Claim("raw norm", "Thesis 4.4", "comparison", ">", 0.0, _growth("norm", ["raw"], False),
+    Claim("raw norm", "Thesis 4.4", "comparison", ">", 0.0, _growth("norm", "raw").least(),
         "Algorithm 2 does not bound the sum of absolute weights: with M = sqrt(N) the sum is larger for the "
         "largest table than for the smallest (least ln ratio of all epsilons)"),
-    Claim("consistent", "Thesis Theorem 13", "comparison", "<", -math.log(2), _growth("distance", HELD, True),
+    Claim("consistent", "Thesis Theorem 13", "comparison", "<", -math.log(2), _growth("distance", *HELD).largest(),
         "bounded weights stay consistent for the embedding of X: the distance tends to 0 (ln of the distance for "
         "the largest table over that for the smallest, the largest of all epsilons and bounds)", reading=HALVED),
     *(
-        Claim(f"consistent, {f}, {name}", "Thesis eq. C.8", "comparison", "<", -math.log(2), _growth(f, [name], True),
+        Claim(f"consistent, {f}, {name}", "Thesis eq. C.8", "comparison", "<", -math.log(2), _growth(f, name).largest(),
             f"weights whose absolute values sum to at most {name} are consistent for f(X), f the {f}: the distance "
             "to its embedding tends to 0 (ln of the distance for the largest table over that for the smallest, the "
             "largest of all epsilons)", reading=HALVED)
         for f in FUNCTIONS
         for name in BOUNDS
     ),
-    Claim("raw weights, product", "Thesis 4.4", "comparison", ">", 0.0, _growth("product", ["raw"], True),
+    Claim("raw weights, product", "Thesis 4.4", "comparison", ">", 0.0, _growth("product", "raw").largest(),
         "a bound on absolute weights may be needed: with raw weights the distance to the embedding of f(X), f the "
         "product, is larger for the largest table than for the smallest at some epsilon (largest ln ratio)"),
-    Claim("much noise", "beyond the source", "comparison", "<", 0.0, _paired("distance", HELD, 0.01, True),
+    Claim("much noise", "beyond the source", "comparison", "<", 0.0, _paired("distance", 0.01).largest(),
         "at epsilon = 0.01 bounded weights are nearer to the embedding of X than raw ones with the same noise (ln "
         "ratio of the distances, mean over N, the largest of all bounds)"),
-    Claim("little noise", "beyond the source", "comparison", ">", 0.0, _paired("distance", HELD, 1.0, False),
+    Claim("little noise", "beyond the source", "comparison", ">", 0.0, _paired("distance", 1.0).least(),
         "at epsilon = 1 bounded weights have a price, as few points so wide apart do not represent X by positive "
         "weights: with every bound the release is further from the embedding of X than with raw weights (ln ratio "
         "of the distances, mean over N, the least of all bounds)"),

@@ -5,15 +5,14 @@ import math
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from scipy.special import logsumexp
 from scipy.stats import invweibull, kstwobign, norm, weibull_min
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, label, marks, panels
 from thesis_cli.inference.enumeration import Enumeration
 from thesis_cli.models.files import load_model
 from thesis_cli.reproduction.experiment import Claim, Experiment
-from thesis_cli.reproduction.measuring import furthest
+from thesis_cli.reproduction.measuring import labelled, select
 
 MODELS = Path(__file__).parents[1] / "data" / "models"
 NAMES = ("asia.uai", "zipf-1000.csv", "sixty normals")
@@ -62,10 +61,8 @@ def run(seed, model, alpha, samples):
         ("place", math.nan, np.abs(np.cumsum(shares - np.exp(phi - log_z))).max(), error),
         *(("level", level, np.searchsorted(reached, level) / samples - level, error) for level in LEVELS),
     ]
-    frame = pd.DataFrame(statistics, columns=["statistic", "level", "value", "standard_error"])
-    return frame.assign(model=model, alpha=alpha, samples=samples)[
-        ["model", "alpha", "samples", "statistic", "level", "value", "standard_error"]
-    ]
+    columns = ["statistic", "level", "value", "standard_error"]
+    return labelled(statistics, columns, model=model, alpha=alpha, samples=samples)
 
 
 def _law(alpha):
@@ -93,14 +90,8 @@ def plot(frame):
     means = frame[(frame.statistic == "mean") & np.isfinite(frame.standard_error)]
     for k, (marker, name) in enumerate(zip("os^", NAMES, strict=True)):
         rows = means[means.model == name]
-        axes[1].errorbar(
-            [alphas.index(alpha) + (k - 1) * 0.15 for alpha in rows.alpha],
-            rows.value,
-            yerr=2 * rows.standard_error,
-            fmt=marker,
-            color=DARK[k],
-            label=name,
-        )
+        at = [alphas.index(alpha) + (k - 1) * 0.15 for alpha in rows.alpha]
+        marks(axes[1], rows, at, marker, color=DARK[k], label=name)
     shown = sorted(means.alpha.unique())
     axes[1].set_xticks([alphas.index(alpha) for alpha in shown], [f"{alpha:g}" for alpha in shown])
     axes[1].axhline(1, color="black", linewidth=0.6)
@@ -111,12 +102,7 @@ def plot(frame):
 
 def _worst(statistic, sign, expected=0.0):
     """The furthest of all models and of the alphas of one sign."""
-
-    def measure(frame):
-        rows = frame[(frame.statistic == statistic) & (sign * frame.alpha >= 0) & np.isfinite(frame.standard_error)]
-        return furthest(rows.value, rows.standard_error, expected)
-
-    return measure
+    return select(f"standard_error < inf and {sign} * alpha >= 0", statistic=statistic).furthest(expected)
 
 
 KINDS = (

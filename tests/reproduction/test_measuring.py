@@ -1,8 +1,9 @@
 from math import log10
 
+import pandas as pd
 import pytest
 
-from thesis_cli.reproduction.measuring import measured, printed
+from thesis_cli.reproduction.measuring import labelled, measure, measured, pooled_by, printed, select
 
 
 def test_a_measurement_has_a_number_and_its_standard_error_or_nothing():
@@ -16,3 +17,25 @@ def test_a_printed_time_is_rounded_by_half_of_its_last_digit():
     assert 10**claim.published == pytest.approx(0.04)
     assert 10 ** (claim.published + claim.rounding) == pytest.approx(0.0405)
     assert (claim.relation, claim.kind, claim.distinguishes) == ("=", "published", pytest.approx(log10(2)))
+
+
+def test_a_decorated_function_of_a_result_becomes_one_that_gives_measures():
+    @measure
+    def scaled(frame, factor, error=0.5):
+        return factor * frame, error
+
+    found = scaled(3, error=0.25)(2)
+    assert (found.value, found.standard_error) == (6, 0.25)
+
+
+def test_numbers_of_a_group_are_pooled_as_independent():
+    frame = pd.DataFrame({"kind": ["a", "b", "a"], "value": [1.0, 5.0, 3.0], "standard_error": [3.0, 1.0, 4.0]})
+    found = select().then(pooled_by("kind"))(frame).set_index("kind")
+    assert found.value.to_dict() == {"a": 2.0, "b": 5.0}
+    assert found.standard_error.to_dict() == {"a": 2.5, "b": 1.0}
+
+
+def test_rows_begin_with_what_their_task_is():
+    found = labelled([(1, 2.0)], ["at", "value"], kind="mixed", size=4)
+    assert found.to_dict("records") == [{"kind": "mixed", "size": 4, "at": 1, "value": 2.0}]
+    assert list(found) == ["kind", "size", "at", "value"]

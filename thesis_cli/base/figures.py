@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from thesis_cli.base.files import write_atomic
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -93,6 +94,11 @@ def label(axes: Axes, x: str, y: str, title: str = "") -> None:
         axes.set_title(title)
 
 
+def marks(axes: Axes, rows: pd.DataFrame, x: Any, fmt: str = "-o", **options: Any) -> None:
+    """Numbers of a table (`value`) over a column, or numbers, with bars of two standard errors."""
+    axes.errorbar(rows[x] if isinstance(x, str) else x, rows["value"], 2 * rows["standard_error"], fmt=fmt, **options)
+
+
 def render(plot: Callable[[], Figure], kinds: Sequence[str] = ("png", "pdf"), origin: str = "") -> dict[str, bytes]:
     """Draw a figure in the one style; returns the file of each kind, with its origin in the metadata.
 
@@ -155,3 +161,14 @@ def difference(old: bytes, new: bytes) -> str:
 def nice(value: float) -> str:
     """Four digits, for a table."""
     return f"{value:.4g}" if math.isfinite(value) else "-"
+
+
+def diagonal(axes: Axes, top: float) -> None:
+    """Draw a thin line behind the data on which both coordinates are equal, from 0 to `top`."""
+    axes.plot([0, top], [0, top], color="#999999", linewidth=0.8, zorder=0)
+
+
+def legend_below(figure: Figure, axes: Axes, columns: int) -> Figure:
+    """Put the legend of one panel below all of them; returns the figure."""
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncol=columns)
+    return figure

@@ -1,18 +1,19 @@
 """Measurements for claims from a table of errors of bounds (`studies.perturbation.error_summary`).
 
 The table has a row for each method, or for the difference of two, at each kind, field and coupling
-of random models.
+of random models. Methods may be limited to a kind, a field, and couplings between two numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from thesis_cli.reproduction.experiment import Measure, Measurement
-from thesis_cli.reproduction.measuring import lowest
+from thesis_cli.reproduction.measuring import Rows, select
 from thesis_cli.studies.perturbation.error_summary import ROUNDING
 
 Range = tuple[float, float]
@@ -21,78 +22,44 @@ ALL: Range = (0.0, np.inf)
 """All couplings above 0."""
 
 
-def cells(
-    frame: pd.DataFrame,
-    method: str,
-    less: str = "",
-    *,
-    kind: str | None = None,
-    field: float | None = None,
-    couplings: Range = ALL,
-) -> pd.DataFrame:
-    """Rows of a method, or of its difference from another, at couplings between two numbers."""
-    rows = frame[(frame.method == method) & (frame.less.fillna("") == less)]
-    rows = rows if kind is None else rows[rows.kind == kind]
-    rows = rows if field is None else rows[rows.field == field]
-    return rows[(rows.coupling > couplings[0]) & (rows.coupling < couplings[1])]
+def cells(method: str | list[str], less: str = "", *, couplings: Range = ALL, **where: Any) -> Rows:
+    """Mean errors of a method, or of its difference from another, over the models of each cell."""
+    low, high = couplings
+
+    def chosen(frame: pd.DataFrame) -> pd.DataFrame:
+        rows = select(method=method, **where)(frame)
+        return rows[(rows.less.fillna("") == less) & (rows.coupling > low) & (rows.coupling < high)]
+
+    return Rows(chosen).number("mean", "mean_error")
 
 
-def least(rows: pd.DataFrame, sign: float = 1.0, column: str = "mean", error: str = "mean_error") -> Measurement | None:
-    """The number that is fewest standard errors above 0, or with `sign` -1 below it."""
-    return lowest(rows[column], rows[error], sign)
-
-
-def pooled(rows: pd.DataFrame, column: str = "mean", error: str = "mean_error") -> Measurement | None:
-    """Mean over rows, which are independent."""
-    if rows.empty:
-        return None
-    return Measurement(float(rows[column].mean()), float((rows[error] ** 2).sum() ** 0.5) / len(rows))
-
-
-def least_mean(
-    method: str, less: str = "", *, kind: str | None = None, couplings: Range = ALL, sign: float = 1.0
-) -> Measure:
+def least_mean(method: str, less: str = "", *, sign: float = 1.0, **where: Any) -> Measure:
     """Mean error over models where it is fewest standard errors above 0, or below with `sign` -1."""
-    return lambda frame: least(cells(frame, method, less, kind=kind, couplings=couplings), sign)
+    return cells(method, less, **where).lowest(sign=sign)
 
 
-def pooled_mean(
-    method: str,
-    less: str = "",
-    *,
-    kind: str | None = None,
-    field: float | None = None,
-    couplings: Range = ALL,
-) -> Measure:
+def pooled_mean(method: str, less: str = "", **where: Any) -> Measure:
     """Mean error over models, couplings and fields."""
-    return lambda frame: pooled(cells(frame, method, less, kind=kind, field=field, couplings=couplings))
+    return cells(method, less, **where).pooled()
 
 
 def nearest_model(method: str) -> Measure:
     """The error of a model that is furthest below 0 in its own standard errors."""
-    return lambda frame: least(cells(frame, method), 1.0, "below", "below_error")
+    return cells(method).number("below", "below_error").lowest()
 
 
-def extreme(methods: Sequence[str], column: str, *, kind: str | None = None) -> Measure:
+def extreme(methods: list[str], column: str, **where: Any) -> Measure:
     """The `lowest` or `highest` error of all models, of bounds without noise."""
-
-    def measure(frame: pd.DataFrame) -> Measurement | None:
-        found = [cells(frame, method, kind=kind, couplings=(-1.0, np.inf))[column] for method in methods]
-        values = pd.concat(found)
-        if values.empty:
-            return None
-        return Measurement(float(values.min() if column == "lowest" else values.max()), error=ROUNDING)
-
-    return measure
+    found = cells(methods, couplings=(-1.0, np.inf), **where).number(column)
+    return found.least(error=ROUNDING) if column == "lowest" else found.largest(error=ROUNDING)
 
 
-def share(
-    method: str, column: str, less: str = "", *, kind: str | None = None, couplings: Range = ALL, one_less: bool = False
-) -> Measure:
+def share(method: str, column: str, less: str = "", *, one_less: bool = False, **where: Any) -> Measure:
     """Share of all models, from a column of shares, or with `one_less` 1 less that share."""
+    chosen = cells(method, less, **where)
 
     def measure(frame: pd.DataFrame) -> Measurement | None:
-        rows = cells(frame, method, less, kind=kind, couplings=couplings)
+        rows = chosen(frame)
         if rows.empty:
             return None
         total = float(rows.models.sum())
@@ -108,14 +75,12 @@ def time_ratio(
 ) -> Measure:
     """How many times as long one method takes as another, each with its kind of models: geometric
     mean over couplings and fields, times `scale`, with its standard error."""
+    of = [cells(method, kind=kind, couplings=couplings).number("seconds") for method, kind in (first, second)]
+    ratios = of[0].over(of[1], "field", "coupling").per(1 / scale)
 
     def measure(frame: pd.DataFrame) -> Measurement | None:
-        of = [
-            cells(frame, method, kind=kind, couplings=couplings).set_index(["field", "coupling"]).seconds
-            for method, kind in (first, second)
-        ]
-        ratios = (scale * of[0] / of[1]).to_numpy()
-        logs = np.log(ratios[(ratios > 0) & np.isfinite(ratios)])  # some clocks tick too slowly for small models
+        found = ratios(frame).value.to_numpy(float)
+        logs = np.log(found[(found > 0) & np.isfinite(found)])  # some clocks tick too slowly for small models
         if logs.size < 2:
             return None
         ratio = float(np.exp(logs.mean()))
@@ -124,30 +89,26 @@ def time_ratio(
     return measure
 
 
-def spread(method: str, other: str, *, kind: str, couplings: Range) -> Measure:
+def spread(method: str, other: str, **where: Any) -> Measure:
     """Standard deviation over models of one error less that of another, mean over couplings and fields."""
-
-    def measure(frame: pd.DataFrame) -> Measurement | None:
-        first, second = (
-            pooled(cells(frame, m, kind=kind, couplings=couplings), "deviation", "deviation_error")
-            for m in (method, other)
-        )
-        if first is None or second is None:
-            return None
-        error = float(np.hypot(first.standard_error, second.standard_error))
-        return Measurement(first.value - second.value, error)
-
-    return measure
+    return _sum([(1, cells(method, **where)), (-1, cells(other, **where))], "deviation")
 
 
-def nearer(lower: str, upper: str, *, kind: str, couplings: Range) -> Measure:
+def nearer(lower: str, upper: str, **where: Any) -> Measure:
     """Mean error of a lower bound plus that of an upper one: above 0 if the lower one is the nearer."""
+    return _sum([(1, cells(lower, **where)), (1, cells(upper, **where))], "mean")
+
+
+def _sum(terms: Sequence[tuple[int, Rows]], column: str) -> Measure:
+    """Sum of the means of a column over independent rows, with signs."""
+    measures = [(sign, rows.number(column, f"{column}_error").pooled()) for sign, rows in terms]
 
     def measure(frame: pd.DataFrame) -> Measurement | None:
-        below, above = (pooled(cells(frame, m, kind=kind, couplings=couplings)) for m in (lower, upper))
-        if below is None or above is None:
+        found = [(sign, number) for sign, one in measures if (number := one(frame)) is not None]
+        if len(found) < len(terms):
             return None
-        return Measurement(below.value + above.value, float(np.hypot(below.standard_error, above.standard_error)))
+        error = np.hypot.reduce([number.standard_error for _, number in found])
+        return Measurement(sum(sign * number.value for sign, number in found), error)
 
     return measure
 
@@ -155,13 +116,14 @@ def nearer(lower: str, upper: str, *, kind: str, couplings: Range) -> Measure:
 def relative_scatter(method: str, less: str, gap: str, *, couplings: Range) -> Measure:
     """Root mean square of the difference of two estimates of a model, as a share of the mean gap of a
     bound."""
+    chosen, bound = cells(method, less, couplings=couplings), cells(gap, couplings=couplings)
 
     def measure(frame: pd.DataFrame) -> Measurement | None:
-        rows, gaps = cells(frame, method, less, couplings=couplings), cells(frame, gap, couplings=couplings)
+        rows = chosen(frame)
         if rows.empty:
             return None
         squares = rows["mean"] ** 2 + rows.deviation**2
-        value = float(squares.mean() ** 0.5 / gaps["mean"].mean())
+        value = float(squares.mean() ** 0.5 / bound(frame)["mean"].mean())
         return Measurement(value, value * float((rows.deviation_error / rows.deviation).mean()) / len(rows) ** 0.5)
 
     return measure
