@@ -13,12 +13,12 @@ import pandas as pd
 from scipy.integrate import quad
 from scipy.stats import gumbel_r, kstest, kstwobign, norm
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, band, label, panels
 from thesis_cli.models.quadrature import integrate, log_densities
 from thesis_cli.models.targets import published_regression
 from thesis_cli.perturbation.a_star.a_star import a_star
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading
-from thesis_cli.reproduction.measuring import furthest, select
+from thesis_cli.reproduction.measuring import select, together
 from thesis_cli.studies.perturbation.sampler_costs import Capped, by_doubling, costs
 from thesis_cli.studies.perturbation.samples_needed import (
     CHUNKS,
@@ -137,8 +137,8 @@ def plot(frame):
     for colour, trick in zip(COLOURS, TRICKS, strict=False):
         found = _select(frame, "sharp", trick)
         need.plot(found.value, found.x, color=colour, label=trick.capitalize())
-        band = (found.value + sign * 2 * found.standard_error for sign in (-1, 1))
-        need.fill_betweenx(found.x, *band, color=colour, alpha=0.25, linewidth=0)
+        ends = (found.value + sign * 2 * found.standard_error for sign in (-1, 1))
+        need.fill_betweenx(found.x, *ends, color=colour, alpha=0.25, linewidth=0)
         plain = _select(frame, "plain, published ln Z", trick).iloc[4::5]
         need.plot(plain.value, plain.x, "o", color=colour, markersize=1.8)
         need.plot(THEORY[trick](found.x.to_numpy())[1], found.x, ":", color="black", linewidth=0.8)
@@ -149,9 +149,8 @@ def plot(frame):
     label(need, r"desired MSE of $\ln Z$, nats$^2$", "samples $M$ needed", "robust Bayesian regression")
     need.legend(loc="upper left")
     found = _select(frame, "saved")
-    band = (100 * (found.value + sign * 2 * found.standard_error) for sign in (-1, 1))
     gain.plot(found.x, 100 * found.value, color=COLOURS[2], label="measured")
-    gain.fill_between(found.x, *band, color=COLOURS[2], alpha=0.25, linewidth=0)
+    band(gain, found.x, 100 * found.value, 100 * found.standard_error, COLOURS[2])
     gain.plot(found.x, 100 * _theory(frame), ":", color="black", linewidth=0.8, label="theory")
     gain.axhline(100 * LIMIT, color="#555555", linestyle="--", linewidth=0.8, label=r"limit, $1 - 6/\pi^2$")
     gain.set_xscale("log")
@@ -186,34 +185,24 @@ def _true_log_z(frame):
 def _distance(name):
     """Kolmogorov distance to what the statement says, which is 0; a fifth of the distance that a
     true sample exceeds as rarely as a normal variable five deviations stands for its error."""
-
-    def measure(frame):
-        scaled, count = (_select(frame, q).value.iloc[0] for q in (f"{name}, scaled distance", "count"))
-        return Measurement(scaled / math.sqrt(count), SCALED_DISTANCE / 5 / math.sqrt(count))
-
-    return measure
+    root = select(quantity="count").number(lambda found: found.value**0.5)
+    return select(quantity=f"{name}, scaled distance").number("value", SCALED_DISTANCE / 5).over(root).read()
 
 
 def _most_saved(frame):
     """Share saved at the least desired MSE, where theory predicts the most; needs the sizes of the
     source."""
-    last = SAVED.then(lambda found: found.iloc[-1:])
-    return last.read()(frame) if _select(frame, "sharp", "gumbel").x.max() >= 99 else None
-
-
-def _saved_less_theory(frame):
-    return SAVED.minus(_theory(frame)).furthest()(frame)
-
-
-def _over_theory(frame):
-    found = pd.concat(_select(frame, "sharp", trick) for trick in TRICKS)
-    theory = np.concatenate([f(_select(frame, "sharp", t).x.to_numpy())[1] for t, f in THEORY.items()])
-    return furthest(found.value / theory, found.standard_error / theory, 1.0)
+    return SAVED.read(place=-1)(frame) if _select(frame, "sharp", "gumbel").x.max() >= 99 else None
 
 
 SAVED, GUMBEL = select(part="values", quantity="saved"), select("x > 1", quantity="sharp", trick="gumbel")
 CENTRED, TRUE = (select(quantity=quantity) for quantity in ("plain, published ln Z", "plain"))
-LATER = select(part="a-star", quantity="evaluations").then(lambda found: found.iloc[-1:])
+SHARP = together(
+    *(
+        select(quantity="sharp", trick=trick).per(lambda found, theory=theory: theory(found.x.to_numpy())[1])
+        for trick, theory in THEORY.items()
+    )
+)
 DEFAULT = select(quantity="published less default tolerance").number(lambda found: PUBLISHED - found.value)
 TOLD_APART = 0.035
 """Half of the Kolmogorov distance, 0.071, of the Gumbel law to the normal one with its mean and variance."""
@@ -240,14 +229,15 @@ CLAIMS = [
         "the Exponential trick requires up to 40% fewer samples to reach a given MSE (share, at the least MSE of "
         "the figure; the formulas give 38.7% there, and 39.2% in the limit)", scale=0.1,
         reading=Reading("up to 40%: the nearest multiple of ten", 0.05)),
-    Claim("samples saved", "Thesis A.1.2, Figure 2.3a", "identity", "=", 0.0, _saved_less_theory,
+    Claim("samples saved", "Thesis A.1.2, Figure 2.3a", "identity", "=", 0.0,
+        lambda frame: SAVED.minus(_theory(frame)).furthest()(frame),
         "at every desired MSE the share of the samples that the Exponential trick saves is that of the formulas "
         "pi^2/(6M) and trigamma(M) (difference of the shares, furthest from 0)", scale=0.1),
     Claim("lower MSE from M = 2", "Thesis 2.2.3, 2.5.1", "comparison", ">", 1.0,
         GUMBEL.over(select(quantity="sharp", trick="exponential"), "x").least(),
         "the debiased Exponential trick has the lower MSE at every M from 2 to 99 (Gumbel trick's MSE over it, the "
         "least)"),
-    Claim("formulas", "Thesis A.1.2", "identity", "=", 1.0, _over_theory,
+    Claim("formulas", "Thesis A.1.2", "identity", "=", 1.0, SHARP.furthest(1.0),
         "the MSEs of ln Z by the Gumbel trick and the debiased Exponential trick are pi^2/(6M) and trigamma(M) "
         "(measured over formula, the ratio furthest from 1)"),
     Claim("effect of the published ln Z", "this project", "comparison", "<", 0.01,
@@ -261,7 +251,8 @@ CLAIMS = [
     Claim("exact samples", "Thesis 2.5.1", "identity", "=", 0.0, _distance("locations"),
         "the locations of the maxima of A* sampling are exact samples of the posterior (Kolmogorov distance)",
         scale=TOLD_APART),
-    Claim("evaluations, later samples", "this project", "comparison", "<", 2.0, LATER.read(),
+    Claim("evaluations, later samples", "this project", "comparison", "<", 2.0,
+        select(part="a-star", quantity="evaluations").read(place=-1),
         "A* sampling that keeps its boxes from sample to sample takes less than two evaluations of the density a "
         "sample (mean over the last half of each stream)"),
 ]

@@ -4,7 +4,7 @@ and, for belief propagation, the orders of updates of the source."""
 import numpy as np
 import pandas as pd
 
-from thesis_cli.base.figures import COLOURS, label, panels
+from thesis_cli.base.figures import COLOURS, band, label, panels
 from thesis_cli.inference.grid.grid import GridTransfer
 from thesis_cli.models.spin_glass import published_noise, published_spin_glass
 from thesis_cli.perturbation.low_rank.low_rank_bounds import power_bounds
@@ -128,8 +128,7 @@ def plot(frame):
                 continue
             best = _best(rows)
             ax.semilogy(rows.alpha, rows.mse, color=colour, label=f"$C$ = {_name(k)}: {100 * best.saving:.0f}%")
-            band = rows.mse + 2 * rows.mse_error, rows.mse - 2 * rows.mse_error
-            ax.fill_between(rows.alpha, *band, color=colour, alpha=0.25, linewidth=0)
+            band(ax, rows.alpha, rows.mse, rows.mse_error, colour)
             ax.plot([best.alpha], [best.mse], "*", color=colour, markersize=7)
         for at in (SAFE, 0):
             line = ax.axvline(at, color="black", linewidth=0.6, linestyle="--")

@@ -99,6 +99,11 @@ def marks(axes: Axes, rows: pd.DataFrame, x: Any, fmt: str = "-o", **options: An
     axes.errorbar(rows[x] if isinstance(x, str) else x, rows["value"], 2 * rows["standard_error"], fmt=fmt, **options)
 
 
+def band(axes: Axes, x: Any, values: Any, errors: Any, colour: str, alpha: float = 0.25) -> None:
+    """Two standard errors about a curve."""
+    axes.fill_between(x, values - 2 * errors, values + 2 * errors, color=colour, alpha=alpha, linewidth=0)
+
+
 def render(plot: Callable[[], Figure], kinds: Sequence[str] = ("png", "pdf"), origin: str = "") -> dict[str, bytes]:
     """Draw a figure in the one style; returns the file of each kind, with its origin in the metadata.
 

@@ -102,9 +102,13 @@ class Rows:
 
         return self.then(grouped)
 
-    def read(self, error: float = 0.0) -> Measure:
-        """The first number."""
-        return self._measure(lambda found: _at(found, 0, error, weakest=False))
+    def best(self, *by: str) -> Rows:
+        """The row of the least number among those that agree in the columns `by`."""
+        return self.then(lambda found: found.loc[found.groupby(list(by))["value"].idxmin()])
+
+    def read(self, error: float = 0.0, place: int = 0) -> Measure:
+        """The first number, or another one."""
+        return self._measure(lambda found: _at(found, place, error, weakest=False))
 
     def mean(self, least: int = 2) -> Measure:
         """Mean number; its standard error is that of the spread of at least `least` numbers."""
@@ -160,6 +164,17 @@ def select(query: str = "", /, **equal: Any) -> Rows:
     """Rows of a result for which a query of pandas holds, and whose columns equal a value, or one of a
     list."""
     return Rows(lambda frame: _where(frame, query, equal))
+
+
+def together(*parts: Rows) -> Rows:
+    """The rows of several selections."""
+
+    def found(frame: pd.DataFrame) -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.concat([part(frame) for part in parts])
+
+    return Rows(found)
 
 
 def _where(found: pd.DataFrame, query: str, equal: dict[str, Any]) -> pd.DataFrame:
