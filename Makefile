@@ -71,7 +71,6 @@ lint: install
 docs: install
 	$(BIN)/python -m thesis_cli.reproduction.documents
 	$(BIN)/python -m thesis_cli.reproduction.coverage
-	$(BIN)/python -m thesis_cli.reproduction.costs
 
 reproduce-quick: install
 	$(BIN)/thesis-cli reproduce --preset quick --jobs $(JOBS)

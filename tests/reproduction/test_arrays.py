@@ -11,11 +11,10 @@ import pytest
 
 from thesis_cli.base.errors import WorkFailed
 from thesis_cli.base.files import write_atomic
-from thesis_cli.reproduction import arrays, store
-from thesis_cli.reproduction.arrays import ArrayEngine
+from thesis_cli.reproduction import arrays
+from thesis_cli.reproduction.arrays import HELD, STUCK, ArrayEngine, Refused, arrays_of
 from thesis_cli.reproduction.engines import SUBMITTED
-from thesis_cli.reproduction.job_arrays import HELD, STUCK, Refused, arrays_of
-from thesis_cli.reproduction.task_file import Entry, TaskFile, read_tasks
+from thesis_cli.reproduction.tasks import Entry, TaskFile, read_tasks, save_stored, task_key
 
 SETTLE = 20.0
 
@@ -138,7 +137,7 @@ class Cluster:
 
 
 def finish(task, seconds=600.0):
-    store.save(task, f"k\n{task.parameters['k']}\n", "code", seconds)
+    save_stored(task, f"k\n{task.parameters['k']}\n", "code", seconds)
 
 
 @pytest.fixture
@@ -565,7 +564,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path):
     again = TaskFile(tmp_path / "tasks.json", Toy())
     assert list(tasks) == list(again)
     assert [Entry(t.command, t.parameters, t.seed) for t in again] == entries
-    assert again.keys == [store.task_key(e.command, 1, e.parameters, e.seed) for e in entries]
+    assert again.keys == [task_key(e.command, 1, e.parameters, e.seed) for e in entries]
     assert [e._asdict() for e in entries] == json.loads(tasks.path.read_text())
 
 

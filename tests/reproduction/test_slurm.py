@@ -12,10 +12,10 @@ import pytest
 from tests.conftest import ROOT
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import write_atomic
-from thesis_cli.reproduction import arrays, slurm, store
-from thesis_cli.reproduction.job_arrays import HELD, Array, Refused
+from thesis_cli.reproduction import arrays, slurm
+from thesis_cli.reproduction.arrays import HELD, Array, Refused
 from thesis_cli.reproduction.slurm import Group, JobRequest, Slurm
-from thesis_cli.reproduction.task_file import Entry, TaskFile
+from thesis_cli.reproduction.tasks import Entry, TaskFile, read_stored, save_stored
 
 COMMANDS = ("sbatch", "squeue", "scontrol", "sacct", "srun", "scancel")
 
@@ -121,7 +121,7 @@ def test_each_job_finds_its_group(commands, tasks):
         delayed = pickle.loads((made.folder / f"4711_{job}_submitted.pkl").read_bytes())
         assert delayed.args == (group,)
         delayed.result()
-        assert all(store.read(tasks.file(i)).text == f"k\n{2 * i}\n" for i in group)
+        assert all(read_stored(tasks.file(i)).text == f"k\n{2 * i}\n" for i in group)
         assert pickle.loads(pickle.dumps(delayed.function.checkpoint(group))).args == (group,)
 
 
@@ -275,10 +275,10 @@ def undisturbed():
 
 @pytest.mark.usefixtures("undisturbed")
 def test_a_job_passes_over_what_is_finished(tasks):
-    store.save(tasks[2], "k\nold\n", "code", 1.0)
+    save_stored(tasks[2], "k\nold\n", "code", 1.0)
     write_atomic({tasks.failure(4): "failed, an hour ago"})
     Group(tasks.path, tasks.path.parent, tasks.work)([0, 2, 4])
-    assert [store.read(tasks.file(i)).text for i in (0, 2, 4)] == ["k\n0\n", "k\nold\n", "k\n8\n"]
+    assert [read_stored(tasks.file(i)).text for i in (0, 2, 4)] == ["k\n0\n", "k\nold\n", "k\n8\n"]
     assert tasks.finished() == {tasks.keys[i] for i in (0, 2, 4)}
     assert tasks.failed() == set()
 

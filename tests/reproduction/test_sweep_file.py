@@ -11,7 +11,7 @@ from tests.reproduction.toy_command import toy  # noqa: F401
 from thesis_cli.base.errors import InputError
 from thesis_cli.reproduction import sweep_file
 from thesis_cli.reproduction.sweep_file import read_sweep
-from thesis_cli.reproduction.task_file import Entry
+from thesis_cli.reproduction.tasks import Entry
 
 pytestmark = pytest.mark.usefixtures("toy")
 

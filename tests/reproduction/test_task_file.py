@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from tests.tiers import examples
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction import store
-from thesis_cli.reproduction.store import Task, task_key
-from thesis_cli.reproduction.task_file import Entry, TaskFile, head, read_tasks
+from thesis_cli.reproduction.tasks import Entry, Task, TaskFile, head, read_tasks, save_stored, task_key
 
 
 @dataclass(frozen=True)
@@ -188,7 +186,7 @@ def test_what_is_no_task_file(file, content, problem):
 def test_finished_and_failed_see_results_alone(file):
     tasks = TaskFile.write(file, ENTRIES, Echo())
     assert (tasks.finished(), tasks.failed()) == (set(), set())
-    store.save(tasks[0], "x\n1\n", "code", 1.0)
+    save_stored(tasks[0], "x\n1\n", "code", 1.0)
     tasks.failure(1).parent.mkdir(parents=True)
     tasks.failure(1).write_text("no\n")
     for other in (tasks.file(2), tasks.failure(2)):

@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from thesis_cli.base.files import write_atomic
-from thesis_cli.reproduction import figures, store
-from thesis_cli.reproduction.engines import NOT_RUN, SUBMITTED, Engine, NoEngine
+from thesis_cli.reproduction import figures
+from thesis_cli.reproduction.engines import NOT_RUN, SUBMITTED, Engine, ExperimentWork, NoEngine
 from thesis_cli.reproduction.publication import Published, publish
 from thesis_cli.reproduction.registry import Checkout, load
-from thesis_cli.reproduction.run_folder import driving
-from thesis_cli.reproduction.task_file import Entry, TaskFile
-from thesis_cli.reproduction.worker import ExperimentWork
+from thesis_cli.reproduction.tasks import Entry, TaskFile, driving, read_stored, shown_parameters
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +79,7 @@ def complete(tasks: TaskFile, engine: Engine, *, refresh: bool, bar: Bar, name: 
         outcome.waiting = len(lost) - len(wrong)
         for task, i in zip(tasks.some(wrong), wrong, strict=True):
             error = errors.get(i, "it left no result")
-            shown = json.dumps(store.shown_parameters(task.parameters), ensure_ascii=False)
+            shown = json.dumps(shown_parameters(task.parameters), ensure_ascii=False)
             outcome.errors.append((shown, error))
             if not task.failure.exists():  # the process that ran it is gone
                 write_atomic({task.failure: error})
@@ -94,7 +92,7 @@ def _missing(tasks: TaskFile) -> tuple[list[int], list[int]]:
     there = tasks.indices(tasks.finished())
     damaged, old = set[int](), []
     for i, task in zip(there, tasks.some(there), strict=True):
-        found = store.read(task.file)
+        found = read_stored(task.file)
         if found is None:
             task.file.unlink(missing_ok=True)
             damaged.add(i)
@@ -136,7 +134,7 @@ def reproduce(
     tasks = plan(path, preset, checkout, seed)
     outcome = complete(tasks, engine, refresh=refresh, bar=bar, name=experiment.id)
     if not (outcome.errors or outcome.waiting):
-        results = [found for task in tasks if (found := store.read(task.file))]
+        results = [found for task in tasks if (found := read_stored(task.file))]
         outcome.published = publish(experiment, preset, checkout, seed, results, replace)
         figures.draw(experiment, checkout.results(preset))
     return outcome

@@ -19,9 +19,9 @@ from typing import Any
 
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.extras import extra
-from thesis_cli.reproduction.job_arrays import HELD, STUCK, Array, Queue, Refused
-from thesis_cli.reproduction.task_file import Work, read_tasks
-from thesis_cli.reproduction.worker import run_task
+from thesis_cli.reproduction.arrays import HELD, STUCK, Array, Queue, Refused
+from thesis_cli.reproduction.engines import run_task
+from thesis_cli.reproduction.tasks import Work, read_tasks
 
 logger = logging.getLogger(__name__)
 

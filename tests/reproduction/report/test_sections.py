@@ -3,7 +3,7 @@
 import pytest
 
 from thesis_cli.reproduction import coverage
-from thesis_cli.reproduction.report.sections import ORIGINS, SECTIONS, Sections
+from thesis_cli.reproduction.report.files import ORIGINS, SECTIONS, Sections
 
 KNOWN = coverage.Coverage(
     coverage.ROOT, {}, (coverage.Entry("thesis", "Proposition 12", "4.3.1", "", (), (), "", ""),), ()

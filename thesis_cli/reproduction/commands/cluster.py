@@ -16,8 +16,8 @@ from thesis_cli.commands.core.fields import option
 from thesis_cli.commands.core.request import Request
 
 if TYPE_CHECKING:
+    from thesis_cli.reproduction.arrays import Queue
     from thesis_cli.reproduction.engines import Engine
-    from thesis_cli.reproduction.job_arrays import Queue
     from thesis_cli.reproduction.slurm import JobRequest
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from thesis_cli.base.wording import counted
 from thesis_cli.commands.core.fields import argument, option
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Summary
-from thesis_cli.reproduction.commands.own import OwnCommand, short
+from thesis_cli.reproduction.commands import OwnCommand, short
 
 if TYPE_CHECKING:
     from thesis_cli.reproduction.report.compared import Compared
@@ -195,8 +195,7 @@ def report(request: ReportRequest, progress: Progress) -> ReportResult:
 def _results(request: ReportRequest) -> ResultsReport:
     from thesis_cli.reproduction.registry import find_checkout
     from thesis_cli.reproduction.report.contents import gather
-    from thesis_cli.reproduction.report.page import page
-    from thesis_cli.reproduction.report.same_page import page_change
+    from thesis_cli.reproduction.report.page import page, page_change
 
     checkout = find_checkout()
     folder = checkout.results(request.preset)
@@ -238,14 +237,13 @@ def _runs(request: ReportRequest) -> RunsReport:
 
 def _comparison(request: ReportRequest) -> ComparisonReport:
     from thesis_cli.reproduction.registry import find_checkout
-    from thesis_cli.reproduction.report.compare_page import page
-    from thesis_cli.reproduction.report.compared import compare_folders
+    from thesis_cli.reproduction.report.compared import compare_folders, comparison_page
 
     assert request.compare
     out = request.out or COMPARISON
     _check_page(out)
     compared = compare_folders(find_checkout(), request.preset, request.compare)
-    size = _write_page(out, page(compared))
+    size = _write_page(out, comparison_page(compared))
     return ComparisonReport(request=request, page=out, bytes=size, faults=compared.faults, compared=compared)
 
 
@@ -266,7 +264,7 @@ def _write_page(path: Path, page: str) -> int:
 
     A page that differs from the one that stands only in how its pictures are compressed is there.
     """
-    from thesis_cli.reproduction.report.same_page import page_change
+    from thesis_cli.reproduction.report.page import page_change
 
     data = page.encode()
     if not path.is_file() or page_change(path.read_bytes().decode(errors="replace"), page):

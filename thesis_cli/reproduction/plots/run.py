@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thesis_cli.base.errors import InputError
-from thesis_cli.reproduction.digests import DIGEST, was_changed
+from thesis_cli.reproduction.publication import DIGEST, was_changed
 
 if TYPE_CHECKING:
     import pandas as pd

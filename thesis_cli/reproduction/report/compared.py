@@ -1,4 +1,4 @@
-"""Two folders of results side by side: tables, figures, records, and verdicts on claims."""
+"""Two folders of results side by side, and the page of `thesis-cli report --compare FOLDER`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from thesis_cli.reproduction.comparison import DIFFERS, EQUAL, IDENTICAL, Cell, 
 from thesis_cli.reproduction.coverage import Coverage
 from thesis_cli.reproduction.experiment import Experiment
 from thesis_cli.reproduction.registry import Checkout, load
-from thesis_cli.reproduction.report.files import Files, read_files
-from thesis_cli.reproduction.report.sections import Sections
-from thesis_cli.reproduction.report.table_of_claims import VERDICTS, read_claims
+from thesis_cli.reproduction.report.files import VERDICTS, Files, Sections, read_claims, read_files
+from thesis_cli.reproduction.report.page import data_uri, number, rendered, size
 
 NOT_COMPARED = "not compared"
 
@@ -266,12 +265,12 @@ def _largest(experiment: Experiment, old: str, new: str) -> tuple[Cell, float] |
     (heading, before), (_, after) = parse(old), parse(new)
     free = {name for name, tolerance in experiment.tolerances.items() if tolerance.relative == math.inf}
     found: tuple[Cell, float] | None = None
-    for number, (a, b) in enumerate(zip(before, after, strict=True), 1):
+    for row_number, (a, b) in enumerate(zip(before, after, strict=True), 1):
         if a == b or any(_is_free(experiment, dict(zip(heading, row, strict=True))) for row in (a, b)):
             continue
         for name, x, y in zip(heading, a, b, strict=True):
             if x != y and name not in free:
-                cell = Cell(name, number, x, y)
+                cell = Cell(name, row_number, x, y)
                 if share(cell) > (found[1] if found else 0.0):
                     found = cell, share(cell)
     return found
@@ -337,3 +336,33 @@ def _changes(name: str, old: Mapping[str, Judged], new: Mapping[str, Judged]) ->
         a, b = old.get(claim, nothing), new.get(claim, nothing)
         if a.verdict != b.verdict:
             yield Change(name, claim, a, b)
+
+
+OUTCOME_COLOURS = {IDENTICAL: "holds", EQUAL: "consistent", DIFFERS: "does-not-hold", NOT_COMPARED: "not-decided"}
+"""Outcomes in the colours of verdicts."""
+
+ORDER = (DIFFERS, NOT_COMPARED, EQUAL, IDENTICAL)
+"""Outcomes by what a reader looks for first."""
+
+
+def comparison_page(compared: Compared) -> str:
+    """The page, with both figures wherever a reader could see a difference."""
+    old, new = compared.names
+    text = rendered(
+        "compare.html.j2",
+        compared=compared,
+        pairs=sorted(compared.pairs, key=lambda p: (not p.changes, ORDER.index(p.outcome), not p.seen)),
+        detailed={pair.id for pair in compared.pairs if _is_detailed(pair)},
+        alike=[pair.id for pair in compared.pairs if pair.outcome == IDENTICAL and not _is_detailed(pair)],
+        old=old,
+        new=new,
+        classes=OUTCOME_COLOURS,
+        picture=data_uri,
+        size=size,
+        number=number,
+    )
+    return text.lstrip()
+
+
+def _is_detailed(pair: Pair) -> bool:
+    return bool(pair.shows_figures or pair.changes or pair.single or pair.faults or pair.outcome == DIFFERS)

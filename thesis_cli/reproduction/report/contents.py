@@ -13,9 +13,15 @@ from thesis_cli.base.wording import counted
 from thesis_cli.reproduction import coverage
 from thesis_cli.reproduction.claims import FAILS
 from thesis_cli.reproduction.registry import Checkout
-from thesis_cli.reproduction.report.files import read_files
-from thesis_cli.reproduction.report.sections import SECTIONS, Sections
-from thesis_cli.reproduction.report.table_of_claims import VERDICTS, ClaimRow, not_run, read_claims
+from thesis_cli.reproduction.report.files import (
+    SECTIONS,
+    VERDICTS,
+    ClaimRow,
+    Sections,
+    not_run,
+    read_claims,
+    read_files,
+)
 
 LEAD, PLACE = 260, 60
 """Most characters of the first sentences of a finding, and of one that only names a place."""

@@ -7,7 +7,6 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from thesis_cli.base.errors import InputError
@@ -16,10 +15,11 @@ from thesis_cli.commands.core import registry
 from thesis_cli.commands.core.command import command_named
 from thesis_cli.commands.core.fields import plain
 from thesis_cli.commands.core.kept import NOT_SETTINGS
-from thesis_cli.reproduction.parameters import shell_words
-from thesis_cli.reproduction.plots.draw import picture
+from thesis_cli.reproduction.command_work import shell_words
+from thesis_cli.reproduction.plots.kinds import picture
 from thesis_cli.reproduction.plots.run import SWEEP, Run
 from thesis_cli.reproduction.plots.sweeps import Chosen
+from thesis_cli.reproduction.report.page import rendered
 
 GENERATOR = "thesis-cli report"
 """What the page says that it was made by."""
@@ -32,8 +32,6 @@ AHEAD = ("order", "result_order", "target", "method", "kind", "result_kind")
 
 OPEN = 20
 """Rows of the longest table that is shown at once."""
-
-HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -72,15 +70,8 @@ class Shown:
 
 def page(runs: Sequence[Run]) -> tuple[str, list[str]]:
     """The page, and what is missing or does not fit, one line each."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
     shown = [show(run) for run in runs]
-    text = environment.get_template("runs.html.j2").render(
-        runs=shown, generator=GENERATOR, style=(HERE / "report.css").read_text(encoding="utf-8")
-    )
+    text = rendered("runs.html.j2", runs=shown, generator=GENERATOR)
     return text.lstrip(), [fault for run in shown for fault in run.faults]
 
 
