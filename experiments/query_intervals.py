@@ -19,9 +19,8 @@ from thesis_cli.privacy.query.weighted_sample import WeightedSample
 from thesis_cli.privacy.release.release import ReleaseRequest, private_record
 from thesis_cli.privacy.release.rows import synthetic
 from thesis_cli.reproduction.experiment import Claim, Experiment, Measurement, Reading, Tolerance
-from thesis_cli.studies.privacy.questions import FAMILIES, questions
 from thesis_cli.studies.privacy.real_releases import SeededStages
-from thesis_cli.studies.privacy.real_tables import SOURCES, table
+from thesis_cli.studies.privacy.real_tables import FAMILIES, SOURCES, questions, table
 
 DELTA = 1e-6
 SEED = 19

@@ -11,7 +11,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.inference.graph_cut.graph_cut import GraphCut
 from thesis_cli.inference.grid.grid import GridTransfer
-from thesis_cli.inference.tempered import Tempered
+from thesis_cli.inference.solver import Tempered
 from thesis_cli.studies.models.examples import ising
 
 alphas = st.sampled_from([1e-3, 0.3, 1.0, 2.0, 7.5])

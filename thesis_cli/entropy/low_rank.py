@@ -38,8 +38,7 @@ from thesis_cli.base.arrays import Floats
 from thesis_cli.base.errors import InputError
 from thesis_cli.base.progress import Tick
 from thesis_cli.base.rounding import difference, mean_of, sample_deviation
-from thesis_cli.inference.solver import MapSolver
-from thesis_cli.inference.tempered import Tempered
+from thesis_cli.inference.solver import MapSolver, Tempered
 from thesis_cli.models.factor_graph import FactorGraph
 from thesis_cli.perturbation.estimate import Estimate, check_confidence
 from thesis_cli.perturbation.low_rank.low_rank import Scale, check_found, low_rank_maxima

@@ -5,8 +5,20 @@ from tests.conftest import all_states
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.inference.parity import constraints as parity
 from thesis_cli.inference.parity.constraints import Limits, bits_of, enumerated_maxima
-from thesis_cli.inference.parity.kernels import hashed_maxima, hashed_maxima_reference
+from thesis_cli.inference.parity.kernels import hashed_maxima
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
+
+
+def hashed_maxima_reference(values, start, columns, offsets, best):
+    """`hashed_maxima` in plain NumPy, from the columns of A, shape (T, n), and b, shape (T,)."""
+    levels = columns.shape[1]
+    index = start + np.arange(len(values))
+    for t, (column, offset) in enumerate(zip(columns, offsets, strict=True)):
+        code = np.full(len(values), offset)
+        for j in range(levels):
+            code ^= np.where(index >> j & 1, column[j], 0)
+        zeros = np.cumprod((code[:, None] >> np.arange(levels)) & 1 ^ 1, axis=1).sum(axis=1)
+        np.maximum.at(best[t], zeros, values)
 
 
 def test_the_kernel_is_its_reference():

@@ -125,7 +125,7 @@ def _levels(ends: Ends, every: Constraints) -> tuple[Floats, Floats]:
 
 def listed_maxima(frontier: Frontier, every: Constraints, level: int) -> Floats:
     """Maxima under the first `level` constraints, and each number above; shape (bits - level + 1,)."""
-    from thesis_cli.inference.parity.ends_kernels import sweep
+    from thesis_cli.inference.parity.kernels import listed_sweep
 
     place = np.empty(len(frontier.order), np.int64)
     place[frontier.order] = np.cumsum(frontier.widths) - frontier.widths
@@ -133,7 +133,7 @@ def listed_maxima(frontier: Frontier, every: Constraints, level: int) -> Floats:
     solution = solutions(Constraints(every.matrix[:level], every.right[:level]))
     if solution is not None:
         rows = packed(every.matrix[level:]) | every.right[level:].astype(np.int64) << MOST_BITS
-        sweep(*solution, place, rows, layout_of(frontier.graph), best[0])
+        listed_sweep(*solution, place, rows, layout_of(frontier.graph), best[0])
     return np.asarray(nested(best)[0])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.models.spin_glass import Kind, SpinGlass
-from thesis_cli.studies.perturbation.perturbed_glass import PerturbedGlass
+from thesis_cli.studies.perturbation.spin_glass_strips import PerturbedGlass
 
 LARGEST = 16
 """Spins up to which configurations are counted."""

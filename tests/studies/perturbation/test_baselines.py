@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import MODELS
 from thesis_cli.inference.exact import exact_log_partition_function
 from thesis_cli.models.files import load_model
-from thesis_cli.studies.perturbation.rivals import METHODS, Answer, answers, summary
+from thesis_cli.studies.perturbation.baselines import METHODS, Answer, answers, summary
 
 ISING = load_model(MODELS / "ising-4x4.uai")
 SIZES = {"annealing": [2, 2], "thermodynamic": [2, 2]}
