@@ -14,7 +14,7 @@ from thesis_cli.base.files import write_atomic
 from thesis_cli.reproduction import arrays
 from thesis_cli.reproduction.arrays import HELD, STUCK, ArrayEngine, Refused, arrays_of
 from thesis_cli.reproduction.engines import SUBMITTED
-from thesis_cli.reproduction.tasks import Entry, TaskFile, read_tasks, save_stored, task_key
+from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, read_tasks, save_stored, task_key
 
 SETTLE = 20.0
 
@@ -155,7 +155,7 @@ def cluster(clock):
 @pytest.fixture
 def write(tmp_path):
     def write(values):
-        return TaskFile.write(tmp_path / "tasks.json", [Entry("toy", {"k": k}, 0) for k in values], Toy())
+        return TaskFile.write(tmp_path / "tasks.json", [TaskSpec("toy", {"k": k}, 0) for k in values], Toy())
 
     return write
 
@@ -552,18 +552,22 @@ def test_the_queue_is_not_looked_at_more_often_than_is_polite(cluster, clock, wr
 
 def test_a_file_is_read_as_it_was_written(tmp_path):
     shared = {"k": 1, "b": [1, 'x, "seed": 3}']}
-    entries = [Entry("toy", shared, seed) for seed in (0, 1, None, 12, 12)]
+    entries = [TaskSpec("toy", shared, seed) for seed in (0, 1, None, 12, 12)]
     entries += [
-        Entry("toy", {"k": 1}, 12),
-        Entry("other", {"k": 1}, 12),
-        Entry("toy", {}, None),
-        Entry("toy", shared, 5),
+        TaskSpec("toy", {"k": 1}, 12),
+        TaskSpec("other", {"k": 1}, 12),
+        TaskSpec("toy", {}, None),
+        TaskSpec("toy", shared, 5),
     ]
-    entries += [Entry("toy", {"seed": 5}, 6), Entry("toy", {"seed": 5}, 7), Entry("toy", {"\u00e9": 2.5e-300}, 2**70)]
+    entries += [
+        TaskSpec("toy", {"seed": 5}, 6),
+        TaskSpec("toy", {"seed": 5}, 7),
+        TaskSpec("toy", {"\u00e9": 2.5e-300}, 2**70),
+    ]
     tasks = TaskFile.write(tmp_path / "tasks.json", entries, Toy())
     again = TaskFile(tmp_path / "tasks.json", Toy())
     assert list(tasks) == list(again)
-    assert [Entry(t.command, t.parameters, t.seed) for t in again] == entries
+    assert [TaskSpec(t.command, t.parameters, t.seed) for t in again] == entries
     assert again.keys == [task_key(e.command, 1, e.parameters, e.seed) for e in entries]
     assert [e._asdict() for e in entries] == json.loads(tasks.path.read_text())
 

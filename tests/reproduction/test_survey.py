@@ -9,12 +9,12 @@ from tests.reproduction.test_task_file import Echo
 from thesis_cli.reproduction.arrays import Array
 from thesis_cli.reproduction.commands import status
 from thesis_cli.reproduction.commands.status import Survey
-from thesis_cli.reproduction.tasks import Entry, TaskFile, driving, save_stored
+from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, driving, save_stored
 
 
 @pytest.fixture
 def tasks(tmp_path):
-    return TaskFile.write(tmp_path / "run/tasks.json", [Entry("map", {}, i) for i in range(40)], Echo())
+    return TaskFile.write(tmp_path / "run/tasks.json", [TaskSpec("map", {}, i) for i in range(40)], Echo())
 
 
 def finish(tasks, places, at=lambda i: 1000.0 + i):
@@ -71,7 +71,7 @@ def test_a_process_here_works_on_as_many_as_it_records(tasks):
 
 def test_results_of_tasks_that_left_the_file_do_not_count(tasks):
     finish(tasks, range(30))
-    smaller = TaskFile.write(tasks.path, [Entry("map", {}, i) for i in range(25, 35)], Echo())
+    smaller = TaskFile.write(tasks.path, [TaskSpec("map", {}, i) for i in range(25, 35)], Echo())
     assert counts(status.survey(smaller, {})) == (5, 0, 0, 0, 5)
 
 
@@ -112,7 +112,7 @@ def test_one_result_of_the_future_is_not_believed(tasks):
 
 
 def test_of_many_results_some_tell(tmp_path, monkeypatch):
-    tasks = TaskFile.write(tmp_path / "run/tasks.json", [Entry("map", {}, i) for i in range(600)], Echo())
+    tasks = TaskFile.write(tmp_path / "run/tasks.json", [TaskSpec("map", {}, i) for i in range(600)], Echo())
     finish(tasks, range(500), lambda i: 1000.0 + i)
     looked = []
     scandir = os.scandir

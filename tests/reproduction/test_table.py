@@ -10,7 +10,7 @@ import pytest
 
 from tests.reproduction.test_task_file import Echo
 from thesis_cli.reproduction.publication import publish_sweep
-from thesis_cli.reproduction.tasks import Entry, TaskFile, save_stored
+from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, save_stored
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def make(tmp_path):
     """A task file of (parameters, seed, result or None), and the rows of its table."""
 
     def made(*given):
-        tasks = TaskFile.write(tmp_path / "run/tasks.json", [Entry("map", p, s) for p, s, _ in given], Echo())
+        tasks = TaskFile.write(tmp_path / "run/tasks.json", [TaskSpec("map", p, s) for p, s, _ in given], Echo())
         for task, (_, _, text) in zip(tasks, given, strict=True):
             if text is not None:
                 save_stored(task, text, "code", 1.0)

@@ -48,7 +48,7 @@ class MapSolver(Protocol):
         ...
 
 
-class Tempered:
+class TemperedSolver:
     """MAP of alpha phi + noise, as alpha times the MAP of phi + noise / alpha (Thesis eqs. 3.7,
     3.8).
 

@@ -15,7 +15,7 @@ from thesis_cli.reproduction import figures
 from thesis_cli.reproduction.engines import NOT_RUN, SUBMITTED, Engine, ExperimentWork, NoEngine
 from thesis_cli.reproduction.publication import Published, publish
 from thesis_cli.reproduction.registry import Checkout, load
-from thesis_cli.reproduction.tasks import Entry, TaskFile, driving, read_stored, shown_parameters
+from thesis_cli.reproduction.tasks import TaskFile, TaskSpec, driving, read_stored, shown_parameters
 
 logger = logging.getLogger(__name__)
 
@@ -146,5 +146,7 @@ def plan(path: Path, preset: str, checkout: Checkout, seed: int) -> TaskFile:
     experiment = load(path)
     if experiment.shares:
         return plan(checkout.select([experiment.shares])[experiment.shares], preset, checkout, seed)
-    entries = (Entry(experiment.id, parameters, seed) for parameters in experiment.tasks(experiment.settings(preset)))
+    entries = (
+        TaskSpec(experiment.id, parameters, seed) for parameters in experiment.tasks(experiment.settings(preset))
+    )
     return TaskFile.write(checkout.store / experiment.id / f"{preset}-{seed}.json", entries, ExperimentWork(path))

@@ -125,7 +125,7 @@ class Slurm:
         )
         try:
             with redirect_stderr(StringIO()):  # submitit prints the message beside raising it
-                jobs = executor.map_array(Group(array.tasks, array.results, work), array.groups)
+                jobs = executor.map_array(JobTasks(array.tasks, array.results, work), array.groups)
         except FailedJobError as error:
             raise Refused("; ".join(filter(None, map(str.strip, str(error).splitlines())))) from None
         return str(jobs[0].job_id).partition("_")[0]
@@ -212,7 +212,7 @@ class Stopped(BaseException):
     """The job is preempted and queued again. No handler of errors may catch this."""
 
 
-class Group:
+class JobTasks:
     """The tasks of one job, run one after another; those with a result are skipped.
 
     Parameters

@@ -48,7 +48,7 @@ from thesis_cli.reproduction.command_work import (
     shown,
     swept_command,
 )
-from thesis_cli.reproduction.tasks import Entry
+from thesis_cli.reproduction.tasks import TaskSpec
 
 LAYOUT = 1
 """Version of the files in the folder of a sweep's results; raise it if they change."""
@@ -155,13 +155,13 @@ class Sweep:
     def __len__(self) -> int:
         return _count(self.grids, self.seeds)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[TaskSpec]:
         """The tasks: in a grid the last option varies fastest, and the seed faster still."""
         for grid in self.grids:
             for values in itertools.product(*grid.values()):
                 parameters = {**self.fixed, **dict(zip(grid, values, strict=True))}
                 for seed in (None,) if self.seeds is None else self.seeds:
-                    yield Entry(self.command, parameters, seed)
+                    yield TaskSpec(self.command, parameters, seed)
 
 
 def read_sweep(path: Path) -> Sweep:

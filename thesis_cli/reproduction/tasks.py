@@ -115,7 +115,7 @@ WAIT = 60.0
 RIGHT = "each line must have one task, as thesis-cli sweep writes them"
 
 
-class Entry(NamedTuple):
+class TaskSpec(NamedTuple):
     """A task: a command or id of an experiment, parameters (JSON values), and a seed or None."""
 
     command: str
@@ -123,7 +123,7 @@ class Entry(NamedTuple):
     seed: int | None
 
 
-FIELDS = set(Entry._fields)
+FIELDS = set(TaskSpec._fields)
 
 
 class Work(Protocol):
@@ -168,7 +168,7 @@ class TaskFile(Sequence[Task]):
     def __init__(self, path: Path, work: Work) -> None:
         self._take(path, work, _read(path))
 
-    def _take(self, path: Path, work: Work, found: Iterable[tuple[int, Entry]]) -> None:
+    def _take(self, path: Path, work: Work, found: Iterable[tuple[int, TaskSpec]]) -> None:
         """Take over tasks with the places where their lines start."""
         self.path, self.work = path.absolute(), work
         self.keys: list[str] = []
@@ -181,7 +181,7 @@ class TaskFile(Sequence[Task]):
             self._starts.append(start)
 
     @classmethod
-    def write(cls, path: Path, entries: Iterable[Entry], work: Work) -> Self:
+    def write(cls, path: Path, entries: Iterable[TaskSpec], work: Work) -> Self:
         """Write a file, unless it is the same already.
 
         Raises
@@ -270,7 +270,7 @@ def file_of(folder: Path, key: str) -> Path:
     return folder / key[:2] / f"{key}.csv"
 
 
-def _read(path: Path) -> Iterator[tuple[int, Entry]]:
+def _read(path: Path) -> Iterator[tuple[int, TaskSpec]]:
     """Where each task's line starts, and the task.
 
     A task that differs from the one before only in its seed is not parsed again.
@@ -280,13 +280,13 @@ def _read(path: Path) -> Iterator[tuple[int, Entry]]:
         head, _, rest = line.rpartition(b', "seed": ')
         seed = rest.strip().removesuffix(b",").removesuffix(b"}")
         if entry and head == shared and seed.isdigit():
-            entry = Entry(entry.command, entry.parameters, int(seed))
+            entry = TaskSpec(entry.command, entry.parameters, int(seed))
         else:
             entry, shared = _entry(line, path, i), head
         yield start, entry
 
 
-def _written(entries: Iterable[Entry], file: IO[bytes]) -> Iterator[tuple[int, Entry]]:
+def _written(entries: Iterable[TaskSpec], file: IO[bytes]) -> Iterator[tuple[int, TaskSpec]]:
     """Write tasks; yields where each line starts, and the task."""
     end, separator = file.write(b"["), b"\n"
     last, head = None, b""
@@ -315,7 +315,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     raise InputError("its end is missing", "run the command that wrote it again", source=path)
 
 
-def _entry(line: bytes, path: Path, index: int) -> Entry:
+def _entry(line: bytes, path: Path, index: int) -> TaskSpec:
     try:
         found = json.loads(line.decode().strip().removesuffix(","))
     except (ValueError, RecursionError):
@@ -327,7 +327,7 @@ def _entry(line: bytes, path: Path, index: int) -> Entry:
         and isinstance(found["parameters"], dict)
         and (found["seed"] is None or type(found["seed"]) is int)
     ):
-        return Entry(found["command"], found["parameters"], found["seed"])
+        return TaskSpec(found["command"], found["parameters"], found["seed"])
     raise InputError("not a task", RIGHT, source=path, line=index + 2)
 
 

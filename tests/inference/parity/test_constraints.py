@@ -4,7 +4,7 @@ import pytest
 from tests.conftest import all_states
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.inference.parity import constraints as parity
-from thesis_cli.inference.parity.constraints import Limits, bits_of, enumerated_maxima
+from thesis_cli.inference.parity.constraints import HashLimits, bits_of, enumerated_maxima
 from thesis_cli.inference.parity.kernels import hashed_maxima
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
 
@@ -83,7 +83,7 @@ def test_threads_and_blocks_change_nothing(monkeypatch):
     alone = enumerated_maxima(model, 9, np.random.default_rng(5))
     monkeypatch.setattr("thesis_cli.inference.enumeration.BLOCK", 64)
     units = []
-    shared = enumerated_maxima(model, 9, np.random.default_rng(5), limits=Limits(jobs=3), progress=units.append)
+    shared = enumerated_maxima(model, 9, np.random.default_rng(5), limits=HashLimits(jobs=3), progress=units.append)
     np.testing.assert_array_equal(alone.values, shared.values)
     assert sum(units) == 9000
 
@@ -92,7 +92,9 @@ def test_refusals():
     with pytest.raises(InputError, match="number of hashes is 0"):
         enumerated_maxima(LogPotentials(np.zeros(2)), 0, np.random.default_rng(0))
     with pytest.raises(ModelTooLarge):
-        enumerated_maxima(FactorGraph([2] * 9, []), 1, np.random.default_rng(0), limits=Limits(max_configurations=511))
+        enumerated_maxima(
+            FactorGraph([2] * 9, []), 1, np.random.default_rng(0), limits=HashLimits(max_configurations=511)
+        )
     with pytest.raises(NoConfiguration):
         enumerated_maxima(LogPotentials(np.full(3, -np.inf)), 1, np.random.default_rng(0))
     assert [bits_of(n) for n in (1, 2, 3, 4, 5)] == [1, 1, 2, 2, 3]

@@ -14,7 +14,7 @@ from thesis_cli.base.errors import NoConfiguration, OutOfTime
 from thesis_cli.base.memory import DEFAULT_MEMORY
 from thesis_cli.inference.mini_bucket.kernels import gather, spread
 from thesis_cli.inference.mini_bucket.passes import Passes
-from thesis_cli.inference.mini_bucket.plan import Plan, Planner, Scope
+from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan, Planner, Scope
 from thesis_cli.models.factor_graph import FactorGraph
 
 WORK = 2**21
@@ -105,7 +105,7 @@ def _possible(log_z: float) -> float:
     return log_z
 
 
-def _plan(planner: Planner, memory: int, deadline: float | None) -> Plan:
+def _plan(planner: Planner, memory: int, deadline: float | None) -> MiniBucketPlan:
     """The largest clusters within the memory and, at 10 million entries a second, a fifth of the time
     for 20 sweeps, or `WORK`."""
     most = WORK if deadline is None else 1e5 * (deadline - time.monotonic())
@@ -135,7 +135,7 @@ class _Edge:
 class _Propagation:
     """Sum-product on the join graph of a plan."""
 
-    def __init__(self, plan: Plan, deadline: float | None) -> None:
+    def __init__(self, plan: MiniBucketPlan, deadline: float | None) -> None:
         self._plan, self._deadline = plan, deadline
         sizes = {i: k for node in plan.nodes for i, k in zip(node.scope, node.shape, strict=True)}
         self._edges: list[_Edge] = []

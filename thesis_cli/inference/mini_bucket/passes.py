@@ -10,7 +10,7 @@ import numpy as np
 from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import OutOfTime
 from thesis_cli.inference.mini_bucket.kernels import gather, spread
-from thesis_cli.inference.mini_bucket.plan import Plan
+from thesis_cli.inference.mini_bucket.plan import MiniBucketPlan
 
 Side = Literal["upper", "lower"]
 
@@ -28,7 +28,7 @@ LEAST_WEIGHT = 1e-6
 """Least magnitude of a weight."""
 
 
-class State(NamedTuple):
+class BoundParameters(NamedTuple):
     """What decides a bound: it holds whatever the numbers are.
 
     Attributes
@@ -44,9 +44,9 @@ class State(NamedTuple):
     shifts: list[Floats | None]
     impossible: list[Bools | None]
 
-    def copy(self) -> State:
+    def copy(self) -> BoundParameters:
         """The same numbers, which later passes leave alone."""
-        return State(list(self.weights), list(self.shifts), list(self.impossible))
+        return BoundParameters(list(self.weights), list(self.shifts), list(self.impossible))
 
 
 class Passes:
@@ -76,7 +76,9 @@ class Passes:
     value, margin : the bound of the last forward pass, and how far rounding may have moved it.
     """
 
-    def __init__(self, plan: Plan, side: Side, deadline: float | None = None, known: Ints | None = None) -> None:
+    def __init__(
+        self, plan: MiniBucketPlan, side: Side, deadline: float | None = None, known: Ints | None = None
+    ) -> None:
         self.plan, self._sign, self.deadline = plan, side == "upper", deadline
         self._known = known if side == "lower" else None
         nodes = plan.nodes
@@ -87,7 +89,7 @@ class Passes:
                     weights[j] = 1 / len(bucket)
                 else:
                     weights[j] = 1 + LOWER_WEIGHT * (len(bucket) - 1) if r == 0 else -LOWER_WEIGHT
-        self.state = State(weights, [None] * len(nodes), [None] * len(plan.buckets))
+        self.state = BoundParameters(weights, [None] * len(nodes), [None] * len(plan.buckets))
         self._sent: list[Floats] = [np.empty(0)] * len(nodes)
         self._returned: list[Floats | None] = [None] * len(nodes)
         self._errors = [0.0] * len(nodes)

@@ -16,7 +16,7 @@ from thesis_cli.base.arrays import Bools, Floats, Ints
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
 from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
-from thesis_cli.inference.parity.constraints import Limits, ParityMaxima
+from thesis_cli.inference.parity.constraints import HashLimits, ParityMaxima
 from thesis_cli.inference.parity.frontier import Constraints, Frontier
 from thesis_cli.models.factor_graph import FactorGraph
 
@@ -36,7 +36,7 @@ _NOTHING = Constraints(np.zeros((0, 0), bool), np.zeros(0, bool))
 
 
 def banded_maxima(
-    graph: FactorGraph, count: int, rng: np.random.Generator, limits: Limits, progress: Tick | None = None
+    graph: FactorGraph, count: int, rng: np.random.Generator, limits: HashLimits, progress: Tick | None = None
 ) -> ParityMaxima:
     """Exact maxima under random constraints on neighbouring bits.
 
@@ -85,7 +85,7 @@ def levels_near(bits: int, most: int, top: float = 0.0, pilot: Floats | None = N
     return np.append(0, tried[1:][kept])
 
 
-def open_constraints(frontier: Frontier, problems: int, limits: Limits) -> int:
+def open_constraints(frontier: Frontier, problems: int, limits: HashLimits) -> int:
     """How many constraints may be open at once.
 
     Raises

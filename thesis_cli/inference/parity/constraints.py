@@ -24,7 +24,7 @@ WORK = 2**25
 """Most steps of one call of the kernel, a tenth of a second; Ctrl-C takes effect between calls."""
 
 
-class Limits(NamedTuple):
+class HashLimits(NamedTuple):
     """How much work maxima under parity constraints may take.
 
     Attributes
@@ -41,7 +41,7 @@ class Limits(NamedTuple):
     jobs: int = 1
 
 
-_DEFAULT = Limits()
+_DEFAULT = HashLimits()
 
 
 class ParityMaxima(NamedTuple):
@@ -82,7 +82,7 @@ def enumerated_maxima(
     count: int,
     rng: np.random.Generator,
     *,
-    limits: Limits = _DEFAULT,
+    limits: HashLimits = _DEFAULT,
     progress: Tick | None = None,
 ) -> ParityMaxima:
     """Exact maxima at all levels of all hashes, by one sweep over the configurations.

@@ -17,7 +17,7 @@ from thesis_cli.base.parallel import Threads
 from thesis_cli.base.progress import Tick
 from thesis_cli.inference.enumeration import layout_of
 from thesis_cli.inference.parity.bands import ENTRY_SECONDS
-from thesis_cli.inference.parity.constraints import Limits, ParityMaxima, nested
+from thesis_cli.inference.parity.constraints import HashLimits, ParityMaxima, nested
 from thesis_cli.inference.parity.frontier import Constraints, Frontier
 from thesis_cli.models.factor_graph import FactorGraph
 
@@ -73,7 +73,7 @@ class Ends:
 
 
 def dense_maxima(
-    graph: FactorGraph, count: int, rng: np.random.Generator, limits: Limits, progress: Tick | None = None
+    graph: FactorGraph, count: int, rng: np.random.Generator, limits: HashLimits, progress: Tick | None = None
 ) -> ParityMaxima:
     """Maxima at all levels of hashes of all bits, exact at both ends and bounded between them.
 

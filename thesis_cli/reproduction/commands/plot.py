@@ -122,9 +122,9 @@ def _experiments(ids: Sequence[str], preset: str) -> Iterator[tuple[Path, str]]:
 def _runs(tables: Sequence[Path], request: PlotRequest) -> Iterator[tuple[Path, str]]:
     from thesis_cli.reproduction.plots.kinds import check_figure, picture, write
     from thesis_cli.reproduction.plots.run import read_run
-    from thesis_cli.reproduction.plots.sweeps import Chosen
+    from thesis_cli.reproduction.plots.sweeps import ChosenColumns
 
-    chosen = Chosen(request.x, request.y, request.hue, request.log or "")
+    chosen = ChosenColumns(request.x, request.y, request.hue, request.log or "")
     for table in tables:
         figure = check_figure(table, request.out, request.overwrite)
         run = read_run(table)

@@ -322,7 +322,7 @@ def _check_table(folder: RunFolder, overwrite: bool) -> None:
         check_overwritten("", record, overwrite)
 
 
-def _plan(found: Sweep, folder: RunFolder, job_settings: cluster.Settings, engine: str) -> str:
+def _plan(found: Sweep, folder: RunFolder, job_settings: cluster.JobSettings, engine: str) -> str:
     """What would be run, in words."""
     from thesis_cli.reproduction.command_work import shell_words
 

@@ -12,7 +12,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.figures import render
 from thesis_cli.base.files import check_writable, write_atomic
 from thesis_cli.reproduction.plots.run import SWEEP, Run
-from thesis_cli.reproduction.plots.sweeps import Chosen, sweep
+from thesis_cli.reproduction.plots.sweeps import ChosenColumns, sweep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,9 +76,9 @@ def figure(run: Run) -> Callable[[], Figure]:
     """
     kind = kind_of(run)
     if kind == SWEEP:
-        from thesis_cli.reproduction.plots.sweeps import Chosen, sweep
+        from thesis_cli.reproduction.plots.sweeps import ChosenColumns, sweep
 
-        return lambda: sweep(run, Chosen())
+        return lambda: sweep(run, ChosenColumns())
     module, name = KINDS[kind]
     draw: Callable[[Run], Figure] = getattr(importlib.import_module(f"thesis_cli.reproduction.plots.{module}"), name)
     return lambda: draw(run)
@@ -88,7 +88,7 @@ MARK = "thesis-cli plot "
 """How the metadata of a figure of a run begin; a digest of the table's name follows."""
 
 
-def picture(run: Run, chosen: Chosen, kinds: tuple[str, ...] = ("png", "pdf")) -> dict[str, bytes]:
+def picture(run: Run, chosen: ChosenColumns, kinds: tuple[str, ...] = ("png", "pdf")) -> dict[str, bytes]:
     """The figure of a run; returns the file of each kind.
 
     Raises

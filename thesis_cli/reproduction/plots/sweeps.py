@@ -47,7 +47,7 @@ MARKERS = "os^DvP*"
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenColumns:
     """What the user chose: columns, and the axes that are logarithmic; empty for what suits."""
 
     x: str = ""
@@ -60,7 +60,7 @@ class Chosen:
         return bool(self.x or self.y or self.hue or self.log)
 
 
-def sweep(run: Run, chosen: Chosen) -> Figure:
+def sweep(run: Run, chosen: ChosenColumns) -> Figure:
     """Draw a column against another: a line for each value of a third, a panel for each combination
     of the others that vary.
 
@@ -97,7 +97,7 @@ def sweep(run: Run, chosen: Chosen) -> Figure:
     return _figure(run, groups, facets, x, y, hue, lines, chosen.log)
 
 
-def _derived(run: Run, chosen: Chosen) -> pd.DataFrame:
+def _derived(run: Run, chosen: ChosenColumns) -> pd.DataFrame:
     """The table, with the columns that are computed from those of estimates."""
     import numpy as np
 

@@ -17,7 +17,7 @@ from thesis_cli.reproduction.comparison import DIFFERS, EQUAL, IDENTICAL, Cell, 
 from thesis_cli.reproduction.coverage import Coverage
 from thesis_cli.reproduction.experiment import Experiment
 from thesis_cli.reproduction.registry import Checkout, load
-from thesis_cli.reproduction.report.files import VERDICTS, Files, Sections, read_claims, read_files
+from thesis_cli.reproduction.report.files import VERDICTS, ExperimentFiles, Sections, read_claims, read_files
 from thesis_cli.reproduction.report.page import data_uri, number, rendered, size
 
 NOT_COMPARED = "not compared"
@@ -36,7 +36,7 @@ NONE = "none"
 
 
 @dataclass(frozen=True)
-class Judged:
+class FolderVerdict:
     """Verdict on a claim in one folder."""
 
     statement: str
@@ -51,8 +51,8 @@ class Change:
 
     experiment: str
     claim: str
-    old: Judged
-    new: Judged
+    old: FolderVerdict
+    new: FolderVerdict
 
     @property
     def is_comparable(self) -> bool:
@@ -60,13 +60,13 @@ class Change:
         return self.old.verdict in VERDICTS and self.new.verdict in VERDICTS
 
     @property
-    def known(self) -> Judged:
+    def known(self) -> FolderVerdict:
         """The one that has the words of the claim."""
         return self.old if self.old.statement else self.new
 
 
 @dataclass(frozen=True)
-class Pair:
+class ExperimentPair:
     """An experiment in both folders.
 
     Attributes
@@ -111,7 +111,7 @@ class Compared:
     """
 
     names: tuple[str, str]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ExperimentPair, ...]
     claims: int
     absent: tuple[str, ...]
     general: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ class Compared:
         return [*self.general, *(fault for pair in self.pairs for fault in pair.faults)]
 
 
-Verdicts = Mapping[str, Mapping[str, Judged]]
+Verdicts = Mapping[str, Mapping[str, FolderVerdict]]
 """Experiment -> claim -> verdict."""
 
 
@@ -155,7 +155,7 @@ def compare_folders(checkout: Checkout, preset: str, other: Path) -> Compared:
     names = (_named(own, checkout.root), str(other))
     tables = [_verdicts(folder) for folder in folders]
     general = [f"{name}: {fault}" for name, (_, faults) in zip(names, tables, strict=True) for fault in faults]
-    pairs, absent, claims = list[Pair](), list[str](), 0
+    pairs, absent, claims = list[ExperimentPair](), list[str](), 0
     for name, path in checkout.files().items():
         files = [read_files(folder, name) for folder in folders]
         if not any(each.table for each in files):
@@ -164,7 +164,7 @@ def compare_folders(checkout: Checkout, preset: str, other: Path) -> Compared:
         comparison, largest, text = _compare(path, names, files)
         both = all(each.table for each in files)
         faults = [f"{label}: {f}" for label, each in zip(names, files, strict=True) if each.table for f in each.faults]
-        judged = list[Mapping[str, Judged]]()
+        judged = list[Mapping[str, FolderVerdict]]()
         for label, folder, (known, _) in zip(names, folders, tables, strict=True) if both else ():
             verdicts, problem = (known.get(name, {}), "") if known is not None else _judge(path, folder)
             judged.append(verdicts)
@@ -172,7 +172,7 @@ def compare_folders(checkout: Checkout, preset: str, other: Path) -> Compared:
         changes = list(_changes(name, *judged)) if both else []
         claims += len(judged[0].keys() & judged[1].keys()) if both else 0
         pairs.append(
-            Pair(
+            ExperimentPair(
                 id=name,
                 title=next((str(each.record["title"]) for each in files if each.record.get("title")), name),
                 outcome=comparison.verdict if comparison else NOT_COMPARED,
@@ -214,7 +214,7 @@ def _has_tables(folder: Path, checkout: Checkout) -> bool:
 
 
 def _compare(
-    path: Path, names: Sequence[str], files: Sequence[Files]
+    path: Path, names: Sequence[str], files: Sequence[ExperimentFiles]
 ) -> tuple[Comparison | None, tuple[Cell, float] | None, str]:
     """How two tables compare, the largest difference, and both in words."""
     texts = list[str]()
@@ -281,7 +281,7 @@ def _is_free(experiment: Experiment, row: Mapping[str, str]) -> bool:
     return tolerance is not None and tolerance.relative == math.inf
 
 
-def _seen(files: Sequence[Files]) -> str:
+def _seen(files: Sequence[ExperimentFiles]) -> str:
     """What a reader of two figures sees changed; empty if nothing."""
     old, new = (each.figure for each in files)
     if old is None or new is None:
@@ -314,24 +314,24 @@ def _verdicts(folder: Path) -> tuple[Verdicts | None, tuple[str, ...]]:
         table = read_claims(folder / "claims.csv", Sections(Coverage(folder, {}, (), ())))
     except InputError as error:
         return None, (f"claims.csv: {error.problem}; its claims are judged anew",)
-    found: dict[str, dict[str, Judged]] = {}
+    found: dict[str, dict[str, FolderVerdict]] = {}
     for row in table.rows:
-        judged = Judged(row.statement, row.source, row.measured, row.verdict)
+        judged = FolderVerdict(row.statement, row.source, row.measured, row.verdict)
         found.setdefault(row.experiment, {})[row.claim] = judged
     return found, table.faults
 
 
-def _judge(path: Path, folder: Path) -> tuple[Mapping[str, Judged], str]:
+def _judge(path: Path, folder: Path) -> tuple[Mapping[str, FolderVerdict], str]:
     """The verdicts by a table itself; none, and why, if it has not got what the claims read."""
     try:
         found = judge(load(path), folder)
     except (InputError, WorkFailed) as error:
         return {}, str(error).partition("; its CSV")[0]
-    return {v.claim: Judged(v.statement, v.source, f"{v.measured:.6g}", v.verdict) for v in found}, ""
+    return {v.claim: FolderVerdict(v.statement, v.source, f"{v.measured:.6g}", v.verdict) for v in found}, ""
 
 
-def _changes(name: str, old: Mapping[str, Judged], new: Mapping[str, Judged]) -> Iterable[Change]:
-    nothing = Judged("", "", "nan", NONE)
+def _changes(name: str, old: Mapping[str, FolderVerdict], new: Mapping[str, FolderVerdict]) -> Iterable[Change]:
+    nothing = FolderVerdict("", "", "nan", NONE)
     for claim in {**old, **new}:
         a, b = old.get(claim, nothing), new.get(claim, nothing)
         if a.verdict != b.verdict:
@@ -364,5 +364,5 @@ def comparison_page(compared: Compared) -> str:
     return text.lstrip()
 
 
-def _is_detailed(pair: Pair) -> bool:
+def _is_detailed(pair: ExperimentPair) -> bool:
     return bool(pair.shows_figures or pair.changes or pair.single or pair.faults or pair.outcome == DIFFERS)

@@ -28,7 +28,7 @@ LEAD, PLACE = 260, 60
 
 
 @dataclass(frozen=True)
-class Result:
+class ExperimentReport:
     """One experiment: its figure and its record.
 
     Attributes
@@ -86,11 +86,11 @@ class Contents:
     general : what is missing or does not fit, apart from the files of single experiments.
     """
 
-    results: tuple[Result, ...]
+    results: tuple[ExperimentReport, ...]
     claims: tuple[ClaimRow, ...]
     findings: tuple[Finding, ...]
-    numbers: tuple[Numbers, ...]
-    uncovered: tuple[coverage.Entry, ...]
+    numbers: tuple[SourceCounts, ...]
+    uncovered: tuple[coverage.NumberedStatement, ...]
     general: tuple[str, ...] = ()
 
     def counts(self, section: str | None = None) -> dict[str, int]:
@@ -105,7 +105,7 @@ class Contents:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class SourceCounts:
     """How many numbered statements of a source are checked, and how."""
 
     source: str
@@ -162,10 +162,10 @@ def _coverage(root: Path) -> tuple[coverage.Coverage, list[str]]:
         return coverage.Coverage(root, {}, (), ()), [f"the coverage of the sources cannot be read ({error})"]
 
 
-def _result(name: str, folder: Path, sections: Sections, claims: Sequence[ClaimRow]) -> Result:
+def _result(name: str, folder: Path, sections: Sections, claims: Sequence[ClaimRow]) -> ExperimentReport:
     files = read_files(folder, name)
     own = tuple(claim for claim in claims if claim.experiment == name)
-    return Result(
+    return ExperimentReport(
         id=name,
         section=sections.of(re.sub("^beside ", "", str(files.record.get("source", "")))),
         record=files.record,
@@ -206,7 +206,7 @@ def _without_row(known: coverage.Coverage) -> Iterable[str]:
                 yield f"{what} on {entry.number} ({entry.source}) has no row in claims.csv"
 
 
-def _place(result: Result) -> tuple[object, ...]:
+def _place(result: ExperimentReport) -> tuple[object, ...]:
     """Order within a section: by the numbers that the source names, then by id."""
     source = str(result.record.get("source", ""))
     numbers = re.findall(r"\d{1,9}", source)
@@ -221,13 +221,13 @@ def _findings(path: Path, claims: Sequence[ClaimRow]) -> Iterable[Finding]:
         yield Finding(heading, text.strip(), tuple(claim for claim in claims if claim.finding == heading))
 
 
-def _numbers(known: coverage.Coverage) -> Iterable[Numbers]:
+def _numbers(known: coverage.Coverage) -> Iterable[SourceCounts]:
     for source, title in coverage.SOURCES.items():
         entries = [entry for entry in known.entries if entry.source == source]
         claimed = sum(bool(known.judges(entry)) for entry in entries)
         tested = sum(bool(entry.tests) and not known.judges(entry) for entry in entries)
         same = sum(bool(e.same) and not e.tests and not known.judges(e) for e in entries)
-        yield Numbers(source, title.replace("*", ""), len(entries), claimed, tested, same)
+        yield SourceCounts(source, title.replace("*", ""), len(entries), claimed, tested, same)
 
 
 def slug(text: str) -> str:

@@ -114,7 +114,7 @@ FIELDS: Mapping[str, Callable[[object], bool]] = {
 
 
 @dataclass(frozen=True)
-class Files:
+class ExperimentFiles:
     """What a folder has of an experiment.
 
     Attributes
@@ -131,11 +131,11 @@ class Files:
     faults: tuple[str, ...]
 
 
-def read_files(folder: Path, name: str) -> Files:
+def read_files(folder: Path, name: str) -> ExperimentFiles:
     """Find and check the files of an experiment."""
     table, path, figure = (folder / f"{name}.{kind}" for kind in ("csv", "json", "png"))
     if not (table.exists() or path.exists() or figure.exists()):
-        return Files(None, {}, None, (f"{name} was not run: its table, record and figure are missing",))
+        return ExperimentFiles(None, {}, None, (f"{name} was not run: its table, record and figure are missing",))
     record, faults = _record(path)
     if not table.is_file():
         faults.append(f"{table.name} is missing")
@@ -143,7 +143,7 @@ def read_files(folder: Path, name: str) -> Files:
         faults.append(f"{table.name} is not the table that {path.name} describes: it was changed afterwards")
     if problem := _problem(figure):
         faults.append(f"{figure.name} is {problem}")
-    return Files(table if table.is_file() else None, record, None if problem else figure, tuple(faults))
+    return ExperimentFiles(table if table.is_file() else None, record, None if problem else figure, tuple(faults))
 
 
 def _record(path: Path) -> tuple[dict[str, Any], list[str]]:

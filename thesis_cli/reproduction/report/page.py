@@ -17,8 +17,8 @@ from markupsafe import Markup, escape
 
 from thesis_cli.base.figures import difference, nice
 from thesis_cli.reproduction.claims import CONSISTENT, FAILS, HOLDS, UNDECIDED
-from thesis_cli.reproduction.coverage import Coverage, Entry
-from thesis_cli.reproduction.report.contents import Contents, Finding, Result, slug
+from thesis_cli.reproduction.coverage import Coverage, NumberedStatement
+from thesis_cli.reproduction.report.contents import Contents, ExperimentReport, Finding, slug
 from thesis_cli.reproduction.report.files import ORIGINS, SECTIONS, VERDICTS, ClaimRow, Sections
 
 COLOURS = 64
@@ -112,7 +112,7 @@ def _first_refuted(finding: Finding) -> ClaimRow | None:
     return next((claim for claim in finding.claims if claim.verdict == FAILS), None)
 
 
-def _section(entry: Entry, sections: Sections) -> str:
+def _section(entry: NumberedStatement, sections: Sections) -> str:
     """Section that counts a numbered statement as not covered."""
     return entry.source if entry.source in SECTIONS else sections.of(f"Thesis {entry.where}")
 
@@ -158,7 +158,7 @@ def number(text: str) -> str:
     return nice(float(text)) if text != "nan" else "none"
 
 
-def facts(result: Result) -> Mapping[str, str]:
+def facts(result: ExperimentReport) -> Mapping[str, str]:
     """What a reader needs to run an experiment again: the command, its size, seed, versions and time."""
     record: Mapping[str, Any] = result.record
     if not record:

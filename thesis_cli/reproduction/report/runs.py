@@ -18,7 +18,7 @@ from thesis_cli.commands.core.kept import NOT_SETTINGS
 from thesis_cli.reproduction.command_work import shell_words
 from thesis_cli.reproduction.plots.kinds import picture
 from thesis_cli.reproduction.plots.run import SWEEP, Run
-from thesis_cli.reproduction.plots.sweeps import Chosen
+from thesis_cli.reproduction.plots.sweeps import ChosenColumns
 from thesis_cli.reproduction.report.page import rendered
 
 GENERATOR = "thesis-cli report"
@@ -43,7 +43,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownRun:
     """What the page shows of a run.
 
     Attributes
@@ -75,11 +75,11 @@ def page(runs: Sequence[Run]) -> tuple[str, list[str]]:
     return text.lstrip(), [fault for run in shown for fault in run.faults]
 
 
-def show(run: Run) -> Shown:
+def show(run: Run) -> ShownRun:
     """What the page shows of a run."""
     faults = list(run.faults)
     try:
-        drawn = base64.b64encode(picture(run, Chosen(), ("png",))["png"]).decode()
+        drawn = base64.b64encode(picture(run, ChosenColumns(), ("png",))["png"]).decode()
         uri, caption = f"data:image/png;base64,{drawn}", f"Drawn by thesis-cli plot {run.path.name}."
     except InputError as error:
         uri, caption = "", f"No figure: {error.problem}."
@@ -91,7 +91,7 @@ def show(run: Run) -> Shown:
     rows = f"the first {MOST_ROWS} of {count:,} rows" if count > MOST_ROWS else counted(count, "row")
     top = run.table.head(MOST_ROWS)
     columns = [Run(run.path, top, run.record).texts(name) for name in names]
-    return Shown(
+    return ShownRun(
         name=run.path.stem,
         origin=_origin(run),
         faults=tuple(faults),

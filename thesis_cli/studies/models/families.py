@@ -24,7 +24,7 @@ from thesis_cli.studies.models.logical_networks import (
     transport,
 )
 from thesis_cli.studies.models.network import (
-    Network,
+    ObservedModel,
     bipartite,
     circuit,
     deterministic_grid,
@@ -43,10 +43,10 @@ class Member:
 
     family: str
     name: str
-    generator: Callable[..., Network]
+    generator: Callable[..., ObservedModel]
     arguments: tuple[Any, ...]
 
-    def network(self) -> Network:
+    def network(self) -> ObservedModel:
         """The network, the same each time."""
         return self.generator(*self.arguments, np.random.default_rng(list(self.name.encode())))
 

@@ -10,10 +10,10 @@ import numpy as np
 from thesis_cli.base.arrays import Floats
 from thesis_cli.models.factor_graph import Factor, FactorGraph
 from thesis_cli.studies.models.examples import random_3_sat
-from thesis_cli.studies.models.network import Network, log_table
+from thesis_cli.studies.models.network import ObservedModel, log_table
 
 
-def friends_and_smokers(people: int, known: float, rng: np.random.Generator) -> Network:
+def friends_and_smokers(people: int, known: float, rng: np.random.Generator) -> ObservedModel:
     """Friends of smokers smoke, and smokers get cancer: the Markov logic network of Alchemy of UAI
     2008 (`smokers_10`, `smokers_20`).
 
@@ -34,10 +34,10 @@ def friends_and_smokers(people: int, known: float, rng: np.random.Generator) -> 
     for (a, b), number in friend.items():
         factors += [Factor((number,), np.array([1.0, 0.0])), Factor((number, a, b), influence)]
     evidence = {number: int(rng.random() < 0.2) for number in friend.values() if rng.random() < known}
-    return Network(FactorGraph([2] * (2 * people + len(friend)), factors), evidence)
+    return ObservedModel(FactorGraph([2] * (2 * people + len(friend)), factors), evidence)
 
 
-def transitive_friends(people: int, weight: float, rng: np.random.Generator) -> Network:
+def transitive_friends(people: int, weight: float, rng: np.random.Generator) -> ObservedModel:
     """Friends of friends are friends: a variable for each pair of people, a factor for each three,
     with few distinct weights, as the relational models of UAI 2014.
 
@@ -53,10 +53,10 @@ def transitive_friends(people: int, weight: float, rng: np.random.Generator) -> 
     factors = [Factor((i,), np.array([0.0, value])) for i, value in enumerate(field)]
     for a, b, c in combinations(range(people), 3):
         factors.append(Factor((number[a, b], number[a, c], number[b, c]), triangle))
-    return Network(FactorGraph([2] * len(number), factors))
+    return ObservedModel(FactorGraph([2] * len(number), factors))
 
 
-def transport(places: int, trucks: int, packages: int, steps: int, rng: np.random.Generator) -> Network:
+def transport(places: int, trucks: int, packages: int, steps: int, rng: np.random.Generator) -> ObservedModel:
     """Plans of a transport by trucks that hold one package each: Z is the number of plans. As the
     planning problems of UAI 2006 and 2008 (`log-1`, `depot`), all tables 0 or 1.
 
@@ -84,7 +84,7 @@ def transport(places: int, trucks: int, packages: int, steps: int, rng: np.rando
     flat = [state for step in plan for state in step]
     last = width * (steps - 1)
     observed = [*range(width), *range(last + trucks, last + width)]
-    return Network(FactorGraph(cardinalities, factors), {i: flat[i] for i in observed})
+    return ObservedModel(FactorGraph(cardinalities, factors), {i: flat[i] for i in observed})
 
 
 def _roads(places: int, rng: np.random.Generator) -> Floats:
@@ -146,7 +146,7 @@ def _handled(at: int, trucks: Sequence[int], taken: set[int], places: int, rng: 
     return free[0] if free and rng.random() < 0.8 else at
 
 
-def satisfiability(variables: int, ratio: float, rng: np.random.Generator) -> Network:
+def satisfiability(variables: int, ratio: float, rng: np.random.Generator) -> ObservedModel:
     """Random 3-SAT with a number of clauses for each variable: Z is the number of solutions, as the
     CSP of UAI 2014. Clauses that one random assignment violates are left out and replaced.
     """
@@ -156,4 +156,4 @@ def satisfiability(variables: int, ratio: float, rng: np.random.Generator) -> Ne
         drawn = random_3_sat(variables, 1, rng)
         if drawn.log_potential(planted)[0] == 0:
             factors += drawn.factors
-    return Network(FactorGraph([2] * variables, factors))
+    return ObservedModel(FactorGraph([2] * variables, factors))

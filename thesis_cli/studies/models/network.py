@@ -20,7 +20,7 @@ from thesis_cli.models.spin_glass import Kind, random_spin_glass
 
 
 @dataclass(frozen=True)
-class Network:
+class ObservedModel:
     """A model and the states at which some of its variables are observed."""
 
     graph: FactorGraph
@@ -64,9 +64,9 @@ class BayesianNetwork:
         self._drawn.append(int(self._rng.choice(row.size, p=row)))
         return number
 
-    def network(self, observed: Iterable[int]) -> Network:
+    def network(self, observed: Iterable[int]) -> ObservedModel:
         """The network, with some variables observed at the states that were drawn."""
-        return Network(FactorGraph(self._cardinalities, self._factors), {i: self._drawn[i] for i in observed})
+        return ObservedModel(FactorGraph(self._cardinalities, self._factors), {i: self._drawn[i] for i in observed})
 
     @property
     def size(self) -> int:
@@ -77,24 +77,24 @@ class BayesianNetwork:
 _SPIN = np.array([-1.0, 1.0])
 
 
-def grid(side: int, coupling: float, kind: Kind, rng: np.random.Generator) -> Network:
+def grid(side: int, coupling: float, kind: Kind, rng: np.random.Generator) -> ObservedModel:
     """Ising grid with fields in [-1, 1], as Grids of UAI 2008 to 2014.
 
     Parameters
     ----------
     coupling : largest coupling in nats; those of the competition are up to 10.
     """
-    return Network(random_spin_glass(side, side, coupling, 1.0, kind, rng).graph())
+    return ObservedModel(random_spin_glass(side, side, coupling, 1.0, kind, rng).graph())
 
 
-def torus(side: int, coupling: float, rng: np.random.Generator) -> Network:
+def torus(side: int, coupling: float, rng: np.random.Generator) -> ObservedModel:
     """Ising grid with mixed couplings that wraps around, as `grid...wrap` of UAI 2008."""
     at = np.arange(side**2).reshape(side, side)
     edges = [pair for axis in (0, 1) for pair in zip(at.ravel(), np.roll(at, -1, axis).ravel(), strict=True)]
     return _ising(side**2, [(int(i), int(j)) for i, j in edges], coupling, rng)
 
 
-def bipartite(visible: int, hidden: int, coupling: float, rng: np.random.Generator) -> Network:
+def bipartite(visible: int, hidden: int, coupling: float, rng: np.random.Generator) -> ObservedModel:
     """Complete bipartite Ising model with mixed couplings, as the DBN of UAI 2014.
 
     Its width is the smaller of the two numbers.
@@ -103,7 +103,7 @@ def bipartite(visible: int, hidden: int, coupling: float, rng: np.random.Generat
     return _ising(visible + hidden, edges, coupling, rng)
 
 
-def regular(variables: int, degree: int, states: int, strength: float, rng: np.random.Generator) -> Network:
+def regular(variables: int, degree: int, states: int, strength: float, rng: np.random.Generator) -> ObservedModel:
     """Random regular graph whose tables are normal, as the many-state pairwise models of UAI 2010
     (protein side chains, object detection, image segmentation).
 
@@ -115,14 +115,14 @@ def regular(variables: int, degree: int, states: int, strength: float, rng: np.r
     edges = _regular_edges(variables, degree, rng)
     factors = [Factor((i,), rng.normal(0, strength, states)) for i in range(variables)]
     factors += [Factor(edge, rng.normal(0, strength, (states, states))) for edge in edges]
-    return Network(FactorGraph([states] * variables, factors))
+    return ObservedModel(FactorGraph([states] * variables, factors))
 
 
-def _ising(variables: int, edges: list[tuple[int, int]], coupling: float, rng: np.random.Generator) -> Network:
+def _ising(variables: int, edges: list[tuple[int, int]], coupling: float, rng: np.random.Generator) -> ObservedModel:
     """Fields in [-1, 1] and couplings in [-coupling, coupling] on a graph."""
     factors = [Factor((i,), rng.uniform(-1, 1) * _SPIN) for i in range(variables)]
     factors += [Factor(edge, coupling * rng.uniform(-1, 1) * np.outer(_SPIN, _SPIN)) for edge in edges]
-    return Network(FactorGraph([2] * variables, factors))
+    return ObservedModel(FactorGraph([2] * variables, factors))
 
 
 def _regular_edges(variables: int, degree: int, rng: np.random.Generator) -> list[tuple[int, int]]:
@@ -148,7 +148,7 @@ FULL_PARENTS = 12
 """Most parents of a noisy-or that is written as one table."""
 
 
-def deterministic_grid(side: int, share: float, rng: np.random.Generator) -> Network:
+def deterministic_grid(side: int, share: float, rng: np.random.Generator) -> ObservedModel:
     """Grid in which each node depends on the nodes above and to the left, and a share of the nodes
     deterministically; the last corner is observed. As `50-20-5` or `90-30-1` of UAI 2008.
 
@@ -167,7 +167,7 @@ def deterministic_grid(side: int, share: float, rng: np.random.Generator) -> Net
     return net.network([number[side - 1, side - 1]])
 
 
-def circuit(inputs: int, gates: int, reach: int, rng: np.random.Generator) -> Network:
+def circuit(inputs: int, gates: int, reach: int, rng: np.random.Generator) -> ObservedModel:
     """Logic circuit with uniform inputs and observed outputs, as the ISCAS circuits of UAI 2006.
 
     Parameters
@@ -188,7 +188,7 @@ def circuit(inputs: int, gates: int, reach: int, rng: np.random.Generator) -> Ne
     return net.network(sorted(set(range(inputs, net.size)) - used))
 
 
-def multiplier(bits: int, rng: np.random.Generator) -> Network:
+def multiplier(bits: int, rng: np.random.Generator) -> ObservedModel:
     """Array multiplier of two uniform numbers whose product is observed, as the circuit c6288 of
     ISCAS: Z is the number of pairs with that product, divided by 4^bits.
     """
@@ -220,7 +220,7 @@ def multiplier(bits: int, rng: np.random.Generator) -> Network:
     return net.network(product + partial)
 
 
-def diagnosis(diseases: int, findings: int, causes: int, rng: np.random.Generator) -> Network:
+def diagnosis(diseases: int, findings: int, causes: int, rng: np.random.Generator) -> ObservedModel:
     """Two layers, diseases and findings, each finding a noisy-or of some diseases and all observed:
     as QMR-DT and Promedas of UAI 2008 to 2014.
 
@@ -257,7 +257,9 @@ def _noisy_or_chain(net: BayesianNetwork, parents: Sequence[int], inhibited: Flo
     return last
 
 
-def pedigree(founders: int, children: int, loci: int, alleles: int, typed: float, rng: np.random.Generator) -> Network:
+def pedigree(
+    founders: int, children: int, loci: int, alleles: int, typed: float, rng: np.random.Generator
+) -> ObservedModel:
     """Genetic linkage: alleles of each person at each locus, what of them is inherited, and
     unordered genotypes, observed for the youngest and a share of the others. As `pedigree1` to
     `pedigree51` of UAI 2008.

@@ -20,7 +20,7 @@ _NODES = np.arange(-40, 70, STEP) + STEP / 2
 
 
 @dataclass(frozen=True)
-class Measure:
+class LogConcaveMeasure:
     """A log-concave measure at nodes of the line.
 
     Attributes
@@ -52,11 +52,11 @@ class Measure:
             return self.mean(derivative**2 / (self.bend + eta * self.slope**2)) / (1 - eta)
 
 
-def _measure(q: Floats, slope: Floats, bend: Floats) -> Measure:
-    return Measure(q / q.sum(), slope, bend)
+def _measure(q: Floats, slope: Floats, bend: Floats) -> LogConcaveMeasure:
+    return LogConcaveMeasure(q / q.sum(), slope, bend)
 
 
-def measures() -> dict[str, Measure]:
+def measures() -> dict[str, LogConcaveMeasure]:
     """Standard Gumbel, logistic, Laplace and normal distributions, whose modes are at 0."""
     t = _NODES
     with np.errstate(over="ignore"):

@@ -138,7 +138,7 @@ class Capped:
         return self.most
 
 
-class Costs(NamedTuple):
+class SampleCosts(NamedTuple):
     """Evaluations for each sample, shape (STREAMS, count).
 
     Attributes
@@ -151,7 +151,7 @@ class Costs(NamedTuple):
     bounds: Ints
 
 
-def costs(target: Target, sampler: Sampler, count: int, seed: np.random.SeedSequence) -> Costs:
+def costs(target: Target, sampler: Sampler, count: int, seed: np.random.SeedSequence) -> SampleCosts:
     """Evaluations for each of `count` samples in each random stream.
 
     Parameters
@@ -164,7 +164,7 @@ def costs(target: Target, sampler: Sampler, count: int, seed: np.random.SeedSequ
     else:
         found = [rejection(target, count, s, adaptive=sampler == "os-star") for s in seed.spawn(STREAMS)]
     evaluations, bounds = (np.concatenate([getattr(f, name) for f in found]) for name in ("evaluations", "bounds"))
-    return Costs(evaluations.reshape(STREAMS, count), bounds.reshape(STREAMS, count))
+    return SampleCosts(evaluations.reshape(STREAMS, count), bounds.reshape(STREAMS, count))
 
 
 def by_doubling(table: Ints) -> tuple[Ints, Floats, Floats]:

@@ -159,7 +159,7 @@ def _free(part: SpinGlass, outside: Floats, noise: Floats, held: Floats) -> Floa
     return np.asarray(free.mean(axis=1) - inside)
 
 
-class Attempt(NamedTuple):
+class AttemptOutcome(NamedTuple):
     """Properties of an attempt of the sampler, given its estimates.
 
     Attributes
@@ -186,7 +186,9 @@ def total_variation(states: Ints, phi: Floats, p: Floats) -> float:
     return float(0.5 * np.abs(counts / len(states) - p).sum())
 
 
-def without_drawing(phi: Floats, alpha: float, count: int, seed: np.random.SeedSequence, shared: bool) -> Attempt:
+def without_drawing(
+    phi: Floats, alpha: float, count: int, seed: np.random.SeedSequence, shared: bool
+) -> AttemptOutcome:
     """Acceptance, exactness and clipping, from the bounds at all prefixes.
 
     Parameters
@@ -222,4 +224,4 @@ def without_drawing(phi: Floats, alpha: float, count: int, seed: np.random.SeedS
             reach = (reach[:, np.newaxis] * steps / np.maximum(1, total)[:, np.newaxis]).ravel()
         below = bounds
     accepted = float(reach.sum())
-    return Attempt(accepted, float(0.5 * np.abs(reach / accepted - p).sum()), clipped)
+    return AttemptOutcome(accepted, float(0.5 * np.abs(reach / accepted - p).sum()), clipped)

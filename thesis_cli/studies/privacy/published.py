@@ -51,7 +51,7 @@ def kernel(dimension: int) -> Kernel:
 
 
 @dataclass(frozen=True)
-class Mixture:
+class PublishedMixture:
     """Population of the rows: N(c_i, 30^2) with probability p_i, whose embedding has a closed form.
 
     Attributes
@@ -90,15 +90,15 @@ def _shrinkage(kernel: Kernel, variance: float) -> float:
     return float(np.prod(1 + 2 * variance * kernel.gamma) ** -0.5)
 
 
-def mixture(dimension: int) -> Mixture:
+def mixture(dimension: int) -> PublishedMixture:
     """Mixture of 10 Gaussians of weights proportional to 1, 1/2, ..., 1/10."""
     return _mixture(dimension)[0]
 
 
-def _mixture(dimension: int) -> tuple[Mixture, np.random.RandomState]:
+def _mixture(dimension: int) -> tuple[PublishedMixture, np.random.RandomState]:
     rng = np.random.RandomState(0)
     weights = 1 / np.arange(1.0, 11.0)
-    return Mixture(rng.normal(100.0, 200.0, (10, dimension)), weights / weights.sum()), rng
+    return PublishedMixture(rng.normal(100.0, 200.0, (10, dimension)), weights / weights.sum()), rng
 
 
 def private_table(dimension: int) -> Rows:
