@@ -1,4 +1,4 @@
-"""What methods without perturbations know of ln Z: the tables of docs/estimate-z.md, and what a step of
+"""ln Z by methods without perturbations: the tables of docs/estimate-z.md, and the time that a step of
 each takes, in processor time of one core.
 """
 

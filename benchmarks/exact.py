@@ -115,7 +115,7 @@ def multiply_adds(graph, order):
 
 
 def attempt(function, *arguments, limit, memory=None):
-    """What a function returns in a process of its own, or in a few words why it does not."""
+    """Result of a function in a process of its own, or a few words on why there is none."""
     try:
         return call(function, *arguments, timeout=limit, memory=memory)
     except OutOfTime:

@@ -123,7 +123,7 @@ def timed(function):
 
 
 def grid_model(side, rng):
-    """What `ising` makes, in arrays."""
+    """The model of `ising` in arrays."""
     spin = np.array([-1.0, 1.0])
     at = np.arange(side**2).reshape(side, side)
     pairs = (at[:, :-1], at[:, 1:]), (at[:-1], at[1:])

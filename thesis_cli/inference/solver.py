@@ -54,7 +54,7 @@ class TemperedSolver:
 
     Parameters
     ----------
-    solver : of phi, prepared once for every alpha.
+    solver : solver of phi, prepared once for every alpha.
     alpha : inverse temperature, above 0 and finite. At 0 phi drops out but for its support: solve
         `graph.tempered(0)` instead.
 

@@ -82,7 +82,7 @@ class Array:
     ----------
     folder : folder of the array; the batch system knows the array by the folder's name.
     results : folder of results.
-    groups : for each job, places of its tasks in `tasks`.
+    groups : places in `tasks` of the tasks of each job.
     parallel : number of jobs that may run at once; 0 for no limit.
     """
 

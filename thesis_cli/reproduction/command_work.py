@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SHELL_ONLY = ("out", "no_out", "figure", "json", "quiet", "verbose", "debug", "help")
 """Options that only the shell has."""
 PATHS = ("file", "release", "object")
-"""What fields name that a task reads."""
+"""Kinds of names in fields that a task reads."""
 
 
 def swept_command(name: str) -> Command:
@@ -102,8 +102,8 @@ def request_of(
     Parameters
     ----------
     parameters : values by the names of fields.
-    folder : what relative paths among them start from.
-    cores : that the task may use.
+    folder : start of relative paths among them.
+    cores : number of cores that the task may use.
 
     Raises
     ------
@@ -230,8 +230,8 @@ class CommandWork:
     Parameters
     ----------
     command : its name in the shell.
-    folder : what relative paths among the parameters start from.
-    cores : for each task; results do not depend on them.
+    folder : start of relative paths among the parameters.
+    cores : number of cores of each task; results do not depend on it.
     """
 
     command: str
@@ -267,7 +267,7 @@ class CommandWork:
 
         Raises
         ------
-        WorkFailed : what is wrong, and how to run the task by hand.
+        WorkFailed : the command failed; the message says why, and how to run the task by hand.
         """
         try:
             by_hand = self.by_hand(task)

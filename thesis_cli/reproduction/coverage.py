@@ -37,13 +37,10 @@ SOURCES = {
 COLUMNS = ["number", "where", "says", "rows", "tests", "same", "reason"]
 VERDICTS = ["holds", "consistent", "not decided", "does not hold"]
 """Verdicts in the order in which the page counts them; others follow."""
-
 MOST_NAMES = 12
 """Rows of one experiment that are named one by one."""
-
 OWN = "this project", "beyond", "beside", "goal"
 """Beginnings of the column `source` of rows that judge no statement of a source."""
-
 _NUMBER = r"(?:[0-9A-D]\.)?\d+(?:''|'|[a-z])?(?!\.?\w)"
 _PLURALS = {
     "eqs.": "Equation",
@@ -89,14 +86,14 @@ class JudgedClaim:
 
 @dataclass(frozen=True)
 class NumberedStatement:
-    """What checks one number of a source.
+    """Rows and tests that check one numbered statement of a source.
 
     Attributes
     ----------
     source : name of the source.
     number : kind and number, such as `Proposition 11`; remarks have the number of their section.
     where : section.
-    says : what it says, in one line.
+    says : the statement in one line.
     rows : `experiment` for all its rows on a source, or `experiment: claim`, where * stands for any
         text.
     tests : `tests/path.py::name`.
@@ -148,7 +145,7 @@ class Coverage:
         return found
 
     def faults(self) -> list[str]:
-        """What is missing or does not exist, one line each."""
+        """Missing entries and names that do not exist, one line each."""
         known = {(entry.source, entry.number) for entry in self.entries}
         occur = {
             (source, f"{kind} {number}")

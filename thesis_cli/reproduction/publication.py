@@ -29,7 +29,6 @@ from thesis_cli.reproduction.tasks import Stored, Task, TaskFile, read_stored
 
 DIGEST = "sha256"
 """Field of a record that says which table it describes."""
-
 BEFORE = "when"
 """Field of a record that the digest stands before."""
 
@@ -60,7 +59,7 @@ def add_digests(folder: Path) -> dict[str, str]:
 
     Returns
     -------
-    done : by the name of each record without a digest: empty, or why it has got none.
+    done : name of each record without a digest -> empty, or the reason why it got none.
     """
     done: dict[str, str] = {}
     for path in sorted(folder.glob("*.json")):
@@ -88,7 +87,7 @@ def _doubt(table: Path, record: Path) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    """What git prints; nothing where it fails, as in a repository without commits."""
+    """Output of git; empty where it fails, as in a repository without commits."""
     return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True).stdout.strip()
 
 
@@ -109,12 +108,12 @@ NEW = "new"
 
 @dataclass(frozen=True)
 class Published:
-    """What became of a recomputed table.
+    """Outcome for a recomputed table.
 
     Attributes
     ----------
     experiment : id.
-    comparison : with the table that stood; None if there was none, or no readable one.
+    comparison : comparison with the table that stood; None if there was none, or no readable one.
     replaced : why the new table has taken the place of one that stood; empty if it has not.
     beside : file of a new table that differs and has not taken the place.
     """
@@ -228,7 +227,7 @@ def _against(csv: Path, merged: str, experiment: Experiment) -> Comparison | Non
 
 
 def _changed(record: Path, computation: dict[str, Any]) -> str:
-    """What a record describes otherwise, in words; empty if it describes this computation."""
+    """Difference between a record and this computation in words; empty if there is none."""
     if describes(record, computation):
         return ""
     try:

@@ -25,7 +25,7 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
 
 @dataclass
 class Outcome:
-    """What became of the tasks of a file.
+    """Outcome of the tasks of a file.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Outcome:
     kept : tasks whose stored result was used.
     waiting : tasks without a result that have not failed.
     errors : parameters and error of each task that failed.
-    published : what became of the table; None while a result is missing.
+    published : outcome for the table; None while a result is missing.
     """
 
     computed: int = 0

@@ -37,7 +37,7 @@ PATIENCE = 60
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What a job requests of Slurm.
+    """Resources that a job requests of Slurm.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Slurm:
 
     Parameters
     ----------
-    request : what every job requests.
+    request : resources that every job requests.
 
     Raises
     ------

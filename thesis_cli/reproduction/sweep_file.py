@@ -135,7 +135,7 @@ class Sweep:
     command : the name of the command.
     fixed : values of options that all tasks share.
     grids : values of each other option; the tasks of a grid are all combinations.
-    seeds : of each combination; None if the command takes none.
+    seeds : seeds of each combination; None if the command takes none.
     out : file for the table of all tasks.
     slurm : the table of that name, as it stands in the file.
     """
@@ -257,7 +257,7 @@ def _grids(given: Any, fixed: Mapping[str, Any], command: Command, folder: Path)
 
 
 def _different(command: Command, name: str, values: Sequence[Any]) -> set[str]:
-    """What the command takes the values of a grid for; no two may be the same."""
+    """The values of a grid as the command reads them; no two may be the same."""
     found: set[str] = set()
     for value in values:
         text = repr(coerced(command.fields[name], value))

@@ -18,18 +18,13 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 WIDTHS = 10, 12, 14
 """Rows of a strip in one cut after another."""
-
 ROUNDS = 20
 """Rounds of search before the first cut."""
-
 PATIENCE, PROGRESS = 10, 0.15
-"""A bound stalls if it falls in so many iterations by at most this share of what it is above the
-value."""
-
+"""A bound stalls if it falls in so many iterations by at most this share of what it is above the value."""
 LENGTH, FAILURES, SHORTER = 1.5, 3, 0.7
 """First steps as a multiple of Polyak's, consecutive steps that do not lower the bound, and by how
 much the next are shorter then."""
-
 SECONDS_AN_ENTRY = 2e-10
 """Time of an iteration for each site and each state of a strip's boundary, as measured."""
 

@@ -19,10 +19,8 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 WORK = 2**21
 """Entries of all clusters, by default."""
-
 SWEEPS = 200
 """Most sweeps."""
-
 LEAST = 1e-300
 """Least belief, relative to the largest, whose logarithm is taken."""
 
@@ -33,7 +31,7 @@ class JunctionGraphResult:
 
     Attributes
     ----------
-    value : in nats.
+    value : approximation of ln Z, nats.
     converged : whether the messages reached a fixed point.
     exact : whether the clusters form a junction tree, so that `value` is ln Z up to rounding.
     sweeps : number of sweeps.
@@ -120,8 +118,7 @@ def _plan(planner: Planner, memory: int, deadline: float | None) -> MiniBucketPl
 
 
 class _Edge:
-    """A separator between two clusters, with the message in each direction: out of `ends[0]`, then out
-    of `ends[1]`."""
+    """A separator between two clusters, with the message in each direction: out of `ends[0]`, then out of `ends[1]`."""
 
     def __init__(self, a: int, b: int, scope: Scope, size: int) -> None:
         self.ends, self.scope = (a, b), scope
@@ -163,9 +160,7 @@ class _Propagation:
         return change
 
     def _belief(self, j: int) -> tuple[Floats, float, Floats]:
-        """exp of the potential and messages of a cluster less their largest, this, and 1 for each
-        possible entry.
-        """
+        """exp of the potential and messages of a cluster less their largest, this, and 1 for each possible entry."""
         plan, node = self._plan, self._plan.nodes[j]
         table = self._scratch[: node.size]
         table.fill(0.0)

@@ -17,23 +17,16 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 FIRST, FACTOR = 2.0**8, 4.0
 """Largest table of the first stage, in entries, and by how much limits grow that are tried next."""
-
 PASSES = 20
 """Most passes of a stage."""
-
 FEWEST = 5
 """Passes that must fit into the time that is left for a stage to begin."""
-
 WORK = 2**24
 """Work of a pass without a deadline; see `_work`."""
-
 GAIN = 1e-3
 """A stage ends when a pass gains less than this share of what all passes of it have gained."""
-
-
 RESERVE = 0.1
 """Share of the time that is kept for what no deadline interrupts."""
-
 SEARCH, SEARCH_SHARE = 10.0, 0.3
 """Most seconds, and most of the time, of the search for a possible configuration."""
 
@@ -44,7 +37,7 @@ class MiniBucketBounds:
 
     Attributes
     ----------
-    lower, upper : in nats; rounding is allowed for, unless they are `exact`.
+    lower, upper : bounds in nats; rounding is allowed for, unless they are `exact`.
     exact : whether no bucket had to be divided, so that both are ln Z up to rounding.
     largest : entries of the largest table.
     passes : forward passes in all.

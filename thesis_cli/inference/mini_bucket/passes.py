@@ -17,19 +17,16 @@ Side = Literal["upper", "lower"]
 UNIT = 2.0**-52
 FLOOR = 1e-300
 """Least share of a belief whose logarithm is taken."""
-
 LOWER_WEIGHT = 1.0
 """Minus the weight of each mini-bucket but one of a lower bound, at first."""
-
 STEP = 3.0
 """Length of a step of the weights along the gradient."""
-
 LEAST_WEIGHT = 1e-6
 """Least magnitude of a weight."""
 
 
 class BoundParameters(NamedTuple):
-    """What decides a bound: it holds whatever the numbers are.
+    """Parameters of a bound, which holds for any values of them.
 
     Attributes
     ----------
@@ -66,7 +63,7 @@ class Passes:
     Parameters
     ----------
     plan : the mini-buckets.
-    side : of the bound.
+    side : side of ln Z that is bounded.
     deadline : `time.monotonic()` at which to end.
     known : states of all variables in a possible configuration.
 
@@ -164,9 +161,8 @@ class Passes:
             table[np.isnan(table)] = np.inf
 
     def _send(self, j: int, table: Floats) -> Floats:
-        """w ln sum exp(table / w) over the eliminated variable; the table becomes that of the exponentials
-        up to a factor of each column.
-        """
+        """w ln sum exp(table / w) over the eliminated variable; the table becomes that of the
+        exponentials up to a factor of each column."""
         weight, rows = self.state.weights[j], table.reshape(self.plan.nodes[j].shape[0], -1)
         if weight != 1:
             rows /= weight
@@ -253,9 +249,7 @@ class Passes:
         return out
 
     def _reweigh(self, bucket: list[int], weights: Floats, entropies: Floats) -> None:
-        """Move weights along the gradient of the bound, the entropy of the eliminated variable given
-        the others.
-        """
+        """Move weights along the gradient of the bound, the entropy of the eliminated variable given the others."""
         if self._sign:
             gain = entropies - weights @ entropies
             weights = np.maximum(weights * np.exp(np.clip(-STEP * weights * gain, -1, 1)), LEAST_WEIGHT)

@@ -82,8 +82,7 @@ class MiniBucketPlan:
 
     @property
     def memory(self) -> int:
-        """Bytes of one pass in both directions: messages, and the tables of one bucket with their
-        beliefs."""
+        """Bytes of one pass in both directions: messages, and the tables of one bucket with their beliefs."""
         messages = sum(2 * node.size // node.shape[0] for node in self.nodes)
         return 8 * (messages + max((3 * sum(self.nodes[j].size for j in b) for b in self.buckets), default=0))
 

@@ -22,16 +22,12 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 ENTRY_SECONDS = 6e-9
 """Seconds that a step takes for each entry of the largest table, as measured on grids."""
-
 LARGEST = 18
 """log2 of the most entries of a table: 2 MiB, which stay in a cache."""
-
 TRIED = 20
 """Most numbers of constraints that the pilot tries, and that are kept after it."""
-
 NEAR = 5.0
 """A number of constraints is kept if the pilot's share of Z is within so many nats of the best."""
-
 _NOTHING = Constraints(np.zeros((0, 0), bool), np.zeros(0, bool))
 
 
@@ -75,8 +71,7 @@ def banded_maxima(
 
 def levels_near(bits: int, most: int, top: float = 0.0, pilot: Floats | None = None) -> Ints:
     """At most so many numbers of constraints, from 0 on; with maxima of a pilot at all but the
-    first, those that matter: within `NEAR` of the largest share of Z.
-    """
+    first, those that matter: within `NEAR` of the largest share of Z."""
     tried = np.unique(np.linspace(0, bits, min(bits, most) + 1).round().astype(np.int64))
     if pilot is None:
         return tried

@@ -30,7 +30,7 @@ class HashLimits(NamedTuple):
     Attributes
     ----------
     max_configurations : most configurations to enumerate; the default is a minute for 100 hashes.
-    seconds : for MAP problems that are not enumerated, all together.
+    seconds : time limit of all MAP problems that are not enumerated.
     memory : bytes.
     jobs : threads; results do not depend on them, unless the seconds end the work.
     """

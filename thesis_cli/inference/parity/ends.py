@@ -23,13 +23,10 @@ from thesis_cli.models.factor_graph import FactorGraph
 
 MOST_BITS = 62
 """Bits that an integer packs, with one to spare for a right side."""
-
 GAP = 6
 """Most levels between the two ends; the bounds there are loose."""
-
 LARGEST, DEEPEST = 20, 26
 """log2 of the most entries of a table, and of the most configurations that are listed for a hash."""
-
 TERM_SECONDS = 1.5e-9
 """Seconds for each factor of a configuration that is listed."""
 
@@ -40,7 +37,7 @@ class Ends:
     Parameters
     ----------
     graph : any model of at most 62 bits.
-    seconds : for one hash.
+    seconds : time limit of one hash.
     memory : bytes.
 
     Attributes

@@ -69,7 +69,7 @@ def listed_sweep(first: int, basis: Ints, shifts: Ints, rows: Ints, layout: Enum
         the order of a Gray code, one at a time.
     shifts : the lowest bit of each variable, shape (n,).
     rows : further constraints, the row of A packed and the right side in bit 62, shape (levels,).
-    layout : of the model.
+    layout : factors of the model.
     best : largest log-potential among the solutions that satisfy the first i further constraints
         and not the next, shape (levels + 1,); updated.
     """

@@ -23,10 +23,8 @@ from thesis_cli.models.factor_graph import Factor, FactorGraph
 
 ROOM = 4
 """Constraints that are open at once; more make the search slower by more than bounds gain."""
-
 TRIED = 10
 """Most numbers of constraints that the pilot tries."""
-
 BACKTRACKS = 20_000
 """Most backtracks for a MAP problem, which unlike seconds are the same on every machine."""
 

@@ -15,7 +15,7 @@ class Uses(NamedTuple):
 
     Attributes
     ----------
-    variables : in the order of their moves, shape (m,).
+    variables : variables in the order of their moves, shape (m,).
     offsets : where the unary log-potentials of each variable of the model start, shape (n + 1,).
     unary : nats, flat.
     first : variable number p of the order is in tables factors[first[p] : first[p + 1]].

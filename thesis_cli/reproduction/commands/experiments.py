@@ -102,7 +102,7 @@ class ClaimsResult(Summary):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ReproduceResult(ClaimsResult):
-    """What became of experiments.
+    """Outcome of experiments.
 
     Attributes
     ----------

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MARK = b"<title>thesis-cli"
-"""What a page of results has within its first `HEAD` bytes."""
-
+"""Text within the first `HEAD` bytes of a page of results."""
 HEAD = 1000
-
 COMPARISON = Path("results/runs/comparison.html")
 
 
@@ -73,7 +71,7 @@ class ReportResult(Summary):
     ----------
     page : its file.
     bytes : its size.
-    faults : what of the files does not fit together, a line each; also logged as warnings.
+    faults : inconsistencies between the files, a line each; also logged as warnings.
     """
 
     page: Path
@@ -95,7 +93,7 @@ class ResultsReport(ReportResult):
     ----------
     figures : number of figures.
     counts : number of claims by verdict.
-    change : what of the page that stands the results do not give; empty if nothing.
+    change : difference between the page that stands and the results; empty if there is none.
     """
 
     figures: int

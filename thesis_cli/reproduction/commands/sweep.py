@@ -15,7 +15,7 @@ from thesis_cli.base.errors import InputError
 from thesis_cli.base.files import check_writable, describes
 from thesis_cli.base.progress import Progress
 from thesis_cli.commands.core.fields import argument, option
-from thesis_cli.commands.core.kept import check_overwritten
+from thesis_cli.commands.core.overwrite import check_overwritten
 from thesis_cli.commands.core.request import Request
 from thesis_cli.commands.core.result import Summary
 from thesis_cli.reproduction.commands import OwnCommand, cluster, short, task_bars
@@ -82,7 +82,7 @@ class RunTaskRequest(Request):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SweepResult(Summary):
-    """What became of the tasks of a sweep.
+    """Outcome of the tasks of a sweep.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class SweepResult(Summary):
     path : file of the table.
     task_file : file of the tasks.
     errors : parameters and error of each task that failed now.
-    plan : what a dry run would do, in words.
+    plan : actions of a dry run in words.
     """
 
     tasks: int
@@ -197,7 +197,7 @@ def collect(request: CollectRequest, progress: Progress) -> SweepResult:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RunTaskResult(Summary):
-    """What became of the tasks at some places.
+    """Outcome of the tasks at some places.
 
     Attributes
     ----------
@@ -282,7 +282,7 @@ def tasks_of(folder: RunFolder, found: Sweep | None = None) -> TaskFile:
 
 
 def _work(file: Path, command: str, cores: int) -> Work:
-    """What carries out the tasks of a file."""
+    """The work that carries out the tasks of a file."""
     from thesis_cli.commands.core.registry import entries
     from thesis_cli.reproduction.command_work import CommandWork
     from thesis_cli.reproduction.engines import ExperimentWork
@@ -323,7 +323,7 @@ def _check_table(folder: RunFolder, overwrite: bool) -> None:
 
 
 def _plan(found: Sweep, folder: RunFolder, job_settings: cluster.JobSettings, engine: str) -> str:
-    """What would be run, in words."""
+    """Tasks and jobs that a sweep would run, in words."""
     from thesis_cli.reproduction.command_work import shell_words
 
     lines = [f"{len(found):,} tasks, run in {short(found.folder)}:"]

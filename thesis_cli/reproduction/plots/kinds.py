@@ -68,7 +68,7 @@ def kind_of(run: Run) -> str:
 
 
 def figure(run: Run) -> Callable[[], Figure]:
-    """What draws the figure that suits a run.
+    """Function that draws the figure that suits a run.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def picture(run: Run, chosen: ChosenColumns, kinds: tuple[str, ...] = ("png", "p
 
 
 def mark(table: Path) -> str:
-    """What the metadata of the figure of a table say of its origin."""
+    """Mark of the table in the metadata of its figure."""
     return MARK + hashlib.sha256(table.name.encode()).hexdigest()[:16]
 
 

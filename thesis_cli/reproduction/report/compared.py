@@ -21,16 +21,12 @@ from thesis_cli.reproduction.report.files import VERDICTS, ExperimentFiles, Sect
 from thesis_cli.reproduction.report.page import data_uri, number, rendered, size
 
 NOT_COMPARED = "not compared"
-
 OUTCOMES = (IDENTICAL, EQUAL, DIFFERS, NOT_COMPARED)
-"""What becomes of a pair of tables, in the order in which they are counted."""
-
+"""Outcomes of a pair of tables, in the order in which they are counted."""
 LARGEST = 2**28
 """Bytes of a table that is read."""
-
 SHOWN = ("preset", "settings", "version", "seed", "tasks", "code", "python", "versions", "machine", "git_commit")
 """Fields of records that are held against each other."""
-
 NONE = "none"
 """Stands for the verdict on a claim that one folder does not have."""
 
@@ -74,11 +70,11 @@ class ExperimentPair:
     outcome : one of `OUTCOMES`.
     text : the same in words: what differs, by which tolerance they are equal, or what is missing.
     largest : the cell that differs most, and by which share of the number; None if none does.
-    seen : what a reader of the two figures sees changed; empty if nothing.
+    seen : visible difference between the two figures in words; empty if there is none.
     records : fields of the records that differ, with both values.
     changes : claims with another verdict.
     single : claims with a verdict in one of the folders only.
-    faults : what is missing or does not fit, one line each.
+    faults : missing and inconsistent parts, one line each.
     """
 
     id: str
@@ -105,7 +101,7 @@ class Compared:
 
     Attributes
     ----------
-    names : of the two folders.
+    names : names of the two folders.
     claims : number of claims that both folders have.
     absent : experiments that neither folder has.
     """
@@ -282,7 +278,7 @@ def _is_free(experiment: Experiment, row: Mapping[str, str]) -> bool:
 
 
 def _seen(files: Sequence[ExperimentFiles]) -> str:
-    """What a reader of two figures sees changed; empty if nothing."""
+    """Visible difference between two figures in words; empty if there is none."""
     old, new = (each.figure for each in files)
     if old is None or new is None:
         return "" if old is new else "only one of the folders has it"
@@ -340,7 +336,6 @@ def _changes(name: str, old: Mapping[str, FolderVerdict], new: Mapping[str, Fold
 
 OUTCOME_COLOURS = {IDENTICAL: "holds", EQUAL: "consistent", DIFFERS: "does-not-hold", NOT_COMPARED: "not-decided"}
 """Outcomes in the colours of verdicts."""
-
 ORDER = (DIFFERS, NOT_COMPARED, EQUAL, IDENTICAL)
 """Outcomes by what a reader looks for first."""
 

@@ -1,4 +1,4 @@
-"""What the report shows, gathered from committed tables, records, figures and documents alone."""
+"""Content of the report, gathered from committed tables, records, figures and documents alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ExperimentReport:
     ----------
     record : the values of its JSON file; empty if it is missing or damaged.
     figure : file of the picture; None if it is missing or damaged.
-    faults : what is missing or does not fit, one line each.
+    faults : missing and inconsistent parts, one line each.
     """
 
     id: str
@@ -79,11 +79,11 @@ class Contents:
 
     Attributes
     ----------
-    results : in the order of the sections, and of their ids within them.
-    findings : in the order of the errata.
-    numbers : for each source, what the coverage counts of its numbered statements.
+    results : experiments in the order of their sections, and of their ids within them.
+    findings : findings in the order of the errata.
+    numbers : counts of the numbered statements of each source.
     uncovered : numbered statements that neither a claim nor a test checks, with the reason.
-    general : what is missing or does not fit, apart from the files of single experiments.
+    general : missing and inconsistent parts outside of the files of single experiments.
     """
 
     results: tuple[ExperimentReport, ...]

@@ -1,4 +1,4 @@
-"""What stands in a folder of results: tables, records, figures, verdicts, and what does not fit."""
+"""Read a folder of results: tables, records, figures, verdicts, and their inconsistencies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ORIGINS: Mapping[str, str] = {
     "kernel-semantics": "Scibior and Schoelkopf 2015",
     "own": "this project",
 }
-"""What each section reproduces."""
+"""The source that each section reproduces."""
 
 _AUTHORS = {"Hazan": "perturb-max", "Vembu": "structured", "Scibior": "kernel-semantics"}
 _OWN = re.compile(r"(this project|beyond|beside|goal)", re.IGNORECASE)
@@ -115,14 +115,14 @@ FIELDS: Mapping[str, Callable[[object], bool]] = {
 
 @dataclass(frozen=True)
 class ExperimentFiles:
-    """What a folder has of an experiment.
+    """Files of an experiment in a folder of results.
 
     Attributes
     ----------
     table : its CSV; None if it is missing.
     record : the values of its JSON file without those that are damaged; empty if it is missing.
     figure : its PNG; None if it is missing or damaged.
-    faults : what is missing or does not fit, one line each.
+    faults : missing and inconsistent parts, one line each.
     """
 
     table: Path | None
@@ -161,7 +161,7 @@ def _record(path: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def _problem(figure: Path) -> str:
-    """What is wrong with a picture; empty if nothing."""
+    """Problem of a picture in one word; empty if there is none."""
     from PIL import Image
 
     if not figure.is_file():
@@ -176,13 +176,10 @@ def _problem(figure: Path) -> str:
 
 VERDICTS = (HOLDS, CONSISTENT, UNDECIDED, FAILS)
 """Verdicts, in the order in which they are counted."""
-
 NUMBERS = ("published", "measured", "error", "detects")
 """Columns that have numbers."""
-
 PRINTED = 1e-5
 """Share of a number that may be lost to rounding; the table has six digits."""
-
 NAMED = 3
 """Claims that a fault names; of more it gives the number."""
 

@@ -30,11 +30,10 @@ MEANINGS: Mapping[str, str] = {
     UNDECIDED: "the error is too large to tell",
     FAILS: "off by more than the error, five standard errors",
 }
-"""What a verdict says, in a few words."""
+"""Meaning of each verdict in a few words."""
 
 CHAPTERS = tuple(id for id in SECTIONS if id.startswith("chapter-"))
 """Sections of the thesis."""
-
 HERE = Path(__file__).parent
 
 
@@ -159,7 +158,7 @@ def number(text: str) -> str:
 
 
 def facts(result: ExperimentReport) -> Mapping[str, str]:
-    """What a reader needs to run an experiment again: the command, its size, seed, versions and time."""
+    """Facts that a reader needs to run an experiment again: the command, its size, seed, versions and time."""
     record: Mapping[str, Any] = result.record
     if not record:
         return {"command": f"thesis-cli reproduce {result.id}"}
@@ -183,7 +182,7 @@ _PICTURE = re.compile(r'(?<=src=")data:image/png;base64,([^"]*)(?=")')
 
 
 def page_change(old: str, new: str) -> str:
-    """What differs between two pages, in words; empty if nothing that a reader sees.
+    """The first visible difference between two pages in words; empty if there is none.
 
     Versions of zlib and Pillow compress a picture and choose its colours differently, so pictures
     are compared by their pixels, and all else by bytes.

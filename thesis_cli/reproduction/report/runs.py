@@ -14,7 +14,7 @@ from thesis_cli.base.wording import counted
 from thesis_cli.commands.core import registry
 from thesis_cli.commands.core.command import command_named
 from thesis_cli.commands.core.fields import plain
-from thesis_cli.commands.core.kept import NOT_SETTINGS
+from thesis_cli.commands.core.overwrite import NOT_SETTINGS
 from thesis_cli.reproduction.command_work import shell_words
 from thesis_cli.reproduction.plots.kinds import picture
 from thesis_cli.reproduction.plots.run import SWEEP, Run
@@ -22,14 +22,11 @@ from thesis_cli.reproduction.plots.sweeps import ChosenColumns
 from thesis_cli.reproduction.report.page import rendered
 
 GENERATOR = "thesis-cli report"
-"""What the page says that it was made by."""
-
+"""Generator that the page names."""
 MOST_ROWS, MOST_COLUMNS = 100, 40
 """Rows and columns of a table that the page shows."""
-
 AHEAD = ("order", "result_order", "target", "method", "kind", "result_kind")
 """Columns of estimates that come before their numbers."""
-
 OPEN = 20
 """Rows of the longest table that is shown at once."""
 
@@ -44,7 +41,7 @@ class Column:
 
 @dataclass(frozen=True)
 class ShownRun:
-    """What the page shows of a run.
+    """Section of the page on one run.
 
     Attributes
     ----------
@@ -76,7 +73,7 @@ def page(runs: Sequence[Run]) -> tuple[str, list[str]]:
 
 
 def show(run: Run) -> ShownRun:
-    """What the page shows of a run."""
+    """Section of the page on one run."""
     faults = list(run.faults)
     try:
         drawn = base64.b64encode(picture(run, ChosenColumns(), ("png",))["png"]).decode()

@@ -43,7 +43,7 @@ def transitive_friends(people: int, weight: float, rng: np.random.Generator) -> 
 
     Parameters
     ----------
-    weight : what a triangle with exactly two friendships costs, in nats. If it is infinite, the
+    weight : cost of a triangle with exactly two friendships, in nats. If it is infinite, the
         possible configurations are the partitions of the people into groups.
     """
     number = {pair: k for k, pair in enumerate(combinations(range(people), 2))}
@@ -106,8 +106,7 @@ def _legal_moves(places: int, trucks: int) -> Floats:
 
 def _handling(places: int, trucks: int) -> list[Floats]:
     """For each truck, 1 unless a package enters or leaves it where it is not; axes: the package
-    before and after, the place of the truck before.
-    """
+    before and after, the place of the truck before."""
     tables = []
     for k in range(trucks):
         table = np.ones((places + trucks, places + trucks, places))
@@ -148,8 +147,7 @@ def _handled(at: int, trucks: Sequence[int], taken: set[int], places: int, rng: 
 
 def satisfiability(variables: int, ratio: float, rng: np.random.Generator) -> ObservedModel:
     """Random 3-SAT with a number of clauses for each variable: Z is the number of solutions, as the
-    CSP of UAI 2014. Clauses that one random assignment violates are left out and replaced.
-    """
+    CSP of UAI 2014. Clauses that one random assignment violates are left out and replaced."""
     planted = rng.integers(0, 2, (1, variables))
     factors: list[Factor] = []
     while len(factors) < round(ratio * variables):

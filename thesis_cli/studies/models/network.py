@@ -190,8 +190,7 @@ def circuit(inputs: int, gates: int, reach: int, rng: np.random.Generator) -> Ob
 
 def multiplier(bits: int, rng: np.random.Generator) -> ObservedModel:
     """Array multiplier of two uniform numbers whose product is observed, as the circuit c6288 of
-    ISCAS: Z is the number of pairs with that product, divided by 4^bits.
-    """
+    ISCAS: Z is the number of pairs with that product, divided by 4^bits."""
     net = BayesianNetwork(rng)
     a, b = ([net.add([], [0.5, 0.5]) for _ in range(bits)] for _ in range(2))
 

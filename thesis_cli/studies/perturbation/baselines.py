@@ -1,4 +1,4 @@
-"""What methods that ask a MAP solver for ln Z, and their rivals, say of a model at given budgets."""
+"""Answers for ln Z at given budgets: of methods that ask a MAP solver, and of baselines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ Side = Literal["upper", "lower", "neither"]
 
 CONFIDENCE = 0.95
 """Confidence level of intervals, and of bounds that hold with a probability."""
-
 ENUMERABLE = 2**20
 """Most configurations for methods that enumerate them."""
 
@@ -60,14 +59,14 @@ Method = Callable[[FactorGraph, Size, np.random.SeedSequence], list[BaselineAnsw
 def answers(
     method: str, graph: FactorGraph, size: Size, seed: np.random.SeedSequence
 ) -> tuple[list[BaselineAnswer], float]:
-    """What a method of `METHODS` says of a model, and the seconds that it takes.
+    """Answers of a method of `METHODS` for a model, and the seconds that it takes.
 
     Parameters
     ----------
     method : a key of `METHODS`.
     graph : the model.
     size : the method's budget: perturbations, copies, MAP calls, hashes, or chains and temperatures.
-    seed : of all random numbers.
+    seed : seed of all random numbers.
 
     Returns
     -------

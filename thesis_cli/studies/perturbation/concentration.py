@@ -20,7 +20,6 @@ from thesis_cli.base.arrays import Floats
 
 RATES = 1 / (1 + np.exp(-np.linspace(-16, 16, 8001)))
 """Rates u in (0, 1) at which deviations are minimised."""
-
 SPACING = 0.02
 """Step between the frequencies at which a distribution function is inverted; the result repeats
 after 2 pi over this."""
@@ -58,17 +57,15 @@ def gumbel_moment(rates: Floats, terms: int = 1) -> Floats:
 
 def entropy_ratio(rates: Floats) -> Floats:
     """Ent(e^f) / E[e^f] of f = u t, t a Gumbel variable, u < 1: the left side of Lemma 3 over the
-    expectation on its right.
-    """
+    expectation on its right."""
     from scipy.special import digamma
 
     return np.asarray(rates * (-digamma(1 - rates) - np.euler_gamma) - gumbel_moment(rates))
 
 
 def weighted_square(rates: Floats) -> Floats:
-    """E[t^2 e^{u t}] / E[e^{u t}], t a Gumbel variable, u < 1: the two sides of (70) are u^2 times this
-    and u^2 times a constant.
-    """
+    """E[t^2 e^{u t}] / E[e^{u t}], t a Gumbel variable, u < 1: the two sides of (70) are u^2 times
+    this and u^2 times a constant."""
     from scipy.special import digamma, polygamma
 
     return np.asarray(polygamma(1, 1 - rates) + (digamma(1 - rates) + np.euler_gamma) ** 2)
@@ -91,9 +88,7 @@ def chernoff_deviation(moment: Callable[[Floats], Floats], exponents: Floats, mo
 
 
 def log_moment(values: Floats, rates: Floats) -> tuple[Floats, Floats]:
-    """ln of the mean of e^{u (f - mean f)} over samples of f, and its standard errors by the delta
-    method.
-    """
+    """ln of the mean of e^{u (f - mean f)} over samples of f, and its standard errors by the delta method."""
     centred = values - values.mean()
     exponents = np.multiply.outer(rates, centred)
     powers = np.exp(exponents)
@@ -104,8 +99,7 @@ def log_moment(values: Floats, rates: Floats) -> tuple[Floats, Floats]:
 
 def exceeds(count: int, distance: float) -> float:
     """P(mean of `count` Gumbel(-c) variables > distance), by Gil-Pelaez inversion of the
-    characteristic function, to 1e-12.
-    """
+    characteristic function, to 1e-12."""
     from scipy.special import loggamma
 
     frequencies = SPACING * (np.arange(1500) + 0.5)
@@ -149,15 +143,13 @@ def log_sobolev_deviation(gradient: float, count: int, tail: float) -> float:
 
 def deviation(gradient: float, count: int, confidence: float) -> float:
     """The double-sided bound of section IV-E: the better of the two corollaries, with half of 1 -
-    confidence on each side.
-    """
+    confidence on each side."""
     tail = (1 - confidence) / 2
     return min(bound(gradient, count, tail) for bound in (poincare_deviation, log_sobolev_deviation))
 
 
 EDGE = 13 / 25
 """Largest rate in the proof of Corollary 12."""
-
 GRID = np.arange(1, 200) / 200
 
 

@@ -21,7 +21,7 @@ class MaximiserEntropy(NamedTuple):
 
     Attributes
     ----------
-    entropy : of the maximiser; nan above `LARGEST` spins.
+    entropy : entropy of the maximiser; nan above `LARGEST` spins.
     correction : part of `entropy` that takes away what two halves of the samples show of the
         estimator's bias; what is left of it should be smaller.
     noise : E sum_i gamma_i(x_i*).

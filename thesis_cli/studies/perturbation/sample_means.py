@@ -76,7 +76,7 @@ def decay(shares: tuple[float, float], limits: tuple[float, float], draws: float
 
     Parameters
     ----------
-    shares : of the draws beyond each limit.
+    shares : share of the draws beyond each limit.
     limits : the nearer one first.
     draws : independent draws behind the shares.
     """
@@ -113,8 +113,7 @@ def squared_gradients(solver: MapSolver, draws: int, rng: np.random.Generator, s
 
 def steepest(solver: MapSolver, length: float, draws: int, rng: np.random.Generator) -> Floats:
     """Largest |F(gamma + h) - F(gamma)| / (sqrt(n) |h|) over random h of one length, of both
-    functions, shape (2,); at most 1 for a function whose gradient is at most sqrt(n) everywhere.
-    """
+    functions, shape (2,); at most 1 for a function whose gradient is at most sqrt(n) everywhere."""
     n = len(solver.graph.cardinalities)
     noise, direction = gumbel(rng, draws, 2 * n), rng.standard_normal((draws, 2 * n))
     direction *= length / np.linalg.norm(direction, axis=1, keepdims=True)
@@ -124,13 +123,10 @@ def steepest(solver: MapSolver, length: float, draws: int, rng: np.random.Genera
 
 COUNTS = (1, 5, 10)
 MAXIMUM, NOISE = "maximum", "noise at the maximiser"
-
 UNITS = np.arange(17) / 4
 """Deviations of the histogram, in standard deviations of a sample mean."""
-
 FIXED = 0.8
 """A deviation that is the same for all M, in standard deviations of one value."""
-
 MOVES = (1.0, 0.1, 0.01)
 COLUMNS = ["coupling", "terms", "function", "count", "quantity", "at", "units", "value", "standard_error", "sets"]
 

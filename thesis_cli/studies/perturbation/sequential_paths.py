@@ -23,9 +23,8 @@ from thesis_cli.studies.perturbation.spin_glass_strips import Strips, energy
 
 EXACT_ROWS = 11
 """Rows left up to which grid transfer maximises; above, `Strips.search` does."""
-
 ROUNDING = 1e-9
-"""What ln s_j exceeds 0 by where a step is clipped."""
+"""Excess of ln s_j over 0 from which a step counts as clipped."""
 
 
 class Paths(NamedTuple):
@@ -47,7 +46,7 @@ class Paths(NamedTuple):
 
 
 class Acceptance(NamedTuple):
-    """What paths tell of attempts.
+    """Acceptance of attempts, estimated from paths.
 
     Attributes
     ----------
@@ -122,9 +121,7 @@ def paths(glass: SpinGlass, samples: int, count: int, seed: np.random.SeedSequen
 
 
 def _bounds(glass: SpinGlass, noise: Floats, spins: Floats, held: int) -> Floats:
-    """The bound given the first `held` spins of each configuration, the others being 0, shape
-    (configurations,).
-    """
+    """The bound given the first `held` spins of each configuration, the others being 0, shape (configurations,)."""
     rows, columns = glass.fields.shape
     left = rows * columns - held
     fixed = energy(glass, glass.fields, spins)
@@ -142,9 +139,7 @@ def _bounds(glass: SpinGlass, noise: Floats, spins: Floats, held: int) -> Floats
 
 
 def _free(part: SpinGlass, outside: Floats, noise: Floats, held: Floats) -> Floats:
-    """Mean maximum over the free sites of a part whose first sites are held, less the energy of
-    those.
-    """
+    """Mean maximum over the free sites of a part whose first sites are held, less the energy of those."""
     j = held.shape[1]
     half, mean = (noise[..., 1] - noise[..., 0]) / 2, (noise[..., 1] + noise[..., 0]) / 2
     half[:, 0, :j] = mean[:, 0, :j] = 0.0
@@ -180,8 +175,7 @@ def one_factor(phi: Floats) -> FactorGraph:
 
 
 def total_variation(states: Ints, phi: Floats, p: Floats) -> float:
-    """Total variation of the empirical distribution of some draws, shape (K, n), from p, shape
-    (N,)."""
+    """Total variation of the empirical distribution of some draws, shape (K, n), from p, shape (N,)."""
     counts = np.bincount(np.ravel_multi_index(tuple(states.T), phi.shape), minlength=p.size)
     return float(0.5 * np.abs(counts / len(states) - p).sum())
 

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
 EXACT = 20
 """Rows up to which ln Z is exact."""
-
 WIDTH = 14
 """Rows of the strips that bound ln Z of larger models."""
-
 CHECKED = 4
 """Perturbations whose maxima are certified where the others are searched for."""
 
@@ -36,7 +34,7 @@ class Gap(NamedTuple):
     ----------
     n : number of variables.
     upper, upper_error : U(0) from perturbed maxima, in nats, and its standard error.
-    missed : what the search for maxima missed on average, by certified ones, and what `upper` has
+    missed : mean shortfall of the search for maxima below certified ones, by which `upper` has
         been raised by; 0 if all are exact.
     uncertified : how far the certified ones may still be below the maxima on average.
     log_z : lower bound, estimate and upper bound of ln Z.
@@ -98,7 +96,7 @@ def by_size(rows: pd.DataFrame, values: pd.Series[Any]) -> pd.DataFrame:
 
     Parameters
     ----------
-    rows : with a column `size`.
+    rows : table with a column `size`.
     values : one for each row; NaN is left out.
 
     Returns

@@ -35,21 +35,19 @@ from thesis_cli.perturbation.noise import gumbel
 
 SWEEPS = 100
 """Most sweeps over all strips."""
-
 NEGLIGIBLE = 1e-5
 """Nats a site that a sweep must add to the lower bound on ln Z for another one to follow."""
-
 SIDE_BY_SIDE = 2**22
 """Bytes of tables up to which problems are solved side by side."""
 
 
 class LogZ(NamedTuple):
-    """What strips tell of ln Z.
+    """Bounds on ln Z by strips, and an estimate.
 
     Attributes
     ----------
-    lower, estimate, upper : in nats; all are equal if one strip has all rows.
-    means : of the spins under the distribution of the lower bound, shape (rows, columns).
+    lower, estimate, upper : bounds and estimate in nats; all are equal if one strip has all rows.
+    means : means of the spins under the distribution of the lower bound, shape (rows, columns).
     """
 
     lower: float
@@ -65,7 +63,7 @@ class _Strip:
 
     Parameters
     ----------
-    scale : of the couplings along columns.
+    scale : factor of the couplings along columns.
     """
 
     def __init__(self, glass: SpinGlass, first: int, last: int, scale: float = 1.0) -> None:
@@ -237,7 +235,6 @@ def _improve(glass: SpinGlass, width: int, fields: Floats, spins: Floats) -> Non
 
 SEARCHED, ALL_AT_ONCE = 10, 11
 """Rows of the strips that search for maxima, and rows up to which one strip has them all."""
-
 ENTRIES = 2**21
 """Most noise entries drawn together."""
 

@@ -34,7 +34,7 @@ class Ranges:
     Attributes
     ----------
     low, high : ends, shape (Q, D); infinite where a query does not restrict a coordinate.
-    levels : for each category, whether a level is in the query's set, shape (Q, cardinality).
+    levels : whether each level of each category is in the query's set, shape (Q, cardinality).
     """
 
     low: Floats
@@ -141,9 +141,7 @@ class GaussianMixture:
         return distance(kernel, points, weights, self.embedding(kernel, points), self.squared_norm(kernel))
 
     def _smoothed(self, kernel: Kernel, at: Floats, times: int) -> Floats:
-        """E k(c + noise, z) for centres c and noise of `times` the variance, shape (M, K): a wider,
-        lower Gaussian.
-        """
+        """E k(c + noise, z) for centres c and noise of `times` the variance, shape (M, K): a wider, lower Gaussian."""
         wider = 1 + 2 * times * kernel.gamma * self.deviation**2
         exponent = sum(
             g * np.subtract.outer(z, c) ** 2 for g, z, c in zip(kernel.gamma / wider, at.T, self.centres.T, strict=True)
@@ -197,9 +195,7 @@ def histogram_release(
 
 
 def _systematic(shares: Floats, count: int, rng: np.random.Generator) -> Codes:
-    """Numbers of `count` cells in random order; each occurs as often as its share of count, up to
-    one.
-    """
+    """Numbers of `count` cells in random order; each occurs as often as its share of count, up to one."""
     at = (np.arange(count) + rng.random()) / count * shares.sum()
     cells = np.searchsorted(np.cumsum(shares), at, "right").clip(max=len(shares) - 1)
     return np.asarray(rng.permutation(cells))

@@ -61,9 +61,7 @@ SOURCES = {
     "diamonds": Source("ggplot2", "diamonds", "cut", ("Ideal",)),
     "lending-club": Source("modeldata", "lending_club", "Class", ("good",)),
 }
-"""By name of the table: 28,155 rows of 7 columns, 22,272 of 13, 20,190 of 44, 53,940 of 10, and
-9,857 of 23.
-"""
+"""By name of the table: 28,155 rows of 7 columns, 22,272 of 13, 20,190 of 44, 53,940 of 10, and 9,857 of 23."""
 
 
 @dataclass(frozen=True)
