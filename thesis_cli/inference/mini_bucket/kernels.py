@@ -31,7 +31,7 @@ def gather(table: Floats, small: Floats, blocks: Ints, within: Ints) -> None:
             small[base + within[e]] += table[start + e]
 
 
-class MixtureProposal(NamedTuple):
+class Proposal(NamedTuple):
     """A distribution over configurations, one variable after the other, as one argument of kernels.
 
     Attributes
@@ -58,9 +58,7 @@ class MixtureProposal(NamedTuple):
 
 
 @kernel(_nrt=False)
-def draw(
-    proposal: MixtureProposal, uniforms: Floats, states: Ints, places: Ints, mixed: Floats, ratios: Floats
-) -> None:
+def draw(proposal: Proposal, uniforms: Floats, states: Ints, places: Ints, mixed: Floats, ratios: Floats) -> None:
     """Draw configurations, and ln of the product of weighted geometric over arithmetic means.
 
     Parameters

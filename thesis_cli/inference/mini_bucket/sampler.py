@@ -7,7 +7,7 @@ import numpy as np
 from thesis_cli.base.arrays import Floats, Ints
 from thesis_cli.base.errors import InputError
 from thesis_cli.inference.external.cost_function_search import CostFunctionSearch
-from thesis_cli.inference.mini_bucket.kernels import MixtureProposal, draw
+from thesis_cli.inference.mini_bucket.kernels import Proposal, draw
 from thesis_cli.inference.mini_bucket.passes import Passes
 from thesis_cli.models.factor_graph import FactorGraph
 
@@ -44,7 +44,7 @@ class Sampler:
                 own.append(step)
                 step *= k
             strides += own[::-1]
-        self._proposal = MixtureProposal(
+        self._proposal = Proposal(
             np.array(plan.order[::-1], np.int64),
             np.array([nodes[bucket[0]].shape[0] for bucket in buckets], np.int64),
             np.cumsum([0, *(len(bucket) for bucket in buckets)]),
