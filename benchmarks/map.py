@@ -11,6 +11,7 @@ import inspect
 import time
 
 import numpy as np
+from clock import timed
 
 from thesis_cli.inference.elimination.elimination import Elimination
 from thesis_cli.inference.graph_cut.graph_cut import BinaryModel, GraphCut, MinimumCut
@@ -113,13 +114,6 @@ PEERS = {
 """Name -> module, route: model, unary log-potentials with noise (n, 2) -> states or None if not
 proved in time.
 """
-
-
-def timed(function):
-    """Result and seconds of one call."""
-    began = time.perf_counter()
-    result = function()
-    return result, time.perf_counter() - began
 
 
 def grid_model(side, rng):

@@ -3,10 +3,14 @@ import pytest
 
 from tests.conftest import all_states
 from thesis_cli.base.errors import InputError, ModelTooLarge, NoConfiguration
-from thesis_cli.inference.parity import constraints as parity
 from thesis_cli.inference.parity.constraints import HashLimits, bits_of, enumerated_maxima
 from thesis_cli.inference.parity.kernels import hashed_maxima
 from thesis_cli.models.factor_graph import Factor, FactorGraph, LogPotentials
+
+
+def columns_of(steps):
+    """The columns whose running exclusive or is `steps`, shape (T, n)."""
+    return np.concatenate([steps[:, :1], steps[:, 1:] ^ steps[:, :-1]], axis=1)
 
 
 def hashed_maxima_reference(values, start, columns, offsets, best):
@@ -43,7 +47,7 @@ def test_levels_are_maxima_under_the_first_constraints():
     graph = FactorGraph([3, 2, 3], [Factor((0, 1, 2), rng.normal(size=(3, 2, 3)))])
     found = enumerated_maxima(graph, 7, np.random.default_rng(2))
     same = np.random.default_rng(2)
-    columns = parity.columns_of(np.bitwise_xor.accumulate(same.integers(0, 2**5, (7, 5)), axis=1))
+    columns = columns_of(np.bitwise_xor.accumulate(same.integers(0, 2**5, (7, 5)), axis=1))
     offsets = same.integers(0, 2**5, 7)
     phi = graph.log_potential(all_states(graph))
     bits = np.arange(18)[:, None] >> np.arange(5) & 1

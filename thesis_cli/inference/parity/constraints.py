@@ -135,8 +135,3 @@ def enumerated_maxima(
 def nested(best: Floats) -> Floats:
     """Maxima among configurations that reach level i or more, from those that reach exactly it."""
     return np.ascontiguousarray(np.maximum.accumulate(best[:, ::-1], axis=1)[:, ::-1])
-
-
-def columns_of(steps: Ints) -> Ints:
-    """The columns whose running exclusive or is `steps`, shape (T, n)."""
-    return np.concatenate([steps[:, :1], steps[:, 1:] ^ steps[:, :-1]], axis=1)
